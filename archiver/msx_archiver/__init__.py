@@ -1,0 +1,1 @@
+"""Pack, inspect, verify and unpack model archives."""

@@ -1,0 +1,139 @@
+"""An open archive of any format: what it holds, its manifest, and its bytes."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from gzip import BadGzipFile
+from pathlib import Path
+from types import TracebackType
+
+from msx_archiver.copying import Source, copy
+from msx_archiver.digests import stamp
+from msx_archiver.errors import ArchiveError
+from msx_archiver.members import Kind, Member
+from msx_archiver.sizes import MIB, human
+from msx_sdk.manifest import MANIFEST_PATH, Manifest, ManifestError, parse_manifest
+
+MAX_TEXT = 16 * MIB
+"""Manifests and configs are read into memory; larger ones are not what they claim to be."""
+
+View = tuple[bytes | mmap.mmap, int, int]
+"""A buffer, and where in it a file's bytes begin and end."""
+
+_DAMAGE = (
+    BadGzipFile,
+    EOFError,
+    IndexError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+    struct.error,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+@contextmanager
+def damage_named(path: Path, what: str = "") -> Iterator[None]:
+    """Whatever the libraries raise about bytes that they cannot read becomes an ArchiveError with the file's name."""
+    try:
+        yield
+    except _DAMAGE as error:
+        where = f" at '{what}'" if what else ""
+        raise ArchiveError(f"{path} is damaged or truncated{where}: {str(error).rstrip('.')}.") from error
+
+
+class Archive(ABC):
+    """A context manager; made by `msx_archiver.reader.open_archive`."""
+
+    format: str
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.stamp = stamp(path)
+        """To tell later whether the file at `path` is still the one that was opened."""
+        self.members: list[Member] = []
+        self.manifest: Manifest
+        self.warnings: list[str] = []
+
+    @abstractmethod
+    def open(self, member: Member) -> AbstractContextManager[Source]:
+        """The bytes of a file member; may raise what `damage_named` knows."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    @property
+    def files(self) -> list[Member]:
+        """Files, and links to files, in the order in which they are read fastest."""
+        return [member for member in self.members if member.kind in (Kind.FILE, Kind.LINK)]
+
+    @property
+    def unpacked_size(self) -> int:
+        return sum(member.size for member in self.members)
+
+    def read(self, path: str) -> bytes:
+        """A small text file of the archive. Raises ArchiveError if there is none, or if it is not small."""
+        member = next((member for member in self.files if member.path == path), None)
+        if member is None:
+            raise ArchiveError(f"{self.path} has no '{path}'.")
+        if member.size > MAX_TEXT:
+            raise ArchiveError(f"{path} of {self.path} has {human(member.size)}; the limit is {human(MAX_TEXT)}.")
+        with damage_named(self.path, path), self.open(member) as source:
+            return b"".join(iter(lambda: source.read(MAX_TEXT), b""))
+
+    @contextmanager
+    def view(self, member: Member) -> Iterator[View]:
+        """The bytes of a member as a buffer. Nothing large is held in memory."""
+        with tempfile.TemporaryFile() as spool:
+            with damage_named(self.path, member.path), self.open(member) as source:
+                copy(source, spool)
+            spool.flush()
+            if not member.size:
+                yield b"", 0, 0
+                return
+            with mmap.mmap(spool.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                yield data, 0, len(data)
+
+    def load_manifest(self) -> None:
+        if all(member.path != MANIFEST_PATH for member in self.files):
+            raise ArchiveError(
+                f"{self.path} is not a model archive: it has no {MANIFEST_PATH}. Make one with msx-archiver."
+            )
+        try:
+            self.manifest, self.warnings = parse_manifest(self.read(MANIFEST_PATH))
+        except ManifestError as error:
+            raise ArchiveError(f"{self.path}: {error}") from None
+        self._check_named_files()
+
+    def _check_named_files(self) -> None:
+        known = {member.path for member in self.files}
+        model = self.manifest.model
+        named = {
+            "serializedFile": (model.serialized_file or "").replace("{rank}", "0"),
+            "modelFile": model.model_file,
+            "requirementsFile": model.requirements_file,
+            "configFile": model.config_file,
+        }
+        for key, name in named.items():
+            inside = any(path == name or path.startswith(f"{name}/") for path in known)
+            if name and not inside:
+                raise ArchiveError(f"{self.path}: the manifest's '{key}' is '{name}', which the archive does not have.")
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,179 @@
+"""Unpacked archives by the digest of their bytes: each once, whole or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from msx_archiver.archive import Archive
+from msx_archiver.copying import Progress, ignore
+from msx_archiver.digests import DigestFile, stamp
+from msx_archiver.errors import ArchiveError
+from msx_archiver.extract import check_room, extract
+from msx_archiver.folder_archive import FolderArchive, walk_files
+from msx_archiver.guard import Limits
+from msx_archiver.reader import open_archive
+from msx_sdk.manifest import Manifest
+
+_OURS = re.compile(r"(?:\.lock-|\.tmp-)?([0-9a-f]{64})(?:-.*)?$")
+
+
+@dataclass(frozen=True)
+class UnpackedModel:
+    """A model's files at `path`. `digest` is 64 hex digits; `warnings` are sentences for the log."""
+
+    path: Path
+    digest: str
+    manifest: Manifest
+    warnings: list[str] = field(default_factory=list)
+
+
+class ArchiveCache:
+    """Unpacks archives below `root`; safe for several threads and processes on one root.
+
+    An archive is unpacked aside, into `.tmp-<digest>-…`, and renamed to `<digest>` once every file is there
+    and is what the manifest says. `.lock-<digest>` is held meanwhile, so that nobody unpacks it twice and
+    `clean` can tell what a dead process left from what a living one is writing.
+    """
+
+    def __init__(self, root: Path, limits: Limits | None = None) -> None:
+        self.root = root
+        self._limits = limits or Limits()
+        root.mkdir(parents=True, exist_ok=True)
+        self._digests = DigestFile(root / "digests.json")
+
+    def unpack(self, archive: Path, progress: Progress = ignore) -> UnpackedModel:
+        """The model of `archive`, unpacked if it is not yet. A folder is used where it is.
+
+        Blocks; reads the archive once. Raises ArchiveError or HostileArchiveError; nothing is left then.
+        """
+        with _disk_errors_named(archive, self.root):
+            if archive.is_dir():
+                return _in_place(archive)
+            digest = self._digests.recall(archive) if archive.is_file() else None
+            cached = self._cached(digest) if digest else None
+            return cached or self._unpack(archive, progress)
+
+    def digest(self, archive: Path) -> str:
+        """SHA-256 of the archive's bytes, remembered by path, size, time and inode; of a folder, its listing's."""
+        try:
+            if archive.is_dir():
+                return folder_digest(FolderArchive(archive).root)
+            return self._digests.of(archive)
+        except OSError as error:
+            raise ArchiveError(f"{archive} cannot be read: {error.strerror or error}.") from error
+
+    def clean(self, in_use: Collection[str]) -> None:
+        """Remove what is neither in `in_use` (digests) nor being unpacked by anybody right now."""
+        found = {match[1] for entry in self.root.iterdir() if (match := _OURS.match(entry.name))}
+        for digest in found:
+            lock = self.root / f".lock-{digest}"
+            with _try_lock(lock) as locked:
+                if locked:
+                    self._remove(digest, keep=digest in in_use)
+                    lock.unlink(missing_ok=True)
+
+    def remove(self, digest: str) -> None:
+        """Remove one content that nobody uses any more; a folder used in place is left alone."""
+        with self._locked(digest):
+            self._remove(digest, keep=False)
+
+    def _remove(self, digest: str, *, keep: bool) -> None:
+        if not keep and (self.root / digest).exists():
+            self._aside(digest)
+        for folder in self.root.glob(f".tmp-{digest}-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _cached(self, digest: str) -> UnpackedModel | None:
+        """What is unpacked already, unless a power failure took some of its bytes."""
+        folder = self.root / digest
+        if not folder.is_dir():
+            return None
+        try:
+            with open_archive(folder) as model:
+                sizes = {member.path: member.size for member in model.files}
+                files, found = model.manifest.files, UnpackedModel(folder, digest, model.manifest, model.warnings)
+        except ArchiveError:
+            return None
+        return found if all(sizes.get(path) == entry.size for path, entry in files.items()) else None
+
+    def _aside(self, digest: str) -> Path:
+        """Rename away first: what is half removed must not be taken for whole."""
+        aside = Path(tempfile.mkdtemp(prefix=f".tmp-{digest}-", dir=self.root))
+        (self.root / digest).rename(aside / "old")
+        return aside
+
+    def _unpack(self, path: Path, progress: Progress) -> UnpackedModel:
+        with open_archive(path, self._limits) as archive:
+            digest = self.digest(path)
+            with self._locked(digest):
+                if self._cached(digest) is None:
+                    self._write(archive, digest, progress)
+            return UnpackedModel(self.root / digest, digest, archive.manifest, archive.warnings)
+
+    def _write(self, archive: Archive, digest: str, progress: Progress) -> None:
+        check_room(archive, self.root)
+        aside = Path(tempfile.mkdtemp(prefix=f".tmp-{digest}-", dir=self.root))
+        try:
+            extract(archive, aside, progress)
+            if stamp(archive.path) != archive.stamp:
+                raise ArchiveError(f"{archive.path} changed while it was being unpacked; try again.")
+            if (self.root / digest).exists():
+                shutil.rmtree(self._aside(digest), ignore_errors=True)
+            aside.rename(self.root / digest)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+
+    @contextmanager
+    def _locked(self, digest: str) -> Iterator[None]:
+        path = self.root / f".lock-{digest}"
+        while True:
+            with path.open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                # `clean` may have removed the file while we waited for it.
+                if path.exists() and os.path.samestat(path.stat(), os.fstat(lock.fileno())):
+                    yield
+                    return
+
+
+def folder_digest(root: Path) -> str:
+    """SHA-256 over the relative path, size and modification time of every file below `root`."""
+    digest = hashlib.sha256()
+    for file in walk_files(root):
+        status = file.lstat() if not file.exists() else file.stat()
+        digest.update(repr((file.relative_to(root).as_posix(), status.st_size, status.st_mtime_ns)).encode())
+    return digest.hexdigest()
+
+
+@contextmanager
+def _try_lock(path: Path) -> Iterator[bool]:
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def _in_place(path: Path) -> UnpackedModel:
+    with open_archive(path) as opened:
+        root = cast(FolderArchive, opened).root
+        return UnpackedModel(root, folder_digest(root), opened.manifest, opened.warnings)
+
+
+@contextmanager
+def _disk_errors_named(archive: Path, root: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ArchiveError(f"{archive} cannot be unpacked into {root}: {error.strerror or error}.") from error

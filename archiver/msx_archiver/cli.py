@@ -1,0 +1,133 @@
+"""The command `msx-archiver`: torch-model-archiver's options, and `inspect`, `verify`, `unpack`.
+
+Nothing is imported before it is needed, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from msx_archiver.errors import ArchiveError
+from msx_archiver.options import FORMATS, RUNTIMES, PackOptions
+
+if TYPE_CHECKING:
+    from msx_archiver.guard import Limits
+
+_FILE = click.Path(path_type=Path)
+_REQUIRED = {"model_name": "--model-name", "version": "-v / --version", "handler": "--handler"}
+
+
+class _Group(click.Group):
+    """Our own errors end the command with one sentence and status 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ArchiveError as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(
+    cls=_Group,
+    invoke_without_command=True,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option("--model-name", help="Name of the model, and of the archive without its suffix.")
+@click.option("-v", "--version", help="Version of the model, for instance 1.0.")
+@click.option("--handler", help="h.py, h.py:function, or the name of a built-in or installed handler.")
+@click.option("--serialized-file", help="Weights: .mindir, .ckpt, .safetensors, …; {rank} in it counts from 0.")
+@click.option("--model-file", help="Python file that defines the network.")
+@click.option("--extra-files", help="Comma-separated files, globs, and folders whose content is added.")
+@click.option("-r", "--requirements-file", help="requirements.txt; packed, but not installed by the server yet.")
+@click.option("-c", "--config-file", help="model-config.yaml; it is checked now.")
+@click.option("--runtime", type=click.Choice(RUNTIMES), default="python", show_default=True)
+@click.option("--export-path", type=_FILE, help="Folder of the archive; made if missing.  [default: .]")
+@click.option("--archive-format", type=click.Choice(FORMATS), default="default", show_default=True)
+@click.option("-f", "--force", is_flag=True, help="Overwrite an archive of the same name.")
+@click.pass_context
+def main(ctx: click.Context, /, export_path: Path | None, **options: Any) -> None:
+    """Pack a model into an archive, or look into one.
+
+    Without a command, pack: takes the options of torch-model-archiver.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    for name, option in _REQUIRED.items():
+        if not options[name]:
+            raise click.UsageError(f"Missing option '{option}'.", ctx)
+    _pack(PackOptions(export_path=export_path or Path(), **options))
+
+
+@main.command()
+@click.argument("archive", type=_FILE)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def inspect(archive: Path, as_json: bool) -> None:
+    """Show an archive's files, manifest, config, and MindIR inputs and outputs."""
+    from msx_archiver.inspection import inspect as describe
+    from msx_archiver.reader import open_archive
+    from msx_archiver.render import render
+
+    with open_archive(archive) as opened:
+        report = describe(opened)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2))
+    else:
+        render(report)
+
+
+@main.command()
+@click.argument("archive", type=_FILE)
+def verify(archive: Path) -> None:
+    """Read an archive whole and compare every file with its digest."""
+    from msx_archiver.contents import verify as compare
+    from msx_archiver.progress import progress_bar
+    from msx_archiver.reader import open_archive
+
+    with open_archive(archive) as opened:
+        _warn_all(opened.warnings)
+        with progress_bar(f"Verifying {archive.name}", opened.unpacked_size) as progress:
+            files = compare(opened, progress)
+        found = "agree with their digests" if opened.manifest.files else "were read; its manifest has no digests"
+    click.echo(f"{archive} is whole: {files} files {found}.")
+
+
+@main.command()
+@click.argument("archive", type=_FILE)
+@click.option("--to", "folder", type=_FILE, required=True, help="New folder for the files.")
+@click.option("--max-ratio", type=float, help="Unpacked size by archive size that is still let through.")
+def unpack(archive: Path, folder: Path, max_ratio: float | None) -> None:
+    """Unpack an archive into a new folder, after the same checks as the server's."""
+    from msx_archiver.extract import unpack_to
+    from msx_archiver.progress import progress_bar
+
+    unpack_to(archive, folder, _limits(max_ratio), progress_bar)
+    click.echo(f"{folder}")
+
+
+def _pack(options: PackOptions) -> None:
+    from msx_archiver.pack import pack
+    from msx_archiver.progress import progress_bar
+
+    path = pack(options, warn=lambda sentence: _warn_all([sentence]), watch=progress_bar)
+    click.echo(f"{path}")
+
+
+def _limits(max_ratio: float | None) -> Limits:
+    from msx_archiver.guard import Limits
+
+    return Limits() if max_ratio is None else Limits(max_ratio=max_ratio)
+
+
+def _warn_all(warnings: list[str]) -> None:
+    for sentence in warnings:
+        click.echo(f"Warning: {sentence}", err=True)
+
+
+if __name__ == "__main__":
+    main()

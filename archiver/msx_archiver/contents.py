@@ -1,0 +1,58 @@
+"""Compare what an archive holds with what its manifest says."""
+
+from __future__ import annotations
+
+from msx_archiver.archive import Archive, damage_named
+from msx_archiver.copying import Nowhere, Progress, copy, ignore
+from msx_archiver.errors import ArchiveError
+from msx_archiver.members import Kind
+from msx_sdk.manifest import MANIFEST_PATH, FileEntry
+
+
+def read_entries(archive: Archive, progress: Progress = ignore) -> dict[str, FileEntry]:
+    """Size and digest of every file, by reading all of them once. Raises ArchiveError where one cannot be read."""
+    entries: dict[str, FileEntry] = {}
+    for member in archive.files:
+        if member.kind is Kind.FILE:
+            with damage_named(archive.path, member.path), archive.open(member) as source:
+                entries[member.path] = copy(source, Nowhere(), progress)
+    links = {member.path: entries[member.target] for member in archive.files if member.kind is Kind.LINK}
+    return entries | links
+
+
+def differences(archive: Archive, entries: dict[str, FileEntry]) -> list[str]:
+    """One clause for every file that is not as the manifest says; none if the manifest lists no files."""
+    listed = archive.manifest.files
+    if not listed:
+        return []
+    wrong = [found for path in entries if (found := difference(listed, path, entries[path]))]
+    return wrong + missing(archive)
+
+
+def difference(listed: dict[str, FileEntry], path: str, entry: FileEntry) -> str | None:
+    expected = listed.get(path)
+    if expected is None:
+        return None if path == MANIFEST_PATH else f"'{path}' is not in the manifest's list of files"
+    if expected.size != entry.size:
+        return f"'{path}' has {entry.size} bytes, where the manifest says {expected.size}"
+    if expected.sha256 != entry.sha256:
+        return f"'{path}' does not have the digest that the manifest says ({expected.sha256[:12]}…)"
+    return None
+
+
+def missing(archive: Archive) -> list[str]:
+    present = {member.path for member in archive.files}
+    return [f"'{path}' is in the manifest but not in the archive" for path in archive.manifest.files.keys() - present]
+
+
+def verify(archive: Archive, progress: Progress = ignore) -> int:
+    """Read every byte and compare it with the manifest; the number of files without it.
+
+    Raises ArchiveError, which names all that differ. Archives of torch-model-archiver have no digests to
+    compare: there the zip's own sums are checked.
+    """
+    entries = read_entries(archive, progress)
+    wrong = differences(archive, entries)
+    if wrong:
+        raise ArchiveError(f"{archive.path} is damaged: {'; '.join(sorted(wrong))}.")
+    return len(entries.keys() - {MANIFEST_PATH})

@@ -1,0 +1,92 @@
+"""Copy bytes once, and know their digest afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+from msx_sdk.manifest import FileEntry
+
+CHUNK = 1 << 20
+
+Progress = Callable[[int], Any]
+"""Called with the number of bytes done since the last call."""
+
+
+Watch = Callable[[str, int], AbstractContextManager[Progress]]
+"""Given a label and a number of bytes to come: a context that has the Progress to call."""
+
+
+class Source(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class Sink(Protocol):
+    def write(self, data: bytes, /) -> Any: ...
+
+
+def ignore(done: int) -> None:
+    """A Progress that nobody looks at."""
+
+
+def unwatched(label: str, total: int) -> AbstractContextManager[Progress]:
+    """A Watch that nobody looks at."""
+    return nullcontext(ignore)
+
+
+class Nowhere:
+    """A sink that forgets: to digest without copying."""
+
+    def write(self, data: bytes, /) -> int:
+        return len(data)
+
+
+def copy(source: Source, sink: Sink, progress: Progress = ignore) -> FileEntry:
+    """Copy all that `source` has into `sink`; the size and SHA-256 of what was copied."""
+    digest, size = hashlib.sha256(), 0
+    while chunk := source.read(CHUNK):
+        digest.update(chunk)
+        sink.write(chunk)
+        size += len(chunk)
+        progress(len(chunk))
+    return FileEntry(size=size, sha256=digest.hexdigest())
+
+
+class Hashing:
+    """A source that digests what is read through it, for writers that pull (tarfile)."""
+
+    def __init__(self, source: Source, progress: Progress) -> None:
+        self._source = source
+        self._progress = progress
+        self._digest = hashlib.sha256()
+        self._size = 0
+
+    def read(self, size: int = CHUNK, /) -> bytes:
+        chunk = self._source.read(size)
+        self._digest.update(chunk)
+        self._size += len(chunk)
+        self._progress(len(chunk))
+        return chunk
+
+    @property
+    def entry(self) -> FileEntry:
+        return FileEntry(size=self._size, sha256=self._digest.hexdigest())
+
+
+class Part:
+    """A source of the next `size` bytes of `file`; EOFError if the file ends before."""
+
+    def __init__(self, file: Source, size: int) -> None:
+        self._file = file
+        self._left = size
+
+    def read(self, size: int = CHUNK, /) -> bytes:
+        if self._left == 0:
+            return b""
+        chunk = self._file.read(min(size, self._left))
+        if not chunk:
+            raise EOFError(f"{self._left} bytes are missing at its end")
+        self._left -= len(chunk)
+        return chunk

@@ -1,0 +1,20 @@
+"""What this package raises. Every message is one sentence that names the file and what to do.
+
+ArchiveError                the file is not a model archive that can be used
+├── HostileArchiveError     it holds a member that no model needs; nothing of it was written
+└── PackError               what was asked to be packed cannot be packed; nothing was written
+"""
+
+from __future__ import annotations
+
+
+class ArchiveError(Exception):
+    """The archive cannot be read, unpacked or used."""
+
+
+class HostileArchiveError(ArchiveError):
+    """The archive was refused before a byte of it was written, because of the member that the message names."""
+
+
+class PackError(ArchiveError):
+    """The archive cannot be made from these options."""

@@ -1,0 +1,85 @@
+"""Write an archive's files into a folder: the only place where bytes of an archive reach the disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from msx_archiver.archive import Archive, damage_named
+from msx_archiver.contents import difference, missing
+from msx_archiver.copying import Progress, Watch, copy, ignore, unwatched
+from msx_archiver.errors import ArchiveError
+from msx_archiver.guard import Limits
+from msx_archiver.members import Kind, Member
+from msx_archiver.reader import open_archive
+from msx_archiver.sizes import human
+from msx_sdk.manifest import MANIFEST_PATH
+
+
+def extract(archive: Archive, folder: Path, progress: Progress = ignore) -> None:
+    """Write all files of a checked archive below `folder`, which must be empty and ours alone.
+
+    Digests of the manifest are compared while writing; a file that the manifest does not list is an error
+    too if it lists any. Raises ArchiveError, and then the folder is to be thrown away.
+    """
+    if lost := missing(archive):
+        raise ArchiveError(f"{archive.path} is damaged: {'; '.join(sorted(lost))}.")
+    try:
+        folder.chmod(0o755)
+        _write_all(archive, folder, progress)
+    except OSError as error:
+        raise ArchiveError(
+            f"{archive.path} cannot be unpacked into {folder.parent}: {error.strerror or error}. "
+            f"It needs {human(archive.unpacked_size)} of disk space."
+        ) from error
+
+
+def unpack_to(path: Path, folder: Path, limits: Limits | None = None, watch: Watch = unwatched) -> None:
+    """Unpack the archive at `path` as the new folder `folder`, aside first. Raises ArchiveError."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ArchiveError(f"{folder} already exists; name a folder that does not, or an empty one.")
+    with open_archive(path, limits) as archive:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        check_room(archive, folder.parent)
+        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            with watch(f"Unpacking {path.name}", archive.unpacked_size) as progress:
+                extract(archive, aside, progress)
+            aside.rename(folder)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def check_room(archive: Archive, folder: Path) -> None:
+    """Raise ArchiveError if the disk of `folder` has too little room, before anything is written."""
+    free = shutil.disk_usage(folder).free
+    if archive.unpacked_size > free:
+        raise ArchiveError(
+            f"{archive.path} needs {human(archive.unpacked_size)} to be unpacked, but {folder} has only "
+            f"{human(free)} left."
+        )
+
+
+def _write_all(archive: Archive, folder: Path, progress: Progress) -> None:
+    for member in archive.members:
+        target = folder / member.path
+        (target if member.kind is Kind.FOLDER else target.parent).mkdir(parents=True, exist_ok=True)
+        if member.kind is Kind.FILE:
+            _write(archive, member, target, progress)
+    for member in archive.members:
+        if member.kind is Kind.LINK:
+            os.link(folder / member.target, folder / member.path)
+
+
+def _write(archive: Archive, member: Member, target: Path, progress: Progress) -> None:
+    # "x": never through something that is already there. Buffered: a raw write may stop half-way on a full disk.
+    with target.open("xb") as file, damage_named(archive.path, member.path):
+        with archive.open(member) as source:
+            entry = copy(source, file, progress)
+        os.fchmod(file.fileno(), 0o755 if member.executable else 0o644)
+    listed = archive.manifest.files
+    wrong = difference(listed, member.path, entry) if listed and member.path != MANIFEST_PATH else None
+    if wrong:
+        raise ArchiveError(f"{archive.path} is damaged: {wrong}.")

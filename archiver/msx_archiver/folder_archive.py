@@ -1,0 +1,55 @@
+"""Folders: `--archive-format no-archive`, used where they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msx_archiver.archive import Archive
+from msx_archiver.copying import Source
+from msx_archiver.errors import ArchiveError
+from msx_archiver.members import Kind, Member
+
+
+class FolderArchive(Archive):
+    """`root` is the model's folder: `path`, or the only thing in it if that is a folder (as SageMaker mounts them)."""
+
+    format = "no-archive"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.root = _model_root(path)
+        self.members = [_member(self.root, file) for file in walk_files(self.root)]
+
+    @contextmanager
+    def open(self, member: Member) -> Iterator[Source]:
+        with (self.root / member.path).open("rb") as file:
+            yield file
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def walk_files(root: Path) -> Iterator[Path]:
+    """All files below `root` in a fixed order; links to files count, links to folders are not followed."""
+    for folder, folders, names in os.walk(root, onerror=_unreadable):
+        folders.sort()
+        yield from (Path(folder, name) for name in sorted(names))
+
+
+def _unreadable(error: OSError) -> None:
+    raise ArchiveError(f"{error.filename} cannot be read: {error.strerror}.") from error
+
+
+def _model_root(path: Path) -> Path:
+    inside = list(path.iterdir())
+    return inside[0] if len(inside) == 1 and inside[0].is_dir() and inside[0].name != "MAR-INF" else path
+
+
+def _member(root: Path, file: Path) -> Member:
+    path = file.relative_to(root).as_posix()
+    kind = Kind.FILE if file.is_file() else Kind.SPECIAL
+    status = file.stat() if kind is Kind.FILE else file.lstat()
+    return Member(path, path, kind, status.st_size, bool(status.st_mode & 0o111))

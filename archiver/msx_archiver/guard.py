@@ -1,0 +1,88 @@
+"""Refuse hostile archives by what they list, before a byte is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from msx_archiver.errors import HostileArchiveError
+from msx_archiver.members import Kind, Member, path_problem
+from msx_archiver.sizes import MIB, human
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What an archive may ask for. Sizes in bytes; `max_ratio` is unpacked size by size of the archive."""
+
+    max_members: int = 100_000
+    max_ratio: float = 200.0
+    ratio_floor: int = 100 * MIB
+    """Below this unpacked size the ratio does not matter."""
+    max_size: int | None = None
+
+
+class Guard:
+    """Admits the members of one archive one by one; raises HostileArchiveError, which names the member."""
+
+    def __init__(self, archive: Path, archive_size: int, limits: Limits) -> None:
+        self._archive = archive
+        self._archive_size = archive_size
+        self._limits = limits
+        self._kinds: dict[str, Kind] = {}
+        self._total = 0
+
+    def check_name(self, name: str) -> None:
+        """Refuse a name that may not be unpacked. To be called before it is normalised."""
+        problem = path_problem(name)
+        if problem:
+            self.refuse(name, problem)
+
+    def admit(self, member: Member) -> None:
+        self.check_name(member.name)
+        if member.kind is Kind.SPECIAL:
+            self.refuse(member.name, "is a device file, a pipe or something else that is not a file")
+        self._check_conflict(member)
+        self._count(member)
+
+    def finish(self, members: Iterable[Member]) -> None:
+        """Once all are known: a link may only stand for a regular file of the same archive."""
+        for member in members:
+            if member.kind is Kind.LINK and self._kinds.get(member.target) is not Kind.FILE:
+                self.refuse(member.name, f"links to '{member.target}', which is no file of the archive")
+
+    def refuse(self, name: str, problem: str) -> NoReturn:
+        shown = name if len(name) <= 120 else name[:117] + "…"
+        raise HostileArchiveError(f"{self._archive} is refused: its member {shown!r} {problem}.")
+
+    def _check_conflict(self, member: Member) -> None:
+        known = self._kinds.get(member.path)
+        if known is not None and not (known is member.kind is Kind.FOLDER):
+            self.refuse(member.name, f"is there twice (the other is a {known.value})")
+        self._add_parents(member)
+        self._kinds[member.path] = member.kind
+
+    def _add_parents(self, member: Member) -> None:
+        parent = member.path.rpartition("/")[0]
+        while parent and parent not in self._kinds:
+            self._kinds[parent] = Kind.FOLDER
+            parent = parent.rpartition("/")[0]
+        if parent and self._kinds[parent] is not Kind.FOLDER:
+            self.refuse(member.name, f"lies in '{parent}', which is a {self._kinds[parent].value}")
+
+    def _count(self, member: Member) -> None:
+        limits = self._limits
+        self._total += member.size
+        if len(self._kinds) > limits.max_members:
+            self.refuse(member.name, f"is one too many: the limit is {limits.max_members} files and folders")
+        if member.size < 0:
+            self.refuse(member.name, "has a negative size")
+        if limits.max_size is not None and self._total > limits.max_size:
+            self.refuse(member.name, f"goes past the limit of {human(limits.max_size)} unpacked")
+        if self._total > limits.ratio_floor and self._total > limits.max_ratio * self._archive_size:
+            self.refuse(
+                member.name,
+                f"would unpack {human(self._archive_size)} to {human(self._total)} or more: the limit is "
+                f"{limits.max_ratio:g} times the archive's size",
+            )

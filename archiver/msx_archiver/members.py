@@ -1,0 +1,84 @@
+"""What an archive says it holds, before any of it is believed."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass, replace
+from enum import Enum
+
+MAX_PATH_BYTES = 1024
+MAX_NAME_BYTES = 255
+
+
+class Kind(Enum):
+    FILE = "file"
+    FOLDER = "folder"
+    LINK = "link"
+    SPECIAL = "special file"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One entry. `name` is as written, `path` the normalised one in the model; `size` is in bytes, unpacked."""
+
+    name: str
+    path: str
+    kind: Kind
+    size: int = 0
+    executable: bool = False
+    target: str = ""
+    """The path of the file that a link stands for."""
+
+
+def normalise(name: str) -> str:
+    """`./a//b/` is `a/b`. Only for names that `path_problem` has nothing against."""
+    return "/".join(part for part in name.split("/") if part not in ("", "."))
+
+
+def path_problem(name: str) -> str | None:
+    """Why a member of this name may not be unpacked, as the end of a sentence; None if it may."""
+    parts = name.split("/")
+    problems = {
+        "has an absolute path": name.startswith("/"),
+        "has a drive letter": re.match(r"[A-Za-z]:", name) is not None,
+        "has a backslash in its name": "\\" in name,
+        "has a control character in its name": any(ord(char) < 32 or ord(char) == 127 for char in name),
+        "leaves the model's folder by '..'": ".." in parts,
+        "has no name": not normalise(name),
+        "has a name that is not UTF-8": any("\ud800" <= char <= "\udfff" for char in name),
+        f"has a path longer than {MAX_PATH_BYTES} bytes": _length(name) > MAX_PATH_BYTES,
+        f"has a name longer than {MAX_NAME_BYTES} bytes": max(map(_length, parts)) > MAX_NAME_BYTES,
+    }
+    return next((problem for problem, found in problems.items() if found), None)
+
+
+def link_target(path: str, linked: str, *, relative: bool) -> str | None:
+    """The path in the model that a link at `path` leads to, or None if it leads out of the model."""
+    if "\\" in linked or "\0" in linked or linked.startswith("/"):
+        return None
+    base = posixpath.dirname(path) if relative else ""
+    target = posixpath.normpath(posixpath.join(base, linked))
+    return None if target == ".." or target.startswith("../") else target
+
+
+def strip_single_root(members: list[Member], marker: str) -> list[Member]:
+    """Drop the first path component if all members share one, unless `marker` already lies at the root.
+
+    torch-model-archiver's tgz has everything under the model's name, SageMaker's folders too.
+    """
+    roots = {member.path.partition("/")[0] for member in members}
+    files = [member for member in members if member.kind is not Kind.FOLDER]
+    nested = all("/" in member.path for member in files)
+    if len(roots) != 1 or not nested or any(member.path == marker for member in members):
+        return members
+    return [_stripped(member) for member in members if "/" in member.path]
+
+
+def _stripped(member: Member) -> Member:
+    path, target = (text.partition("/")[2] for text in (member.path, member.target))
+    return replace(member, path=path, target=target)
+
+
+def _length(name: str) -> int:
+    return len(name.encode("utf-8", "surrogatepass"))

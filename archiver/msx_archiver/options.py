@@ -1,0 +1,31 @@
+"""What is to be packed: torch-model-archiver's options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FORMATS = ("default", "zip-store", "tgz", "no-archive")
+RUNTIMES = ("python", "python3", "LSP")
+RANK = "{rank}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackOptions:
+    """One field an option of `msx-archiver`, by the same name; see docs/archives.md.
+
+    `extra_files` is a comma-separated list, `serialized_file` may hold `{rank}`, `handler` may end in `:function`.
+    """
+
+    model_name: str
+    handler: str
+    version: str = "1.0"
+    serialized_file: str | None = None
+    model_file: str | None = None
+    extra_files: str | None = None
+    requirements_file: str | None = None
+    config_file: str | None = None
+    runtime: str = "python"
+    export_path: Path = field(default_factory=Path.cwd)
+    archive_format: str = "default"
+    force: bool = False

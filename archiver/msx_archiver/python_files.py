@@ -1,0 +1,91 @@
+"""Find handlers, and see that Python files compile, before they are packed."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from msx_archiver.errors import PackError
+
+ENTRY_POINTS = "msx.handlers"
+TORCHSERVE_HANDLERS = (
+    "base_handler",
+    "dali_image_classifier",
+    "image_classifier",
+    "image_segmenter",
+    "object_detector",
+    "text_classifier",
+    "trt_llm_handler",
+    "vllm_handler",
+)
+
+
+@dataclass(frozen=True)
+class HandlerFile:
+    """What `--handler` names: the manifest's word for it, and the file to pack unless it is built in."""
+
+    name: str
+    file: Path | None = None
+
+
+def find_handler(handler: str) -> HandlerFile:
+    """`h.py`, `h`, `h.py:function`, `h:function`, or the name of a handler that is installed. Raises PackError."""
+    location, function = _split(handler)
+    file = _file_of(location)
+    if file is None:
+        return _installed(handler, location)
+    tree = check_python(file)
+    if function and not _defines(tree, function):
+        raise PackError(f"Handler file {file} does not define '{function}', which --handler {handler} names.")
+    # TorchServe knows `h.py` and `h:function`, not `h.py:function`.
+    return HandlerFile(f"{file.stem}:{function}" if function else Path(location).name, file)
+
+
+def check_python(file: Path) -> ast.Module:
+    """Parse and compile a Python file; raises PackError with the line of a syntax error."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(file.read_bytes(), str(file))
+            compile(tree, str(file), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise PackError(f"{file}, line {error.lineno}: {error.msg}. Correct it before packing.") from None
+    except (ValueError, RecursionError) as error:
+        raise PackError(f"{file} is not Python source: {error}.") from None
+    return tree
+
+
+def _split(handler: str) -> tuple[str, str]:
+    location, _, function = handler.rpartition(":")
+    return (location, function) if location and function.isidentifier() else (handler, "")
+
+
+def _file_of(location: str) -> Path | None:
+    file = Path(location if location.endswith(".py") else f"{location}.py")
+    return file if file.is_file() else None
+
+
+def _installed(handler: str, location: str) -> HandlerFile:
+    ours = {point.name for point in entry_points(group=ENTRY_POINTS)}
+    if location in ours or location in TORCHSERVE_HANDLERS:
+        return HandlerFile(handler)
+    known = ", ".join(sorted(ours.union(TORCHSERVE_HANDLERS)))
+    raise PackError(f"Handler '{handler}' is neither a Python file nor one of the built-in handlers: {known}.")
+
+
+def _defines(tree: ast.Module, name: str) -> bool:
+    """Whether the module's top level can have `name`; a conditional or starred import gets the benefit of the doubt."""
+    return any(name in _names(node) for node in ast.walk(tree)) or any(
+        alias.name == "*" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
+    )
+
+
+def _names(node: ast.AST) -> list[str]:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return [node.name]
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return [alias.asname or alias.name for alias in node.names]
+    return [node.id] if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else []

@@ -1,0 +1,48 @@
+"""Open an archive by what it is, not by what it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msx_archiver.archive import Archive
+from msx_archiver.errors import ArchiveError
+from msx_archiver.folder_archive import FolderArchive
+from msx_archiver.guard import Limits
+from msx_archiver.tgz_archive import TgzArchive
+from msx_archiver.zip_archive import ZipArchive
+
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+_GZIP = b"\x1f\x8b"
+
+
+def open_archive(path: Path, limits: Limits | None = None) -> Archive:
+    """Open the zip, gzipped tar or folder at `path`; every member's name, kind and size has been checked.
+
+    A context manager. Raises ArchiveError if it is missing, damaged or no model archive, and
+    HostileArchiveError if it holds what no model needs.
+    """
+    try:
+        archive = _open(path, limits or Limits())
+        try:
+            archive.load_manifest()
+        except BaseException:
+            archive.close()
+            raise
+    except OSError as error:
+        raise ArchiveError(f"{path} cannot be read: {error.strerror or error}.") from error
+    return archive
+
+
+def _open(path: Path, limits: Limits) -> Archive:
+    if path.is_dir():
+        return FolderArchive(path)
+    if path.exists() and not path.is_file():
+        raise ArchiveError(f"{path} is not a model archive: it is neither a file nor a folder.")
+    with path.open("rb") as file:
+        magic = file.read(4)
+    if magic in _ZIP:
+        return ZipArchive(path, limits)
+    if magic.startswith(_GZIP):
+        return TgzArchive(path, limits)
+    found = "it is empty" if not magic else "it is neither a zip file, nor a gzipped tar, nor a folder"
+    raise ArchiveError(f"{path} is not a model archive: {found}.")

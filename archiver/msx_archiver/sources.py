@@ -1,0 +1,99 @@
+"""Which files go into an archive, under which paths."""
+
+from __future__ import annotations
+
+import filecmp
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from msx_archiver.errors import PackError
+from msx_archiver.extra_files import expand_extra_files
+from msx_archiver.members import path_problem
+from msx_archiver.options import PackOptions
+from msx_archiver.python_files import check_python, find_handler
+from msx_archiver.weights import find_weights, serialized_name
+from msx_sdk.manifest import ModelEntry
+
+
+@dataclass
+class Sources:
+    """The manifest's `model` section, and the files by their path in the archive."""
+
+    model: ModelEntry
+    files: dict[str, Path] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return sum(file.stat().st_size for file in self.files.values())
+
+    def add(self, files: Iterable[tuple[str, Path]], option: str) -> None:
+        """Raises PackError if a file is missing, or if another one has its place already."""
+        for path, file in files:
+            self._check(path, file, option)
+            self.files.setdefault(path, file)
+
+    def _check(self, path: str, file: Path, option: str) -> None:
+        if not file.exists():
+            raise PackError(f"{option}: '{file}' does not exist.")
+        if not file.is_file():
+            raise PackError(f"{option}: '{file}' is not a file.")
+        if problem := path_problem(path):
+            raise PackError(f"{option}: '{file}' {problem}.")
+        other = self.files.get(path)
+        if other and not filecmp.cmp(file, other, shallow=False):
+            raise PackError(f"{option}: '{file}' and '{other}' differ, and both would be packed as '{path}'.")
+
+
+def collect(options: PackOptions) -> Sources:
+    """Find and check all that the options name. Raises PackError; nothing is written."""
+    handler = find_handler(options.handler)
+    sources = Sources(_model_entry(options, handler.name))
+    if handler.file:
+        sources.add([(handler.file.name, handler.file)], "--handler")
+    if options.serialized_file:
+        sources.add(find_weights(options.serialized_file), "--serialized-file")
+    if options.model_file:
+        _add_single(sources, options.model_file, "--model-file")
+        check_python(Path(options.model_file))
+    if options.requirements_file:
+        _add_single(sources, options.requirements_file, "--requirements-file")
+    if options.config_file:
+        _add_single(sources, options.config_file, "--config-file")
+        sources.warnings += check_config(Path(options.config_file))
+    if options.extra_files:
+        found, warnings = expand_extra_files(options.extra_files)
+        sources.add(found, "--extra-files")
+        sources.warnings += warnings
+    return sources
+
+
+def check_config(file: Path) -> list[str]:
+    """The warnings of a model config; raises PackError if it is wrong."""
+    from msx_sdk.config import ConfigError, load_model_config
+
+    try:
+        return list(load_model_config(file)[1])
+    except ConfigError as error:
+        raise PackError(str(error)) from None
+
+
+def _add_single(sources: Sources, name: str, option: str) -> None:
+    sources.add([(Path(name).name, Path(name))], option)
+
+
+def _model_entry(options: PackOptions, handler: str) -> ModelEntry:
+    return ModelEntry(
+        model_name=options.model_name,
+        handler=handler,
+        model_version=options.version,
+        serialized_file=serialized_name(options.serialized_file) if options.serialized_file else None,
+        model_file=_base(options.model_file),
+        requirements_file=_base(options.requirements_file),
+        config_file=_base(options.config_file),
+    )
+
+
+def _base(name: str | None) -> str | None:
+    return Path(name).name if name else None

@@ -1,0 +1,107 @@
+"""Zip archives: TorchServe's `.mar`."""
+
+from __future__ import annotations
+
+import mmap
+import stat
+import struct
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msx_archiver.archive import Archive, View, damage_named
+from msx_archiver.copying import Part, Source
+from msx_archiver.guard import Guard, Limits
+from msx_archiver.members import Kind, Member, normalise, strip_single_root
+from msx_sdk.manifest import MANIFEST_PATH
+
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+_ENCRYPTED = 0x1
+
+
+class ZipArchive(Archive):
+    format = "zip"
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        super().__init__(path)
+        self._file = path.open("rb")
+        try:
+            with damage_named(path):
+                self._zip = zipfile.ZipFile(self._file)
+            self._list(Guard(path, path.stat().st_size, limits))
+        except BaseException:
+            self._file.close()
+            raise
+
+    def close(self) -> None:
+        self._zip.close()
+        self._file.close()
+
+    @contextmanager
+    def open(self, member: Member) -> Iterator[Source]:
+        info = self._infos[member.name]
+        # Without a digest in the manifest, the CRC that zipfile checks is all there is to go by.
+        if self._is_stored(info) and self._has_digest(member):
+            self._file.seek(self._data_offset(info))
+            yield Part(self._file, info.file_size)
+        else:
+            with self._zip.open(info) as source:
+                yield source
+
+    @contextmanager
+    def view(self, member: Member) -> Iterator[View]:
+        info = self._infos[member.name]
+        if not self._is_stored(info) or not member.size:
+            with super().view(member) as view:
+                yield view
+            return
+        with damage_named(self.path, member.path):
+            start = self._data_offset(info)
+        with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            data.madvise(mmap.MADV_RANDOM)
+            yield data, start, start + info.file_size
+
+    def _list(self, guard: Guard) -> None:
+        self._infos: dict[str, zipfile.ZipInfo] = {}
+        listed = []
+        for info in sorted(self._zip.infolist(), key=lambda info: info.header_offset):
+            member = self._member(info, guard)
+            guard.admit(member)
+            self._infos[member.name] = info
+            listed.append(member)
+        self.members = strip_single_root(listed, MANIFEST_PATH)
+
+    def _member(self, info: zipfile.ZipInfo, guard: Guard) -> Member:
+        # zipfile cuts names at NUL and lets an extra field replace them; the original is what must be judged.
+        name = info.orig_filename
+        for alias in (name, info.filename):
+            guard.check_name(alias)
+        mode = info.external_attr >> 16
+        if stat.S_ISLNK(mode):
+            guard.refuse(name, "is a link, which zip archives of models may not hold")
+        if info.flag_bits & _ENCRYPTED:
+            guard.refuse(name, "is encrypted")
+        return Member(name, normalise(info.filename), _kind(info), info.file_size, bool(mode & 0o111))
+
+    def _is_stored(self, info: zipfile.ZipInfo) -> bool:
+        return info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
+
+    def _has_digest(self, member: Member) -> bool:
+        return hasattr(self, "manifest") and member.path in self.manifest.files
+
+    def _data_offset(self, info: zipfile.ZipInfo) -> int:
+        """Where the bytes of a stored member begin: after the local header, whose lengths may be its own."""
+        self._file.seek(info.header_offset)
+        magic, name, extra = _LOCAL_HEADER.unpack(self._file.read(_LOCAL_HEADER.size))
+        offset = info.header_offset + _LOCAL_HEADER.size + int(name) + int(extra)
+        if magic != b"PK\x03\x04" or offset + info.file_size > self.path.stat().st_size:
+            raise zipfile.BadZipFile(f"the local header of '{info.filename}' does not fit")
+        return offset
+
+
+def _kind(info: zipfile.ZipInfo) -> Kind:
+    if info.is_dir():
+        return Kind.FOLDER
+    file_type = stat.S_IFMT(info.external_attr >> 16)
+    return Kind.FILE if file_type in (0, stat.S_IFREG) else Kind.SPECIAL

@@ -1,0 +1,119 @@
+"""The event loop of a worker whose handler is `async def`: one task per request, many at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from functools import partial
+
+from msx_backend.batch_loop import Frames
+from msx_backend.control import CallClock
+from msx_backend.jobs import Jobs
+from msx_backend.protocol import RECEIVE_SIZE, Drain, FrameReader, Predict, ProtocolError, ToWorker
+from msx_backend.replies import ReplyWriter
+from msx_sdk.request import InferenceRequest
+from msx_sdk.runner import AsyncRunner
+
+log = logging.getLogger("msx.worker")
+
+
+class AsyncLoop:
+    def __init__(
+        self,
+        sock: socket.socket,
+        reader: FrameReader[ToWorker],
+        runner: AsyncRunner,
+        jobs: Jobs,
+        replies: ReplyWriter,
+        clock: CallClock,
+    ) -> None:
+        self._sock, self._reader, self._runner = sock, reader, runner
+        self._jobs, self._replies, self._clock = jobs, replies, clock
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._started: dict[int, float] = {}
+        self._loop = asyncio.get_running_loop()
+        self._done: asyncio.Future[None] = self._loop.create_future()
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._tasks)
+
+    async def serve(self, early: Frames = ()) -> None:
+        """Until Drain, or until the frontend is gone; running requests are finished first.
+
+        `early` came together with Load. Raises ProtocolError.
+        """
+        self._jobs.on_cancel = self._cancel_soon
+        self._handle(early)
+        self._loop.add_reader(self._sock, self._readable)
+        try:
+            await self._done
+        finally:
+            self._loop.remove_reader(self._sock)
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def _readable(self) -> None:
+        try:
+            data = self._sock.recv(RECEIVE_SIZE, socket.MSG_DONTWAIT)
+            self._handle(self._reader.feed(data))
+        except BlockingIOError:
+            return
+        except (OSError, ProtocolError) as error:
+            self._finish(error)
+            return
+        if not data:
+            self._finish()
+
+    def _handle(self, frames: Frames) -> None:
+        for message, body in frames:
+            if isinstance(message, Drain):
+                self._finish()
+            elif isinstance(message, Predict):
+                self._predict(message, body)
+
+    def _finish(self, error: Exception | None = None) -> None:
+        if self._done.done():
+            return
+        if error is None:
+            self._done.set_result(None)
+        else:
+            self._done.set_exception(error)
+
+    def _predict(self, message: Predict, body: bytes) -> None:
+        requests = self._jobs.take(message, body)
+        self._replies.expect(requests)
+        for request in requests:
+            if request.cancelled:
+                self._end(request)
+            else:
+                self._start(request)
+
+    def _start(self, request: InferenceRequest) -> None:
+        task = self._loop.create_task(self._runner.run(request, self._replies))
+        self._tasks[request.number] = task
+        self._started[request.number] = self._loop.time()
+        self._tell_clock()
+        task.add_done_callback(partial(self._ended, request))
+
+    def _ended(self, request: InferenceRequest, task: asyncio.Task[None]) -> None:
+        del self._tasks[request.number], self._started[request.number]
+        self._tell_clock()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("request %s could not be answered", request.id, exc_info=error)
+        self._end(request)
+
+    def _end(self, request: InferenceRequest) -> None:
+        self._replies.drop_unanswered([request])
+        self._jobs.release([request])
+
+    def _tell_clock(self) -> None:
+        """The current call is the oldest one that still runs."""
+        self._clock.started = next(iter(self._started.values()), None)
+
+    def _cancel_soon(self, number: int) -> None:
+        self._loop.call_soon_threadsafe(self._cancel, number)
+
+    def _cancel(self, number: int) -> None:
+        if task := self._tasks.get(number):
+            task.cancel()

@@ -1,0 +1,122 @@
+"""One input tensor of a request: from what the client sent to an array that fits the model."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from msx_sdk import InvalidInput
+from msx_sdk.mindir import DYNAMIC_RANK, TensorSpec
+
+Array = np.ndarray[Any, Any]
+npy: Any = np.lib.format  # has no types
+
+NPY_MAGIC = b"\x93NUMPY"
+_ACCEPTED_KINDS = {"f": "fiu", "i": "iu", "u": "iu", "b": "b", "c": "cfiu"}
+
+
+def to_array(value: Any, spec: TensorSpec) -> Array:
+    """`value` (nested lists, JSON text, npy or raw bytes, an array) in the data type of `spec`.
+
+    Raises InvalidInput, which names the input.
+    """
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return cast(from_bytes(bytes(value), spec), spec)
+    return cast(_natural(_json(value, spec) if isinstance(value, str) else value, spec), spec)
+
+
+def cast(array: Array, spec: TensorSpec) -> Array:
+    """To the model's data type, unless that would lose what the client meant (1.5 or 300 as UINT8)."""
+    target = numpy_dtype(spec)
+    if array.size and array.dtype.kind not in _ACCEPTED_KINDS.get(target.kind, ""):
+        raise InvalidInput(f"input {spec.name!r}: {array.dtype.name} values, but the model takes {spec.dtype}")
+    if target.kind in "iu" and array.size:
+        limits = np.iinfo(target)
+        if int(array.min()) < limits.min or int(array.max()) > limits.max:
+            raise InvalidInput(f"input {spec.name!r}: values must be from {limits.min} to {limits.max} ({spec.dtype})")
+    with np.errstate(over="ignore"):
+        return array.astype(target, copy=False)
+
+
+def check_shape(array: Array, spec: TensorSpec) -> None:
+    if spec.shape == DYNAMIC_RANK:
+        return
+    fits = array.ndim == len(spec.shape) and all(
+        want in (-1, got) for want, got in zip(spec.shape, array.shape, strict=True)
+    )
+    if not fits:
+        given, wanted = list(array.shape), list(spec.shape)
+        raise InvalidInput(f"input {spec.name!r}: shape {given} does not fit the model's {wanted} (-1 is any size)")
+
+
+def from_bytes(data: bytes, spec: TensorSpec) -> Array:
+    """An npy file, or the bare little-endian values of a tensor whose shape they determine."""
+    return _from_npy(data, spec) if data.startswith(NPY_MAGIC) else _from_raw(data, spec)
+
+
+def to_npy(array: Array) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=False)
+    return file.getvalue()
+
+
+def numpy_dtype(spec: TensorSpec) -> np.dtype[Any]:
+    """NumPy has no bfloat16; the network takes float32 in its place."""
+    return np.dtype("float32" if spec.dtype == "bfloat16" else spec.dtype)
+
+
+def _from_npy(data: bytes, spec: TensorSpec) -> Array:
+    """The size that the header claims is compared with the bytes before anything is allocated for it."""
+    file = io.BytesIO(data)
+    try:
+        major, _ = npy.read_magic(file)
+        shape, fortran, dtype = (npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0)(file)
+    except Exception as error:  # the header is a Python literal, and fails in as many ways
+        raise InvalidInput(f"input {spec.name!r}: not an npy file: {error}") from None
+    if dtype.hasobject or dtype.names:
+        raise InvalidInput(f"input {spec.name!r}: an npy file with values of type {dtype} is refused")
+    claimed, given = math.prod(shape) * dtype.itemsize, len(data) - file.tell()
+    if claimed != given or min(shape, default=0) < 0:
+        raise InvalidInput(f"input {spec.name!r}: the npy header promises {claimed} bytes, {given} follow")
+    flat = np.frombuffer(data, dtype, offset=file.tell())
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
+def _from_raw(data: bytes, spec: TensorSpec) -> Array:
+    target = numpy_dtype(spec)
+    known = [size for size in spec.shape if size >= 0]
+    unit = math.prod(known) * target.itemsize
+    if spec.shape == DYNAMIC_RANK or len(spec.shape) - len(known) > 1 or unit == 0:
+        raise InvalidInput(f"input {spec.name!r}: raw bytes do not tell the shape; send an npy file or JSON")
+    if len(data) % unit or (len(known) == len(spec.shape) and len(data) != unit):
+        raise InvalidInput(
+            f"input {spec.name!r}: {len(data)} raw bytes are no {spec.dtype} tensor of shape {list(spec.shape)}, "
+            f"which takes {'a multiple of ' if -1 in spec.shape else ''}{unit} bytes"
+        )
+    return np.frombuffer(data, target.newbyteorder("<")).reshape(spec.shape)
+
+
+def _natural(value: Any, spec: TensorSpec) -> Array:
+    try:
+        array = np.asarray(value)
+    except (ValueError, OverflowError):
+        raise InvalidInput(f"input {spec.name!r}: the nested lists are not rectangular") from None
+    if array.dtype.kind not in "biufc":
+        raise InvalidInput(f"input {spec.name!r}: expected numbers in (nested) lists")
+    return array
+
+
+def _json(text: str, spec: TensorSpec) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise InvalidInput(f"input {spec.name!r}: expected JSON, an npy file or raw bytes") from None
+
+
+def lacks_axis(array: Array, spec: TensorSpec) -> bool:
+    """One row by itself, where the model takes rows."""
+    return spec.shape != DYNAMIC_RANK and array.ndim == len(spec.shape) - 1

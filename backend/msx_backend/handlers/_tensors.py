@@ -1,0 +1,84 @@
+"""What the handlers of networks that take and give tensors share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from msx_backend.handlers._arrays import numpy_dtype
+from msx_backend.handlers._batching import batch_axis, run_all
+from msx_backend.handlers._replies import encode_reply
+from msx_backend.handlers._requests import RequestParser, TensorRequest
+from msx_sdk import Context, Handler, InvalidInput
+from msx_sdk.mindir import DYNAMIC_RANK, TensorSpec
+from msx_sdk.mindspore import Network, setup
+
+Answer = tuple[TensorRequest, dict[str, Any]]
+
+
+class TensorHandler(Handler):
+    """Named tensors in, named tensors out. A subclass says where its network comes from.
+
+    A request that is wrong, or that fails where it runs alone, is an exception in the batch's list.
+    """
+
+    network: Network
+
+    def load(self, context: Context) -> Network:
+        raise NotImplementedError
+
+    def initialize(self, context: Context) -> None:
+        super().initialize(context)
+        setup(context)
+        self.network = self.load(context)
+        self._axis = batch_axis(self.network)
+        inputs = self.network.inputs if self._axis is None else [_any_rows(spec) for spec in self.network.inputs]
+        self._parser = RequestParser(inputs, self._axis is not None)
+        self.example = example_of(inputs)
+
+    def preprocess(self, data: list[dict[str, Any]]) -> list[TensorRequest | InvalidInput]:
+        return [self._parsed(item) for item in data]
+
+    def inference(self, inputs: list[TensorRequest | InvalidInput]) -> list[Answer | Exception]:
+        good = [item for item in inputs if isinstance(item, TensorRequest)]
+        results = iter(run_all(self.network, [item.arrays for item in good], self._axis))
+        return [self._answer(item, next(results)) if isinstance(item, TensorRequest) else item for item in inputs]
+
+    def postprocess(self, outputs: list[Answer | Exception]) -> list[Any]:
+        return [self._reply(idx, item) for idx, item in enumerate(outputs)]
+
+    def describe(self) -> dict[str, Any]:
+        return self.network.describe()
+
+    def _parsed(self, item: dict[str, Any]) -> TensorRequest | InvalidInput:
+        try:
+            return self._parser.parse(item)
+        except InvalidInput as error:
+            return error
+
+    def _answer(self, request: TensorRequest, result: Any) -> Answer | Exception:
+        if isinstance(result, Exception):
+            return result
+        names = [spec.name for spec in self.network.outputs] or [f"output_{i}" for i in range(len(result))]
+        return request, dict(zip(names, result, strict=True))
+
+    def _reply(self, idx: int, item: Answer | Exception) -> Any:
+        if isinstance(item, Exception):
+            return item
+        try:
+            return encode_reply(self.context, idx, *item)
+        except Exception as error:
+            return error
+
+
+def example_of(inputs: list[TensorSpec]) -> dict[str, Any] | None:
+    """One row of zeros, so that the graph compiles at warm-up; None where a size is not known."""
+    if any(spec.shape == DYNAMIC_RANK or -1 in spec.shape[1:] for spec in inputs):
+        return None
+    return {spec.name: np.zeros([max(size, 1) for size in spec.shape], numpy_dtype(spec)) for spec in inputs}
+
+
+def _any_rows(spec: TensorSpec) -> TensorSpec:
+    """A request may have as many rows as it likes: calls of a fixed size are padded."""
+    return spec if spec.shape == DYNAMIC_RANK else TensorSpec(spec.name, spec.dtype, (-1, *spec.shape[1:]))

@@ -1,0 +1,14 @@
+"""`--handler checkpoint`: a network defined in Python, with its weights from a checkpoint."""
+
+from __future__ import annotations
+
+from msx_backend.handlers._tensors import TensorHandler
+from msx_sdk import Context
+from msx_sdk.mindspore import Network, load_checkpoint
+
+
+class CheckpointHandler(TensorHandler):
+    """Serves `--model-file net.py` with the parameters of `--serialized-file`, a `.ckpt` or `.safetensors`."""
+
+    def load(self, context: Context) -> Network:
+        return load_checkpoint(context)

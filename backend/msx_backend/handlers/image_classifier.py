@@ -1,0 +1,120 @@
+"""`--handler image_classifier`: images in, the most probable labels out, as TorchServe's handler of that name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from msx_backend.handlers._arrays import Array
+from msx_backend.handlers._batching import batch_axis, run_all
+from msx_backend.handlers._images import ImageOptions, ImageReader, image_reader
+from msx_sdk import Context, Handler, HandlerLoadError, InvalidInput
+from msx_sdk.mindspore import Network, load_network, read_options, setup
+
+LABELS = "index_to_name.json"
+
+
+@dataclass
+class ImageRequest:
+    """One request's images, stacked. `many` is answered by `predictions`, one of each image."""
+
+    images: Array
+    many: bool
+
+
+class ImageClassifier(Handler):
+    """Works on a MindIR or a checkpoint, with the sizes and the normalisation of the section `image:`."""
+
+    network: Network
+    reader: ImageReader
+    labels: dict[str, str]
+
+    def initialize(self, context: Context) -> None:
+        super().initialize(context)
+        setup(context)
+        self.options = read_options(context, "image", ImageOptions)
+        self.network = load_network(context)
+        limited = context.system_properties["limit_max_image_pixels"]
+        self.reader = image_reader(self.options, self.network.inputs, limited)
+        self.labels = read_labels(context)
+        self._axis = batch_axis(self.network)
+        self.example = {"data": np.zeros(self.reader.shape, np.float32).tolist()}
+
+    def preprocess(self, data: list[dict[str, Any]]) -> list[ImageRequest | InvalidInput]:
+        return [self._read(item) for item in data]
+
+    def inference(self, inputs: list[ImageRequest | InvalidInput]) -> list[Any]:
+        """The network's first output per request, or the exception in its place."""
+        good = [item for item in inputs if isinstance(item, ImageRequest)]
+        results = iter(run_all(self.network, [[item.images] for item in good], self._axis))
+        return [(item, next(results)) if isinstance(item, ImageRequest) else item for item in inputs]
+
+    def postprocess(self, outputs: list[Any]) -> list[Any]:
+        return [item if isinstance(item, Exception) else self._reply(*item) for item in outputs]
+
+    def describe(self) -> dict[str, Any]:
+        reader = self.reader
+        image = {"height": reader.height, "width": reader.width, "channels": reader.channels}
+        return {**self.network.describe(), "image": image, "labels": len(self.labels), "top_k": self.options.top_k}
+
+    def _read(self, item: dict[str, Any]) -> ImageRequest | InvalidInput:
+        try:
+            values, many = images_of(item.get("data", item.get("body")))
+            return ImageRequest(np.stack([self.reader.read(value) for value in values]), many)
+        except InvalidInput as error:
+            return error
+
+    def _reply(self, request: ImageRequest, result: Any) -> Any:
+        if isinstance(result, Exception):
+            return result
+        scores = np.asarray(result[0], np.float32).reshape(len(request.images), -1)
+        tops = [self.top(row) for row in (softmax(scores) if self.options.softmax else scores)]
+        return {"predictions": tops} if request.many else tops[0]
+
+    def top(self, probabilities: Array) -> dict[str, float]:
+        """The `top_k` labels with their probabilities, most probable first."""
+        best = np.argsort(-probabilities, kind="stable")[: self.options.top_k]
+        return {self.labels.get(str(index), str(index)): float(probabilities[index]) for index in best}
+
+
+def softmax(scores: Array) -> Array:
+    shifted = np.exp(scores - scores.max(-1, keepdims=True))
+    normed: Array = shifted / shifted.sum(-1, keepdims=True)
+    return normed
+
+
+def read_labels(context: Context) -> dict[str, str]:
+    """`index_to_name.json`: index to label, or to a list whose last item is the label; empty without the file."""
+    path = context.model_dir / LABELS
+    if not path.is_file():
+        return {}
+    try:
+        mapping = json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise HandlerLoadError(f"{LABELS} is not JSON: {error}") from None
+    if not isinstance(mapping, dict):
+        raise HandlerLoadError(f'{LABELS}: expected an object such as {{"0": "cat", "1": "dog"}}')
+    return {index: str(name[-1] if isinstance(name, list) and name else name) for index, name in mapping.items()}
+
+
+def images_of(value: Any) -> tuple[list[Any], bool]:
+    """The images of a request, and whether it asked for many: TorchServe's forms, and `instances`.
+
+    TensorFlow Serving's clients send each instance as `{"b64": …}`.
+    """
+    many = isinstance(value, dict) and "instances" in value
+    found = [_unwrapped(image) for image in _as_list(value["instances"])] if many else [_unwrapped(value)]
+    if not found or any(image is None for image in found):
+        raise InvalidInput('expected an image file as the body, or JSON {"data": base64} or {"instances": [base64, …]}')
+    return found, many
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _unwrapped(value: Any) -> Any:
+    return value.get("b64", value.get("data")) if isinstance(value, dict) else value

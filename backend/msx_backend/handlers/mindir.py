@@ -1,0 +1,14 @@
+"""`--handler mindir`: any MindIR file. docs/mindspore-models.md shows the requests it takes."""
+
+from __future__ import annotations
+
+from msx_backend.handlers._tensors import TensorHandler
+from msx_sdk import Context
+from msx_sdk.mindspore import Network, load_mindir
+
+
+class MindIRHandler(TensorHandler):
+    """Serves the MindIR file that was packed with `--serialized-file`."""
+
+    def load(self, context: Context) -> Network:
+        return load_mindir(context)

@@ -1,0 +1,85 @@
+"""The requests that this worker holds, so that a cancel finds them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from msx_backend.protocol import Predict, RequestHead
+from msx_sdk.request import Headers, InferenceRequest, Part
+
+
+class Jobs:
+    """Thread-safe: requests come and go on the main thread, cancels come on the control thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[int, InferenceRequest] = {}
+        self._cancelled_early: set[int] = set()
+        self._asked: set[int] = set()
+        self._newest = 0
+        self.deferred = False
+        """In a parallel group a request counts as cancelled from the next plan on, so that all ranks agree."""
+        self.on_cancel: Callable[[int], None] = lambda number: None
+
+    def take(self, message: Predict, body: bytes) -> list[InferenceRequest]:
+        requests = read_requests(message.requests, body)
+        with self._lock:
+            for request in requests:
+                self._newest = max(self._newest, request.number)
+                self._held[request.number] = request
+                request.cancelled = request.number in self._cancelled_early
+            if self._cancelled_early:
+                self._cancelled_early = {number for number in self._cancelled_early if number > self._newest}
+        return requests
+
+    def release(self, requests: list[InferenceRequest]) -> None:
+        with self._lock:
+            for request in requests:
+                self._held.pop(request.number, None)
+                self._asked.discard(request.number)
+                request.parts = {}  # a handler may keep its context, and so the request
+
+    def cancel(self, numbers: list[int]) -> None:
+        """One that has not come yet is kept in mind; one that has ended is nobody's concern."""
+        for number in numbers:
+            with self._lock:
+                request = self._held.get(number)
+                if request is None and number > self._newest:
+                    self._cancelled_early.add(number)
+            if request is None or request.cancelled:
+                continue
+            if self.deferred:
+                self._asked.add(number)
+            else:
+                request.cancelled = True
+                self.on_cancel(number)
+
+    def settle(self, requests: list[InferenceRequest]) -> list[int]:
+        """Make deferred cancels count; returns the numbers of those that are cancelled now."""
+        for request in requests:
+            request.cancelled = request.cancelled or request.number in self._asked
+        return [request.number for request in requests if request.cancelled]
+
+
+def read_requests(heads: list[RequestHead], body: bytes) -> list[InferenceRequest]:
+    now = time.monotonic()
+    view = memoryview(body)
+    requests: list[InferenceRequest] = []
+    for head in heads:
+        parts: dict[str, Part] = {}
+        for field in head.fields:
+            parts[field.name] = Part(bytearray(view[: field.size]), field.content_type)
+            view = view[field.size :]
+        deadline = None if head.timeout is None else now + head.timeout
+        request = InferenceRequest(
+            head.id,
+            parts,
+            Headers(head.headers),
+            number=head.number,
+            deadline=deadline,
+            operation=head.operation,
+        )
+        requests.append(request)
+    return requests

@@ -1,0 +1,1 @@
+"""The language model engine: models, cache, scheduler, sampling and text."""

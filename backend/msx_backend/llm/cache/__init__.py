@@ -1,0 +1,1 @@
+"""Device memory for keys and values, and the attention that reads it."""

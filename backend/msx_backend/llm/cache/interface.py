@@ -1,0 +1,46 @@
+"""What a network and its runner want of the memory for keys and values; one implementation a kind of device.
+
+A *slot* holds one text. The network knows neither slots nor blocks: the runner gets `Places` for the tokens of a step
+from a `Layout`, and hands their arrays through the graph to each layer's `LayerCache`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Places = tuple[Array, ...]
+"""Integer arrays whose shapes depend on the buckets alone, so that one graph fits all steps of a bucket."""
+
+
+class LayerCache(Protocol):
+    """The keys and values of one layer: an `nn.Cell`, called within a graph."""
+
+    def __call__(self, q: Any, k: Any, v: Any, mask: Any, places: Any) -> Any:
+        """Keeps k and v, and lets q attend to what its texts have by now.
+
+        q [B*P, heads, D], k and v [B*P, kv, D] of B texts with P tokens each; mask [B*kv, heads/kv*P, T], added to
+        scores -> [B*P, heads*D]
+        """
+
+    def copy(self, source: Any, target: Any) -> None:
+        """Rows of a `Layout` to others; outside of graphs."""
+
+
+class Layout(Protocol):
+    """Where tokens lie; the same on all ranks and in all layers."""
+
+    def extent(self, context: int) -> int:
+        """How many positions are read where `context` are wanted."""
+
+    def places(self, slots: Sequence[int | None], positions: Array, context: int) -> Places:
+        """Of the tokens at `positions` [B, P] of B texts; below 0, or in slot None, there is no token, only padding.
+
+        `context`: how many positions are attended to, an `extent`.
+        """
+
+    def rows(self, slot: int, length: int) -> Array:
+        """Of the first `length` tokens of a slot, in an order that is the same for every slot."""

@@ -1,0 +1,100 @@
+"""Blocks of memory that texts take as they grow, for Ascend NPUs, by its fused kernels.
+
+This has not been run on an NPU so far. The kernels and their layouts are those of MindSpore's documentation and of
+vllm-mindspore: a cache of [blocks, BLOCK, kv_heads, head_dim], into which `ReshapeAndCache` writes by a token's place,
+and which `PagedAttention` reads by tables of blocks. It has no windows: `check_windows` refuses what needs one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from mindspore import Parameter, nn, ops
+
+from msx_backend.llm.cache.interface import Array, Places
+from msx_backend.llm.models.config import ModelConfig
+from msx_sdk.errors import HandlerLoadError
+
+BLOCK = 128
+"""Tokens; the kernels' own size."""
+NOWHERE = -1
+"""The place of a token that is not to be kept."""
+
+
+class PagedLayout:
+    """Each slot's blocks lie one after the other until `assign` gives it others. Block 0 is for padding."""
+
+    def __init__(self, slots: int, length: int, kv_heads: int) -> None:
+        self.heads, per_slot = kv_heads, self.extent(length) // BLOCK
+        self.blocks = 1 + slots * per_slot
+        self.tables = np.arange(1, self.blocks).reshape(slots, per_slot)
+
+    def extent(self, context: int) -> int:
+        return -(-context // BLOCK) * BLOCK
+
+    def assign(self, slot: int, blocks: Sequence[int]) -> None:
+        """From now on the slot's positions lie in these blocks, in this order."""
+        self.tables[slot, : len(blocks)] = blocks
+
+    def places(self, slots: Sequence[int | None], positions: Array, context: int) -> Places:
+        """-> places [B*P] to write, tables [B*P, context/BLOCK] to read, and of each token how many positions"""
+        tables = np.stack([self._table(slot, context // BLOCK) for slot in slots])
+        own = np.maximum(positions, 0)
+        block = np.take_along_axis(tables, own // BLOCK, axis=1)
+        write = np.where(positions < 0, NOWHERE, block * BLOCK + own % BLOCK)
+        read = np.repeat(tables, positions.shape[1], axis=0)
+        return write.ravel().astype(np.int32), read.astype(np.int32), (own + 1).ravel().astype(np.int32)
+
+    def rows(self, slot: int, length: int) -> Array:
+        """Blocks, the last one perhaps not full."""
+        rows: Array = self.tables[slot, : -(-length // BLOCK)]
+        return rows
+
+    def _table(self, slot: int | None, size: int) -> Array:
+        table: Array = np.zeros(size, int) if slot is None else self.tables[slot, :size]
+        return table
+
+
+def check_windows(config: ModelConfig, context: int) -> None:
+    """Raises HandlerLoadError where texts could be longer than what some layer sees."""
+    window = min((window for window in config.windows if window is not None), default=context)
+    if window < context:
+        raise HandlerLoadError(
+            f"config.json, sliding_window: {window}: on Ascend a text cannot be longer than the window; set "
+            f"maxTotalTokens: {window} in model-config.yaml"
+        )
+
+
+class PagedCache(nn.Cell):  # type: ignore[misc]
+    """Of one layer. Every token is a text of its own to `PagedAttention`: also those of one prompt, whose keys are kept
+    before the first of them attends."""
+
+    def __init__(self, name: str, layout: PagedLayout, heads: int, size: int, dtype: Any) -> None:
+        super().__init__()
+        self.heads, self.kv, self.size = heads, layout.heads, size
+        shape = (layout.blocks, BLOCK, self.kv, size)
+        self.k = Parameter(ms.Tensor(np.zeros(shape), dtype), name=f"{name}.k", requires_grad=False)
+        self.v = Parameter(ms.Tensor(np.zeros(shape), dtype), name=f"{name}.v", requires_grad=False)
+        self.write = ops.auto_generate.ReshapeAndCache()
+        self.attend = ops.auto_generate.PagedAttention(heads, 1 / math.sqrt(size), self.kv)
+        self.gather, self.scatter = ops.Gather(), ops.ScatterUpdate()
+
+    def construct(self, q: Any, k: Any, v: Any, mask: Any, places: Any) -> Any:
+        write, tables, lengths = places
+        kv = (-1, self.kv * self.size)
+        q = ops.depend(q.reshape((-1, self.heads * self.size)), self.keep(k.reshape(kv), v.reshape(kv), write))
+        return self.attend(q, self.k, self.v, tables, lengths)
+
+    def keep(self, k: Any, v: Any, write: Any) -> Any:
+        return self.write(k, v, self.k, self.v, write)
+
+    def copy(self, source: Any, target: Any) -> None:
+        for cache in (self.k, self.v):
+            self.scatter(cache, target, self.gather(cache, source, 0))
+
+    def load_shard(self, weights: Any, name: str) -> None:
+        """No file has them."""

@@ -1,0 +1,63 @@
+"""What of a request does not fit the model or its limits: each is one sentence with the parameter's name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msx_backend.llm.limits import Limits
+from msx_backend.llm.text import Tokenizer
+from msx_sdk.errors import InvalidInput
+from msx_sdk.generation import GenerateRequest, SamplingParams
+
+
+def prompt_of(request: GenerateRequest, tokenizer: Tokenizer, limits: Limits, vocab_size: int) -> list[int]:
+    """Its token ids. Raises InvalidInput."""
+    if request.prompt is None:
+        raise InvalidInput("prompt: expected a text, or token ids")
+    if isinstance(request.prompt, str):
+        tokens = tokenizer.encode(request.prompt, request.add_special_tokens)
+    else:
+        tokens = list(request.prompt)
+        _check_ids(tokens, vocab_size)
+    tokens = tokens[-request.truncate :] if request.truncate else tokens
+    _check_length(tokens, limits.max_input)
+    return tokens
+
+
+def limit_of(params: SamplingParams, prompt: int, limits: Limits) -> int:
+    """How many tokens prompt and text may have together. Raises InvalidInput."""
+    if params.max_tokens is None:
+        return limits.context
+    if prompt + params.max_tokens > limits.context:
+        raise InvalidInput(
+            f"max_tokens: {params.max_tokens} tokens after a prompt of {prompt} are more than maxTotalTokens, "
+            f"{limits.context}; at most {limits.context - prompt} fit"
+        )
+    return prompt + params.max_tokens
+
+
+def texts_of(request: GenerateRequest) -> int:
+    """How many texts are to be made. Raises InvalidInput."""
+    params = request.params
+    best_of = params.n if params.best_of is None else params.best_of
+    if best_of < params.n:
+        raise InvalidInput(f"best_of: {best_of} is less than n, {params.n}")
+    if best_of > params.n and request.stream:
+        raise InvalidInput(f"best_of: the best {params.n} of {best_of} texts cannot be streamed; set stream to false")
+    if params.max_tokens is not None and params.min_tokens > params.max_tokens:
+        raise InvalidInput(f"min_tokens: {params.min_tokens} is more than max_tokens, {params.max_tokens}")
+    return best_of
+
+
+def _check_ids(tokens: Sequence[int], vocab_size: int) -> None:
+    if wrong := [token for token in tokens if not 0 <= token < vocab_size]:
+        raise InvalidInput(f"prompt: {wrong[0]} is not a token of this model, which has {vocab_size}")
+
+
+def _check_length(tokens: Sequence[int], limit: int) -> None:
+    if not tokens:
+        raise InvalidInput("prompt: it has no tokens; give at least one")
+    if len(tokens) > limit:
+        raise InvalidInput(
+            f"prompt: {len(tokens)} tokens are more than maxInputTokens, {limit}; shorten it, or set truncate"
+        )

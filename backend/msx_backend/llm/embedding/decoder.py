@@ -1,0 +1,69 @@
+"""A decoder of `llm.models` without a memory: all tokens of a text are there at once, and no more follow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from mindspore import nn, ops
+
+from msx_backend.llm.models.config import ModelConfig
+from msx_backend.llm.models.decoder import Body, Parts, RMSNorm
+from msx_backend.llm.models.weights import Checkpoint
+from msx_sdk.mindspore.loading import load_shards, without_data
+from msx_sdk.mindspore.parallel import Parallel
+
+
+class Attention(nn.Cell):  # type: ignore[misc]
+    """In the place of a `LayerCache`, which it keeps nothing in. B is texts, P tokens of each, D the size of a head."""
+
+    def __init__(self, heads: int, kv_heads: int, size: int) -> None:
+        super().__init__()
+        self.heads, self.kv, self.size, self.scale = heads, kv_heads, size, size**-0.5
+        self.scores, self.mix = ops.BatchMatMul(transpose_b=True), ops.BatchMatMul()
+        self.softmax = ops.Softmax(-1)
+
+    def construct(self, q: Any, k: Any, v: Any, masks: Any, places: Any) -> Any:
+        """q [B*P, heads, D], k and v [B*P, kv, D], masks [B*kv, heads/kv*P, P] additive → [B*P, heads*D]"""
+        many, rows, count = masks.shape
+        batch = many // self.kv
+        q = self.heads_first(q * self.scale, batch, count, self.heads).reshape((many, rows, self.size))
+        k, v = self.heads_first(k, batch, count, self.kv), self.heads_first(v, batch, count, self.kv)
+        scores = self.scores(q, k.reshape((many, count, self.size)))
+        mixed = self.mix(self.softmax(scores + masks), v.reshape((many, count, self.size)))
+        mixed = mixed.reshape((batch, self.heads, count, self.size)).transpose((0, 2, 1, 3))
+        return mixed.reshape((-1, self.heads * self.size))
+
+    def heads_first(self, x: Any, batch: int, count: int, heads: int) -> Any:
+        return x.reshape((batch, count, heads, self.size)).transpose((0, 2, 1, 3))
+
+
+class Decoder(nn.Cell):  # type: ignore[misc]
+    """ids [B, P] → the states [B, P, hidden]. Padding follows a text, and no token sees what follows it."""
+
+    def __init__(self, config: ModelConfig, dtype: Any, longest: int) -> None:
+        super().__init__()
+        parts = Parts(Parallel(), lambda name, heads, size: Attention(heads, config.kv_heads, size), dtype)
+        self.body = Body(config, parts, range(config.layers), longest)
+        self.norm = RMSNorm(config.hidden_size, config.norm_eps, dtype)
+        self.places = ms.Tensor(np.arange(longest, dtype=np.int32))
+
+    def construct(self, ids: Any, mask: Any) -> Any:
+        batch, length = ids.shape
+        reach = self.places[:length]
+        positions = ops.tile(reach.reshape((1, length)), (batch, 1))
+        states = self.norm(self.body(ids.reshape((-1,)), positions, reach))
+        return states.reshape((batch, length, -1))
+
+
+def load_decoder(folder: Path, config: ModelConfig, dtype: str, longest: int) -> Decoder:
+    """Raises HandlerLoadError for weights that do not fit `config`."""
+    checkpoint = Checkpoint(folder, config)
+    with checkpoint:
+        with without_data():
+            decoder = Decoder(config, getattr(ms, dtype), longest)
+        load_shards(decoder.body, checkpoint, checkpoint.prefix.rstrip("."))
+        load_shards(decoder.norm, checkpoint, f"{checkpoint.prefix}norm")
+    return decoder

@@ -1,0 +1,55 @@
+"""`--handler embedding`: text in, vector out, for encoders and decoders in Hugging Face's layout."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from msx_backend.llm.embedding.batcher import Batcher
+from msx_backend.llm.embedding.model import load_model
+from msx_backend.llm.embedding.pooling import Array, normalized
+from msx_backend.llm.embedding.shapes import Shape
+from msx_sdk.context import Context
+from msx_sdk.errors import InvalidInput
+from msx_sdk.generation import Capabilities, EmbedReply, EmbedRequest
+from msx_sdk.text_generation import TextGenerationHandler
+
+LONG = 20_000
+"""Characters; tokenizing a longer text would keep other requests waiting."""
+
+
+class EmbeddingHandler(TextGenerationHandler):
+    """Many requests at once, one text each; those that wait together share a call of the network."""
+
+    def initialize(self, context: Context) -> None:
+        super().initialize(context)
+        self.model = load_model(context)
+        self.model.warm_up(context.report_progress)
+        self.batcher = Batcher(self.model.shapes, self._run)
+
+    async def embed(self, request: EmbedRequest, context: Context) -> EmbedReply:
+        size = request.dimensions or self.model.size
+        if size > self.model.size:
+            raise InvalidInput(f"dimensions: {size} is more than the {self.model.size} of this model")
+        tokens = await self._tokens(request)
+        vector = await self.batcher.embed(tokens)
+        if request.dimensions is not None:
+            vector = normalized(vector[:size])
+        return EmbedReply(embedding=vector.astype("<f4").tobytes(), prompt_tokens=len(tokens))
+
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            embed=True,
+            model_id=self.context.model_name,
+            model_type=self.model.model_type,
+            max_input_tokens=self.model.longest,
+            embedding_size=self.model.size,
+        )
+
+    async def _tokens(self, request: EmbedRequest) -> list[int]:
+        if isinstance(request.input, str) and len(request.input) > LONG:
+            return await asyncio.to_thread(self.model.inputs.tokens, request)
+        return self.model.inputs.tokens(request)
+
+    async def _run(self, texts: list[Sequence[int]], shape: Shape) -> Array:
+        return await self.context.run(self.model, texts, shape)

@@ -1,0 +1,55 @@
+"""From a request to the token ids that the network gets."""
+
+from __future__ import annotations
+
+from msx_backend.llm.text import Tokenizer
+from msx_sdk.errors import InvalidInput
+from msx_sdk.generation import EmbedRequest
+
+LIMIT = "maxInputTokens"
+
+
+class Inputs:
+    """`longest` counts the special tokens, too; `vocab_size` is the network's."""
+
+    def __init__(self, tokenizer: Tokenizer, longest: int, vocab_size: int, lower_case: bool = False) -> None:
+        self._tokenizer, self._longest = tokenizer, longest
+        self._vocab_size, self._lower_case = vocab_size, lower_case
+        self._before, self._after = _frame(tokenizer)
+
+    def tokens(self, request: EmbedRequest) -> list[int]:
+        """Raises InvalidInput, which names the parameter and its limit."""
+        if request.truncate is not None and request.truncate > self._longest:
+            raise InvalidInput(f"truncate: {request.truncate} is more than {LIMIT}, {self._longest}")
+        if isinstance(request.input, str):
+            tokens = self._of_text(request.input, request.truncate)
+        else:
+            tokens = list(request.input[: request.truncate])
+        if not tokens:
+            raise InvalidInput("input: expected a text of at least one token")
+        if len(tokens) > self._longest:
+            raise InvalidInput(
+                f"input: {len(tokens)} tokens are more than {LIMIT}, {self._longest}; cut it with truncate"
+            )
+        wrong = next((token for token in tokens if not 0 <= token < self._vocab_size), None)
+        if wrong is not None:
+            raise InvalidInput(f"input: {wrong} is no token id of this model, which has 0 to {self._vocab_size - 1}")
+        return tokens
+
+    def _of_text(self, text: str, truncate: int | None) -> list[int]:
+        """What is cut off is text: the special tokens around it stay, as with Hugging Face's tokenizers."""
+        ids = self._tokenizer.encode(text.lower() if self._lower_case else text, add_special_tokens=False)
+        frame = len(self._before) + len(self._after)
+        if truncate is not None:
+            if truncate <= frame:
+                raise InvalidInput(f"truncate: expected at least {frame + 1}: {frame} are special tokens")
+            ids = ids[: truncate - frame]
+        return [*self._before, *ids, *self._after]
+
+
+def _frame(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    """The special tokens before and after every text."""
+    inner, whole = tokenizer.encode("a", add_special_tokens=False), tokenizer.encode("a")
+    places = range(len(whole) - len(inner) + 1)
+    start = next((at for at in places if whole[at : at + len(inner)] == inner), 0)
+    return whole[:start], whole[start + len(inner) :]

@@ -1,0 +1,88 @@
+"""An embedding model as the handler uses it: limits, texts to token ids, token ids to vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msx_backend.llm.embedding.family import Family, find_family
+from msx_backend.llm.embedding.inputs import LIMIT, Inputs
+from msx_backend.llm.embedding.pooling import Array
+from msx_backend.llm.embedding.sentence import EmbeddingOptions, Sentence, read_sentence
+from msx_backend.llm.embedding.shapes import Shape, Shapes, shapes_of
+from msx_backend.llm.text import Tokenizer
+from msx_sdk.config import ModelConfig, parse_model_config
+from msx_sdk.context import Context
+from msx_sdk.errors import HandlerLoadError
+from msx_sdk.mindspore.options import read_options
+from msx_sdk.mindspore.runtime import setup
+
+if TYPE_CHECKING:
+    from msx_backend.llm.embedding.network import Network
+
+ROWS = (1, 4, 8, 32)
+LENGTHS = (32, 128, 512, 2048)
+TOKENS = {"CPU": 2048, "Ascend": 16_384}
+"""Of one call: what keeps the device busy; more only makes those wait who share it."""
+
+
+@dataclass(frozen=True)
+class EmbeddingModel:
+    model_type: str
+    size: int
+    """Of an embedding."""
+    longest: int
+    """Tokens of an input."""
+    inputs: Inputs
+    shapes: Shapes
+    sentence: Sentence
+    network: Network
+
+    def __call__(self, texts: Sequence[Sequence[int]], shape: Shape) -> Array:
+        """Token ids of texts that fit `shape` → [texts, size] float32"""
+        return self.sentence.finish(*self.network(texts, shape))
+
+    def warm_up(self, report: Callable[[str], None]) -> None:
+        """Compile every shape; none is compiled later."""
+        self.network.warm_up(list(self.shapes), report)
+
+
+def load_model(context: Context) -> EmbeddingModel:
+    """Set MindSpore up and read the archive's model. Raises HandlerLoadError."""
+    target = setup(context)
+    from msx_backend.llm.embedding.network import Network
+
+    settings = parse_model_config(context.model_yaml_config)[0]
+    sentence = read_sentence(context.model_dir, read_options(context, "embedding", EmbeddingOptions))
+    family = find_family(sentence.folder, target)
+    longest = _longest(settings, sentence, family)
+    tokenizer = Tokenizer.from_folder(sentence.folder)
+    return EmbeddingModel(
+        model_type=family.model_type,
+        size=sentence.size(family.hidden),
+        longest=longest,
+        inputs=Inputs(tokenizer, longest, family.vocab_size, sentence.lower_case),
+        shapes=_shapes(settings, longest, target),
+        sentence=sentence,
+        network=Network(family.load(longest), sentence.pooling, family.dtype),
+    )
+
+
+def _longest(settings: ModelConfig, sentence: Sentence, family: Family) -> int:
+    """The yaml may allow more than sentence-transformers does by default, but not more than the network has.
+
+    Without it a text has no more tokens than the longest bucket: attention's memory grows with their square.
+    """
+    wanted = settings.max_input_tokens
+    if wanted is None:
+        enough = max(*LENGTHS, *(settings.context_buckets or ()))
+        return min(sentence.longest or family.context, family.context, enough)
+    if wanted > family.context:
+        raise HandlerLoadError(f"{LIMIT}: {wanted} is more than the model's context of {family.context} tokens")
+    return wanted
+
+
+def _shapes(settings: ModelConfig, longest: int, target: str) -> Shapes:
+    rows, lengths = settings.slot_buckets or ROWS, settings.context_buckets or LENGTHS
+    return shapes_of(rows, lengths, longest, settings.max_batch_total_tokens or TOKENS[target])

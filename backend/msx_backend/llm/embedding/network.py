@@ -1,0 +1,66 @@
+"""The network of an embedding model as a function of texts, one graph a shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from mindspore import nn, ops
+
+from msx_backend.llm.embedding.pooling import Array, Pooling
+from msx_backend.llm.embedding.shapes import Shape
+
+HIDDEN = -3e4
+"""Added to the scores of padding: their softmax is 0, and half precision holds it."""
+
+
+class Pooled(nn.Cell):  # type: ignore[misc]
+    """ids [B, P], mask [B, 1, 1, P] additive, weights [B, K, P] → weighted sums [B, K, hidden], largest [B, hidden]"""
+
+    def __init__(self, body: Any, pooling: Pooling) -> None:
+        super().__init__()
+        self.body = body
+        self.sums, self.largest = bool(pooling.sums), "max" in pooling.modes
+        self.product = ops.BatchMatMul()
+
+    def construct(self, ids: Any, mask: Any, weights: Any) -> Any:
+        states = self.body(ids, mask)
+        sums = self.product(weights, states) if self.sums else weights
+        largest = (states + mask.reshape((*ids.shape, 1))).max(axis=1) if self.largest else mask
+        return sums, largest
+
+
+class Network:
+    """`body` is a cell: ids [B, P], mask [B, 1, 1, P] additive → the states [B, P, hidden]."""
+
+    def __init__(self, body: Any, pooling: Pooling, dtype: str) -> None:
+        self._pooling, self._dtype = pooling, getattr(ms, dtype)
+        cell = Pooled(body, pooling)
+        cell.set_train(False)
+        self._run = ms.jit(cell.construct)
+
+    def __call__(self, texts: Sequence[Sequence[int]], shape: Shape) -> tuple[Array, Array]:
+        """Token ids of at most `shape.rows` texts of at most `shape.length` tokens → [texts, sums, hidden] and, for
+        `max`, [texts, hidden]; both float32."""
+        sizes = [len(text) for text in texts] + [1] * (shape.rows - len(texts))  # a softmax needs a token
+        ids = np.zeros(shape, np.int32)
+        for row, text in zip(ids, texts, strict=False):
+            row[: len(text)] = text
+        mask = np.where(np.arange(shape.length) < np.array(sizes)[:, None], 0, HIDDEN)[:, None, None]
+        weights = self._pooling.weights(sizes, shape.length)
+        sums, largest = self._run(ms.Tensor(ids), self._tensor(mask), self._tensor(weights))
+        return self._rows(sums, len(texts)), self._rows(largest, len(texts))
+
+    def warm_up(self, shapes: Sequence[Shape], report: Callable[[str], None]) -> None:
+        """Compile the graph of every shape."""
+        for number, shape in enumerate(shapes, 1):
+            report(f"compiling {shape.rows} x {shape.length} tokens ({number} of {len(shapes)})")
+            self([[0]], shape)
+
+    def _tensor(self, array: Array) -> Any:
+        return ms.Tensor(array.astype(np.float32)).astype(self._dtype)
+
+    def _rows(self, tensor: Any, count: int) -> Array:
+        return tensor.astype(ms.float32).asnumpy()[:count]  # type: ignore[no-any-return]

@@ -1,0 +1,59 @@
+"""The shapes that are compiled, and which of the waiting texts share a call of the network."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Shape(NamedTuple):
+    rows: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """`rows` and `lengths` ascend; a shape has at most `tokens` tokens, unless it has a single row."""
+
+    rows: tuple[int, ...]
+    lengths: tuple[int, ...]
+    tokens: int
+
+    def __iter__(self) -> Iterator[Shape]:
+        return (Shape(rows, length) for length in self.lengths for rows in self.rows_of(length))
+
+    def rows_of(self, length: int) -> list[int]:
+        return [rows for rows in self.rows if rows == 1 or rows * length <= self.tokens]
+
+    def length_of(self, tokens: int) -> int:
+        """The shortest length that holds a text of so many tokens, which must fit the longest."""
+        return self.lengths[bisect_left(self.lengths, tokens)]
+
+    def choose(self, sizes: Sequence[int]) -> tuple[list[int], Shape]:
+        """Which of the waiting texts are next, given each one's tokens in the order of arrival.
+
+        The oldest is among them, with others of its length; shorter ones take rows that would stay empty.
+        """
+        lengths = [self.length_of(size) for size in sizes]
+        length = lengths[0]
+        alike = [index for index, other in enumerate(lengths) if other == length]
+        rows = self._rows_for(len(alike), length)
+        shorter = [index for index, other in enumerate(lengths) if other < length]
+        shorter.sort(key=lambda index: -lengths[index])
+        return (alike + shorter)[:rows], Shape(rows, length)
+
+    def _rows_for(self, count: int, length: int) -> int:
+        """At most a quarter of the rows may be empty; else a smaller shape now and the rest after it."""
+        possible = self.rows_of(length)
+        larger = next((rows for rows in possible if rows >= count), None)
+        if larger is not None and 4 * count >= 3 * larger:
+            return larger
+        return max(rows for rows in possible if rows <= count)
+
+
+def shapes_of(rows: Sequence[int], lengths: Sequence[int], longest: int, tokens: int) -> Shapes:
+    """One text alone has a shape in any case, and so has the longest text."""
+    fitting = {length for length in lengths if length < longest}
+    return Shapes(tuple(sorted({1, *rows})), tuple(sorted({*fitting, longest})), tokens)

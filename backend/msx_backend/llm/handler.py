@@ -1,0 +1,192 @@
+"""`--handler text_generation`: a language model in Hugging Face's layout, on one rank or many.
+
+Rank 0 has the tokenizer and the engine, and leads; the other ranks do the steps that it tells them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+
+from msx_backend.llm.blocks import BlockPool
+from msx_backend.llm.engine import Engine
+from msx_backend.llm.gauges import Gauges
+from msx_backend.llm.limits import limits_of
+from msx_backend.llm.models.config import ModelConfig
+from msx_backend.llm.models.registry import read_config
+from msx_backend.llm.paged import PagedPool
+from msx_backend.llm.sampling import Constraints
+from msx_backend.llm.step import PagedRunner, Runner, decode, execute
+from msx_backend.llm.steps import StepThread
+from msx_backend.llm.text import ChatTemplate, Tokenizer
+from msx_sdk import Context, InvalidInput
+from msx_sdk.config import parse_model_config
+from msx_sdk.generation import (
+    Capabilities,
+    GenerateDelta,
+    GenerateRequest,
+    TokenizeReply,
+    TokenizeRequest,
+)
+from msx_sdk.mindspore import Parallel, init_parallel
+from msx_sdk.text_generation import TextGenerationHandler
+
+log = logging.getLogger("msx.llm")
+
+LAST_WORDS = 0.5
+"""Seconds for the replies that say why the model works no more, before the worker ends and is started again."""
+LONG = 2_000
+"""Characters: to make tokens of more takes longer than a thread does to start."""
+CONSTRAINTS = ("json_schema", "json_object", "regex", "choice", "lark")
+MOST_STOPS, MOST_TOP_TOKENS = 16, 20
+
+
+class TextGenerator(TextGenerationHandler):
+    def initialize(self, context: Context) -> Awaitable[None] | None:
+        super().initialize(context)
+        if context.rank == 0:
+            return self._start()
+        self._load()
+        return None
+
+    async def generate(self, request: GenerateRequest, context: Context) -> AsyncIterator[GenerateDelta]:
+        prepared = await self._prepared(self._as_prompt(request))
+        with self.engine.submit(prepared, deadline=context.deadline()) as deltas:
+            async for delta in deltas:
+                yield delta
+            self.gauges.tell(deltas.times)
+
+    async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply:
+        if request.messages is not None:
+            text = self._template(request.messages, request.tools, {})
+            return TokenizeReply(tokens=self.tokenizer.spans(text, add_special_tokens=False), text=text)
+        if request.prompt is None:
+            raise InvalidInput("prompt: expected a text")
+        return TokenizeReply(
+            tokens=self.tokenizer.spans(request.prompt, request.add_special_tokens), text=request.prompt
+        )
+
+    def follow(self, message: bytes) -> None:
+        """On the other ranks: one step."""
+        execute(self.runner, decode(message))
+
+    def capabilities(self) -> Capabilities:
+        if self.context.rank:
+            return Capabilities()
+        limits = self.limits
+        return Capabilities(
+            generate=True,
+            chat=self.chat is not None,
+            tokenize=True,
+            constraints=CONSTRAINTS if self.constraints else (),
+            model_id=self.context.model_name,
+            model_type=self.config.model_type,
+            max_input_tokens=limits.max_input,
+            max_total_tokens=limits.context,
+            max_concurrent=limits.max_concurrent,
+            max_best_of=limits.slots,
+            max_stop_sequences=MOST_STOPS,
+            max_top_tokens=MOST_TOP_TOKENS,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        layout = {"pipeline_stages": self.parallel.stages, "tensor_parallel": self.parallel.tp_size}
+        held = {"context_length": self.limits.context, "concurrent_texts": self.limits.slots}
+        return {**super().describe(), **held, **layout}
+
+    async def close(self) -> None:
+        if self.context.rank == 0:
+            self.gauges.stop()
+            await self.engine.close()
+            await asyncio.to_thread(self.steps.close)
+
+    async def _start(self) -> None:
+        await self.context.run(self._load)
+        self.tokenizer = Tokenizer.from_folder(self.context.model_dir)
+        self.chat = ChatTemplate.from_folder(self.context.model_dir)
+        self.constraints = self._constraints()
+        self.steps = StepThread(self.runner, self.context.lead)
+        self.engine = Engine(
+            self.config.vocab_size,
+            self.tokenizer,
+            self.limits,
+            self.steps.run,
+            constraints=self.constraints,
+            lanes=self.parallel.stages,
+            pool=pool_of(self.runner, self.limits.slots),
+            on_failure=self._end_worker,
+        )
+        self.engine.start()
+        self.gauges = Gauges(self.context.metrics, self.engine.stats)
+
+    def _load(self) -> None:
+        """This rank's part of the model, its graphs compiled. All ranks meet in here."""
+        context = self.context
+        context.graphs_key = f"{sources()} {psutil.virtual_memory().total}"  # the limits follow from the memory
+        self.parallel = init_parallel(context)  # sets MindSpore up, so it comes before what imports it
+        from msx_backend.llm.runner import ModelRunner
+
+        self.config = read_config(context.model_dir)
+        self.limits = _limits(context, self.config, self.parallel)
+        context.report_progress("reading weights")
+        self.runner = ModelRunner.load(context.model_dir, self.config, self.limits, self.parallel)
+        self.runner.warm_up(lambda shape: context.report_progress(f"compiling {shape}"))
+
+    def _as_prompt(self, request: GenerateRequest) -> GenerateRequest:
+        if request.messages is None:
+            return request
+        if request.prompt is not None:
+            raise InvalidInput("prompt: expected either a prompt or messages, not both")
+        text = self._template(request.messages, request.tools, request.chat_template_kwargs)
+        return msgspec.structs.replace(request, prompt=text, messages=None, add_special_tokens=False)
+
+    async def _prepared(self, request: GenerateRequest) -> GenerateRequest:
+        """What would hold up the loop, and so all other texts, is done beside it."""
+        constraint, prompt = request.params.constraint, request.prompt
+        if constraint is not None and self.constraints is not None:
+            await asyncio.to_thread(self.constraints.compile, constraint)  # the engine finds it compiled
+        if not isinstance(prompt, str) or len(prompt) < LONG:
+            return request
+        tokens = await asyncio.to_thread(self.tokenizer.encode, prompt, request.add_special_tokens)
+        return msgspec.structs.replace(request, prompt=tuple(tokens))
+
+    def _template(self, messages: list[Any], tools: list[Any] | None, options: dict[str, Any]) -> str:
+        if self.chat is None:
+            raise InvalidInput("messages: this model has no chat template; send a prompt")
+        return self.chat.render(messages, tools, **options)
+
+    def _constraints(self) -> Constraints | None:
+        try:
+            return Constraints(self.tokenizer.to_json(), self.tokenizer.eos, self.config.vocab_size)
+        except ValueError as error:
+            log.warning("answers cannot be held to a schema or grammar: %s", error)
+            return None
+
+    def _end_worker(self, reason: str) -> None:
+        log.critical("the worker ends, to be started again: %s", reason)
+        asyncio.get_running_loop().call_later(LAST_WORDS, os._exit, 1)
+
+
+def sources() -> str:
+    """Names the engine's code: graphs of another one do not fit."""
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    return hashlib.blake2b(b"".join(file.read_bytes() for file in files), digest_size=8).hexdigest()
+
+
+def pool_of(runner: Runner, slots: int) -> BlockPool | None:
+    """Where the device has pages, texts share them; else the engine's own choice, whole slots."""
+    return PagedPool(slots, runner.blocks, runner.block) if isinstance(runner, PagedRunner) else None
+
+
+def _limits(context: Context, config: ModelConfig, parallel: Parallel) -> Any:
+    yaml = parse_model_config(context.model_yaml_config)[0]
+    token = config.token_bytes(parallel.stages, parallel.tp_size, 4 if parallel.target == "CPU" else 2)
+    return limits_of(yaml, config.context, token, psutil.virtual_memory().total)

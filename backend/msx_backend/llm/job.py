@@ -1,0 +1,127 @@
+"""A request in the engine, and how it is made of what the client asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from msx_backend.llm.checks import limit_of, prompt_of, texts_of
+from msx_backend.llm.handle import RequestHandle
+from msx_backend.llm.limits import Limits
+from msx_backend.llm.replies import End, Replies, Text, Tokens
+from msx_backend.llm.sampling import Constraints, ConstraintState, Sampler, prompt_logprobs
+from msx_backend.llm.sequence import Sequence
+from msx_backend.llm.stats import RequestTimes
+from msx_backend.llm.step import Array
+from msx_backend.llm.text import TextStream, Tokenizer
+from msx_sdk.errors import InvalidInput
+from msx_sdk.generation import GenerateRequest, SamplingParams
+
+SEEDS = 1 << 64
+APART = 0x9E3779B97F4A7C15
+"""Between the seeds of a request's texts: far from those of requests with seeds 1, 2, 3, …"""
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    number: int
+    sequences: list[Sequence]
+    replies: Replies
+    handle: RequestHandle
+    eos: frozenset[int]
+    stops: frozenset[int]
+    timer: asyncio.TimerHandle | None = None
+    scores: list[float | None] = field(default_factory=lambda: [None])
+    """Log-probabilities of the prompt's tokens so far, where they are wanted."""
+    last: dict[int, float] = field(default_factory=dict)
+    """When each text got its last token."""
+
+    def begin(self, sequence: Sequence, now: float) -> None:
+        """A step for it is on its way."""
+        if self.handle.times.started is None:
+            self.handle.times.started = now
+            self.replies.cached(sequence.cached or 0)
+
+    def end_of(self, sequence: Sequence, token: int) -> End | None:
+        if token in self.eos:
+            return End("eos")
+        if sequence.sampler.finished:
+            return End("eos", spoken=True)
+        if token in self.stops:
+            return End("stop", token)
+        return End("length") if len(sequence.tokens) >= sequence.limit else None
+
+    def score(self, sequence: Sequence, start: int, logits: Array) -> None:
+        """logits [n, vocab] of the prompt's tokens from `start` on: they are about those that come next."""
+        targets = sequence.tokens[start + 1 : min(start + 1 + len(logits), sequence.prompt)]
+        self.scores[start + 1 :] = prompt_logprobs(logits[: len(targets)], targets)
+        self.scored(sequence)
+
+    def scored(self, sequence: Sequence) -> None:
+        if len(self.scores) == sequence.prompt:
+            sequence.scored = False
+            self.replies.score(sequence.tokens[: sequence.prompt], self.scores)
+
+    def grew(self, index: int, now: float) -> None:
+        times = self.handle.times
+        if times.first is None:
+            times.first = now
+        if index in self.last:
+            times.gaps.append(now - self.last[index])
+        self.last[index] = now
+
+
+class JobMaker:
+    def __init__(
+        self, tokenizer: Tokenizer, limits: Limits, vocab_size: int, constraints: Constraints | None = None
+    ) -> None:
+        self._tokenizer, self._limits, self._vocab_size = tokenizer, limits, vocab_size
+        self._constraints = constraints
+        self._tokens = Tokens(tokenizer)
+
+    def make(self, request: GenerateRequest, number: int, cancel: Callable[[], None]) -> Job:
+        """Raises InvalidInput."""
+        prompt, params, count = self._checked(request)
+        seeds = self._seeds(params, count)
+        sequences = [self._sequence(request, number, prompt, seed, index) for index, seed in enumerate(seeds)]
+        texts = [Text(self._stream(params), seed if params.temperature else None) for seed in seeds]
+        replies = Replies(request, texts, self._tokens, len(prompt))
+        eos = frozenset() if params.ignore_eos else self._tokenizer.eos
+        stops = frozenset(params.stop_token_ids)
+        job = Job(number, sequences, replies, RequestHandle(cancel, RequestTimes()), eos, stops)
+        if params.prompt_logprobs:
+            sequences[0].scored = True
+            job.scored(sequences[0])
+        return job
+
+    def _checked(self, request: GenerateRequest) -> tuple[list[int], SamplingParams, int]:
+        count = texts_of(request)
+        return prompt_of(request, self._tokenizer, self._limits, self._vocab_size), request.params, count
+
+    def _seeds(self, params: SamplingParams, count: int) -> list[int]:
+        first = secrets.randbits(64) if params.seed is None else params.seed
+        if first >= SEEDS:
+            raise InvalidInput(f"seed: {first} is not below 2**64")
+        return [(first + index * APART) % SEEDS for index in range(count)]
+
+    def _sequence(self, request: GenerateRequest, number: int, prompt: list[int], seed: int, index: int) -> Sequence:
+        params = request.params
+        limit = limit_of(params, len(prompt), self._limits)
+        if (params.best_of or 0) > params.n and params.logprobs is None:
+            params = msgspec.structs.replace(params, logprobs=0)
+        sampler = Sampler(params, prompt, self._vocab_size, self._tokenizer.eos, seed, self._constraint(params))
+        return Sequence(list(prompt), (request.priority, number, index), limit, sampler)
+
+    def _constraint(self, params: SamplingParams) -> ConstraintState | None:
+        if params.constraint is None:
+            return None
+        if self._constraints is None:
+            raise InvalidInput("constraint: the tokenizer of this model cannot be held to one")
+        return self._constraints.compile(params.constraint)
+
+    def _stream(self, params: SamplingParams) -> TextStream:
+        return TextStream(self._tokenizer, params.stop, params.keep_stop, min_tokens=params.min_tokens)

@@ -1,0 +1,192 @@
+"""One of the engine's lanes: takes a step, has it executed, and makes tokens of its logits; then the next."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from msx_backend.llm.replies import End
+from msx_backend.llm.sampling import Chosen, Sampler, choose_all
+from msx_backend.llm.scheduler import Plan
+from msx_backend.llm.sequence import Sequence
+from msx_backend.llm.step import Array, Decode, Prefill
+from msx_sdk.errors import OUT_OF_RESOURCES, PREDICTION_FAILED, PredictionError, is_out_of_memory, summary
+
+if TYPE_CHECKING:
+    from msx_backend.llm.engine import Engine
+
+
+SLOW = 0.002
+"""Seconds of sampling that are worth a thread: what it costs to hand it over is a tenth of that."""
+
+
+class Growth(NamedTuple):
+    """A token that no delta tells of yet."""
+
+    sequence: Sequence
+    chosen: Chosen
+    end: End | None
+
+
+class Lane:
+    """Deltas are made while the next step runs. So a text that a stop string ends may be in one step too many, whose
+    logits nobody looks at."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._seconds = engine, engine.seconds
+        self._slow = False
+
+    async def work(self) -> None:
+        growths: list[Growth] = []
+        while not self._engine.over:
+            plan = self._next()
+            if plan is not None:
+                growths = await self._step(plan, growths)
+            elif growths:
+                self._publish(growths)
+                growths = []
+            else:
+                await self._engine.rest()
+        self._publish(growths)
+
+    def _next(self) -> Plan | None:
+        with self._seconds.measure("scheduling"):
+            plan = self._engine.scheduler.next()
+            if plan is not None:
+                self._begin(plan)
+        return plan
+
+    def _begin(self, plan: Plan) -> None:
+        self._engine.steps += 1
+        for sequence in plan.sequences:
+            if not sequence.made:
+                self._engine.jobs[sequence.request].begin(sequence, time.monotonic())
+
+    async def _step(self, plan: Plan, growths: list[Growth]) -> list[Growth]:
+        start = time.perf_counter()
+        running = self._engine.run(plan.step)
+        self._publish(growths)
+        try:
+            logits = await running
+        except Exception as error:  # the model may raise anything
+            await self._failed(plan, error)
+            return []
+        self._engine.took(plan.step, start)
+        start = time.perf_counter()
+        choices = [] if logits is None else await self._sample(plan, logits)
+        self._seconds.add("sampling", time.perf_counter() - start)
+        with self._seconds.measure("scheduling"):
+            self._engine.scheduler.done(plan)
+            grown = [self._grow(sequence, chosen) for sequence, chosen in choices]
+        self._engine.wake()
+        return [growth for growth in grown if growth is not None]
+
+    async def _sample(self, plan: Plan, logits: Array) -> list[tuple[Sequence, Chosen]]:
+        """While they are in flight, so that they stay what they are."""
+        places = [place for place, sequence in enumerate(plan.sequences) if _wants_token(plan, sequence)]
+        sequences = [plan.sequences[place] for place in places]
+        try:
+            if isinstance(plan.step, Prefill) and plan.step.all_logits:
+                await asyncio.to_thread(self._score, plan.sequences[0], plan.step.start, logits)
+            if not places:
+                return []
+            last = logits.reshape(-1, logits.shape[-1])[-len(plan.sequences) :]
+            rows = last if len(places) == len(last) else last[places]
+            choices = await self._choose([sequence.sampler for sequence in sequences], rows)
+        except Exception as error:  # which of them was it? They may have been changed already, so none can go on
+            self._fail(plan.sequences, error, "sampling")
+            return []
+        return list(zip(sequences, choices, strict=True))
+
+    async def _choose(self, samplers: list[Sampler], logits: Array) -> list[Chosen]:
+        """In a thread, if the last time would have held up the loop."""
+        start = time.perf_counter()
+        choices = await asyncio.to_thread(choose_all, samplers, logits) if self._slow else choose_all(samplers, logits)
+        self._slow = time.perf_counter() - start > SLOW
+        return choices
+
+    def _score(self, sequence: Sequence, start: int, logits: Array) -> None:
+        if job := self._engine.jobs.get(sequence.request):
+            job.score(sequence, start, logits)
+
+    def _grow(self, sequence: Sequence, chosen: Chosen) -> Growth | None:
+        job = self._engine.jobs.get(sequence.request)
+        if job is None or sequence.finished:  # cancelled meanwhile, or a neighbour of the same request has failed
+            return None
+        if chosen.failure is not None:
+            self._engine.end(job, chosen.failure)
+            return None
+        sequence.tokens.append(chosen.token)
+        end = job.end_of(sequence, chosen.token)
+        if end is not None:
+            self._engine.scheduler.end(sequence)
+        return Growth(sequence, chosen, end)
+
+    def _publish(self, growths: list[Growth]) -> None:
+        if not growths:
+            return
+        with self._seconds.measure("messaging"):
+            now = time.monotonic()
+            for growth in growths:
+                self._tell(growth, now)
+
+    def _tell(self, growth: Growth, now: float) -> None:
+        sequence, chosen, end = growth
+        job = self._engine.jobs.get(sequence.request)
+        if job is None:
+            return
+        job.grew(sequence.index, now)
+        try:
+            deltas, end = job.replies.grow(sequence.index, chosen, end)
+        except Exception as error:  # one text that cannot be shown is no harm to the others
+            self._engine.end(job, prediction_failed(error, "detokenization"))
+            return
+        self._engine.completion_tokens += 1
+        for delta in deltas:
+            job.handle.put(delta)
+        if end is not None:
+            self._engine.scheduler.end(sequence)
+        if job.replies.over:
+            self._engine.end(job)
+
+    async def _failed(self, plan: Plan, error: Exception) -> None:
+        """The requests of this step fail; all of them, if the runner does not work any more."""
+        alive = [sequence for sequence in plan.sequences if not sequence.finished]
+        trial = self._engine.scheduler.failed(plan)
+        self._fail(alive, error, _named(plan))
+        try:
+            for step in trial:
+                await self._engine.run(step)
+        except Exception as again:  # the same
+            self._engine.give_up(again)
+        self._engine.wake()
+
+    def _fail(self, sequences: list[Sequence], error: Exception, what: str) -> None:
+        self._engine.log.error("%s failed", what, exc_info=error)
+        for job in [self._engine.jobs.get(number) for number in {sequence.request for sequence in sequences}]:
+            if job is not None:
+                self._engine.end(job, prediction_failed(error, what))
+
+
+def _wants_token(plan: Plan, sequence: Sequence) -> bool:
+    """All its tokens have been seen."""
+    step = plan.step
+    whole = not isinstance(step, Prefill) or step.start + len(step.tokens) == len(sequence.tokens)
+    return whole and not sequence.finished
+
+
+def prediction_failed(error: Exception, what: str) -> PredictionError:
+    if isinstance(error, PredictionError):
+        return PredictionError(error.status, error.message)
+    if is_out_of_memory(error):
+        return PredictionError(OUT_OF_RESOURCES, f"Out of resources in {what}: {summary(error)}")
+    return PredictionError(PREDICTION_FAILED, f"Prediction failed in {what}: {summary(error)}")
+
+
+def _named(plan: Plan) -> str:
+    if isinstance(plan.step, Decode):
+        return f"a decoding step of {len(plan.sequences)} texts"
+    if isinstance(plan.step, Prefill):
+        return f"a prefill step of {len(plan.step.tokens)} tokens"
+    return "a step of the cache"

@@ -1,0 +1,114 @@
+"""How much text a model may hold at once: what model-config.yaml says, and what memory allows where it says nothing.
+
+All ranks of a group come to the same numbers: only the yaml, the model and the size of the machine count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msx_sdk.config import ModelConfig
+from msx_sdk.errors import HandlerLoadError
+
+MIB = 1 << 20
+SLOTS = (1, 4, 8, 16)
+PREFILL = (32, 128, 512)
+MOST_GRAPHS = 12
+"""Of the decoding step."""
+ENOUGH_SLOTS = 4
+"""So many texts at once before a longer context is worth its memory, where the yaml leaves both open."""
+SHORTEST = 256
+"""Tokens; contexts shorter than this are not worth a graph of their own."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """In tokens, unless it says otherwise. `slots` texts of at most `context` tokens run at once."""
+
+    context: int
+    max_input: int
+    batch_prefill: int
+    batch_total: int
+    block: int
+    max_concurrent: int
+    """Requests in progress, those included that wait for a slot."""
+    slot_buckets: tuple[int, ...]
+    context_buckets: tuple[int, ...]
+    prefill_buckets: tuple[int, ...]
+
+    @property
+    def slots(self) -> int:
+        return self.slot_buckets[-1]
+
+
+def limits_of(config: ModelConfig, model_context: int, token_bytes: int, memory: int) -> Limits:
+    """`token_bytes`: keys and values of one token on one rank; `memory`: bytes that all ranks of the machine share.
+
+    Raises HandlerLoadError when what the yaml wants does not fit the model or `cacheMemory`.
+    """
+    budget = _budget(config, memory) // token_bytes
+    context = _context(config, model_context, budget)
+    slots = _slot_buckets(config, context, budget)
+    total = config.max_batch_total_tokens or slots[-1] * context
+    prefill = min(config.max_batch_prefill_tokens or PREFILL[-1], context)
+    return Limits(
+        context=context,
+        max_input=min(config.max_input_tokens or context - 1, context - 1),
+        batch_prefill=prefill,
+        batch_total=max(total, context),
+        block=config.block_size,
+        max_concurrent=config.max_concurrent,
+        slot_buckets=slots,
+        context_buckets=_contexts(config, context, MOST_GRAPHS // len(slots)),
+        prefill_buckets=_up_to(config.prefill_buckets or PREFILL, prefill),
+    )
+
+
+def _budget(config: ModelConfig, memory: int) -> int:
+    """Bytes of one rank."""
+    if config.cache_memory is not None:
+        return config.cache_memory * MIB
+    return memory // 4 // config.layout.ranks
+
+
+def _context(config: ModelConfig, model_context: int, budget: int) -> int:
+    wanted = config.max_total_tokens
+    if wanted is None:
+        return _longest(model_context, budget)
+    if wanted > model_context:
+        raise HandlerLoadError(f"maxTotalTokens: {wanted} is more than the model's context of {model_context} tokens")
+    if wanted > budget:
+        raise HandlerLoadError(
+            f"maxTotalTokens: {wanted} tokens do not fit cacheMemory, which holds {budget}: give more, or less context"
+        )
+    return wanted
+
+
+def _longest(model_context: int, budget: int) -> int:
+    """The model's own context, or the largest power of two of which a few fit."""
+    context = model_context
+    while context > SHORTEST and context * ENOUGH_SLOTS > budget:
+        context = 1 << (context - 1).bit_length() - 1
+    if context > budget:
+        raise HandlerLoadError(f"cacheMemory holds {budget} tokens, which is not even one text of {context}")
+    return context
+
+
+def _slot_buckets(config: ModelConfig, context: int, budget: int) -> tuple[int, ...]:
+    return _up_to(config.slot_buckets or SLOTS, min(budget // context, config.max_concurrent))
+
+
+def _up_to(sizes: tuple[int, ...], limit: int) -> tuple[int, ...]:
+    """Ascending, the last one being what is possible: `limit`, or the largest of `sizes`."""
+    largest = min(limit, max(sizes))
+    return (*sorted({size for size in sizes if size < largest}), largest)
+
+
+def _contexts(config: ModelConfig, context: int, most: int) -> tuple[int, ...]:
+    """Up to the whole context, at most so many; by default a quarter of it, and a quarter of that.
+
+    A graph that looks at less of the cache is faster.
+    """
+    wanted = config.context_buckets or [size for size in (context // 4, context // 16) if size >= SHORTEST]
+    shorter = sorted({size for size in wanted if size < context}, reverse=True)[: most - 1]
+    return (*reversed(shorter), context)

@@ -1,0 +1,178 @@
+"""What `config.json` says of a model, and what the network is built from.
+
+Keys, and what they mean where they are missing, are those of Hugging Face transformers.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from msx_sdk.errors import HandlerLoadError
+
+Positive = Annotated[int, Meta(ge=1)]
+Amount = Annotated[float, Meta(gt=0)]
+FILE = "config.json"
+
+
+class HubConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The keys of `config.json` that some family reads; others are ignored."""
+
+    model_type: str
+    vocab_size: Positive
+    hidden_size: Positive
+    intermediate_size: Positive
+    num_hidden_layers: Positive
+    num_attention_heads: Positive
+    num_key_value_heads: Positive | None = None
+    head_dim: Positive | None = None
+    max_position_embeddings: Positive
+    hidden_act: str = "silu"
+    rms_norm_eps: Amount = 1e-6
+    rope_theta: Amount | None = None
+    rope_scaling: dict[str, Any] | None = None
+    rope_parameters: dict[str, Any] | None = None
+    tie_word_embeddings: bool = False
+    attention_bias: bool = False
+    mlp_bias: bool = False
+    sliding_window: Positive | UnsetType | None = UNSET
+    use_sliding_window: bool = False
+    max_window_layers: int = 28
+    layer_types: list[str] | None = None
+    torch_dtype: str | None = None
+    dtype: str | None = None
+    quantization_config: dict[str, Any] | None = None
+
+
+class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A decoder of any family: transformer layers with rotary positions, RMS norms and a gated MLP."""
+
+    model_type: str
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    context: int
+    """Positions that the model was made for."""
+    norm_eps: float
+    rope: dict[str, Any]
+    """Hugging Face's `rope_parameters`."""
+    windows: tuple[int | None, ...]
+    """Of each layer: how many positions back it sees, its own included; None sees all."""
+    tied: bool
+    """The head's weight is the embedding's."""
+    qkv_bias: bool = False
+    o_bias: bool = False
+    mlp_bias: bool = False
+    qk_norm: bool = False
+    """Queries and keys are normed head by head."""
+    dtype: str = "float32"
+    """Of the file, as its maker states it."""
+
+    @property
+    def layers(self) -> int:
+        return len(self.windows)
+
+    @property
+    def group(self) -> int:
+        """Query heads per key-value head."""
+        return self.heads // self.kv_heads
+
+    def token_bytes(self, stages: int = 1, shards: int = 1, itemsize: int = 4) -> int:
+        """What keys and values of one token take on the rank that holds most of them."""
+        return -(-self.layers // stages) * 2 * (self.kv_heads // shards) * self.head_dim * itemsize
+
+
+def read_hub_config(folder: Path) -> HubConfig:
+    """Raises HandlerLoadError, which names the key and its value, or what is missing."""
+    path = folder / FILE
+    try:
+        config = msgspec.json.decode(path.read_bytes(), type=HubConfig)
+    except OSError as error:
+        raise HandlerLoadError(f"{FILE} cannot be read: {error.strerror}; a model folder needs one") from None
+    except msgspec.DecodeError as error:  # also what ValidationError is
+        expected, _, place = str(error).partition(" - at `$.")
+        key = f", {place.rstrip('`')}" if place else ""
+        raise HandlerLoadError(f"{FILE}{key}: {expected[:1].lower()}{expected[1:]}") from None
+    _check(config)
+    return config
+
+
+def neutral(hub: HubConfig, *, kv_heads: int | None = None, head_dim: int | None = None, **family: Any) -> ModelConfig:
+    """The configuration with what all families share; `kv_heads` and `head_dim` are a family's defaults.
+
+    Raises HandlerLoadError when heads do not fit each other.
+    """
+    kv = hub.num_key_value_heads or kv_heads or hub.num_attention_heads
+    size = hub.head_dim or head_dim or _head_dim(hub)
+    if hub.num_attention_heads % kv:
+        raise _wrong("num_key_value_heads", kv, f"does not divide num_attention_heads: {hub.num_attention_heads}")
+    if size % 2:
+        raise _wrong("head_dim", size, "is odd; rotary positions need an even one")
+    rope = _rope(hub)
+    return ModelConfig(
+        model_type=hub.model_type,
+        vocab_size=hub.vocab_size,
+        hidden_size=hub.hidden_size,
+        intermediate_size=hub.intermediate_size,
+        heads=hub.num_attention_heads,
+        kv_heads=kv,
+        head_dim=size,
+        context=_positions(hub, rope),
+        norm_eps=hub.rms_norm_eps,
+        rope=rope,
+        tied=hub.tie_word_embeddings,
+        dtype=hub.dtype or hub.torch_dtype or "float32",
+        **({"windows": (None,) * hub.num_hidden_layers} | family),
+    )
+
+
+def windows_of(hub: HubConfig, window: int | None, first: int = 0) -> tuple[int | None, ...]:
+    """Each layer's window: by `layer_types`, else that of all layers from `first` on. Raises HandlerLoadError."""
+    kinds = hub.layer_types
+    if kinds is None:
+        return tuple(window if layer >= first else None for layer in range(hub.num_hidden_layers))
+    if len(kinds) != hub.num_hidden_layers:
+        raise _wrong("layer_types", kinds, f"has {len(kinds)} entries for {hub.num_hidden_layers} layers")
+    if odd := set(kinds) - {"full_attention", "sliding_attention"}:
+        raise _wrong("layer_types", sorted(odd)[0], "is unknown; known are full_attention and sliding_attention")
+    return tuple(window if kind == "sliding_attention" else None for kind in kinds)
+
+
+def _rope(hub: HubConfig) -> dict[str, Any]:
+    """Two ages of files: `rope_theta` and `rope_scaling`, or both in `rope_parameters`."""
+    given = dict(hub.rope_parameters or hub.rope_scaling or {})
+    given["rope_type"] = given.get("rope_type") or given.pop("type", None) or "default"
+    given["rope_theta"] = given.get("rope_theta") or hub.rope_theta or 10000.0
+    return given
+
+
+def _positions(hub: HubConfig, rope: dict[str, Any]) -> int:
+    """With YaRN some files still state the length before stretching (Qwen 2.5 and 3)."""
+    original, factor = rope.get("original_max_position_embeddings"), rope.get("factor")
+    if rope["rope_type"] == "yarn" and isinstance(original, int) and isinstance(factor, int | float):
+        return max(hub.max_position_embeddings, int(original * factor))
+    return hub.max_position_embeddings
+
+
+def _head_dim(hub: HubConfig) -> int:
+    if hub.hidden_size % hub.num_attention_heads:
+        raise _wrong("num_attention_heads", hub.num_attention_heads, f"does not divide hidden_size: {hub.hidden_size}")
+    return hub.hidden_size // hub.num_attention_heads
+
+
+def _check(hub: HubConfig) -> None:
+    if hub.hidden_act not in ("silu", "swish"):
+        raise _wrong("hidden_act", hub.hidden_act, "is not supported; silu is")
+    if hub.quantization_config is not None:
+        method = hub.quantization_config.get("quant_method", "unnamed")
+        raise _wrong("quantization_config", method, "is not supported; take the checkpoint in bfloat16")
+
+
+def _wrong(key: str, value: object, why: str) -> HandlerLoadError:
+    return HandlerLoadError(f"{FILE}, {key}: {value} {why}")

@@ -1,0 +1,86 @@
+"""The tensors of a checkpoint in Hugging Face's layout, held against what `config.json` promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from msx_backend.llm.models.config import ModelConfig
+from msx_sdk.errors import HandlerLoadError
+from msx_sdk.mindspore.weights import Weights
+
+Shape = tuple[int, ...]
+HEAD = "lm_head.weight"
+_DERIVED = ("rotary_emb.inv_freq", "masked_bias", "attn.bias")
+"""Buffers that old files have, and that are made anew."""
+
+
+class Checkpoint(Weights):
+    """A folder's `model.safetensors`, or the files of its `model.safetensors.index.json`, for the model of `config`.
+
+    Raises HandlerLoadError where a tensor is missing, unexpected, or of another shape: it names tensor, file and the
+    shape expected. Only headers are read for that; ranks read their parts afterwards.
+    """
+
+    def __init__(self, folder: Path, config: ModelConfig) -> None:
+        super().__init__(folder)
+        self.prefix = "" if "embed_tokens.weight" in self else "model."
+        """Before all names but the head's: models saved without a head have none."""
+        self._check(dict(shapes(config, self.prefix)), config.tied)
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def _check(self, wanted: dict[str, Shape], tied: bool) -> None:
+        if missing := sorted(wanted.keys() - self._files.keys()):
+            name = missing[0]
+            raise HandlerLoadError(
+                f"{self._path.name} has no tensor {name}{_more(missing)}; its shape is {wanted[name]}"
+            )
+        if odd := sorted(filter(lambda name: not _ignored(name, tied), self._files.keys() - wanted.keys())):
+            file = self._files[odd[0]].name
+            raise HandlerLoadError(f"{file}: the model of config.json has no tensor {odd[0]}{_more(odd)}")
+        for name, shape in wanted.items():
+            if (found := self.shape(name)) != shape:
+                file = self._files[name].name
+                raise HandlerLoadError(f"{file}: {name} has the shape {found}; config.json makes it {shape}")
+
+
+def shapes(config: ModelConfig, prefix: str) -> Iterator[tuple[str, Shape]]:
+    """Every tensor's name and shape, weights as [out, in]."""
+    yield f"{prefix}embed_tokens.weight", (config.vocab_size, config.hidden_size)
+    for layer in range(config.layers):
+        for name, shape in layer_shapes(config):
+            yield f"{prefix}layers.{layer}.{name}", shape
+    yield f"{prefix}norm.weight", (config.hidden_size,)
+    if not config.tied:
+        yield HEAD, (config.vocab_size, config.hidden_size)
+
+
+def layer_shapes(config: ModelConfig) -> Iterator[tuple[str, Shape]]:
+    hidden, inner, head = config.hidden_size, config.intermediate_size, config.head_dim
+    q, kv = config.heads * head, config.kv_heads * head
+    yield from _linear("self_attn.q_proj", q, hidden, config.qkv_bias)
+    yield from _linear("self_attn.k_proj", kv, hidden, config.qkv_bias)
+    yield from _linear("self_attn.v_proj", kv, hidden, config.qkv_bias)
+    yield from _linear("self_attn.o_proj", hidden, q, config.o_bias)
+    if config.qk_norm:
+        yield from (("self_attn.q_norm.weight", (head,)), ("self_attn.k_norm.weight", (head,)))
+    yield from _linear("mlp.gate_proj", inner, hidden, config.mlp_bias)
+    yield from _linear("mlp.up_proj", inner, hidden, config.mlp_bias)
+    yield from _linear("mlp.down_proj", hidden, inner, config.mlp_bias)
+    yield from (("input_layernorm.weight", (hidden,)), ("post_attention_layernorm.weight", (hidden,)))
+
+
+def _linear(name: str, outputs: int, inputs: int, bias: bool) -> Iterator[tuple[str, Shape]]:
+    yield f"{name}.weight", (outputs, inputs)
+    if bias:
+        yield f"{name}.bias", (outputs,)
+
+
+def _ignored(name: str, tied: bool) -> bool:
+    return name.endswith(_DERIVED) or (tied and name == HEAD)
+
+
+def _more(names: list[str]) -> str:
+    return f" (and {len(names) - 1} more)" if len(names) > 1 else ""

@@ -1,0 +1,48 @@
+"""How much of a prompt fits between two steps of those that decode."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+from msx_backend.llm.step import Decode, Prefill, Step
+
+WEIGHT = 0.1
+"""Of a new measurement."""
+OUTLIER = 2.0
+"""Times what was usual; what takes longer counts as this."""
+
+
+class Pace:
+    """A chunk of a prompt may cost as much as the decoding step after it, so that no gap between two tokens becomes
+    much more than twice as long. The chunk is one of `buckets`, to which runners pad: at least the smallest, at most
+    `most`, from which it starts until both have been measured."""
+
+    def __init__(self, buckets: Sequence[int], most: int) -> None:
+        self._buckets = [*(bucket for bucket in buckets if bucket < most), most]
+        self._prefill: float | None = None
+        """Seconds of one token, padding included."""
+        self._decode: float | None = None
+
+    def cost(self, tokens: int) -> int:
+        """With padding."""
+        return self._buckets[min(bisect_left(self._buckets, tokens), len(self._buckets) - 1)]
+
+    def note(self, step: Step, seconds: float) -> None:
+        if isinstance(step, Decode):
+            self._decode = _smoothed(self._decode, seconds)
+        elif isinstance(step, Prefill):
+            self._prefill = _smoothed(self._prefill, seconds / self.cost(len(step.tokens)))
+
+    @property
+    def chunk(self) -> int:
+        """Tokens, while others decode."""
+        if not self._prefill or self._decode is None:
+            return self._buckets[-1]
+        return self._buckets[max(bisect_right(self._buckets, self._decode / self._prefill), 1) - 1]
+
+
+def _smoothed(before: float | None, seconds: float) -> float:
+    if before is None:
+        return seconds
+    return before + WEIGHT * (min(seconds, before * OUTLIER) - before)

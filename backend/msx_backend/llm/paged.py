@@ -1,0 +1,119 @@
+"""The cache where a slot is a table of blocks, wherever they are: sequences share the blocks of a common prefix."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from msx_backend.llm.blocks import Placement, PrefixStats, blocks_for, chained
+from msx_backend.llm.step import Assign, Decode, Step
+
+SCRATCH = 0
+"""A block that no sequence gets: for steps that only try the runner out."""
+
+
+@dataclass(slots=True)
+class Table:
+    """`names` are those of the whole blocks that were written."""
+
+    tokens: list[int]
+    blocks: list[int]
+    names: list[bytes] = field(default_factory=list)
+
+
+class PagedPool:
+    """A `BlockPool`, for runners that can `assign`. `blocks` includes one that stays unused.
+
+    A whole block is kept under its name when its last user leaves, until the room is wanted: least recently used first.
+    """
+
+    def __init__(self, slots: int, blocks: int, block: int) -> None:
+        self.block, self.total = block, blocks - 1
+        self.prefixes = PrefixStats()
+        self._slots = list(range(slots - 1, -1, -1))
+        self._tables: dict[int, Table] = {}
+        self._users = [0] * blocks
+        self._free = OrderedDict.fromkeys(range(1, blocks))
+        self._named: dict[bytes, int] = {}
+        self._names: dict[int, bytes] = {}
+
+    @property
+    def used(self) -> int:
+        return self.total - len(self._free)
+
+    def take(
+        self, tokens: list[int], *, reuse: bool = True, like: int | None = None, spare: int = 0
+    ) -> Placement | None:
+        """`like` does not matter: only whole blocks are shared."""
+        names = self._shared(tokens) if reuse else []
+        shared = [self._named[name] for name in names]
+        need = blocks_for(len(tokens), self.block) - len(shared)
+        room = len(self._free) - sum(block in self._free for block in shared)
+        if not self._slots or need + spare > room:
+            return None
+        for block in shared:
+            self._use(block)
+        slot = self._slots.pop()
+        self._tables[slot] = Table(tokens, [*shared, *(self._new() for _ in range(need))], names)
+        self.prefixes.placed += len(tokens)
+        self.prefixes.hit += len(shared) * self.block
+        return Placement(slot, len(shared) * self.block, [self._assign(slot)])
+
+    def grow(self, slot: int, length: int) -> list[Step] | None:
+        table = self._tables[slot]
+        more = blocks_for(length, self.block) - len(table.blocks)
+        if more > len(self._free):
+            return None
+        table.blocks += [self._new() for _ in range(more)]
+        return [self._assign(slot)] if more > 0 else []
+
+    def wrote(self, slot: int, length: int) -> None:
+        table, size = self._tables[slot], self.block
+        while (len(table.names) + 1) * size <= length:
+            number = len(table.names)
+            before = table.names[-1] if table.names else b""
+            name = chained(before, table.tokens[number * size : (number + 1) * size])
+            table.names.append(name)
+            if name not in self._named:
+                self._named[name], self._names[table.blocks[number]] = table.blocks[number], name
+
+    def free(self, slot: int) -> None:
+        """The end of a prefix is forgotten before its beginning."""
+        for block in reversed(self._tables.pop(slot).blocks):
+            self._leave(block)
+        self._slots.append(slot)
+
+    def scrap(self, slot: int) -> list[Step]:
+        self.free(slot)
+        return [Assign(slot, (SCRATCH,)), Decode((slot,), (0,), (0,))]
+
+    def _shared(self, tokens: list[int]) -> list[bytes]:
+        """Names of the whole blocks that are there, all from the beginning on."""
+        names: list[bytes] = []
+        for start in range(0, len(tokens) - self.block, self.block):
+            name = chained(names[-1] if names else b"", tokens[start : start + self.block])
+            if name not in self._named:
+                break
+            names.append(name)
+        return names
+
+    def _use(self, block: int) -> None:
+        self._users[block] += 1
+        self._free.pop(block, None)
+
+    def _new(self) -> int:
+        block, _ = self._free.popitem(last=False)
+        if name := self._names.pop(block, None):
+            del self._named[name]
+        self._users[block] = 1
+        return block
+
+    def _leave(self, block: int) -> None:
+        self._users[block] -= 1
+        if self._users[block] == 0:
+            self._free[block] = None
+            if block not in self._names:
+                self._free.move_to_end(block, last=False)
+
+    def _assign(self, slot: int) -> Assign:
+        return Assign(slot, tuple(self._tables[slot].blocks))

@@ -1,0 +1,131 @@
+"""The deltas of one request: what its texts grew by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+from msx_backend.llm.sampling import Chosen
+from msx_backend.llm.text import TextStream, Tokenizer
+from msx_sdk.generation import FinishReason, GenerateDelta, GenerateRequest, Token, TopToken, Usage
+
+
+class End(NamedTuple):
+    reason: FinishReason
+    detail: str | int | None = None
+    """The stop string or token."""
+    spoken: bool = False
+    """The last token belongs to the text, such as the brace that completes a constrained object."""
+
+
+class Tokens:
+    """Tokens as clients see them. Those without log-probabilities are made once."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self.plain = lru_cache(1 << 16)(self._plain)
+
+    def scored(self, id: int, logprob: float | None, top: tuple[tuple[int, float], ...] = ()) -> Token:
+        others = tuple(TopToken(id=other, text=self.plain(other).text, logprob=value) for other, value in top)
+        plain, data = self.plain(id), self._tokenizer.token_bytes(id)
+        return Token(id=id, text=plain.text, special=plain.special, logprob=logprob, bytes=data, top=others)
+
+    def _plain(self, id: int) -> Token:
+        return Token(id=id, text=self._tokenizer.token_text(id), special=self._tokenizer.special(id))
+
+
+@dataclass(slots=True)
+class Text:
+    """`parts` and `tokens` are those that no delta has yet."""
+
+    stream: TextStream
+    seed: int | None
+    parts: list[str] = field(default_factory=list)
+    tokens: list[Token] = field(default_factory=list)
+    made: int = 0
+    logprob: float = 0.0
+
+    def read(self, token: int, end: End | None, keep_stop: bool) -> End | None:
+        """A token more. -> Why the text ends with it, if it does."""
+        spoken = end is None or end.spoken or end.reason == "length" or (keep_stop and end.reason == "stop")
+        if end is not None and not spoken:
+            self.parts.append(self.stream.finish())
+            return end
+        piece = self.stream.push(token)
+        self.parts.append(piece.text)
+        if piece.stop is not None:
+            return End("stop", piece.stop)
+        if end is not None:
+            self.parts.append(self.stream.finish())
+        return end
+
+    def delta(self, index: int, end: End | None) -> GenerateDelta:
+        delta = GenerateDelta(index=index, text="".join(self.parts), tokens=tuple(self.tokens))
+        self.parts, self.tokens = [], []
+        if end is not None:
+            delta.finish_reason, delta.stop_reason, delta.seed = end.reason, end.detail, self.seed
+        return delta
+
+
+class Replies:
+    """Deltas of one request, in the order in which they are to be sent.
+
+    With `stream`, one for each token; without, one for each text; with `best_of`, all at the end.
+    """
+
+    def __init__(self, request: GenerateRequest, texts: Sequence[Text], tokens: Tokens, prompt: int) -> None:
+        self._params, self._stream = request.params, request.stream
+        self._texts, self._tokens = texts, tokens
+        self._open = set(range(len(texts)))
+        self._held: dict[int, GenerateDelta] = {}
+        self._usage = Usage(prompt=prompt, completion=0)
+        self._prompt: tuple[Token, ...] = ()
+
+    def cached(self, tokens: int) -> None:
+        self._usage.cached = tokens
+
+    def score(self, prompt: Sequence[int], logprobs: Sequence[float | None]) -> None:
+        """Before the first `grow`."""
+        self._prompt = tuple(self._tokens.scored(*pair) for pair in zip(prompt, logprobs, strict=True))
+
+    def grow(self, index: int, chosen: Chosen, end: End | None) -> tuple[list[GenerateDelta], End | None]:
+        """-> What to send now, and why the text ends with this token, if it does: a stop string is seen only here."""
+        text = self._texts[index]
+        end = text.read(chosen.token, end, self._params.keep_stop)
+        text.tokens.append(self._token(chosen))
+        text.made += 1
+        text.logprob += chosen.logprob or 0.0
+        self._usage.completion += 1
+        if end is not None:
+            self._open.discard(index)
+        deltas = [text.delta(index, end)] if self._stream or end is not None else []
+        return self._finished(deltas), end
+
+    @property
+    def over(self) -> bool:
+        return not self._open
+
+    def _token(self, chosen: Chosen) -> Token:
+        if self._params.logprobs is None:
+            return self._tokens.plain(chosen.token)
+        return self._tokens.scored(chosen.token, chosen.logprob, chosen.top)
+
+    def _finished(self, deltas: list[GenerateDelta]) -> list[GenerateDelta]:
+        if len(self._texts) > self._params.n:
+            self._held.update((delta.index, delta) for delta in deltas)
+            deltas = [] if self._open else self._best()
+        if deltas and self._prompt:
+            deltas[0].prompt_tokens, self._prompt = self._prompt, ()
+        if deltas and not self._open:
+            deltas[-1].usage = self._usage
+        return deltas
+
+    def _best(self) -> list[GenerateDelta]:
+        """By mean log-probability; of equals the first."""
+        ranked = sorted(sorted(self._held), key=lambda index: -self._texts[index].logprob / self._texts[index].made)
+        best = [self._held[index] for index in ranked[: self._params.n]]
+        for index, delta in enumerate(best):
+            delta.index = index
+        return best

@@ -1,0 +1,63 @@
+"""A request's constraint in llguidance's own notation."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from llguidance import LLMatcher
+
+from msx_sdk.errors import InvalidInput
+from msx_sdk.generation import Constraint
+
+if TYPE_CHECKING:
+    from llguidance._lib import JsonCompileOptions
+
+JSON_OPTIONS: JsonCompileOptions = {"whitespace_pattern": r"[ \t]{1,40}|\r?\n[ \t]{0,40}"}
+"""JSON in one line or indented. With whitespace unlimited, some models never write anything else."""
+
+
+def grammar(constraint: Constraint) -> str:
+    """Raises InvalidInput where the value has not even the right form. Whether it makes sense is seen in compiling."""
+    match constraint.kind:
+        case "json_object":
+            return LLMatcher.grammar_from_json_schema({"type": "object"}, defaults=JSON_OPTIONS)
+        case "json_schema":
+            return LLMatcher.grammar_from_json_schema(_schema(constraint.value), defaults=JSON_OPTIONS)
+        case "regex":
+            return LLMatcher.grammar_from_regex(_text(constraint))
+        case "choice":
+            return LLMatcher.grammar_from_lark(
+                "start: " + " | ".join(json.dumps(text) for text in _choices(constraint))
+            )
+        case "lark":
+            return LLMatcher.grammar_from_lark(_text(constraint))
+
+
+def _text(constraint: Constraint) -> str:
+    if not constraint.value:
+        raise InvalidInput(f"constraint: the {constraint.kind} is empty")
+    return constraint.value
+
+
+def _schema(value: str) -> dict[str, Any]:
+    schema = _json(value, "json_schema")
+    if schema is True:
+        return {}
+    if not isinstance(schema, dict):
+        raise InvalidInput("constraint: the json_schema is not a JSON object")
+    return schema
+
+
+def _choices(constraint: Constraint) -> list[str]:
+    choices = _json(constraint.value, "choice")
+    if not isinstance(choices, list) or not choices or not all(isinstance(it, str) and it for it in choices):
+        raise InvalidInput("constraint: the choice is not a JSON list of one or more texts, none of them empty")
+    return choices
+
+
+def _json(value: str, kind: str) -> Any:
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"constraint: the {kind} is not JSON ({error})") from None

@@ -1,0 +1,115 @@
+"""The choice of a text's next token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from msx_backend.llm.sampling.adjustments import Adjustments, banned
+from msx_backend.llm.sampling.constraint import ConstraintState
+from msx_backend.llm.sampling.draw import Dice, draw
+from msx_backend.llm.sampling.filters import weights
+from msx_backend.llm.sampling.largest import Row
+from msx_backend.llm.sampling.logprobs import Logprobs
+from msx_sdk.errors import PredictionError
+from msx_sdk.generation import SamplingParams
+
+COLDEST = 1e-5
+"""Below this temperature only the likeliest token has any weight."""
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """`logprob` and `top`, of (token, logprob), are there when `logprobs` was asked for.
+
+    With a `failure` there is no way on: the text ends with this error, and `token` means nothing.
+    """
+
+    token: int
+    logprob: float | None = None
+    top: tuple[tuple[int, float], ...] = ()
+    failure: PredictionError | None = None
+
+
+class Sampler:
+    """Of one text. Raises InvalidInput where the parameters name tokens that the model does not have.
+
+    `prompt` counts for the repetition penalty; its ids are below `vocab_size`, as `eos` are. `seed` < 2**64: the i-th
+    draw depends on it and i alone.
+    """
+
+    def __init__(
+        self,
+        params: SamplingParams,
+        prompt: Sequence[int],
+        vocab_size: int,
+        eos: frozenset[int],
+        seed: int,
+        constraint: ConstraintState | None = None,
+    ) -> None:
+        self._params, self._constraint, self._made = params, constraint, 0
+        self._adjust = Adjustments(params, prompt, vocab_size) if Adjustments.wanted(params) else None
+        self._banned = banned(params, eos, vocab_size)
+        self._dice = None if params.temperature < COLDEST else Dice(seed)
+
+    @property
+    def finished(self) -> bool:
+        """The constraint is complete: nothing may follow but the end of the text."""
+        return self._constraint is not None and self._constraint.is_stopped
+
+    def choose(self, logits: Row) -> Chosen:
+        """The next token, which counts from now on. logits [vocab] float32, which stay as they are."""
+        row = self._allowed(logits)
+        token = int(row.argmax())
+        if not np.isfinite(row[token]):
+            return Chosen(token, failure=self._dead_end(logits))
+        if self._dice is not None:
+            token = self._drawn(row, self._dice)
+        return self._accept(token, logits)
+
+    def _accept(self, token: int, logits: Row) -> Chosen:
+        self._made += 1
+        if self._adjust is not None:
+            self._adjust.count(token)
+        if self._constraint is not None and not self._constraint.accept(token):
+            return Chosen(token, failure=self._constraint.failure)
+        if self._params.logprobs is None:
+            return Chosen(token)
+        logprobs = Logprobs(logits)
+        return Chosen(token, logprobs.of(token), logprobs.top(self._params.logprobs))
+
+    def _allowed(self, logits: Row) -> Row:
+        row = logits if self._adjust is None else self._adjust.apply(logits)
+        early = self._made < self._params.min_tokens
+        if self._constraint is not None:
+            return np.where(self._mask(self._constraint, early), row, np.float32(-np.inf))
+        if early:
+            row = row.copy() if row is logits else row
+            row[self._banned] = -np.inf
+        return row
+
+    def _mask(self, constraint: ConstraintState, early: bool) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """A constraint that allows the end alone has its way, whatever `min_tokens` says."""
+        mask = constraint.mask()
+        if not early:
+            return mask
+        later = mask.copy()
+        later[self._banned] = False
+        return later if later.any() else mask
+
+    def _drawn(self, row: Row, dice: Dice) -> int:
+        choice = weights(row, self._params)
+        return choice.id(draw(choice.value, dice.throw()))
+
+    def _dead_end(self, logits: Row) -> PredictionError:
+        if self._constraint is not None and self._constraint.failure is not None:
+            return self._constraint.failure
+        if np.isfinite(logits.max()):
+            return PredictionError(400, "constraint: no token of this model can follow the text so far")
+        return PredictionError(500, "The model's logits are not finite numbers (NaN or infinity)")
+
+
+def choose_all(samplers: Sequence[Sampler], logits: Row) -> list[Chosen]:
+    """One token for each text of a step, as each sampler alone would choose. logits [n, vocab] float32."""
+    return [sampler.choose(row) for sampler, row in zip(samplers, logits, strict=True)]

@@ -1,0 +1,190 @@
+"""What the next step is. No input, no output, no clock: the same events lead to the same steps."""
+
+from __future__ import annotations
+
+from bisect import insort
+from dataclasses import dataclass
+from operator import attrgetter
+
+from msx_backend.llm.blocks import BlockPool
+from msx_backend.llm.limits import Limits
+from msx_backend.llm.pace import Pace
+from msx_backend.llm.sequence import Sequence
+from msx_backend.llm.step import Decode, Prefill, Step
+
+_order = attrgetter("order")
+_turn = attrgetter("turn")
+
+
+@dataclass(slots=True, frozen=True)
+class Plan:
+    """A step, and those whom it serves, in the order of its logits. They are in flight until it is done or failed."""
+
+    step: Step
+    sequences: list[Sequence]
+
+
+class Scheduler:
+    """Continuous batching of sequences that come and go between any two steps.
+
+    - Waiting ones are admitted by their order, as soon as there are a slot and blocks for their tokens; a block for
+      each running one is left over. Nobody overtakes. As prompts are computed one after the other, one that would only
+      wait for its turn is not admitted yet: by then it may find its beginning in the cache, above all the other texts
+      of the same request.
+    - Prompts are computed in chunks of at most `batch_prefill` tokens. While others decode, a chunk, and all that is
+      computed between two of their steps, is what `pace` allows, padding included: no prompt holds them up for longer.
+    - A text may grow beyond the blocks that are left, for nobody knows how long it will be, and a reservation of its
+      `max_tokens` would leave most of the cache unused. Then the last in order is preempted: it gives its blocks back
+      and waits at its old place in the order. When it comes back, its tokens are computed again as a prompt, as far
+      as the cache lost them; it goes on with the same sampler, so nobody sees it. The first in order always gets on.
+    - With several lanes, so many steps may be in flight, of disjoint sequences: those that decode share them equally.
+    """
+
+    def __init__(self, pool: BlockPool, limits: Limits, lanes: int = 1) -> None:
+        self._pool, self._lanes = pool, lanes
+        self._slots, self._chunk = limits.slots, min(limits.batch_prefill, limits.prefill_buckets[-1])
+        self.pace = Pace(limits.prefill_buckets, self._chunk)
+        self._spent = self._turns = self.preempted = 0
+        self.waiting: list[Sequence] = []
+        self.running: list[Sequence] = []
+
+    def add(self, sequence: Sequence) -> None:
+        insort(self.waiting, sequence, key=_order)
+
+    def end(self, sequence: Sequence) -> None:
+        """At any time, and any number of times. The slot and the blocks are free at once."""
+        if sequence.finished:
+            return
+        sequence.finished = True
+        if sequence.slot is None:
+            self.waiting.remove(sequence)
+        else:
+            self.running.remove(sequence)
+            self._pool.free(sequence.slot)
+
+    def next(self) -> Plan | None:
+        """None: there is nothing to do, until something is added, or done."""
+        self._admit()
+        idle = [sequence for sequence in self.running if not sequence.in_flight]
+        if plan := self._prepare(idle):
+            return plan
+        ready = [sequence for sequence in idle if sequence.left == 1]
+        if len(ready) < len(idle):
+            first = min((sequence for sequence in idle if sequence.left > 1), key=_order)
+            if plan := self._prefill(first):
+                return plan
+        return self._decode(ready) if ready else None
+
+    def done(self, plan: Plan) -> None:
+        """The step has been executed. Those who are not finished may get a token more, and be planned again."""
+        more = _appended(plan.step)
+        for sequence in plan.sequences:
+            sequence.in_flight = False
+            if sequence.slot is not None and not sequence.finished:
+                sequence.computed += more
+                self._pool.wrote(sequence.slot, sequence.computed)
+
+    def failed(self, plan: Plan) -> list[Step]:
+        """The step raised, and its sequences are finished. -> Steps that find out whether the runner still works."""
+        probe: list[Step] = []
+        for sequence in plan.sequences:
+            sequence.in_flight = False
+            if sequence.slot is not None and not sequence.finished:
+                self.running.remove(sequence)
+                sequence.finished = True
+                probe = self._pool.scrap(sequence.slot)
+        return probe
+
+    def _admit(self) -> None:
+        while self.waiting and len(self.running) < self._slots:
+            sequence = self.waiting[0]
+            if not self._due(sequence) or not self._place(sequence):
+                return
+            self.running.append(self.waiting.pop(0))
+
+    def _due(self, sequence: Sequence) -> bool:
+        filling = [other for other in self.running if other.left > 1]
+        if any(other.request == sequence.request for other in filling):
+            return False
+        return sum(other.order < sequence.order for other in filling) < self._lanes
+
+    def _place(self, sequence: Sequence) -> bool:
+        like = next((other.slot for other in self.running if other.request == sequence.request), None)
+        placement = self._pool.take(sequence.tokens, reuse=not sequence.scored, like=like, spare=len(self.running))
+        if placement is None:
+            return False
+        sequence.place(*placement)
+        return True
+
+    def _prepare(self, sequences: list[Sequence]) -> Plan | None:
+        for sequence in sequences:
+            if sequence.before:
+                return self._launch(sequence.before.pop(0), [sequence])
+        return None
+
+    def _prefill(self, sequence: Sequence) -> Plan | None:
+        """None: the others decode first."""
+        count = min(sequence.left, self._chunk)
+        if any(other.left <= 1 for other in self.running):
+            count = min(count, self.pace.chunk)
+            cost = self.pace.cost(count)
+            if self._spent and self._spent + cost > self.pace.chunk:
+                return None
+            self._spent += cost
+        start, slot = sequence.computed, sequence.slot
+        assert slot is not None
+        tokens = tuple(sequence.tokens[start : start + count])
+        return self._launch(Prefill(slot, start, tokens, sequence.scored), [sequence])
+
+    def _decode(self, ready: list[Sequence]) -> Plan | None:
+        self._spent = 0
+        batch = [sequence for sequence in self._share(ready) if self._grow(sequence)]
+        batch = [sequence for sequence in batch if sequence.slot is not None]  # or it made room for a later one
+        if not batch:
+            return None
+        return self._prepare(batch) or self._launch(_decoding(batch), batch)
+
+    def _share(self, ready: list[Sequence]) -> list[Sequence]:
+        """Of those that decode, one lane's; those whose last turn is longest ago."""
+        if self._lanes > 1:
+            share = -(-sum(sequence.left <= 1 for sequence in self.running) // self._lanes)
+            ready = sorted(ready, key=_turn)[:share]
+        return sorted(ready, key=_order)
+
+    def _grow(self, sequence: Sequence) -> bool:
+        """False: it has been preempted itself."""
+        while sequence.slot is not None:
+            steps = self._pool.grow(sequence.slot, len(sequence.tokens))
+            if steps is not None:
+                sequence.before += steps
+                return True
+            self._preempt(max((other for other in self.running if not other.in_flight), key=_order))
+        return False
+
+    def _preempt(self, sequence: Sequence) -> None:
+        assert sequence.slot is not None
+        self._pool.free(sequence.slot)
+        self.running.remove(sequence)
+        sequence.displace()
+        insort(self.waiting, sequence, key=_order)
+        self.preempted += 1
+
+    def _launch(self, step: Step, sequences: list[Sequence]) -> Plan:
+        self._turns += 1
+        for sequence in sequences:
+            sequence.in_flight, sequence.turn = True, self._turns
+        return Plan(step, sequences)
+
+
+def _appended(step: Step) -> int:
+    if isinstance(step, Decode):
+        return 1
+    return len(step.tokens) if isinstance(step, Prefill) else 0
+
+
+def _decoding(batch: list[Sequence]) -> Decode:
+    places = [
+        (sequence.slot, sequence.tokens[-1], sequence.computed) for sequence in batch if sequence.slot is not None
+    ]
+    slots, tokens, positions = zip(*places, strict=True)
+    return Decode(slots, tokens, positions)

@@ -1,0 +1,63 @@
+"""One of the texts of a request, while it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from msx_backend.llm.sampling import Sampler
+from msx_backend.llm.step import Step
+
+Order = tuple[int, int, int]
+"""Priority, number of the request, index of the text: the smallest comes first."""
+
+
+@dataclass(slots=True, eq=False)
+class Sequence:
+    """`tokens` are the prompt's and those made since. Of them, `computed` are in the cache, at `slot`."""
+
+    tokens: list[int]
+    order: Order
+    limit: int
+    """The text ends when it has so many tokens, its prompt included."""
+    sampler: Sampler
+    scored: bool = False
+    """The logits of all places of the prompt are wanted, so that none may come from the cache."""
+    prompt: int = 0
+    slot: int | None = None
+    computed: int = 0
+    before: list[Step] = field(default_factory=list)
+    """To be executed before the next token of this sequence."""
+    in_flight: bool = False
+    finished: bool = False
+    cached: int | None = None
+    """Tokens of the prompt that were in the cache when it came there first."""
+    turn: int = 0
+    """The number of the last step that it was in."""
+
+    def __post_init__(self) -> None:
+        self.prompt = len(self.tokens)
+
+    @property
+    def request(self) -> int:
+        return self.order[1]
+
+    @property
+    def index(self) -> int:
+        return self.order[2]
+
+    @property
+    def left(self) -> int:
+        """Tokens that are not in the cache. 1: the next token can be decoded."""
+        return len(self.tokens) - self.computed
+
+    @property
+    def made(self) -> int:
+        return len(self.tokens) - self.prompt
+
+    def place(self, slot: int, cached: int, before: list[Step]) -> None:
+        self.slot, self.computed, self.before = slot, cached, before
+        if self.cached is None:
+            self.cached = cached
+
+    def displace(self) -> None:
+        self.slot, self.computed, self.before = None, 0, []

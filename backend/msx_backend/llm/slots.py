@@ -1,0 +1,136 @@
+"""The cache where each slot is contiguous memory: a prefix is reused where it is, or copied from another slot."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from msx_backend.llm.blocks import Placement, PrefixStats, blocks_for, chained, common
+from msx_backend.llm.step import Copy, Decode, Step
+
+
+@dataclass(slots=True)
+class Held:
+    """What a slot holds: the first `length` of `tokens`. `names` are those of its whole blocks."""
+
+    tokens: list[int] = field(default_factory=list)
+    length: int = 0
+    names: list[bytes] = field(default_factory=list)
+    blocks: int = 0
+    """Reserved; 0 for a slot that is not in use."""
+
+
+class SlotPool:
+    """A `BlockPool`. Each slot is as long as the longest text; `tokens` may be less than all slots together.
+
+    A slot that is freed retires with its content. It is reused in place for a text that takes up at least half of
+    it, such as the next turn of a chat; else the prefix is copied into an empty slot, or the one retired longest ago.
+    """
+
+    def __init__(self, slots: int, tokens: int, block: int) -> None:
+        self.block, self.total, self.used = block, blocks_for(tokens, block), 0
+        self.prefixes = PrefixStats()
+        self._held = [Held() for _ in range(slots)]
+        self._empty = list(range(slots - 1, -1, -1))
+        self._retired: OrderedDict[int, None] = OrderedDict()
+        self._holders: dict[bytes, dict[int, None]] = {}
+
+    def take(
+        self, tokens: list[int], *, reuse: bool = True, like: int | None = None, spare: int = 0
+    ) -> Placement | None:
+        need = blocks_for(len(tokens), self.block)
+        if self.used + need + spare > self.total or not (self._empty or self._retired):
+            return None
+        source, cached = self._best(tokens, like) if reuse else (None, 0)
+        slot = self._choose(source, cached)
+        self.prefixes.placed += len(tokens)
+        self.prefixes.hit += cached
+        self._occupy(slot, tokens, cached if slot == source else 0, need)
+        if source is None or source == slot:
+            return Placement(slot, cached, [])
+        return Placement(slot, cached, [Copy(source, slot, cached)])
+
+    def grow(self, slot: int, length: int) -> list[Step] | None:
+        more = blocks_for(length, self.block) - self._held[slot].blocks
+        if more <= 0:
+            return []
+        if self.used + more > self.total:
+            return None
+        self._held[slot].blocks += more
+        self.used += more
+        return []
+
+    def wrote(self, slot: int, length: int) -> None:
+        held, size = self._held[slot], self.block
+        held.length = length
+        while (len(held.names) + 1) * size <= length:
+            start = len(held.names) * size
+            name = chained(held.names[-1] if held.names else b"", held.tokens[start : start + size])
+            held.names.append(name)
+            self._holders.setdefault(name, {})[slot] = None
+
+    def free(self, slot: int) -> None:
+        held = self._held[slot]
+        self.used -= held.blocks
+        held.blocks, held.tokens = 0, held.tokens[: held.length]
+        if held.length:
+            self._retired[slot] = None
+        else:
+            self._empty.append(slot)
+
+    def scrap(self, slot: int) -> list[Step]:
+        self._forget(slot, 0)
+        self._held[slot].length = 0
+        self.free(slot)
+        return [Decode((slot,), (0,), (0,))]
+
+    def _best(self, tokens: list[int], like: int | None) -> tuple[int | None, int]:
+        """The slot that holds the longest beginning of `tokens`, and its length."""
+        found = [self._by_blocks(tokens), self._by_tokens(tokens, like)]
+        slot, cached = max(found, key=lambda it: it[1])
+        return (slot, cached) if cached else (None, 0)
+
+    def _by_blocks(self, tokens: list[int]) -> tuple[int | None, int]:
+        holders, name = None, b""
+        for start in range(0, len(tokens) - self.block, self.block):
+            name = chained(name, tokens[start : start + self.block])
+            if name not in self._holders:
+                break
+            holders = self._holders[name]
+        return max((self._by_tokens(tokens, slot) for slot in holders or ()), key=self._fitness, default=(None, 0))
+
+    def _by_tokens(self, tokens: list[int], slot: int | None) -> tuple[int | None, int]:
+        if slot is None:
+            return None, 0
+        held = self._held[slot]
+        return slot, common(held.tokens, tokens, min(held.length, len(tokens) - 1))
+
+    def _fitness(self, found: tuple[int | None, int]) -> tuple[int, bool]:
+        """The longest; and of equals one that need not be copied."""
+        return found[1], found[0] in self._retired
+
+    def _choose(self, source: int | None, cached: int) -> int:
+        if source is not None and source in self._retired:
+            self._retired.move_to_end(source)
+            if cached * 2 >= self._held[source].length:
+                return source
+        return self._empty[-1] if self._empty else next(iter(self._retired))
+
+    def _occupy(self, slot: int, tokens: list[int], kept: int, blocks: int) -> None:
+        held = self._held[slot]
+        self._forget(slot, kept // self.block)
+        held.tokens, held.length, held.blocks = tokens, kept, blocks
+        self.used += blocks
+        if slot in self._retired:
+            del self._retired[slot]
+        else:
+            self._empty.remove(slot)
+
+    def _forget(self, slot: int, kept: int) -> None:
+        """All whole blocks but the first `kept`."""
+        names = self._held[slot].names
+        for name in names[kept:]:
+            del self._holders[name][slot]
+            if not self._holders[name]:
+                del self._holders[name]
+        del names[kept:]

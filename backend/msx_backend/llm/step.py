@@ -1,0 +1,104 @@
+"""What all ranks do next, as data: rank 0 decides, and every rank executes the same steps in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float32]
+
+
+class Prefill(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """Appends `tokens` at positions `start`, … of a slot, whose positions before `start` are there already."""
+
+    slot: int
+    start: int
+    tokens: tuple[int, ...]
+    all_logits: bool = False
+
+
+class Decode(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """Appends one token to each of several slots."""
+
+    slots: tuple[int, ...]
+    tokens: tuple[int, ...]
+    positions: tuple[int, ...]
+
+
+class Copy(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """Positions [0, `length`) of one slot to another."""
+
+    source: int
+    target: int
+    length: int
+
+
+class Assign(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """From now on, the positions of a slot live in these blocks. Only where the cache is paged."""
+
+    slot: int
+    blocks: tuple[int, ...]
+
+
+Step = Prefill | Decode | Copy | Assign
+
+
+class Runner(Protocol):
+    """This rank's part of the model, and of its cache of keys and values: `slots` texts of up to `context` tokens."""
+
+    vocab_size: int
+    slots: int
+    context: int
+
+    def prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Array:
+        """-> logits float32 [vocab] of the last token, or [len(tokens), vocab] with `all_logits`."""
+
+    def decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Array:
+        """-> logits float32 [len(slots), vocab]"""
+
+    def copy(self, source: int, target: int, length: int) -> None: ...
+
+    def warm_up(self, report: Callable[[str], None]) -> None:
+        """Compiles every graph that serving needs."""
+
+
+@runtime_checkable
+class PagedRunner(Protocol):
+    """Slots are tables of `blocks` blocks of `block` tokens."""
+
+    block: int
+    blocks: int
+
+    def assign(self, slot: int, blocks: Sequence[int]) -> None: ...
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[Step] = msgspec.msgpack.Decoder(Step)
+
+
+def encode(step: Step) -> bytes:
+    return _encoder.encode(step)
+
+
+def decode(data: bytes) -> Step:
+    """Raises msgspec.DecodeError."""
+    return _decoder.decode(data)
+
+
+def execute(runner: Runner, step: Step) -> Array | None:
+    """The logits of a `Prefill` or `Decode`. On ranks other than 0 nobody wants them."""
+    if isinstance(step, Decode):
+        return runner.decode(step.slots, step.tokens, step.positions)
+    if isinstance(step, Prefill):
+        return runner.prefill(step.slot, step.start, step.tokens, step.all_logits)
+    if isinstance(step, Copy):
+        runner.copy(step.source, step.target, step.length)
+    elif isinstance(runner, PagedRunner):
+        runner.assign(step.slot, step.blocks)
+    else:
+        raise TypeError(f"{type(runner).__name__} has no paged cache, and cannot assign blocks")
+    return None

@@ -1,0 +1,85 @@
+"""The prompt that a chat becomes, by the model's own template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Template, TemplateError
+
+from msx_backend.llm.text.files import special_tokens, tokenizer_config
+from msx_backend.llm.text.messages import Message, prepared
+from msx_backend.llm.text.sandbox import environment
+from msx_sdk.errors import HandlerLoadError, InvalidInput, shortened
+
+DEFAULT, TOOLS = "default", "tool_use"
+MAX_MESSAGE = 500
+
+
+class ChatTemplate:
+    """`sources` by name: `default`, perhaps `tool_use` for requests that have tools. `tokens`: `bos_token` and so on.
+
+    Raises HandlerLoadError for a template that is no template.
+    """
+
+    def __init__(self, sources: Mapping[str, str], tokens: Mapping[str, str]) -> None:
+        self._templates = {name: _compiled(name, source) for name, source in sources.items()}
+        if DEFAULT not in self._templates:
+            raise HandlerLoadError(f"None of the chat templates {sorted(sources)} is called {DEFAULT!r}")
+        self._tokens = dict(tokens)
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> ChatTemplate | None:
+        """chat_template.jinja and additional_chat_templates/*.jinja come before `chat_template` of
+        tokenizer_config.json, a text or a list of named ones. None where there is no template."""
+        config = tokenizer_config(folder)
+        sources = {**_named(config.get("chat_template")), **_files(folder)}
+        return cls(sources, special_tokens(config)) if sources else None
+
+    def render(
+        self,
+        messages: list[Message],
+        tools: list[dict[str, Any]] | None = None,
+        /,
+        add_generation_prompt: bool = True,
+        **kwargs: Any,
+    ) -> str:
+        """The prompt, special tokens included: it is to be encoded without adding any.
+
+        Raises InvalidInput with what the template itself has to say, or where it cannot make anything of the messages.
+        """
+        if taken := sorted(kwargs.keys() & {"messages", "tools", *self._tokens}):
+            raise InvalidInput(f"chat_template_kwargs: {taken[0]} cannot be set")
+        values = {"documents": None, **self._tokens, **kwargs, "add_generation_prompt": add_generation_prompt}
+        template = self._templates.get(TOOLS if tools else DEFAULT, self._templates[DEFAULT])
+        return _rendered(template, {**values, "messages": prepared(messages), "tools": tools or None})
+
+
+def _rendered(template: Template, values: dict[str, Any]) -> str:
+    try:
+        return template.render(values)
+    except TemplateError as error:
+        reason = error.message or type(error).__name__
+    except Exception as error:  # a template is a program: it may fail in any way on messages that it does not expect
+        reason = f"{type(error).__name__}: {error}"
+    raise InvalidInput(f"messages: the model's chat template refuses them: {shortened(reason, MAX_MESSAGE)}")
+
+
+def _compiled(name: str, source: str) -> Template:
+    try:
+        return environment().from_string(source)
+    except TemplateError as error:
+        raise HandlerLoadError(f"The chat template {name!r} is no Jinja template: {error}") from None
+
+
+def _named(template: Any) -> dict[str, str]:
+    if isinstance(template, str):
+        return {DEFAULT: template}
+    return {it["name"]: it["template"] for it in template or []}
+
+
+def _files(folder: Path) -> dict[str, str]:
+    more = {path.stem: path for path in sorted(folder.glob("additional_chat_templates/*.jinja"))}
+    paths = {**more, DEFAULT: folder / "chat_template.jinja"}
+    return {name: path.read_text("utf-8") for name, path in paths.items() if path.is_file()}

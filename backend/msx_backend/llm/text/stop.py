@@ -1,0 +1,36 @@
+"""Stop strings in a text that comes in pieces."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Found(NamedTuple):
+    stop: str
+    start: int
+    end: int
+
+
+class StopFinder:
+    """The stop string that a text reaches first, as if its characters came one by one: the one that ends first, and of
+    those that end together the longest. So the answer does not depend on the pieces."""
+
+    def __init__(self, stops: tuple[str, ...]) -> None:
+        self._stops = tuple(stop for stop in dict.fromkeys(stops) if stop)
+        self._beginnings = {stop[:length] for stop in self._stops for length in range(1, len(stop))}
+        self._longest = max(map(len, self._stops), default=1) - 1
+
+    def __contains__(self, text: str) -> bool:
+        return text in self._stops
+
+    def find(self, text: str) -> Found | None:
+        places = ((text.find(stop), stop) for stop in self._stops)
+        found = [Found(stop, start, start + len(stop)) for start, stop in places if start >= 0]
+        return min(found, key=lambda it: (it.end, it.start), default=None)
+
+    def safe(self, text: str) -> int:
+        """How many characters of a text without a stop string cannot be part of one, whatever follows."""
+        for length in range(min(self._longest, len(text)), 0, -1):
+            if text[-length:] in self._beginnings:
+                return len(text) - length
+        return len(text)

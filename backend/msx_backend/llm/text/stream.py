@@ -1,0 +1,75 @@
+"""The text of tokens, as they come."""
+
+from __future__ import annotations
+
+import codecs
+
+import msgspec
+
+from msx_backend.llm.text.stop import StopFinder
+from msx_backend.llm.text.tokenizer import Tokenizer
+
+_decoder = codecs.getincrementaldecoder("utf-8")
+
+
+class TextPiece(msgspec.Struct, frozen=True):
+    """`stop` is the stop string that was reached: the text is over."""
+
+    text: str = ""
+    stop: str | None = None
+
+
+class TextStream:
+    """Of one text: whole characters, and nothing that may turn out to be a stop string.
+
+    Holds at most three bytes and one character less than the longest stop string, so that a token costs the same
+    however long the text is. The text is what follows a prompt: with a SentencePiece tokenizer, where `decode` takes
+    the space off the first word, it begins with that space. Stop strings do not count in, nor begin in, the first
+    `min_tokens` - 1 tokens.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        stop: tuple[str, ...] = (),
+        keep_stop: bool = False,
+        skip_special: bool = True,
+        min_tokens: int = 0,
+    ) -> None:
+        self._tokenizer, self._keep_stop, self._skip_special = tokenizer, keep_stop, skip_special
+        self._stops, self._early = StopFinder(stop), min_tokens
+        self._characters = _decoder(errors="replace")
+        self._held, self._over = "", False
+
+    def push(self, token: int) -> TextPiece:
+        """What can be shown now that this token has come. After a stop string, nothing any more."""
+        self._early -= 1
+        if self._over:
+            return TextPiece()
+        if self._skip_special and self._tokenizer.special(token):
+            return self._pass(self._tokenizer.token_text(token))
+        return self._show(self._characters.decode(self._tokenizer.token_bytes(token)))
+
+    def finish(self) -> str:
+        """What was held back; U+FFFD for a character that never became whole."""
+        held = "" if self._over else self._held + self._characters.decode(b"", final=True)
+        self._over = True
+        return held
+
+    def _pass(self, special: str) -> TextPiece:
+        """A special token is not shown, but it may be a stop string all the same."""
+        if self._early > 0 or special not in self._stops:
+            return TextPiece()
+        return TextPiece(self.finish() + special * self._keep_stop, special)
+
+    def _show(self, text: str) -> TextPiece:
+        if self._early > 0:
+            return TextPiece(text)
+        text = self._held + text
+        found = self._stops.find(text)
+        if found is not None:
+            self._over = True
+            return TextPiece(text[: found.end if self._keep_stop else found.start], found.stop)
+        safe = self._stops.safe(text)
+        self._held = text[safe:]
+        return TextPiece(text[:safe])

@@ -1,0 +1,108 @@
+"""A model's tokenizer, as Hugging Face packs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from msx_backend.llm.text.files import read_object, special_tokens, token_ids, tokenizer_config
+from msx_backend.llm.text.loading import load_tokenizer
+from msx_backend.llm.text.vocabulary import Vocabulary
+from msx_sdk.errors import InvalidInput
+from msx_sdk.generation import TextSpan
+
+
+class Tokenizer:
+    """Text to token ids and back. `eos` is all that ends a text, by any of the model's files.
+
+    `config` is the content of tokenizer_config.json. Its `add_bos_token` and `add_eos_token`, where it has them, count
+    for more than tokenizer.json's post-processor, as for Llamas in Hugging Face transformers before version 5.
+    """
+
+    def __init__(
+        self, tokenizer: tokenizers.Tokenizer, config: dict[str, Any] | None = None, eos: frozenset[int] = frozenset()
+    ) -> None:
+        self._tokenizer, config = tokenizer, config or {}
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._vocabulary = Vocabulary(tokenizer)
+        self._special = {id for id, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+        named = special_tokens(config)
+        self.bos, end = (self._id(named.get(name)) for name in ("bos_token", "eos_token"))
+        self.eos = eos if end is None else eos | {end}
+        before, after = self._frame()
+        self._before = with_token(before, self.bos, config.get("add_bos_token"), at_end=False)
+        self._after = with_token(after, end, config.get("add_eos_token"), at_end=True)
+        self.vocab_size = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> Tokenizer:
+        """Raises HandlerLoadError, which names the file."""
+        config = tokenizer_config(folder)
+        ends = [read_object(folder, name).get("eos_token_id") for name in ("generation_config.json", "config.json")]
+        return cls(load_tokenizer(folder, config), config, frozenset().union(*map(token_ids, ends)))
+
+    def to_json(self) -> str:
+        """As a tokenizer.json."""
+        return self._tokenizer.to_str()
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        """Raises InvalidInput where the text is no Unicode."""
+        ids = self._encode(text).ids
+        return [*self._before, *ids, *self._after] if add_special_tokens else ids
+
+    def spans(self, text: str, add_special_tokens: bool = True) -> list[TextSpan]:
+        """The tokens, and the characters that each covers: none for a special token that was added; those that make up
+        one character each cover all of it."""
+        encoding = self._encode(text)
+        spans = [
+            TextSpan(id=id, text=text[a:b], start=a, stop=b)
+            for id, (a, b) in zip(encoding.ids, encoding.offsets, strict=True)
+        ]
+        if not add_special_tokens:
+            return spans
+        before = [TextSpan(id=id, text="", start=0, stop=0) for id in self._before]
+        return [*before, *spans, *(TextSpan(id=id, text="", start=len(text), stop=len(text)) for id in self._after)]
+
+    def decode(self, ids: Sequence[int], skip_special: bool = True) -> str:
+        return self._tokenizer.decode(list(ids), skip_special_tokens=skip_special)
+
+    def special(self, token: int) -> bool:
+        return token in self._special
+
+    def token_bytes(self, token: int) -> bytes:
+        """What the token stands for in the middle of a text; b"" for one that does not exist."""
+        return self._vocabulary[token]
+
+    def token_text(self, token: int) -> str:
+        """The same as text, with U+FFFD where it is part of a character."""
+        return self._vocabulary[token].decode(errors="replace")
+
+    def _encode(self, text: str) -> tokenizers.Encoding:
+        try:
+            return self._tokenizer.encode(text, add_special_tokens=False)
+        except TypeError:
+            raise InvalidInput("The text has half of a surrogate pair, which is no character") from None
+
+    def _id(self, text: str | None) -> int | None:
+        return None if text is None else self._tokenizer.token_to_id(text)
+
+    def _frame(self) -> tuple[list[int], list[int]]:
+        """What the post-processor puts before and after a text."""
+        inner, whole = (self._tokenizer.encode("a", add_special_tokens=special).ids for special in (False, True))
+        for start in range(len(whole) - len(inner) + 1):
+            if whole[start : start + len(inner)] == inner:
+                return whole[:start], whole[start + len(inner) :]
+        return [], []
+
+
+def with_token(tokens: list[int], token: int | None, wanted: bool | None, at_end: bool) -> list[int]:
+    """With it where it is wanted, without where it is not, and as it was where nobody says."""
+    if wanted is None or token is None or (token in tokens) == wanted:
+        return tokens
+    if not wanted:
+        return [it for it in tokens if it != token]
+    return [*tokens, token] if at_end else [token, *tokens]

@@ -1,0 +1,152 @@
+"""From a Load message to a handler that is ready to answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import logging
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from msx_backend.parallel.leader import Leader
+from msx_backend.protocol import Load, LoadProgress
+from msx_backend.replies import ReplyWriter
+from msx_backend.workdir import furnish
+from msx_sdk.context import Context, ModelInfo
+from msx_sdk.errors import HandlerLoadError
+from msx_sdk.generation import Capabilities
+from msx_sdk.request import InferenceRequest
+from msx_sdk.resolve import ResolvedHandler, resolve_handler
+from msx_sdk.runner import AsyncRunner, Conductor, Runner
+from msx_sdk.warmup import warm_up, warm_up_async, warmup_requests
+
+log = logging.getLogger("msx.worker")
+
+
+class LoadedModel:
+    """A handler, its context, and the one thread on which an async handler's blocking calls run."""
+
+    def __init__(self, load: Load, replies: ReplyWriter) -> None:
+        self._load, self._replies = load, replies
+        self._model_thread = ThreadPoolExecutor(1, thread_name_prefix="model")
+        self.context = Context(_model_info(load), model_thread=self._model_thread)
+        self.context.report_progress = self._report
+        self._report("importing the handler")
+        self.handler = self._resolve()
+
+    @property
+    def is_async(self) -> bool:
+        return self.handler.is_async
+
+    def start(self, leader: Leader | None = None) -> Runner:
+        """Initialise and warm up a handler that works on batches."""
+        self._initialize()
+        isolate = self._load.isolate_batch_errors
+        runner = Runner(self.handler, self.context, isolate=isolate, conductor=leader)
+        if examples := self._examples():
+            self._report("warming up")
+            with leader.warm_up() if leader else contextlib.nullcontext():
+                warm_up(runner, examples)
+        return runner
+
+    def start_following(self, conductor: Conductor) -> Runner:
+        """Initialise on a rank that rank 0 leads: warm-up, isolation and all else come by its plan."""
+        self._initialize()
+        return Runner(self.handler, self.context, isolate=False, conductor=conductor)
+
+    def check_parallel(self) -> None:
+        """Raises HandlerLoadError for a handler that cannot be led."""
+        if self.is_async and self.handler.follow is None:
+            raise HandlerLoadError(
+                f"an async handler without follow(message) serves models of one rank, and this group has "
+                f"{self._load.world_size}: make handle() a plain function or a generator, or lead the other ranks by "
+                f"context.lead(message)"
+            )
+
+    def capabilities(self) -> dict[str, Any]:
+        """What the handler offers besides predictions. Raises HandlerLoadError for what is no `Capabilities`."""
+        announce = self.handler.capabilities
+        if announce is None:
+            return {}
+        try:
+            offered: dict[str, Any] = msgspec.to_builtins(announce())
+            msgspec.convert(offered, Capabilities)
+        except (msgspec.ValidationError, TypeError) as error:
+            raise HandlerLoadError(f"capabilities() returned no msx_sdk.generation.Capabilities: {error}") from None
+        return offered
+
+    def examples_by_id(self) -> dict[str, InferenceRequest]:
+        return {request.id: request for request in self._examples()}
+
+    def _initialize(self) -> None:
+        self._report("initializing")
+        started: Any = self.handler.initialize(self.context)
+        if inspect.iscoroutine(started):
+            asyncio.run(started)
+
+    async def start_async(self, leader: Leader | None = None) -> AsyncRunner:
+        if leader is not None:
+            self.context.lead = leader.tell
+        self._report("initializing")
+        started: Any = self.handler.initialize(self.context)
+        if inspect.isawaitable(started):
+            await started
+        runner = AsyncRunner(self.handler, self.context)
+        if examples := self._examples():
+            self._report("warming up")
+            await warm_up_async(runner, examples)
+        return runner
+
+    def close(self) -> None:
+        """The handler's own clean-up. What it raises is logged: all requests have been answered by now."""
+        try:
+            closed = self.handler.close()
+            if inspect.iscoroutine(closed):
+                asyncio.run(closed)
+        except (Exception, SystemExit):
+            log.exception("the handler's close() failed")
+
+    async def close_async(self) -> None:
+        """The same on the loop that the handler ran on."""
+        try:
+            closed: Any = self.handler.close()
+            if inspect.isawaitable(closed):
+                await closed
+        except (Exception, SystemExit):
+            log.exception("the handler's close() failed")
+
+    def _resolve(self) -> ResolvedHandler:
+        model_dir = Path(self._load.model_dir)
+        furnish(model_dir)
+        sys.dont_write_bytecode = True  # the unpacked archive is shared and stays as it is
+        return resolve_handler(self._load.handler, model_dir)
+
+    def _examples(self) -> list[InferenceRequest]:
+        return warmup_requests(self.handler.example, self._load.config)
+
+    def _report(self, phase: str) -> None:
+        self._replies.send(LoadProgress(phase))
+
+
+def _model_info(load: Load) -> ModelInfo:
+    return ModelInfo(
+        model_name=load.model_name,
+        model_version=load.model_version,
+        model_dir=Path(load.model_dir),
+        manifest=load.manifest,
+        config=load.config,
+        batch_size=load.batch_size,
+        device_id=load.device_id,
+        rank=load.rank,
+        local_rank=load.local_rank,
+        world_size=load.world_size,
+        cache_dir=None if load.cache_dir is None else Path(load.cache_dir),
+        decode_input=load.decode_input,
+        limit_max_image_pixels=load.limit_max_image_pixels,
+        server_version=load.server_version,
+    )

@@ -1,0 +1,111 @@
+"""Every rank but the first: does what rank 0 says, and only that."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msx_backend.control import CallClock
+from msx_backend.jobs import read_requests
+from msx_backend.parallel.peers import wait_for_the_end
+from msx_backend.parallel.reports import CallReport
+from msx_backend.protocol import RECEIVE_SIZE, FrameReader, Plan, PlanCall, PlanEnd, PlanStep, PlanTell
+from msx_backend.replies import ReplyWriter
+from msx_sdk.request import InferenceRequest
+from msx_sdk.runner import RAISED, Runner
+
+log = logging.getLogger("msx.worker")
+
+
+class Follower:
+    """A `Conductor` that takes each step from the plan. `examples` are this rank's own, by id.
+
+    `follow` is the handler's, where rank 0's leads by itself.
+    What the handler answers here is dropped: only rank 0's replies reach the client, as under TorchServe.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        replies: ReplyWriter,
+        clock: CallClock,
+        examples: Mapping[str, InferenceRequest],
+        follow: Callable[[bytes], Any] | None = None,
+    ) -> None:
+        self._sock, self._replies, self._clock, self._examples = sock, replies, clock, examples
+        self._told = follow
+        self._reader: FrameReader[Plan] = FrameReader(Plan)
+        self._plans: deque[tuple[Plan, bytes]] = deque()
+        self._report = CallReport(0, [])
+
+    def serve(self, runner: Runner) -> None:
+        """Until rank 0 says that it is over."""
+        while self._follow(runner):
+            pass
+
+    def _follow(self, runner: Runner) -> bool:
+        # Of its own, so that nothing of a large request is referred to while the next one is waited for.
+        plan, body = self._next()
+        if isinstance(plan, PlanCall):
+            self._call(runner, plan, body)
+        elif isinstance(plan, PlanTell):
+            self._do(plan.call, body)
+        return not isinstance(plan, PlanEnd)
+
+    def begin(self, requests: list[InferenceRequest]) -> None:
+        return None
+
+    def proceed(self, wanted: bool) -> bool:
+        """What is no step of this call says that rank 0 is through with it."""
+        self._report.steps += 1
+        plan, body = self._next()
+        if not isinstance(plan, PlanStep) or plan.call != self._report.call:
+            self._plans.appendleft((plan, body))
+            return False
+        self._cancel(plan.cancelled)
+        return plan.go
+
+    def end(self, error: BaseException | None) -> None:
+        self._report.send(self._replies, error)
+
+    def _call(self, runner: Runner, plan: PlanCall, body: bytes) -> None:
+        requests = read_requests(plan.requests, body)
+        if plan.warmup:
+            requests = [self._examples.get(request.id, request) for request in requests]
+        self._report = CallReport(plan.call, requests)
+        self._cancel(plan.cancelled)
+        with self._clock:
+            runner.run(requests, None)
+        for request in requests:
+            request.parts = {}  # a handler may keep its context, and so the request
+        self._report.requests = []
+
+    def _do(self, call: int, message: bytes) -> None:
+        report = CallReport(call, [])
+        error: BaseException | None = None
+        try:
+            with self._clock:
+                self._told(message) if self._told else None
+        except RAISED as raised:
+            log.error("the handler failed", exc_info=raised)
+            error = raised
+        report.send(self._replies, error)
+
+    def _cancel(self, numbers: list[int]) -> None:
+        for request in self._report.requests:
+            request.cancelled = request.cancelled or request.number in numbers
+
+    def _next(self) -> tuple[Plan, bytes]:
+        while not self._plans:
+            self._plans.extend(self._reader.feed(self._receive()))
+        return self._plans.popleft()
+
+    def _receive(self) -> bytes:
+        try:
+            data = self._sock.recv(RECEIVE_SIZE)
+        except OSError:
+            data = b""
+        return data or wait_for_the_end("rank 0")

@@ -1,0 +1,33 @@
+"""What each rank tells the frontend after each call, for the frontend to compare."""
+
+from __future__ import annotations
+
+import sys
+
+from msx_backend.protocol import CallDone
+from msx_backend.replies import ReplyWriter, utf8
+from msx_sdk.errors import summary
+from msx_sdk.request import InferenceRequest
+
+COLLECTIVES = "msx_sdk.mindspore.collectives"
+
+
+class CallReport:
+    """Counts the steps of one call."""
+
+    def __init__(self, call: int, requests: list[InferenceRequest]) -> None:
+        self.call = call
+        self.requests = requests
+        self.steps = 0
+
+    def send(self, replies: ReplyWriter, error: BaseException | None, counted: dict[str, int] | None = None) -> None:
+        """`counted`: where this rank has begun the next call already."""
+        numbers = [request.number for request in self.requests]
+        text = "" if error is None else utf8(summary(error))
+        replies.send(CallDone(self.call, numbers, self.steps, collectives() if counted is None else counted, text))
+
+
+def collectives() -> dict[str, int]:
+    """What the SDK's collectives have counted as they began, where the handler uses them."""
+    module = sys.modules.get(COLLECTIVES)
+    return dict(module.counts()) if module is not None else {}

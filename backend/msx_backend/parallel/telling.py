@@ -1,0 +1,34 @@
+"""A call that rank 0's handler leads by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msx_backend.parallel.reports import CallReport, collectives
+from msx_backend.replies import ReplyWriter
+from msx_sdk.leading import Leading
+
+
+class Telling(Leading):
+    """Parts of several calls may take turns; `counted`, which they share, is what those that have ended have counted.
+
+    So rank 0 reports of a call what the other ranks do, which have not begun the next one.
+    """
+
+    def __init__(self, report: CallReport, counted: Counter[str], replies: ReplyWriter) -> None:
+        self._report, self._counted, self._replies = report, counted, replies
+        self._own: Counter[str] = Counter()
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        before = Counter(collectives())
+        try:
+            yield
+        finally:
+            self._own += Counter(collectives()) - before
+
+    def end(self, error: BaseException | None = None) -> None:
+        self._counted += self._own
+        self._report.send(self._replies, error, dict(self._counted))

@@ -1,0 +1,294 @@
+"""The wire protocol between the frontend and rank 0 of a worker group.
+
+Two stream sockets, inherited by the worker: **data** (Load, Predict, Drain and their replies, in order) and
+**control** (Ping, Pong, Cancel). Both carry frames:
+
+    frame = head size: u32 LE, body size: u32 LE, head, body
+
+The head is one message, a MessagePack array whose first entry is its tag (one struct per message, below, grouped by
+receiver). The body is raw payload bytes and is never re-encoded: for Predict the fields of all requests one after
+the other, for Chunk the chunk. Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+PREFIX = struct.Struct("<II")
+RECEIVE_SIZE = 1 << 16
+"""Bytes per read; larger buffers are mapped and unmapped at each call, which costs more than what they hold."""
+
+MAX_HEAD = 64 << 20
+"""Bytes; a larger head can only be a broken stream."""
+MAX_BODY = 0xFFFFFFFF
+
+
+class ProtocolError(Exception):
+    """The peer sent what is no frame of this protocol; the connection is of no more use."""
+
+
+class _Message(msgspec.Struct, array_like=True):
+    pass
+
+
+# -- to the worker, data socket --
+
+
+class Load(_Message, tag=1, kw_only=True):
+    """The first message: what to load and who this rank is. Answered by LoadProgress*, then Loaded or LoadFailed.
+
+    `model_dir` is absolute. `max_response_size` is in bytes, of one Chunk.
+    """
+
+    model_name: str
+    model_version: str
+    model_dir: str
+    handler: str
+    manifest: dict[str, Any]
+    config: dict[Any, Any]
+    batch_size: int
+    isolate_batch_errors: bool
+    device_id: int | None
+    rank: int
+    local_rank: int
+    world_size: int
+    input_ranks: int = 1
+    """Of a parallel group, the ranks below this one get the inputs; the others get empty requests."""
+    cache_dir: str | None
+    decode_input: bool
+    limit_max_image_pixels: bool
+    max_response_size: int
+    server_version: str
+
+
+class FieldHead(_Message):
+    """One field of a request; its `size` bytes stand in the body."""
+
+    name: str
+    content_type: str | None
+    size: int
+
+
+class RequestHead(_Message):
+    """One request of a batch. `timeout` is in seconds from now; None means that nobody's patience is limited.
+
+    `number` names the request on these two sockets; each is larger than all that were sent before it.
+    `operation` is "" for a prediction, else one of `msx_sdk.generation`.
+    """
+
+    number: int
+    id: str
+    headers: list[tuple[str, str]]
+    fields: list[FieldHead]
+    timeout: float | None
+    operation: str = ""
+
+
+class Predict(_Message, tag=2):
+    """A batch. Every request is answered by Chunk* with `last` on the final one, by Failed, or by Dropped."""
+
+    requests: list[RequestHead]
+
+
+class Drain(_Message, tag=3):
+    """No more work will come: finish what is running, close the handler, exit with 0."""
+
+
+# -- to the worker, control socket --
+
+
+class Ping(_Message, tag=10):
+    sequence: int
+
+
+class Cancel(_Message, tag=11):
+    """Nobody waits for these requests any more. One not seen yet is remembered until it comes."""
+
+    numbers: list[int]
+
+
+# -- from rank 0 to the other ranks of its group, plan sockets --
+
+
+class PlanCall(_Message, tag=40):
+    """Call the handler with this batch. `warmup`: the inputs are the rank's own examples, by their ids."""
+
+    call: int
+    requests: list[RequestHead]
+    cancelled: list[int]
+    warmup: bool = False
+
+
+class PlanStep(_Message, tag=41):
+    """Ask the generator of this call for more, or not; these requests have been cancelled meanwhile.
+
+    Rank 0 also says "not" after its own generator has ended, for one that would go on elsewhere.
+    """
+
+    call: int
+    go: bool
+    cancelled: list[int]
+
+
+class PlanEnd(_Message, tag=42):
+    """No more calls will come: close the handler, exit with 0."""
+
+
+class PlanTell(_Message, tag=43):
+    """Call n is what the handler's `follow` makes of the body: the word of rank 0's handler, which leads by itself."""
+
+    call: int
+
+
+# -- to the frontend, data socket --
+
+
+class LoadProgress(_Message, tag=20):
+    phase: str
+
+
+class Loaded(_Message, tag=21):
+    """The model answers now. An async handler takes many requests at once.
+
+    `capabilities` is a `msx_sdk.generation.Capabilities`, empty for a handler that only predicts.
+    """
+
+    is_async: bool
+    seconds: float
+    capabilities: dict[str, Any] = {}
+
+
+class LoadFailed(_Message, tag=22):
+    message: str
+    traceback: str
+    out_of_memory: bool
+
+
+class Chunk(_Message, tag=23):
+    """A piece of one reply. `status` is 0, and `headers` empty, on all but the first."""
+
+    number: int
+    last: bool
+    status: int = 0
+    phrase: str = ""
+    headers: list[tuple[str, str]] = []
+
+
+class Failed(_Message, tag=24):
+    number: int
+    status: int
+    message: str
+    traceback: str
+
+
+class CallDone(_Message, tag=26):
+    """Only in groups of several ranks, from each of them after each handler call: what must be equal on all.
+
+    `steps` counts a generator's continuations, `collectives` those of the SDK by name, since the start.
+    """
+
+    call: int
+    requests: list[int]
+    steps: int
+    collectives: dict[str, int]
+    error: str = ""
+
+
+class Dropped(_Message, tag=25):
+    """A cancelled request is gone from the worker."""
+
+    number: int
+
+
+# -- to the frontend, control socket --
+
+
+class MetricSample(_Message):
+    name: str
+    kind: str
+    unit: str
+    value: float
+    labels: list[tuple[str, str]]
+
+
+class Pong(_Message, tag=30):
+    """Proof of progress: handler calls and chunks so far, and for how long the current call has run (seconds).
+
+    `collectives`, of a rank among several, is as in CallDone, and counts those that have only begun, too.
+    """
+
+    sequence: int
+    progress: int
+    busy_seconds: float
+    samples: list[MetricSample]
+    collectives: dict[str, int] = {}
+
+
+ToWorker = Load | Predict | Drain
+ToWorkerControl = Ping | Cancel
+ToFrontend = LoadProgress | Loaded | LoadFailed | Chunk | Failed | Dropped | CallDone
+Plan = PlanCall | PlanStep | PlanEnd | PlanTell
+
+T = TypeVar("T")
+_encoder = msgspec.msgpack.Encoder()
+
+
+def encode_frame(message: _Message, body: bytes | bytearray | memoryview = b"") -> bytes:
+    head = _encoder.encode(message)
+    return b"".join((_prefix(len(head), len(body)), head, body))
+
+
+def encode_frame_parts(message: _Message, bodies: Iterable[bytes | bytearray]) -> list[bytes | bytearray]:
+    """The frame as buffers for a gathering write, so that large bodies are not copied here."""
+    head = _encoder.encode(message)
+    parts = list(bodies)
+    return [_prefix(len(head), sum(map(len, parts))) + head, *parts]
+
+
+def _prefix(head: int, body: int) -> bytes:
+    if head > MAX_HEAD or body > MAX_BODY:
+        raise ProtocolError(f"a frame of {head} + {body} bytes is too large: at most {MAX_HEAD} + {MAX_BODY} fit")
+    return PREFIX.pack(head, body)
+
+
+class FrameReader(Generic[T]):
+    """Bytes in, messages out. `messages` is the union that may come; anything else raises ProtocolError."""
+
+    def __init__(self, messages: Any) -> None:
+        self._decoder: msgspec.msgpack.Decoder[T] = msgspec.msgpack.Decoder(messages)
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[tuple[T, bytes]]:
+        """All messages that are complete now, each with its body."""
+        buffer = self._buffer
+        buffer += data
+        frames: list[tuple[T, bytes]] = []
+        start = 0
+        while (end := self._frame_end(start)) is not None:
+            head_size, _ = PREFIX.unpack_from(buffer, start)
+            body_start = start + PREFIX.size + head_size
+            head = self._decode(bytes(buffer[start + PREFIX.size : body_start]))
+            frames.append((head, bytes(memoryview(buffer)[body_start:end])))
+            start = end
+        if start:
+            del buffer[:start]
+        return frames
+
+    def _frame_end(self, start: int) -> int | None:
+        if len(self._buffer) - start < PREFIX.size:
+            return None
+        head_size, body_size = PREFIX.unpack_from(self._buffer, start)
+        if head_size > MAX_HEAD:
+            raise ProtocolError(f"a frame claims a head of {head_size} bytes; at most {MAX_HEAD} are allowed")
+        end: int = start + PREFIX.size + head_size + body_size
+        return end if len(self._buffer) >= end else None
+
+    def _decode(self, head: bytes) -> T:
+        try:
+            return self._decoder.decode(head)
+        except msgspec.DecodeError as error:
+            raise ProtocolError(f"a frame's head is no message of this protocol: {error}") from None

@@ -1,0 +1,185 @@
+"""`python -m msx_backend.worker`: the process of one rank."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import faulthandler
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+
+from msx_backend.async_loop import AsyncLoop
+from msx_backend.batch_loop import BatchLoop
+from msx_backend.control import CallClock, ControlThread, LoopWatch
+from msx_backend.jobs import Jobs
+from msx_backend.loading import LoadedModel
+from msx_backend.logs import log_to_stderr
+from msx_backend.orphan import die_with_parent
+from msx_backend.parallel.follower import Follower
+from msx_backend.parallel.leader import Leader
+from msx_backend.parallel.reports import collectives
+from msx_backend.protocol import RECEIVE_SIZE, FrameReader, Load, Loaded, LoadFailed, ProtocolError, ToWorker
+from msx_backend.replies import ReplyWriter, utf8
+from msx_sdk.errors import is_out_of_memory, summary
+from msx_sdk.runner import RAISED
+
+GRAPHS = "msx_sdk.mindspore.graph_cache"
+
+log = logging.getLogger("msx.worker")
+
+
+class Worker:
+    """Two sockets, one handler. `run` returns when the frontend asks for the end.
+
+    In a parallel group `plans` are rank 0's sockets to the other ranks, or another rank's one socket to rank 0.
+    """
+
+    def __init__(self, data: socket.socket, control: socket.socket, plans: Sequence[socket.socket] = ()) -> None:
+        self._data, self._plans = data, plans
+        self._reader: FrameReader[ToWorker] = FrameReader(ToWorker)
+        self._jobs, self._clock = Jobs(), CallClock()
+        self._control = ControlThread(control, self._jobs, self._clock)
+
+    def run(self) -> int:
+        self._control.start()
+        load = self._receive_load()
+        if load is None:
+            return 1
+        self._replies = ReplyWriter(self._data, load.max_response_size)
+        self._control.progress = lambda: self._replies.progress
+        try:
+            self._serve(load)
+        except _LoadError:
+            return 1
+        return 0
+
+    def _receive_load(self) -> Load | None:
+        while data := self._data.recv(RECEIVE_SIZE):
+            if frames := self._reader.feed(data):
+                load, self._early = frames[0][0], frames[1:]
+                if not isinstance(load, Load):
+                    raise ProtocolError(f"the first message is {type(load).__name__}, not Load")
+                return load
+        return None
+
+    def _serve(self, load: Load) -> None:
+        self._started = time.monotonic()
+        with _loading(self._replies):
+            model = LoadedModel(load, self._replies)
+        self._control.metrics = model.context.metrics
+        if load.world_size > 1:
+            self._control.collectives = collectives
+            self._serve_rank(load, model)
+        elif model.is_async:
+            asyncio.run(self._serve_async(model))
+        else:
+            self._serve_batches(model)
+
+    def _serve_batches(self, model: LoadedModel, leader: Leader | None = None) -> None:
+        with _loading(self._replies):
+            runner = model.start(leader)
+        self._announce(model)
+        BatchLoop(self._data, self._reader, runner, self._jobs, self._replies, self._clock).serve(self._early)
+        if leader is not None:
+            leader.close()
+        model.close()
+
+    def _serve_rank(self, load: Load, model: LoadedModel) -> None:
+        with _loading(self._replies):
+            model.check_parallel()
+        if load.rank == 0:
+            leader = Leader(self._plans, load.input_ranks, self._jobs, self._replies)
+            if model.is_async:
+                return asyncio.run(self._serve_async(model, leader))
+            self._jobs.deferred = True
+            return self._serve_batches(model, leader)
+        with _loading(self._replies):
+            examples = model.examples_by_id() if load.rank < load.input_ranks else {}
+            follower = Follower(self._plans[0], self._replies, self._clock, examples, model.handler.follow)
+            runner = model.start_following(follower)
+        self._announce(model)
+        follower.serve(runner)
+        return model.close()
+
+    async def _serve_async(self, model: LoadedModel, leader: Leader | None = None) -> None:
+        with _loading(self._replies):
+            runner = await model.start_async(leader)
+        serving = AsyncLoop(self._data, self._reader, runner, self._jobs, self._replies, self._clock)
+        loop = asyncio.get_running_loop()
+        self._control.watch = LoopWatch(loop.call_soon_threadsafe, lambda: serving.busy, str(model.context.model_dir))
+        self._announce(model)
+        await serving.serve(self._early)
+        self._control.watch = None
+        if leader is not None:
+            leader.close()
+        await model.close_async()
+
+    def _announce(self, model: LoadedModel) -> None:
+        if graphs := sys.modules.get(GRAPHS):
+            graphs.loaded()
+        with _loading(self._replies):
+            capabilities = model.capabilities()
+        gc.collect()
+        gc.freeze()  # what the model holds lives as long as the worker: not worth a look at each collection
+        self._replies.send(Loaded(model.is_async, time.monotonic() - self._started, capabilities))
+
+
+class _LoadError(Exception):
+    """The frontend knows why."""
+
+
+class _loading:
+    """Turns whatever the handler's author let happen into one LoadFailed."""
+
+    def __init__(self, replies: ReplyWriter) -> None:
+        self._replies = replies
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, RAISED):
+            text = "".join(traceback.format_exception(error))
+            self._replies.send(LoadFailed(utf8(summary(error)), utf8(text), is_out_of_memory(error)))
+            raise _LoadError from None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-fd", type=int, required=True)
+    parser.add_argument("--control-fd", type=int, required=True)
+    parser.add_argument("--plan-fd", type=int, action="append", default=[], dest="plan_fds")
+    parser.add_argument("--parent", type=int, required=True)
+    options = parser.parse_args()
+    die_with_parent(options.parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    faulthandler.enable()
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a print() before a crash must be seen
+    log_to_stderr()
+    status = 1
+    try:
+        data, control, *plans = map(_inherited, (options.data_fd, options.control_fd, *options.plan_fds))
+        status = Worker(data, control, plans).run()
+    except BaseException:
+        log.exception("the worker ends")
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # the handler may have closed it
+            stream.flush()
+    os._exit(status)  # a handler's stray threads must not hold the process
+
+
+def _inherited(fd: int) -> socket.socket:
+    os.set_inheritable(fd, False)  # a handler's own child must not keep the connection open
+    return socket.socket(fileno=fd)
+
+
+if __name__ == "__main__":
+    main()

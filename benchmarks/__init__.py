@@ -1,0 +1,1 @@
+"""What the server's promises measure. `python -m benchmarks.all`; docs/benchmarks.md has the figures."""

@@ -1,0 +1,63 @@
+"""What the command lines have in common: `--json`, the report, an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from benchmarks._machine import machine
+from benchmarks._table import Report
+
+Measure = Callable[..., Report]
+
+
+class Benchmark(click.Command):
+    """Its callback fills the report that it is given; the command prints it, writes it, and returns it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        command = shlex.join(["python", "-m", f"benchmarks.{self.name}", *args])
+        ctx.obj = Report(str(self.name), command, machine())
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Report:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
+        path: Path | None = ctx.params.pop("json_file")
+        report: Report = ctx.obj
+        try:
+            ctx.invoke(self.callback or _nothing, report=report, **ctx.params)
+        except asyncio.TimeoutError:
+            raise click.ClickException(f"{self.name}: a run did not end within its time limit.") from None
+        click.echo(f"\n# {report.name}\n\n{report}")
+        if path is not None:
+            path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
+        return report
+
+
+def benchmark(name: str) -> Callable[[Callable[..., None]], Benchmark]:
+    """`name` is the module's; the function's doc string is the help text."""
+
+    def decorate(measure: Callable[..., None]) -> Benchmark:
+        option = click.option(
+            "--json", "json_file", type=click.Path(path_type=Path), help="Write the report there, too."
+        )
+        decorated = option(measure)
+        return click.command(name, cls=Benchmark, context_settings={"show_default": True})(decorated)
+
+    return decorate
+
+
+def progress(text: str) -> None:
+    """To stderr: the report alone is on stdout."""
+    click.echo(text, err=True)
+
+
+def _nothing(**_: Any) -> None:
+    return None

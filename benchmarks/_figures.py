@@ -1,0 +1,30 @@
+"""The arithmetic of the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor, log10
+from statistics import median
+
+
+def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float, float]:
+    """Median, lowest and highest of the ratios round by round: what disturbs a round disturbs both sides of it."""
+    ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
+    return median(ratios), min(ratios), max(ratios)
+
+
+def figure(value: float, digits: int = 3) -> str:
+    """Three significant digits, and no fewer than the whole number: 12,345, 123, 1.23, 0.00123. A count stays one."""
+    if value == 0 or isinstance(value, int):
+        return f"{value:,.0f}"
+    decimals = max(digits - 1 - floor(log10(abs(value))), 0)
+    return f"{value:,.{decimals}f}"
+
+
+def spread(values: Sequence[float]) -> str:
+    """Lowest to highest; one figure where all are equal."""
+    low, high = figure(min(values)), figure(max(values))
+    return low if low == high else f"{low} – {high}"
+
+
+__all__ = ["figure", "median", "paired_ratio", "spread"]

@@ -1,0 +1,123 @@
+"""Continuous against static batching, of requests that come at random and want texts of all lengths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+from benchmarks._figures import figure
+from benchmarks._llm_arrivals import Arrival, highest, mean_output
+from benchmarks._llm_setting import SLOTS, Setting
+from benchmarks._llm_static import useful
+from benchmarks._llm_streams import stream_all, stream_in_turn
+from benchmarks._llm_trace import Trace, gaps, overall, percentile, sustained
+from benchmarks._table import Table, Target
+
+PATIENCE, GAIN = 3.0, 2.5
+"""The promise: so many times an idle server's time per output token, and static batching's throughput."""
+LOWEST = 0.125
+"""Of what the slots could do, where the search begins."""
+BATCHES = 4
+"""Of static batching, where it is not short of requests."""
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """Of one load."""
+
+    batching: str
+    rate: float
+    """Requests a second; infinity: all at once."""
+    tokens: float
+    """Output tokens a second."""
+    traces: list[Trace]
+
+    @property
+    def worst(self) -> float:
+        return percentile((trace.per_token for trace in self.traces), 0.99)
+
+
+@dataclass(frozen=True)
+class Load:
+    idle: Row
+    tried: list[Row]
+    """In the order of trying."""
+    best: Row | None
+    """At the highest rate that keeps the promise."""
+    static: list[Row]
+    """At that rate, and without a pause."""
+    useful: float
+    """The share of a static batch that somebody asked for, without a pause."""
+
+    @property
+    def gain(self) -> float:
+        return self.best.tokens / self.static[-1].tokens if self.best else 0.0
+
+    def table(self) -> Table:
+        columns = (
+            "batching",
+            "requests/s",
+            "tokens/s",
+            "first token p50, ms",
+            "p99",
+            "between tokens p50, ms",
+            "p99",
+            "time/tokens p99, ms",
+            "of idle",
+        )
+        rows = [self._cells(row) for row in (self.idle, *sorted(self.tried, key=lambda row: row.rate), *self.static)]
+        return Table("Requests at random: continuous and static batching", columns, rows)
+
+    def target(self) -> Target:
+        rate = figure(self.best.rate) if self.best else "no"
+        what = f"tokens/s of static batching, at {rate} requests/s"
+        return Target(what, f"{self.gain:.2f}", f"≥ {GAIN:g}", self.gain >= GAIN)
+
+    def _cells(self, row: Row) -> Sequence[str]:
+        first, between = [trace.first for trace in row.traces], gaps(row.traces)
+        times = [percentile(values, share) for values in (first, between) for share in (0.5, 0.99)]
+        rate = "all at once" if math.isinf(row.rate) else "in turn" if row is self.idle else figure(row.rate)
+        shown = [figure(seconds * 1000) for seconds in (*times, row.worst)]
+        return (row.batching, rate, figure(row.tokens), *shown, f"{row.worst / self.idle.worst:.2f}")
+
+
+def measure(all_: Setting, capacity: float, requests: int, tries: int, report: Report) -> Load:
+    """`capacity`: output tokens a second of all slots, were they always busy."""
+    idle = _idle(all_, requests)
+    report(f"in turn: {idle.worst * 1000:.1f} ms a token at p99")
+    tried: list[Row] = []
+
+    def holds(rate: float) -> bool:
+        tried.append(_continuous(all_, requests, rate))
+        times = tried[-1].worst / idle.worst
+        report(f"{rate:.2f} requests/s: {tried[-1].tokens:.0f} tokens/s, {times:.2f} of the time in turn")
+        return times < PATIENCE
+
+    top = capacity / mean_output(all_.clients.poisson(requests, 1.0))
+    rate = highest(holds, LOWEST * top, top, tries)
+    best = next((row for row in tried if row.rate == rate), None)
+    crowd = all_.clients.poisson(BATCHES * SLOTS[-1], math.inf)
+    same = all_.clients.poisson(requests // 2, rate or tried[-1].rate)
+    static = [_static(all_, same, rate or tried[-1].rate), _static(all_, crowd, math.inf)]
+    report(f"static batching: {static[-1].tokens:.0f} tokens/s without a pause")
+    return Load(idle, tried, best, static, useful([one.output for one in crowd], SLOTS[-1]))
+
+
+def _idle(all_: Setting, requests: int) -> Row:
+    traces = stream_in_turn(all_.server.address, all_.clients.poisson(max(requests // 5, 4), math.inf))
+    return Row("continuous", 0.0, overall(traces), traces)
+
+
+def _continuous(all_: Setting, requests: int, rate: float) -> Row:
+    traces = stream_all(all_.server.address, all_.clients.poisson(requests, rate))
+    return Row("continuous", rate, sustained(traces), traces)
+
+
+def _static(all_: Setting, some: Sequence[Arrival], rate: float) -> Row:
+    orders = [asdict(one) for one in some]
+    found = all_.bare.ask("static", arrivals=orders, slots=SLOTS[-1])["traces"]
+    traces = [Trace(asked, instants) for asked, instants in found]
+    return Row("static", rate, overall(traces), traces)

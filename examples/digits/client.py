@@ -1,0 +1,44 @@
+"""Sends image files to the model and prints what it sees in them. Needs only Python."""
+
+import argparse
+import json
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+
+def classify(url: str, image: bytes, token: str | None) -> dict[str, float]:
+    """Label to probability, most probable first."""
+    headers = {"Content-Type": "image/png"} | ({"Authorization": f"Bearer {token}"} if token else {})
+    with urllib.request.urlopen(urllib.request.Request(url, image, headers)) as reply:
+        answer: dict[str, float] = json.load(reply)
+        return answer
+
+
+def inference_key() -> str | None:
+    """The server writes its keys where it was started."""
+    file = Path("key_file.json")
+    return json.loads(file.read_text())["inference"]["key"] if file.is_file() else None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--url", default="http://127.0.0.1:8080/predictions/digits")
+    parser.add_argument("--token", help="default: the inference key of ./key_file.json, if there is one")
+    options = parser.parse_args()
+    token = options.token or inference_key()
+    for file in options.files:
+        try:
+            answer = classify(options.url, file.read_bytes(), token)
+        except urllib.error.HTTPError as error:
+            sys.exit(f"{file.name}: {error.code} {error.read().decode()}")
+        except OSError as error:
+            sys.exit(f"{file.name}: {error}")
+        (label, probability), *_ = answer.items()
+        print(f"{file.name:12} {label:8} {probability:.1%}")
+
+
+if __name__ == "__main__":
+    main()

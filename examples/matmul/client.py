@@ -1,0 +1,41 @@
+"""Sends a matrix of ones [128, 96] and prints what the elements of the answer are. Needs only Python."""
+
+import argparse
+import json
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+Matrix = list[list[float]]
+
+
+def multiply(url: str, x: Matrix, token: str | None) -> Matrix:
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+    with urllib.request.urlopen(urllib.request.Request(url, json.dumps(x).encode(), headers)) as reply:
+        answer: Matrix = json.load(reply)
+        return answer
+
+
+def inference_key() -> str | None:
+    """The server writes its keys where it was started."""
+    file = Path("key_file.json")
+    return json.loads(file.read_text())["inference"]["key"] if file.is_file() else None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--url", default="http://127.0.0.1:8080/predictions/matmul")
+    parser.add_argument("--token", help="default: the inference key of ./key_file.json, if there is one")
+    options = parser.parse_args()
+    try:
+        y = multiply(options.url, [[1.0] * 96] * 128, options.token or inference_key())
+    except urllib.error.HTTPError as error:
+        sys.exit(f"{error.code} {error.read().decode()}")
+    except OSError as error:
+        sys.exit(str(error))
+    print(f"y [{len(y)}, {len(y[0])}], elements: {sorted({value for row in y for value in row})}")
+
+
+if __name__ == "__main__":
+    main()

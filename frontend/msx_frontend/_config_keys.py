@@ -1,0 +1,86 @@
+"""Names around the server's keys: aliases, environment variables, and keys of TorchServe that do nothing here."""
+
+ALIASES = {"number_of_gpu": "number_of_npu"}
+
+# Upstream has no TS_ variable for these.
+NOT_FROM_ENV = {
+    "enable_envvars_config",
+    "metric_time_interval",
+    "model_snapshot",
+    "models",
+    "snapshots",
+    "system_metrics_cmd",
+}
+
+_JAVA = "MSX is not a Java program"
+_PORTS = "workers inherit their sockets and need no ports"
+_TLS = "this server does not speak TLS itself yet"
+_INTEL = "set the worker's CPU options under mindspore: in model-config.yaml"
+
+WITHOUT_MEANING = {
+    "async_logging": _JAVA,
+    "certificate_file": _TLS,
+    "cpp_log_config": "there are no C++ workers",
+    "cpu_launcher_args": _INTEL,
+    "cpu_launcher_enable": _INTEL,
+    "debug": "use the log configuration",
+    "initial_distribution_port": _PORTS,
+    "initial_worker_port": _PORTS,
+    "io_ratio": _JAVA,
+    "ipex_enable": _INTEL,
+    "ipex_gpu_enable": _INTEL,
+    "keystore": _TLS,
+    "keystore_pass": _TLS,
+    "keystore_type": _TLS,
+    "model_server_home": "MSX finds its own packages",
+    "netty_client_threads": _JAVA,
+    "number_of_netty_threads": _JAVA,
+    "plugins_path": "plugins are Python packages, found by their entry points",
+    "prefer_direct_buffer": _JAVA,
+    "private_key_file": _TLS,
+    "tsConfigFile": "use --ts-config or TS_CONFIG_FILE",
+    "use_native_io": _JAVA,
+    "version": "use --version",
+    "vmargs": _JAVA,
+    "workflow_store": "workflows are not served yet",
+}
+
+_STORE = "archives are taken from the model store only"
+_NO_MANAGEMENT = "management is served over HTTP only"
+_SCRAPED = "all metrics are on the metrics listener, in Prometheus' format"
+_NO_SYSTEM = "metrics of the machine are not collected; its node exporter has them"
+_NO_SEQUENCES = "sequences are not served: requests of one sequence may reach different workers"
+
+NOT_YET = {
+    "allowed_urls": _STORE,
+    "default_service_handler": "every archive names its handler",
+    "disable_system_metrics": _NO_SYSTEM,
+    "grpc_management_address": _NO_MANAGEMENT,
+    "grpc_management_max_connection_age_grace_ms": _NO_MANAGEMENT,
+    "grpc_management_max_connection_age_ms": _NO_MANAGEMENT,
+    "grpc_management_port": _NO_MANAGEMENT,
+    "install_py_dep_per_model": "install the requirements of archives where the server is installed",
+    "metric_time_interval": _NO_SYSTEM,
+    "metrics_config": _SCRAPED,
+    "metrics_mode": _SCRAPED,
+    "model_metrics_auto_detect": "all metrics that a handler records are shown",
+    "python": "workers run on the server's own Python",
+    "service_envelope": "handlers get requests as they come",
+    "system_metrics_cmd": _NO_SYSTEM,
+    "ts_header_key_sequence_end": _NO_SEQUENCES,
+    "ts_header_key_sequence_id": _NO_SEQUENCES,
+    "ts_header_key_sequence_start": _NO_SEQUENCES,
+    "ts_open_inference_protocol": "the protocol is not served",
+    "unregister_model_timeout": "unregistering waits for the model's own responseTimeout",
+    "use_env_allowed_urls": _STORE,
+}
+"""Settings of TorchServe that are read and checked, but not served: what happens instead."""
+
+
+def env_names(name: str) -> list[str]:
+    """The variables of a key, the one that counts most last. TorchServe's, after its Java constants."""
+    if name == "token_expiration_min":
+        return ["TS_TOKEN_EXPIRATION_TIME_MIN"]
+    if name == "number_of_npu":
+        return ["TS_NUMBER_OF_GPU", "TS_NUMBER_OF_NPU"]
+    return [name.upper() if name.startswith("ts_") else f"TS_{name.upper()}"]

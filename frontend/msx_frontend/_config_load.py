@@ -1,0 +1,180 @@
+"""From texts to a ServerConfig: file, flags and environment in their order, and the checks between keys."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from msx_frontend._config_keys import ALIASES, NOT_FROM_ENV, NOT_YET, WITHOUT_MEANING, env_names
+from msx_frontend.address import Address
+from msx_frontend.config import Models, ServerConfig, ServerConfigError, Snapshot
+from msx_frontend.properties import PropertiesError, read_properties
+from msx_sdk.values import ConfigError, convert, near_miss, show
+
+FIELDS = {field.name: field for field in msgspec.structs.fields(ServerConfig)}
+_LISTENERS = ("inference_address", "management_address", "metrics_address")
+_JSON: dict[str, Any] = {"models": Models, "model_snapshot": Snapshot}
+
+
+def load_server_config(
+    cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str]
+) -> tuple[ServerConfig, list[str]]:
+    notices: list[str] = []
+    values = _from_file(_find_file(ts_config, env), env, notices)
+    values |= {name: _read(name, name, value) for name, value in cli.items() if value is not None}
+    values |= _from_env(values, env)
+    for name in _LISTENERS:
+        if name in values:
+            values[name] = _complete(name, values[name])
+    config = ServerConfig(**values)
+    _check_tls(config)
+    _check_ports(config)
+    _check_paths(config, values)
+    return config, notices + _not_yet(values)
+
+
+def _find_file(ts_config: Path | None, env: Mapping[str, str]) -> Path | None:
+    if named := env.get("TS_CONFIG_FILE"):
+        return Path(named)
+    here = Path("config.properties")
+    return ts_config or (here if here.is_file() else None)
+
+
+def _from_file(path: Path | None, env: Mapping[str, str], notices: list[str]) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        texts = read_properties(path, env)
+        values = {name: _read(key, name, text) for key, name, text in _known(texts, path, notices)}
+    except PropertiesError as exc:
+        raise ServerConfigError(str(exc)) from exc
+    except ServerConfigError as exc:
+        raise ServerConfigError(f"{path}: {exc}") from exc
+    return values
+
+
+def _known(texts: dict[str, str], path: Path, notices: list[str]) -> Iterator[tuple[str, str, str]]:
+    """(key, field, text) of each key that is a setting. Its own name comes last, so that it beats an alias."""
+    for key in sorted(texts, key=lambda key: key not in ALIASES):
+        name = ALIASES.get(key, key)
+        if name in FIELDS:
+            yield key, name, texts[key]
+        elif key in WITHOUT_MEANING:
+            notices.append(f"{path}: {key}: has no effect: {WITHOUT_MEANING[key]}")
+        else:
+            meant = near_miss(key, [*FIELDS, *ALIASES])
+            hint = f"; did you mean {meant}?" if meant else ""
+            notices.append(f"{path}: {key}: is not a known key and is ignored{hint}")
+
+
+def _not_yet(values: Mapping[str, Any]) -> list[str]:
+    wanted = [name for name in sorted(values.keys() & NOT_YET.keys()) if values[name] != FIELDS[name].default]
+    return [f"{name}: has no effect yet: {NOT_YET[name]}" for name in wanted]
+
+
+def _from_env(values: dict[str, Any], env: Mapping[str, str]) -> dict[str, Any]:
+    """TS_OPEN_INFERENCE_PROTOCOL=oip always counts, the rest when the file asked for it."""
+    found: dict[str, Any] = {}
+    if env.get("TS_OPEN_INFERENCE_PROTOCOL") == "oip":
+        found["ts_open_inference_protocol"] = True
+    if not values.get("enable_envvars_config"):
+        return found
+    for name in FIELDS.keys() - NOT_FROM_ENV - found.keys():
+        for variable in env_names(name):
+            if variable in env:
+                found[name] = _read(variable, name, env[variable])
+    if not found.get("use_env_allowed_urls", values.get("use_env_allowed_urls")):
+        found.pop("allowed_urls", None)
+    return found
+
+
+def _read(key: str, name: str, value: Any) -> Any:
+    """The value as the field's type; `key` is what the user wrote, for the message."""
+    value = value.strip() if isinstance(value, str) else value
+    if name in _LISTENERS:
+        return _address(key, value)
+    if name in _JSON and isinstance(value, str):
+        return _json(key, value, _JSON[name])
+    if name in ("load_models", "allowed_urls"):
+        value = _split(value)
+    try:
+        return convert(key, value, FIELDS[name].type, strict=False, hook=_hook)
+    except ConfigError as exc:
+        origin = exc.__cause__.__cause__ if exc.__cause__ else None
+        raise ServerConfigError(f"{exc}: {origin}" if origin else str(exc)) from exc
+
+
+def _hook(kind: type, value: Any) -> Any:
+    try:
+        return Path(value) if kind is Path else re.compile(value)
+    except re.error as exc:
+        raise ValueError(f"{value!r}: {exc}") from exc
+
+
+def _address(key: str, value: Any) -> Address:
+    try:
+        return value if isinstance(value, Address) else Address.parse(str(value))
+    except ValueError as exc:
+        expected = "an address like http://127.0.0.1:8080 or unix:/path"
+        raise ServerConfigError(f"{key}: {show(value)} is not {expected}: {exc}") from exc
+
+
+def _split(value: Any) -> Any:
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",")]
+    return [part for part in value if part not in ("", "none")]
+
+
+def _json(key: str, text: str, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.MsgspecError as exc:
+        raise ServerConfigError(f"{key}: {show(text)} is not JSON of models and their versions: {exc}") from exc
+
+
+def _complete(name: str, address: Address) -> Address:
+    if address.is_unix or address.port is not None:
+        return address
+    return address.with_port(FIELDS[name].default.port)
+
+
+def _check_tls(config: ServerConfig) -> None:
+    for name in _LISTENERS:
+        address = getattr(config, name)
+        if address.scheme == "https":
+            raise ServerConfigError(
+                f"{name}: {address} is not supported yet: this server does not speak TLS itself; "
+                "give an http:// address and put a TLS proxy before it"
+            )
+    if config.enable_grpc_ssl:
+        raise ServerConfigError(
+            "enable_grpc_ssl: true is not supported yet: this server does not speak TLS itself; "
+            "remove the key and put a TLS proxy before the gRPC ports"
+        )
+
+
+def _check_ports(config: ServerConfig) -> None:
+    taken: dict[Address, str] = {}
+    for name, address in _listeners(config).items():
+        other = taken.setdefault(address, name)
+        if other != name and address.port != 0:
+            raise ServerConfigError(f"{name}: {address} is taken by {other}; give each its own port")
+
+
+def _listeners(config: ServerConfig) -> dict[str, Address]:
+    found = {name: getattr(config, name) for name in _LISTENERS if name != "metrics_address"}
+    if config.enable_metrics_api:
+        found["metrics_address"] = config.metrics_address
+    found["grpc_inference_port"] = Address("http", config.grpc_inference_address, config.grpc_inference_port)
+    found["grpc_management_port"] = Address("http", config.grpc_management_address, config.grpc_management_port)
+    return found
+
+
+def _check_paths(config: ServerConfig, given: Mapping[str, Any]) -> None:
+    if not config.model_store.is_dir():
+        raise ServerConfigError(f"model_store (--model-store): {config.model_store} is not an existing folder")
+    for name in ("log_config", "metrics_config", "python"):
+        if name in given and not given[name].is_file():
+            raise ServerConfigError(f"{name}: {given[name]} is not an existing file")

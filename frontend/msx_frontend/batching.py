@@ -1,0 +1,131 @@
+"""When a free group takes a batch, and how large: the policies that `batchingPolicy` picks from."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class BatchingPolicy(Protocol):
+    """`wait` is asked whenever a group is free and jobs are queued."""
+
+    def arrived(self, now: float) -> None:
+        """A job came in."""
+
+    def wait(self, now: float, waiting: int, oldest: float) -> float:
+        """Seconds to wait for more before taking `waiting` jobs, the oldest of them queued at `oldest`; 0 is now."""
+
+    def finished(self, size: int, seconds: float) -> None:
+        """A batch of `size` took this long."""
+
+    @property
+    def typical_seconds(self) -> float:
+        """What a batch takes, as far as is known; infinity before the first."""
+
+
+class LatencyModel:
+    """Latency of a batch as `fixed + per_item * size`, learnt with exponential forgetting (least squares)."""
+
+    FORGET = 0.98
+
+    def __init__(self) -> None:
+        self._n = self._x = self._y = self._xx = self._xy = 0.0
+
+    def observe(self, size: int, seconds: float) -> None:
+        keep = self.FORGET
+        self._n = self._n * keep + 1
+        self._x = self._x * keep + size
+        self._y = self._y * keep + seconds
+        self._xx = self._xx * keep + size * size
+        self._xy = self._xy * keep + size * seconds
+
+    @property
+    def mean(self) -> float:
+        return self._y / self._n if self._n else float("inf")
+
+    @property
+    def fixed(self) -> float:
+        """What a batch costs whatever its size: all there is to gain from waiting. 0 while sizes do not vary."""
+        spread = self._n * self._xx - self._x * self._x
+        if spread <= 1e-9 * max(self._xx * self._n, 1.0):
+            return 0.0
+        slope = max((self._n * self._xy - self._x * self._y) / spread, 0.0)
+        return max((self._y - slope * self._x) / self._n, 0.0)
+
+
+class ArrivalRate:
+    """The mean gap between two arrivals, in seconds."""
+
+    WEIGHT = 0.1
+    OVERDUE = 2
+    """Gaps after which nobody is expected any more: the stream of requests has ended."""
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+        self.gap = float("inf")
+
+    def arrived(self, now: float) -> None:
+        if self._last is not None:
+            gap = now - self._last
+            self.gap = gap if self.gap == float("inf") else self.gap + self.WEIGHT * (gap - self.gap)
+        self._last = now
+
+    def patience(self, now: float) -> float:
+        """For how long the next arrival may still be expected; 0 or less when it is overdue."""
+        return 0.0 if self._last is None else self._last + self.OVERDUE * self.gap - now
+
+
+class DynamicPolicy:
+    """Take what is queued at once, unless waiting for one more pays: then up to `max_delay` seconds.
+
+    Waiting for the next arrival holds up everybody who waits by one gap; what it saves is the fixed cost of a batch
+    of its own, for the one who would have had to wait behind this batch.
+    """
+
+    def __init__(self, batch_size: int, max_delay: float) -> None:
+        self._batch_size, self._max_delay = batch_size, max_delay
+        self._latency, self._arrivals = LatencyModel(), ArrivalRate()
+
+    def arrived(self, now: float) -> None:
+        if self._batch_size > 1:
+            self._arrivals.arrived(now)
+
+    def wait(self, now: float, waiting: int, oldest: float) -> float:
+        if waiting >= self._batch_size or self._max_delay <= 0:
+            return 0.0
+        left = min(oldest + self._max_delay - now, self._arrivals.patience(now))
+        if left <= 0 or self._arrivals.gap * waiting >= self._latency.fixed:
+            return 0.0
+        return left
+
+    def finished(self, size: int, seconds: float) -> None:
+        self._latency.observe(size, seconds)
+
+    @property
+    def typical_seconds(self) -> float:
+        return self._latency.mean
+
+
+class FixedPolicy:
+    """TorchServe's rule: a batch leaves when it is full, or `max_delay` seconds after its first job was there."""
+
+    def __init__(self, batch_size: int, max_delay: float) -> None:
+        self._batch_size, self._max_delay = batch_size, max_delay
+
+    def arrived(self, now: float) -> None:
+        return None
+
+    def wait(self, now: float, waiting: int, oldest: float) -> float:
+        return 0.0 if waiting >= self._batch_size else max(oldest + self._max_delay - now, 0.0)
+
+    def finished(self, size: int, seconds: float) -> None:
+        return None
+
+    @property
+    def typical_seconds(self) -> float:
+        return float("inf")
+
+
+def make_policy(name: str, batch_size: int, max_delay: float) -> BatchingPolicy:
+    if name == "fixed":
+        return FixedPolicy(batch_size, max_delay)
+    return DynamicPolicy(batch_size, max_delay)

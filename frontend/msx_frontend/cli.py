@@ -1,0 +1,50 @@
+"""`msx-serve`: torchserve's flags. Nothing heavy is imported before it is known what to do."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from msx_frontend import __version__
+
+PATH = click.Path(path_type=Path)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--start", "action", flag_value="start", default=True, help="Start the server (the default).")
+@click.option("--stop", "action", flag_value="stop", help="Stop the running server.")
+@click.option("--status", "action", flag_value="status", help="Show the running servers and their models.")
+@click.option("-v", "--version", "action", flag_value="version", help="Show the version.")
+@click.option(
+    "--models", multiple=True, metavar="MODELS", help="file.mar, name=file.mar, a path, `all` or `none`; several."
+)
+@click.option(
+    "--model-store", type=PATH, help="Folder with the archives; the state is kept in its .msx. Default: here."
+)
+@click.option("--ts-config", type=PATH, help="A config.properties file.")
+@click.option("--foreground", is_flag=True, help="Stay in the foreground and log to the terminal.")
+@click.option("--ncs", "--no-config-snapshots", "ncs", is_flag=True, help="Neither restore nor keep the state.")
+@click.option("--log-config", type=PATH, help="A logging configuration (YAML, JSON or ini).")
+@click.option("--enable-model-api", is_flag=True, default=None, help="Allow registering and unregistering models.")
+@click.option("--disable-token-auth", "--dt", is_flag=True, default=None, help="Take requests without a token.")
+@click.argument("more_models", nargs=-1, metavar="[MODELS]...")
+def main(action: str, **options: Any) -> None:
+    """Serve MindSpore models packed by msx-archiver.
+
+    Without --foreground, `msx-serve` returns as soon as the server answers.
+    """
+    if action == "version":
+        click.echo(f"MSX Version is {__version__}")
+        return
+    from msx_frontend import commands
+
+    options["models"] = (*options.pop("models"), *options.pop("more_models"))
+    sys.exit(getattr(commands, action)(commands.Options(**options, argv=sys.argv[1:], env=os.environ)))
+
+
+if __name__ == "__main__":
+    main()

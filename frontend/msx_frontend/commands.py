@@ -1,0 +1,109 @@
+"""What `msx-serve` does for each of its flags. Each command returns the exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+import psutil
+
+from msx_frontend.instance import InstanceInfo, all_running, running_on
+
+STOP_LIMIT = 90.0
+"""Seconds that `--stop` waits: longer than the server's own limits."""
+
+
+@dataclass(frozen=True)
+class Options:
+    models: tuple[str, ...]
+    model_store: Path | None
+    ts_config: Path | None
+    foreground: bool
+    ncs: bool
+    log_config: Path | None
+    enable_model_api: bool | None
+    disable_token_auth: bool | None
+    argv: list[str] = field(default_factory=list)
+    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def overrides(self) -> dict[str, Any]:
+        """The flags as fields of ServerConfig; None where a flag was not given."""
+        return {
+            "model_store": self.model_store,
+            "load_models": self.models or None,
+            "log_config": self.log_config,
+            "enable_model_api": self.enable_model_api,
+            "disable_token_authorization": self.disable_token_auth,
+            "snapshots": False if self.ncs else None,
+        }
+
+
+def start(options: Options) -> int:
+    from msx_frontend.launch import run_in_background, run_in_foreground
+
+    return run_in_foreground(options) if options.foreground else run_in_background(options)
+
+
+def stop(options: Options) -> int:
+    info = _the_one(options.model_store)
+    if info is None:
+        return 1
+    process = psutil.Process(info.pid)
+    process.send_signal(signal.SIGTERM)
+    if not _ended(process, STOP_LIMIT):
+        click.echo(
+            f"MSX (pid {info.pid}) has not stopped within {STOP_LIMIT:g} s; it is still finishing work.", err=True
+        )
+        return 1
+    click.echo("MSX has stopped.")
+    return 0
+
+
+def _ended(process: psutil.Process, limit: float) -> bool:
+    """A server that only waits to be reaped has ended: in a container that may never come."""
+    deadline = time.monotonic() + limit
+    while time.monotonic() < deadline:
+        try:
+            if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def status(options: Options) -> int:
+    from msx_frontend.status import show
+
+    infos = [info for info in [_of_store(options.model_store)] if info] if options.model_store else all_running()
+    if not infos:
+        click.echo("MSX is not currently running.", err=True)
+        return 1
+    for info in infos:
+        show(info)
+    return 0
+
+
+def _of_store(model_store: Path) -> InstanceInfo | None:
+    return running_on(model_store.resolve())
+
+
+def _the_one(model_store: Path | None) -> InstanceInfo | None:
+    """The server of this model store, of the current folder, or the only one; else says what to do."""
+    found = _of_store(model_store or Path.cwd())
+    if found is None and model_store is None:
+        running = all_running()
+        if len(running) > 1:
+            stores = ", ".join(info.model_store for info in running)
+            click.echo(f"Several servers are running; say which by --model-store: {stores}", err=True)
+            return None
+        found = running[0] if running else None
+    if found is None:
+        click.echo("MSX is not currently running.", err=True)
+    return found

@@ -1,0 +1,137 @@
+"""From the queue of a model version to its groups: admission, batches, tickets."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from msx_frontend.batching import BatchingPolicy, make_policy
+from msx_frontend.errors import DeadlineExceeded, Overloaded, ServiceUnavailable
+from msx_frontend.job import DESCRIBE, Job
+from msx_frontend.job_queue import JobQueue
+from msx_frontend.workers.group import WorkerGroup
+from msx_sdk.config import ModelConfig
+
+PREFETCH_BELOW = 0.02
+"""Seconds: a batch waits behind a running one only where batches are this short, so that it is never held up."""
+
+EXPIRY_LOOK = 0.25
+
+
+class Dispatcher:
+    """Owns the queue. `groups` are those that are ready."""
+
+    def __init__(self, name: str, version: str, config: ModelConfig) -> None:
+        self._name, self._version, self._config = name, version, config
+        self._loop = asyncio.get_running_loop()
+        self.queue = JobQueue(config.job_queue_size)
+        self.policy: BatchingPolicy = make_policy(
+            config.batching_policy, config.batch_size, config.max_batch_delay / 1000
+        )
+        self.groups: list[WorkerGroup] = []
+        self.expecting_workers = False
+        self.failure = ""
+        """Why there will be no workers, if they have failed for good."""
+        self._waiting: asyncio.TimerHandle | None = None
+        self._looking: asyncio.TimerHandle | None = None
+
+    def submit(self, job: Job) -> None:
+        """Queue the job, or raise at once what the client shall see."""
+        if not self.groups and not self.expecting_workers:
+            raise ServiceUnavailable(self._refusal(job, self.failure))
+        if self._config.use_job_ticket and self._tickets() <= len(self.queue):
+            reason = "no job ticket is free: every worker is busy and useJobTicket is on"
+            raise Overloaded(self._refusal(job, reason))
+        if self.queue.full:
+            raise Overloaded(self._refusal(job, f"the queue is full: jobQueueSize is {self.queue.capacity}"))
+        if job.deadline is not None:
+            job.timer = self._loop.call_later(max(job.deadline - time.monotonic(), 0), self._expired, job)
+        self.policy.arrived(job.enqueued)
+        self.queue.put(job)
+        self.pump()
+
+    def pump(self) -> None:
+        """Hand out work while there is some and somebody has room."""
+        while (head := self.queue.head) is not None:
+            group = self._free_group()
+            if group is None:
+                break
+            if not group.is_async and (delay := self._delay(head)) > 0:
+                self._pump_later(delay)
+                break
+            group.predict(self.queue.take(group.room(ahead=True)))
+        self._watch_queue()
+
+    def put_back(self, jobs: list[Job]) -> None:
+        self.queue.put_back(jobs)
+        self.pump()
+
+    def close(self) -> None:
+        for timer in (self._waiting, self._looking):
+            if timer is not None:
+                timer.cancel()
+
+    def _delay(self, head: Job) -> float:
+        now = time.monotonic()
+        return self.policy.wait(now, len(self.queue), head.enqueued)
+
+    def _free_group(self) -> WorkerGroup | None:
+        """The least busy group with room; else one whose socket may hold the next batch."""
+        best = min(self.groups, key=_busy, default=None)
+        if best is None or best.room():
+            return best
+        if self._config.use_job_ticket or best.is_async or self.policy.typical_seconds > PREFETCH_BELOW:
+            return None
+        return best if best.room(ahead=True) and len(self.queue) >= self._config.batch_size else None
+
+    def _tickets(self) -> int:
+        return sum(group.room() if group.is_async else int(group.idle) for group in self.groups)
+
+    def _pump_later(self, delay: float) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+        self._waiting = self._loop.call_later(delay, self._pump_now)
+
+    def _pump_now(self) -> None:
+        self._waiting = None
+        self.pump()
+
+    def _watch_queue(self) -> None:
+        if self._looking is None and len(self.queue):
+            self._looking = self._loop.call_later(EXPIRY_LOOK, self._look)
+
+    def _look(self) -> None:
+        self._looking = None
+        self.queue.expire(self._config.response_timeout)
+        self._watch_queue()
+
+    def _expired(self, job: Job) -> None:
+        where = "running" if job.queue is None else "waiting in the queue"
+        limit = (job.deadline or 0) - job.enqueued
+        job.cancel(
+            DeadlineExceeded(
+                f"The request had {limit:.3g} s (clientTimeoutInMills, or its client's own deadline) and was still "
+                f"{where} for model {self._name}."
+            )
+        )
+
+    def _refusal(self, job: Job, reason: str) -> str:
+        """TorchServe's text, then the reason."""
+        version = f" Version: {self._version}" if job.version else ""
+        kind = "describe" if job.kind == DESCRIBE else "inference"
+        text = f'Model "{self._name}"{version} has no worker to serve {kind} request. '
+        text += "Please use scale workers API to add workers."
+        if kind == "inference":
+            text += (
+                " If this is a sequence inference, please check if it is closed, or expired;"
+                " or exceeds maxSequenceJobQueueSize"
+            )
+        return f"{text} ({reason})" if reason else text
+
+    def describe(self) -> dict[str, Any]:
+        return {"remainingCapacity": self.queue.capacity - len(self.queue), "pendingRequests": len(self.queue)}
+
+
+def _busy(group: WorkerGroup) -> int:
+    return group.busy

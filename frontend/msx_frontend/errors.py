@@ -1,0 +1,187 @@
+"""Every error that a client can see, and the one table of what each is in HTTP and in gRPC.
+
+`status` and `type` are TorchServe's (docs/api.md); `grpc_code` names a member of `grpc.StatusCode`.
+
+ServiceError
+├── ResourceNotFound, MethodNotAllowed         the path or its method
+├── ModelNotFound, ModelVersionNotFound        no such model
+├── ArchiveNotFound                            no such archive in the model store
+├── BadRequest, PayloadTooLarge                what the client sent
+│   └── NotOffered                             an operation that the model's handler does not have
+├── InvalidKey                                 its token
+├── InvalidModel, Conflict, DefaultVersionInUse, ModelApiDisabled, WorkersNotStarted, NotSaved   management
+├── ServiceUnavailable                         no worker, draining
+│   └── Overloaded                             no ticket, queue full
+├── DeadlineExceeded                           the request's own time was up
+├── HandlerFailed                              what the handler raised or chose
+├── WorkerDied, WorkerTimedOut                 the worker group ended under the request
+└── RequestCancelled                           nobody waits any more
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class ServiceError(Exception):
+    """Base: an HTTP status, TorchServe's type name, a gRPC code, and one sentence for the client."""
+
+    status: int = 500
+    type: ClassVar[str] = "InternalServerException"
+    grpc_code: str = "INTERNAL"
+    headers: ClassVar[tuple[tuple[str, str], ...]] = ()
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class ResourceNotFound(ServiceError):
+    status, type, grpc_code = 404, "ResourceNotFoundException", "NOT_FOUND"
+
+    def __init__(self, message: str = "Requested resource is not found, please refer to API document.") -> None:
+        super().__init__(message)
+
+
+class MethodNotAllowed(ServiceError):
+    status, type, grpc_code = 405, "MethodNotAllowedException", "UNIMPLEMENTED"
+
+    def __init__(self, message: str = "Requested method is not allowed, please refer to API document.") -> None:
+        super().__init__(message)
+
+
+class ModelNotFound(ServiceError):
+    status, type, grpc_code = 404, "ModelNotFoundException", "NOT_FOUND"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Model not found: {name}")
+
+
+class ModelVersionNotFound(ServiceError):
+    status, type, grpc_code = 404, "ModelVersionNotFoundException", "NOT_FOUND"
+
+    def __init__(self, name: str, version: str) -> None:
+        super().__init__(f"Model version: {version} does not exist for model: {name}")
+
+
+class BadRequest(ServiceError):
+    status, type, grpc_code = 400, "BadRequestException", "INVALID_ARGUMENT"
+
+
+class NotOffered(BadRequest):
+    def __init__(self, model: str, operation: str) -> None:
+        super().__init__(f'Model "{model}" does not {operation} text: its handler offers no such operation.')
+
+
+class PayloadTooLarge(ServiceError):
+    status, type, grpc_code = 413, "RequestEntityTooLargeException", "RESOURCE_EXHAUSTED"
+
+
+class InvalidKey(ServiceError):
+    status, type, grpc_code = 400, "InvalidKeyException", "PERMISSION_DENIED"
+
+
+class InvalidModel(ServiceError):
+    status, type, grpc_code = 400, "InvalidModelException", "INVALID_ARGUMENT"
+
+
+class ArchiveNotFound(ServiceError):
+    status, type, grpc_code = 404, "ModelNotFoundException", "NOT_FOUND"
+
+
+class Conflict(ServiceError):
+    status, type, grpc_code = 409, "ConflictStatusException", "ALREADY_EXISTS"
+
+
+class DefaultVersionInUse(ServiceError):
+    status, type, grpc_code = 403, "InvalidModelVersionException", "PERMISSION_DENIED"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Cannot remove default version for model {name}")
+
+
+class ModelApiDisabled(ServiceError):
+    status, type, grpc_code = 405, "MethodNotAllowedException", "PERMISSION_DENIED"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Requested method is not allowed, please refer to API document. "
+            "Registering and unregistering are off: start with --enable-model-api to turn them on."
+        )
+
+
+class WorkersNotStarted(ServiceError):
+    """`out_of_memory` makes it 507, as TorchServe does."""
+
+    def __init__(self, name: str, version: str, reason: str, *, out_of_memory: bool = False) -> None:
+        super().__init__(f"Failed to start workers for model {name} version: {version}. {reason}")
+        if out_of_memory:
+            self.status = 507
+
+
+class NotSaved(ServiceError):
+    """The state on disk could not be written; the message names the file and the reason."""
+
+
+class ServiceUnavailable(ServiceError):
+    status, type, grpc_code = 503, "ServiceUnavailableException", "UNAVAILABLE"
+    headers = (("retry-after", "1"),)
+
+
+class Overloaded(ServiceUnavailable):
+    """Too many requests just now."""
+
+
+class DeadlineExceeded(ServiceError):
+    status, type, grpc_code = 504, "RequestTimeoutException", "DEADLINE_EXCEEDED"
+
+
+class HandlerFailed(ServiceError):
+    """The handler's own word, with the status it chose."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.grpc_code = grpc_code_of(status)
+
+
+class WorkerDied(ServiceError):
+    """TorchServe's first words and statuses: 500, or 507 after SIGKILL (the OOM killer's signal)."""
+
+    def __init__(self, reason: str, *, killed: bool = False) -> None:
+        super().__init__(f"Worker died. {reason}")
+        if killed:
+            self.status = 507
+
+
+class WorkerTimedOut(ServiceError):
+    def __init__(self, limit: str) -> None:
+        super().__init__(f"Worker died. {limit}")
+
+
+class RequestCancelled(ServiceError):
+    status, type, grpc_code = 499, "RequestCancelledException", "CANCELLED"
+
+    def __init__(self) -> None:
+        super().__init__("The request was cancelled.")
+
+
+_GRPC_CODES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    409: "ABORTED",
+    413: "RESOURCE_EXHAUSTED",
+    416: "OUT_OF_RANGE",
+    429: "RESOURCE_EXHAUSTED",
+    499: "CANCELLED",
+    501: "UNIMPLEMENTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+
+
+def grpc_code_of(status: int) -> str:
+    """TorchServe's mapping of a handler's HTTP status."""
+    return _GRPC_CODES.get(status, "FAILED_PRECONDITION" if status < 500 else "INTERNAL")

@@ -1,0 +1,108 @@
+"""From a service's name and its coroutines to what grpc wants to have."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import grpc
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message_factory import GetMessageClass
+
+from msx_frontend.errors import ServiceError
+from msx_frontend.grpc_api.messages import POOL
+from msx_frontend.grpc_api.status import details, standard_code
+
+Context = grpc.aio.ServicerContext[Any, Any]
+Method = Callable[[Any, Context], Awaitable[Any]]
+"""Takes the request (an iterator of them for a client's stream); returns the response, or writes a stream of them.
+
+Streams are written with `context.write` rather than yielded: a coroutine hears at once that its client left.
+"""
+
+CodeOf = Callable[[ServiceError], grpc.StatusCode]
+
+REQUEST_ID = "x-request-id"
+
+_KINDS: dict[tuple[bool, bool], Callable[..., Any]] = {
+    (False, False): grpc.unary_unary_rpc_method_handler,
+    (False, True): grpc.unary_stream_rpc_method_handler,
+    (True, False): grpc.stream_unary_rpc_method_handler,
+    (True, True): grpc.stream_stream_rpc_method_handler,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What the access log tells of a call; `started` is a time.monotonic() instant."""
+
+    client: str
+    target: str
+    id: str
+    started: float
+    method: str = "gRPC"
+    protocol: str = "HTTP/2.0"
+
+
+class LogsCalls(Protocol):
+    def write(self, call: Call, status: int) -> None:
+        """`status` is the number of gRPC's status code; 0 is OK."""
+
+
+def service_handler(
+    service: str, methods: Mapping[str, Method], *, code_of: CodeOf = standard_code, access_log: LogsCalls | None = None
+) -> grpc.GenericRpcHandler[Any, Any]:
+    """Every method of the service, by its descriptor. Raises KeyError for one that `methods` lacks."""
+    handlers = {}
+    for method in POOL.FindServiceByName(service).methods:
+        guarded = _with_status(methods[method.name], code_of)
+        if access_log is not None:
+            guarded = _logged(guarded, f"{service}/{method.name}", access_log)
+        handlers[method.name] = _method_handler(method, guarded)
+    return grpc.method_handlers_generic_handler(service, handlers)
+
+
+def _method_handler(method: MethodDescriptor, call: Method) -> Any:
+    return _KINDS[method.client_streaming, method.server_streaming](
+        call,
+        request_deserializer=GetMessageClass(method.input_type).FromString,
+        response_serializer=GetMessageClass(method.output_type).SerializeToString,
+    )
+
+
+def _with_status(call: Method, code_of: CodeOf) -> Method:
+    async def guarded(request: Any, context: Context) -> Any:
+        try:
+            return await call(request, context)
+        except ServiceError as error:
+            return await context.abort(code_of(error), details(error))
+
+    return guarded
+
+
+def _logged(call: Method, target: str, access_log: LogsCalls) -> Method:
+    async def logged(request: Any, context: Context) -> Any:
+        started, code = time.monotonic(), grpc.StatusCode.UNKNOWN
+        try:
+            response = await call(request, context)
+            code = grpc.StatusCode.OK
+            return response
+        except grpc.aio.AbortError:
+            code = context.code()
+            raise
+        except asyncio.CancelledError:
+            code = grpc.StatusCode.CANCELLED
+            raise
+        finally:
+            request_id = dict(context.trailing_metadata() or ()).get(REQUEST_ID, "")
+            access_log.write(Call(_client(context), target, request_id, started), code.value[0])
+
+    return logged
+
+
+def _client(context: Context) -> str:
+    """`ipv4:127.0.0.1:33002` without its first word."""
+    return context.peer().partition(":")[2]

@@ -1,0 +1,38 @@
+"""Is the server alive, is it ready: one truth for every probe."""
+
+from __future__ import annotations
+
+from msx_frontend.registry import Registry
+from msx_frontend.states import ModelState
+
+
+class Health:
+    """`draining` is set by the life cycle when the end has begun, `started` when the models of the start are known."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self.started = False
+        self.draining = False
+
+    def ready(self) -> bool:
+        """Every model answers, and the server is not ending. False while loading and after a failure."""
+        if self.draining or not self.started:
+            return False
+        return all(version.serving for version in self._registry.all_versions())
+
+    def not_ready_because(self) -> str:
+        if self.draining:
+            return "the server is shutting down"
+        if not self.started:
+            return "the server is starting"
+        waiting = [version.source.name for version in self._registry.all_versions() if not version.serving]
+        return f"not serving: {', '.join(sorted(set(waiting)))}" if waiting else ""
+
+    def ping(self) -> tuple[int, str]:
+        """TorchServe's: unhealthy only when a default version has workers that will not come back."""
+        unhealthy = any(
+            version.state is ModelState.FAILED
+            for version in self._registry.all_versions()
+            if self._registry.is_default(version)
+        )
+        return (500, "Unhealthy") if unhealthy else (200, "Healthy")

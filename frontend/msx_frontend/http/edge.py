@@ -1,0 +1,106 @@
+"""The outermost layer of a listener: tokens, request ids, the headers of every reply, CORS, the access log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from starlette.types import ASGIApp
+
+from msx_frontend.access_log import AccessLog
+from msx_frontend.errors import RequestCancelled, ServiceError
+from msx_frontend.http.call import Call
+from msx_frontend.http.prediction import PredictionEndpoint
+from msx_frontend.http.wire import Message, RawHeaders, Receive, Scope, Send, StreamBroken, common_headers, send_error
+from msx_frontend.llm.endpoint import LanguageModels
+
+log = logging.getLogger("msx.http")
+
+
+class Edge:
+    """Pure ASGI. Predictions and language models go straight to their endpoints, everything else to the routed app.
+
+    `check_token` is given the Authorization header, and raises InvalidKey.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        access_log: AccessLog,
+        *,
+        check_token: Callable[[str | None], None] | None = None,
+        open_paths: frozenset[str] = frozenset(),
+        predictions: PredictionEndpoint | None = None,
+        language_models: LanguageModels | None = None,
+        cors: RawHeaders | None = None,
+    ) -> None:
+        self._app, self._access_log = app, access_log
+        self._check_token, self._open_paths = check_token, open_paths
+        self._predictions, self._language_models = predictions, language_models
+        self._cors = cors or []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        scope["path"] = scope["path"].rstrip("/") or "/"
+        call = Call(scope)
+        status = 500
+        try:
+            status = await self._serve(call, receive, self._with_cors(send))
+        except StreamBroken as broken:
+            status = broken.status
+            level = logging.INFO if status == RequestCancelled.status else logging.WARNING
+            log.log(level, "a stream was cut: %s", broken, extra={"request_id": call.id})
+            raise
+        finally:
+            self._access_log.write(call, status)
+
+    async def _serve(self, call: Call, receive: Receive, send: Send) -> int:
+        if self._language_models is not None and self._language_models.serves(call.method, call.path):
+            return await self._language_models(call, receive, send)
+        try:
+            self._authorize(call)
+        except ServiceError as error:
+            await send_error(send, error, call.id)
+            return error.status
+        if self._predictions is not None and self._predictions.serves(call.path) and call.method != "OPTIONS":
+            return await self._predictions(call, receive, send)
+        reply = _Reply(call, send)
+        call.scope["msx.request_id"] = call.id
+        await self._app(call.scope, receive, reply)
+        return reply.status
+
+    def _authorize(self, call: Call) -> None:
+        if self._check_token is None or call.path in self._open_paths:
+            return
+        if call.path == "/" and call.method == "OPTIONS":
+            return
+        self._check_token(call.authorization)
+
+    def _with_cors(self, send: Send) -> Send:
+        if not self._cors:
+            return send
+
+        async def send_with_cors(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *self._cors]
+            await send(message)
+
+        return send_with_cors
+
+
+class _Reply:
+    """Adds the common headers to what the routed app answers."""
+
+    def __init__(self, call: Call, send: Send) -> None:
+        self._call, self._send = call, send
+        self.status = 500
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            extra = common_headers(self._call.id)
+            if self.status >= 400:
+                extra.append((b"connection", b"close"))
+            message["headers"] = [*message["headers"], *extra]
+        await self._send(message)

@@ -1,0 +1,20 @@
+"""The metrics listener."""
+
+from __future__ import annotations
+
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from msx_frontend.http.routes import ANY, make_app
+from msx_frontend.metrics import ServerMetrics
+
+
+def metrics_app(metrics: ServerMetrics) -> Starlette:
+    async def expose(request: Request) -> Response:
+        names = frozenset(request.query_params.getlist("name[]"))
+        return Response(await metrics.expose(names), media_type=CONTENT_TYPE_LATEST)
+
+    return make_app([Route("/metrics", expose, methods=ANY), Route("/metrics/{rest:path}", expose, methods=ANY)])

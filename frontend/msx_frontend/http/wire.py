@@ -1,0 +1,126 @@
+"""What every HTTP reply has in common: TorchServe's headers, its JSON, its error body."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from msx_frontend.errors import PayloadTooLarge, ServiceError
+from msx_frontend.ids import new_request_id
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+RawHeaders = list[tuple[bytes, bytes]]
+
+CACHE_HEADERS: RawHeaders = [
+    (b"pragma", b"no-cache"),
+    (b"cache-control", b"no-cache; no-store, must-revalidate, private"),
+    (b"expires", b"Thu, 01 Jan 1970 00:00:00 UTC"),
+]
+"""TorchServe's, to the letter."""
+
+BODYLESS = (204, 304)
+"""Statuses after which a client looks for the next reply, not for a body."""
+
+_SERVERS_OWN = {b"x-request-id", b"content-length", b"transfer-encoding", b"connection", b"ts_stream_next"}
+"""What a handler cannot set: the server knows how the reply is framed."""
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:\-]{1,128}")
+
+
+B = TypeVar("B", bytes, bytearray)
+
+
+class ClientGone(Exception):
+    """The client left before its request was complete."""
+
+
+class StreamBroken(Exception):
+    """An answer that has begun cannot be finished: the connection is cut, so that no client takes it for whole."""
+
+    def __init__(self, cause: ServiceError) -> None:
+        super().__init__(cause.message)
+        self.status = cause.status
+
+
+def request_id_of(given: bytes | None) -> str:
+    """The client's `x-request-id` where it has one, else a new one."""
+    if given is not None and _REQUEST_ID.fullmatch(given):
+        return given.decode()
+    return new_request_id()
+
+
+def json_bytes(value: Any) -> bytes:
+    """As TorchServe writes it: two spaces, and a line feed at the end."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+def error_bytes(error: ServiceError) -> bytes:
+    return json_bytes({"code": error.status, "type": error.type, "message": error.message})
+
+
+async def send_whole(send: Send, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
+    if status in BODYLESS:
+        body, sized = b"", [*headers]
+    else:
+        sized = [*headers, (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": sized})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def send_error(send: Send, error: ServiceError, request_id: str) -> None:
+    """The error body, and the end of the connection; 413 has neither body nor id (TorchServe's)."""
+    close = (b"connection", b"close")
+    if isinstance(error, PayloadTooLarge):
+        return await send_whole(send, error.status, [close], b"")
+    own = [(name.encode(), value.encode()) for name, value in error.headers]
+    headers = [(b"content-type", b"application/json"), *common_headers(request_id), *own, close]
+    return await send_whole(send, error.status, headers, error_bytes(error))
+
+
+def common_headers(request_id: str) -> RawHeaders:
+    return [(b"x-request-id", request_id.encode()), *CACHE_HEADERS]
+
+
+def reply_headers(request_id: str, own: list[tuple[str, str]]) -> RawHeaders:
+    """The common headers and the handler's `own`, which win."""
+    common = common_headers(request_id)
+    if not own:
+        return common
+    encoded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in own]
+    wanted = [pair for pair in encoded if pair[0] not in _SERVERS_OWN]
+    names = {name for name, _ in wanted}
+    return [*(pair for pair in common if pair[0] not in names), *wanted]
+
+
+async def read_body(receive: Receive, declared: int | None, limit: int) -> bytes:
+    """The whole body. Raises PayloadTooLarge above `limit` bytes, ClientGone when the client leaves."""
+    if declared is not None and declared > limit:
+        raise _too_large(limit)
+    message = await receive()
+    if message["type"] == "http.request" and not message.get("more_body"):
+        whole: bytes = message.get("body", b"")
+        return _checked(whole, limit)
+    parts = bytearray()
+    while message["type"] == "http.request":
+        parts += message.get("body", b"")
+        _checked(parts, limit)
+        if not message.get("more_body"):
+            return bytes(parts)
+        message = await receive()
+    raise ClientGone
+
+
+def _checked(body: B, limit: int) -> B:
+    if len(body) > limit:
+        raise _too_large(limit)
+    return body
+
+
+def _too_large(limit: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"The request is larger than max_request_size ({limit} bytes).")

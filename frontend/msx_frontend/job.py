@@ -1,0 +1,132 @@
+"""One request on its way: what every API translates into, and where its answer goes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from msx_frontend.errors import RequestCancelled, ServiceError
+from msx_sdk.generation import EMBED, GENERATE, TOKENIZE
+
+if TYPE_CHECKING:
+    from msx_frontend.workers.group import WorkerGroup
+
+PREDICT, EXPLAIN, DESCRIBE = "predict", "explain", "describe"
+OPERATIONS = frozenset({GENERATE, TOKENIZE, EMBED})
+"""Kinds of jobs whose one field and whose chunks are messages of `msx_sdk.generation`."""
+
+
+class Field(NamedTuple):
+    """One input of a request."""
+
+    name: str
+    content_type: str | None
+    data: bytes
+
+
+class Sink(Protocol):
+    """Where one job's answer goes: `start` once, `chunk` any number of times, then `end`; or `fail` at any point.
+
+    Called on the loop's thread by the group's reader, which must never wait: no method blocks or raises.
+    """
+
+    def start(self, status: int, phrase: str, headers: list[tuple[str, str]]) -> None: ...
+
+    def chunk(self, data: bytes) -> None: ...
+
+    def end(self) -> None: ...
+
+    def fail(self, error: ServiceError) -> None: ...
+
+
+class HoldsJobs(Protocol):
+    def discard(self, job: Job) -> None: ...
+
+
+class JobListener(Protocol):
+    def job_ended(self, job: Job) -> None: ...
+
+
+class Job:
+    """A prediction, explanation, description or operation of one model version.
+
+    Times are `time.monotonic()` instants. The queue owns a job until a group takes it; the group owns it until
+    its end frame, its deadline, or the group's death.
+    """
+
+    __slots__ = (
+        "cancelled",
+        "deadline",
+        "done",
+        "enqueued",
+        "fields",
+        "first_chunk",
+        "group",
+        "headers",
+        "id",
+        "kind",
+        "listener",
+        "model_name",
+        "number",
+        "queue",
+        "sink",
+        "started",
+        "status",
+        "timer",
+        "version",
+    )
+
+    def __init__(
+        self,
+        id: str,
+        model_name: str,
+        version: str | None,
+        fields: list[Field],
+        headers: list[tuple[str, str]],
+        sink: Sink,
+        *,
+        kind: str = PREDICT,
+        deadline: float | None = None,
+    ) -> None:
+        self.id, self.model_name, self.version = id, model_name, version
+        self.fields, self.headers, self.sink = fields, headers, sink
+        self.kind, self.deadline = kind, deadline
+        self.enqueued = time.monotonic()
+        self.started = 0.0
+        self.first_chunk = 0.0
+        self.number = 0
+        self.status = 0
+        self.queue: HoldsJobs | None = None
+        self.group: WorkerGroup | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.listener: JobListener | None = None
+        self.cancelled = self.done = False
+
+    def finish(self, status: int) -> None:
+        """The worker has sent the last of it."""
+        if not self.done:
+            self._end(status)
+            self.sink.end()
+
+    def fail(self, error: ServiceError) -> None:
+        if not self.done:
+            self._end(error.status)
+            self.sink.fail(error)
+
+    def cancel(self, error: ServiceError | None = None) -> None:
+        """Nobody waits any more: it leaves the queue, or the worker is told. Idempotent."""
+        if not self.done:
+            self.cancelled = True
+            self.fail(error or RequestCancelled())
+            if self.queue is not None:
+                self.queue.discard(self)
+            elif self.group is not None:
+                self.group.cancel(self)
+
+    def _end(self, status: int) -> None:
+        self.done, self.status = True, status
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.listener is not None:
+            self.listener.job_ended(self)

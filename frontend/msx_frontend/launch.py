@@ -1,0 +1,142 @@
+"""Run the server in this process, or start it in the background and wait until it answers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from msx_frontend.process_env import prepare_process
+from msx_frontend.start_errors import StartError
+
+if TYPE_CHECKING:
+    from msx_frontend.commands import Options
+    from msx_frontend.config import ServerConfig
+    from msx_frontend.instance import InstanceInfo
+
+READY_FD = "MSX_READY_FD"
+"""A pipe on which a server in the background says that it answers, or why it does not."""
+
+
+def run_in_foreground(options: Options) -> int:
+    prepare_process()
+    import uvloop
+
+    parent = _Parent(options.env.get(READY_FD))
+    try:
+        config, notices = _load_config(options)
+        uvloop.run(_serve(config, notices, options, parent))
+    except StartError as error:
+        return parent.failed(str(error))
+    except OSError as error:
+        return parent.failed(f"The server cannot start: {error.strerror or error}: {error.filename or 'no file named'}")
+    return 0
+
+
+async def _serve(config: ServerConfig, notices: list[str], options: Options, parent: _Parent) -> None:
+    import logging
+
+    from msx_frontend.lifecycle import Lifecycle
+    from msx_frontend.logs import set_up_logging
+    from msx_frontend.server import Server
+
+    output = set_up_logging(config.log_config)
+    for notice in notices:
+        logging.getLogger("msx.config").warning("%s", notice)
+    server = Server(config, config.load_models, output)
+    await Lifecycle(server, config.drain_timeout, parent.started).run()
+
+
+def run_in_background(options: Options) -> int:
+    """The same command again, detached, with its output in a log file."""
+    try:
+        config, _ = _load_config(options)
+        log_file = _log_file(config.model_store)
+    except StartError as error:
+        click.echo(str(error), err=True)
+        return 1
+    read, write = os.pipe()
+    env = {**options.env, READY_FD: str(write), "MSX_LOG_FILE": str(log_file)}
+    with log_file.open("ab") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "msx_frontend.cli", *options.argv, "--foreground"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=env,
+            pass_fds=[write],
+            start_new_session=True,
+        )
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        said = pipe.read()
+    return _report(said, child, log_file)
+
+
+class _Parent:
+    """The command that waits for this server, if there is one; else the terminal."""
+
+    def __init__(self, fd: str | None) -> None:
+        self._fd = int(fd) if fd else None
+        if self._fd is not None:
+            os.set_inheritable(self._fd, False)
+            os.environ.pop(READY_FD, None)
+
+    def started(self, info: InstanceInfo) -> None:
+        if self._fd is not None:
+            self._say({"text": started_text(info)})
+        elif sys.stdout.isatty():
+            click.echo(started_text(info))  # elsewhere the log says it, in its own format
+
+    def failed(self, reason: str) -> int:
+        if self._fd is not None:
+            self._say({"error": reason})
+        with contextlib.suppress(OSError):  # a log file on a full disk
+            click.echo(reason, err=True)
+        return 1
+
+    def _say(self, message: dict[str, str]) -> None:
+        assert self._fd is not None
+        os.write(self._fd, json.dumps(message).encode())
+        os.close(self._fd)
+        self._fd = None
+
+
+def started_text(info: InstanceInfo) -> str:
+    lines = [f"  {name:<10}  {place}" for name, place in info.places().items()]
+    return "\n".join([f"Model server started (pid {info.pid}).", *lines, *(f"  {why}" for why in info.not_loaded)])
+
+
+def _report(said: str, child: subprocess.Popen[bytes], log_file: Path) -> int:
+    message = json.loads(said) if said else {}
+    if "text" in message:
+        click.echo(message["text"])
+        return 0
+    code = child.wait()
+    reason = message.get("error") or f"The server ended with exit code {code} while starting; see {log_file}."
+    click.echo(reason, err=True)
+    return 1
+
+
+def _load_config(options: Options) -> tuple[ServerConfig, list[str]]:
+    from msx_frontend.config import ServerConfig
+
+    return ServerConfig.load(options.overrides(), options.ts_config, options.env)
+
+
+def _log_file(model_store: Path) -> Path:
+    from msx_frontend.instance import STATE_DIR, InstanceError
+
+    path = model_store.resolve() / STATE_DIR / "logs" / "msx.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    except OSError as error:
+        raise InstanceError(f"The model store {model_store} cannot be written: {error.strerror}: {path}") from None
+    return path

@@ -1,0 +1,142 @@
+"""OpenAI's `/v1/chat/completions`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Any
+
+from msx_frontend.llm.calls import Call, Part, reader_of
+from msx_frontend.llm.chat_request import ChatRequest, asked_tools, chat_generation
+from msx_frontend.llm.decoding import decode
+from msx_frontend.llm.exchange import Request
+from msx_frontend.llm.generation import Generation, Text
+from msx_frontend.llm.logprobs import chat_logprobs
+from msx_frontend.llm.replies import DONE, Events, Reply, Whole, event
+from msx_frontend.llm.tools import Tools
+from msx_frontend.llm.usage import FINISH, openai_usage
+from msx_sdk.generation import GENERATE, FinishReason, GenerateDelta, Token
+
+
+async def chat_completions(request: Request) -> Reply:
+    asked = decode(request.body, ChatRequest)
+    include_usage = asked.include_usage
+    version = request.directory.find(asked.model, GENERATE)
+    tools = asked_tools(asked)
+    generation = Generation(request.jobs, version, [chat_generation(asked, version, tools)])
+    shape = _Shape(asked, tools, f"chatcmpl-{request.call.id}", version.source.name)
+    if asked.stream:
+        return Events(shape.events(generation, include_usage=include_usage))
+    texts = await generation.texts()
+    choices = [shape.choice(index, text) for index, text in enumerate(texts)]
+    return Whole({**shape.head("chat.completion"), "choices": choices, "usage": openai_usage(generation.usage)})
+
+
+def finish_of(reason: FinishReason, tools: Tools, called: bool) -> str:
+    """OpenAI ends a call that was named by the request with `stop`, and one that the model chose with `tool_calls`."""
+    if called and reason != "length" and tools.mode != "named":
+        return "tool_calls"
+    return FINISH[reason]
+
+
+def message_of(text: str, tools: Tools) -> tuple[str, list[Call]]:
+    """The content and the calls of a whole text."""
+    reader = reader_of(tools)
+    parts = [*reader.feed(text), *reader.finish()]
+    content = "".join(part for part in parts if isinstance(part, str))
+    return content, _joined(part for part in parts if isinstance(part, Call))
+
+
+def _joined(calls: Iterable[Call]) -> list[Call]:
+    whole: dict[int, Call] = {}
+    for call in calls:
+        begun = whole.get(call.number)
+        whole[call.number] = call if begun is None else begun._replace(arguments=begun.arguments + call.arguments)
+    return list(whole.values())
+
+
+class _Shape:
+    """How this reply is written."""
+
+    def __init__(self, asked: ChatRequest, tools: Tools, id: str, model: str) -> None:
+        self._asked, self._tools = asked, tools
+        self._id, self._model, self._created = id, model, int(time.time())
+
+    def head(self, kind: str) -> dict[str, Any]:
+        return {"id": self._id, "object": kind, "created": self._created, "model": self._model}
+
+    def choice(self, index: int, text: Text) -> dict[str, Any]:
+        content, calls = message_of(text.text, self._tools)
+        message: dict[str, Any] = {"role": "assistant", "content": content or (None if calls else ""), "refusal": None}
+        if calls:
+            message["tool_calls"] = [_whole_call(call) for call in calls]
+        return {
+            "index": index,
+            "message": message,
+            "logprobs": self.logprobs(text.tokens),
+            "finish_reason": finish_of(text.finish_reason, self._tools, bool(calls)),
+        }
+
+    async def events(self, generation: Generation, *, include_usage: bool) -> AsyncIterator[bytes]:
+        extra: dict[str, Any] = {"usage": None} if include_usage else {}
+        head = self.head("chat.completion.chunk")
+        choices: dict[int, _Choice] = {}
+        async for piece in generation.pieces():
+            choice = choices.setdefault(piece.choice, _Choice(piece.choice, self, self._tools))
+            for chunk in choice.grow(piece.delta):
+                yield event({**head, "choices": [chunk], **extra})
+        if include_usage:
+            yield event({**head, "choices": [], "usage": openai_usage(generation.usage)})
+        yield DONE
+
+    def logprobs(self, tokens: Iterable[Token]) -> dict[str, Any] | None:
+        return chat_logprobs(tokens, self._asked.top_logprobs or 0) if self._asked.logprobs else None
+
+
+class _Choice:
+    """One choice of a stream: its role first, then what there is of it, at last why it ended."""
+
+    def __init__(self, index: int, shape: _Shape, tools: Tools) -> None:
+        self._index, self._shape, self._tools = index, shape, tools
+        self._reader = reader_of(tools)
+        self._begun = self._called = False
+        self._untold: list[Token] = []
+        """Their log-probabilities wait for the chunk that has their text."""
+
+    def grow(self, delta: GenerateDelta) -> Iterator[dict[str, Any]]:
+        if not self._begun:
+            self._begun = True
+            yield self._chunk({"role": "assistant", "content": ""})
+        self._untold += delta.tokens
+        yield from self._parts(self._reader.feed(delta.text))
+        if delta.finish_reason is not None:
+            yield from self._parts(self._reader.finish())
+            reason = finish_of(delta.finish_reason, self._tools, self._called)
+            yield self._chunk({}, reason, self._logprobs() if self._untold else None)
+
+    def _parts(self, parts: Iterator[Part]) -> Iterator[dict[str, Any]]:
+        for part in parts:
+            if isinstance(part, str):
+                yield self._chunk({"content": part}, None, self._logprobs())
+            else:
+                self._called = True
+                yield self._chunk({"tool_calls": [_call_delta(part)]}, None, self._logprobs())
+
+    def _logprobs(self) -> dict[str, Any] | None:
+        tokens, self._untold = self._untold, []
+        return self._shape.logprobs(tokens)
+
+    def _chunk(
+        self, delta: dict[str, Any], finish: str | None = None, logprobs: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        return {"index": self._index, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
+
+
+def _whole_call(call: Call) -> dict[str, Any]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def _call_delta(call: Call) -> dict[str, Any]:
+    if not call.id:
+        return {"index": call.number, "function": {"arguments": call.arguments}}
+    return {"index": call.number, **_whole_call(call)}

@@ -1,0 +1,65 @@
+"""OpenAI's chat request, and the generate request that it means."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from msx_frontend.llm.constraint import check_offered
+from msx_frontend.llm.errors import NoChatTemplate, WrongParameter
+from msx_frontend.llm.messages import template_messages
+from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, sampling_params
+from msx_frontend.llm.tools import Tools, tools_of
+from msx_frontend.model_version import ModelVersion
+from msx_sdk.generation import Capabilities, GenerateRequest
+
+
+class ChatRequest(SamplingFields, kw_only=True):
+    messages: list[dict[str, Any]]
+    model: str | None = None
+    max_completion_tokens: Annotated[int, Meta(ge=1)] | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    functions: list[dict[str, Any]] | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=MOST_TOP_LOGPROBS)] | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
+
+
+def asked_tools(asked: ChatRequest) -> Tools:
+    if asked.functions:
+        raise WrongParameter("functions", "not served: send them as tools")
+    return tools_of(asked.tools, asked.tool_choice, asked.parallel_tool_calls)
+
+
+def chat_generation(
+    asked: ChatRequest, version: ModelVersion, tools: Tools, *, temperature: float = 1.0
+) -> GenerateRequest:
+    """Raises WrongParameter, and NoChatTemplate."""
+    offered = version.capabilities or Capabilities()
+    if version.capabilities and not offered.chat:
+        raise NoChatTemplate(version.source.name)
+    if tools.constraint is not None:
+        check_offered("tool_choice", tools.constraint, offered)
+    if asked.top_logprobs and not asked.logprobs:
+        raise WrongParameter("top_logprobs", "only together with logprobs: true")
+    params = sampling_params(
+        asked,
+        offered,
+        temperature=temperature,
+        max_tokens=asked.max_completion_tokens,
+        logprobs=(asked.top_logprobs or 0) if asked.logprobs else None,
+        constraint=tools.constraint,
+    )
+    return GenerateRequest(
+        messages=template_messages(asked.messages),
+        tools=tools.for_template,
+        chat_template_kwargs=asked.chat_template_kwargs or {},
+        params=params,
+        stream=bool(asked.stream),
+        priority=asked.priority or 0,
+        truncate=asked.truncate_prompt_tokens,
+        add_special_tokens=asked.add_special_tokens is not False,
+    )

@@ -1,0 +1,179 @@
+"""OpenAI's `/v1/completions`: texts that go on from prompts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from msx_frontend.llm.decoding import decode
+from msx_frontend.llm.errors import WrongParameter
+from msx_frontend.llm.exchange import Request
+from msx_frontend.llm.generation import Generation, Piece, Text
+from msx_frontend.llm.logprobs import completion_logprobs
+from msx_frontend.llm.replies import DONE, Events, Reply, Whole, event
+from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, sampling_params
+from msx_frontend.llm.usage import FINISH, openai_usage
+from msx_frontend.model_version import ModelVersion
+from msx_sdk.generation import GENERATE, Capabilities, GenerateRequest, SamplingParams, Token
+
+DEFAULT_TOKENS = 16
+"""OpenAI's."""
+MOST_PROMPTS = 2048
+
+Ids = list[int]
+Prompt = str | tuple[int, ...]
+
+
+class CompletionRequest(SamplingFields, kw_only=True):
+    model: str | None = None
+    prompt: str | list[str | int | Ids] | None = None
+    suffix: str | None = None
+    max_tokens: Annotated[int, Meta(ge=0)] | None = None
+    best_of: Annotated[int, Meta(ge=1, le=128)] | None = None
+    echo: bool | None = None
+    logprobs: Annotated[int, Meta(ge=0, le=MOST_TOP_LOGPROBS)] | None = None
+
+
+async def completions(request: Request) -> Reply:
+    asked = decode(request.body, CompletionRequest)
+    include_usage = asked.include_usage
+    version = request.directory.find(asked.model, GENERATE)
+    prompts = prompts_of(asked.prompt)
+    shape = _Shape(asked, version, prompts, f"cmpl-{request.call.id}")
+    params = _params(asked, version.capabilities or Capabilities(), prompts)
+    messages = [_generate_request(asked, prompt, params) for prompt in prompts]
+    generation = Generation(request.jobs, version, messages)
+    if asked.stream:
+        return Events(shape.events(generation, include_usage=include_usage))
+    texts = await generation.texts()
+    choices = [shape.choice(index, text) for index, text in enumerate(texts)]
+    return Whole({**shape.head, "choices": choices, "usage": openai_usage(generation.usage)})
+
+
+def prompts_of(given: str | list[str | int | Ids] | None) -> list[Prompt]:
+    """A text, token ids, or a list of either. Raises WrongParameter."""
+    if not given and not isinstance(given, str):
+        raise WrongParameter("prompt", "a text, token ids, or a list of them is needed")
+    if isinstance(given, str):
+        return [given]
+    if all(isinstance(item, int) for item in given):
+        return [_ids(given)]
+    if any(isinstance(item, int) for item in given):
+        raise WrongParameter("prompt", "token ids and texts in one list")
+    if len(given) > MOST_PROMPTS:
+        raise WrongParameter("prompt", f"at most {MOST_PROMPTS} prompts in one request, not {len(given)}")
+    return [item if isinstance(item, str) else _ids(item) for item in given]
+
+
+def _ids(given: Any) -> tuple[int, ...]:
+    if not given or min(given) < 0:
+        raise WrongParameter("prompt", "token ids are at least 0, and at least one is needed")
+    return tuple(given)
+
+
+def _params(asked: CompletionRequest, offered: Capabilities, prompts: list[Prompt]) -> SamplingParams:
+    n, best_of = asked.n or 1, asked.best_of
+    if asked.suffix is not None:
+        raise WrongParameter("suffix", "not served: the text goes on from the prompt's end")
+    if best_of is not None and best_of < n:
+        raise WrongParameter("best_of", f"at least n ({n}), not {best_of}")
+    if asked.stream and best_of is not None and best_of > n:
+        raise WrongParameter("best_of", "not together with stream: the best is known at the end")
+    if asked.max_tokens == 0 and not asked.echo:
+        raise WrongParameter("max_tokens", "expected `int` >= 1; 0 only together with echo")
+    return sampling_params(
+        asked,
+        offered,
+        max_tokens=max(1, DEFAULT_TOKENS if asked.max_tokens is None else asked.max_tokens),
+        best_of=best_of if best_of != n else None,
+        logprobs=asked.logprobs,
+        prompt_logprobs=bool(asked.echo) and (asked.logprobs is not None or not isinstance(prompts[0], str)),
+    )
+
+
+def _generate_request(asked: CompletionRequest, prompt: Prompt, params: SamplingParams) -> GenerateRequest:
+    return GenerateRequest(
+        prompt=prompt,
+        params=params,
+        stream=bool(asked.stream),
+        priority=asked.priority or 0,
+        truncate=asked.truncate_prompt_tokens,
+        add_special_tokens=asked.add_special_tokens is not False,
+    )
+
+
+@dataclass
+class _Progress:
+    """What one choice of a stream has said so far."""
+
+    begun: bool = False
+    offset: int = 0
+
+
+class _Shape:
+    """How this reply is written. With `max_tokens` 0 the one token that was made is left out."""
+
+    def __init__(self, asked: CompletionRequest, version: ModelVersion, prompts: list[Prompt], id: str) -> None:
+        self._asked, self._prompts = asked, prompts
+        self._drop = asked.max_tokens == 0
+        self.head = {
+            "id": id,
+            "object": "text_completion",
+            "created": int(time.time()),
+            "model": version.source.name,
+        }
+
+    def choice(self, index: int, text: Text) -> dict[str, Any]:
+        tokens = [] if self._drop else text.tokens
+        said = "" if self._drop else text.text
+        echoed = self._echo(index // (self._asked.n or 1), text.prompt_tokens)
+        return {
+            "index": index,
+            "text": echoed + said,
+            "logprobs": self._logprobs([*text.prompt_tokens, *tokens], 0),
+            "finish_reason": "length" if self._drop else FINISH[text.finish_reason],
+        }
+
+    async def events(self, generation: Generation, *, include_usage: bool) -> AsyncIterator[bytes]:
+        extra: dict[str, Any] = {"usage": None} if include_usage else {}
+        progress: dict[int, _Progress] = {}
+        async for piece in generation.pieces():
+            choice = self._next(piece, progress.setdefault(piece.choice, _Progress()))
+            yield event({**self.head, "choices": [choice], **extra})
+        if include_usage:
+            yield event({**self.head, "choices": [], "usage": openai_usage(generation.usage)})
+        yield DONE
+
+    def _next(self, piece: Piece, progress: _Progress) -> dict[str, Any]:
+        delta = piece.delta
+        text, tokens = ("", ()) if self._drop else (delta.text, delta.tokens)
+        if not progress.begun:
+            progress.begun = True
+            text = self._echo(piece.prompt, delta.prompt_tokens) + text
+            tokens = (*delta.prompt_tokens, *tokens)
+        logprobs = self._logprobs(tokens, progress.offset)
+        progress.offset += sum(len(token.text) for token in tokens)
+        finish = FINISH[delta.finish_reason] if delta.finish_reason else None
+        return {
+            "index": piece.choice,
+            "text": text,
+            "logprobs": logprobs,
+            "finish_reason": "length" if finish and self._drop else finish,
+        }
+
+    def _echo(self, prompt: int, tokens: tuple[Token, ...]) -> str:
+        if not self._asked.echo:
+            return ""
+        given = self._prompts[prompt]
+        return given if isinstance(given, str) else b"".join(map(_token_bytes, tokens)).decode("utf-8", "replace")
+
+    def _logprobs(self, tokens: list[Token] | tuple[Token, ...], offset: int) -> dict[str, Any] | None:
+        return None if self._asked.logprobs is None else completion_logprobs(tokens, offset)
+
+
+def _token_bytes(token: Token) -> bytes:
+    return token.bytes or token.text.encode()

@@ -1,0 +1,136 @@
+"""One HTTP exchange with a language model: from the body that was read to the last byte of the reply."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from msx_frontend.errors import RequestCancelled, ServiceError
+from msx_frontend.http.call import Call
+from msx_frontend.http.disconnect import DisconnectWatch
+from msx_frontend.http.wire import (
+    ClientGone,
+    Receive,
+    Send,
+    StreamBroken,
+    read_body,
+    reply_headers,
+    send_whole,
+)
+from msx_frontend.llm.directory import Directory
+from msx_frontend.llm.errors import Bug, Failure
+from msx_frontend.llm.jobs import Jobs
+from msx_frontend.llm.replies import EVENT_STREAM, Events, Headers, Reply, Whole, event
+from msx_frontend.registry import Registry
+
+log = logging.getLogger("msx.http")
+
+JSON = ("content-type", "application/json")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a route is given. `path` are the parts of the path that are names."""
+
+    call: Call
+    body: bytes
+    path: dict[str, str]
+    directory: Directory
+    jobs: Jobs
+
+
+@dataclass(frozen=True)
+class Route:
+    """`describe_failure` is its family's way to say an error."""
+
+    answer: Callable[[Request], Awaitable[Reply]]
+    describe_failure: Callable[[ServiceError], Failure]
+    open: bool = False
+    """Needs no token: it tells nothing but yes or no."""
+
+
+class Exchange:
+    def __init__(self, registry: Registry, route: Route, call: Call, send: Send) -> None:
+        self._registry, self._route, self._call, self._send = registry, route, call, send
+        self._jobs = Jobs(registry, call)
+        self._body_read = False
+
+    async def answer(self, receive: Receive, limit: int, path: dict[str, str]) -> int:
+        """Returns the status for the access log. Raises StreamBroken for a stream that cannot be finished."""
+        try:
+            body = await read_body(receive, self._call.content_length, limit)
+        except ServiceError as error:
+            return await self.fail(error)
+        except ClientGone:
+            return RequestCancelled.status
+        self._body_read = True
+        watch = DisconnectWatch(self._jobs.cancel, receive)
+        try:
+            return await self._answer(Request(self._call, body, path, Directory(self._registry), self._jobs))
+        finally:
+            watch.stop()
+            self._jobs.close()
+
+    async def fail(self, error: ServiceError) -> int:
+        """A client that has left is told nothing."""
+        if isinstance(error, RequestCancelled):
+            return error.status
+        failure = self._route.describe_failure(error)
+        headers = self._headers([JSON, *failure.headers])
+        if not self._body_read:
+            headers.append((b"connection", b"close"))
+        await send_whole(self._send, failure.status, headers, msgspec.json.encode(failure.body))
+        return failure.status
+
+    async def _answer(self, request: Request) -> int:
+        try:
+            reply = await self._route.answer(request)
+            if isinstance(reply, Whole):
+                await self._whole(reply)
+                return 200
+            first = await _first(reply.events)
+        except ServiceError as error:
+            return await self.fail(error)
+        except Exception as error:  # a bug must look like no client's mistake, and have its family's shape
+            log.exception("a bug of the server", extra={"request_id": self._call.id})
+            return await self.fail(Bug(error))
+        await self._stream(first, reply)
+        return 200
+
+    async def _whole(self, reply: Whole) -> None:
+        body = b"" if reply.value is None else msgspec.json.encode(reply.value)
+        await send_whole(self._send, 200, self._headers([JSON, *reply.headers]), body)
+
+    async def _stream(self, first: bytes, reply: Events) -> None:
+        own = [("content-type", EVENT_STREAM), ("x-accel-buffering", "no"), *reply.headers]
+        await self._send({"type": "http.response.start", "status": 200, "headers": self._headers(own)})
+        await self._event(first)
+        try:
+            async for data in reply.events:
+                await self._event(data)
+        except ServiceError as error:
+            await self._break_off(error)
+        except Exception as error:  # the same: never a clean end
+            log.exception("a bug of the server", extra={"request_id": self._call.id})
+            await self._break_off(Bug(error))
+        await self._send({"type": "http.response.body", "body": b""})
+
+    async def _break_off(self, error: ServiceError) -> None:
+        if not isinstance(error, RequestCancelled):
+            await self._event(event(self._route.describe_failure(error).body))
+        raise StreamBroken(error)
+
+    async def _event(self, data: bytes) -> None:
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    def _headers(self, own: Headers) -> list[tuple[bytes, bytes]]:
+        return reply_headers(self._call.id, own)
+
+
+async def _first(events: AsyncIterator[bytes]) -> bytes:
+    async for data in events:
+        return data
+    return b""

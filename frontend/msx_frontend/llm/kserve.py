@@ -1,0 +1,86 @@
+"""KServe's `/v2/models/{model}/generate` and `/generate_stream`: the Open Inference Protocol, as Triton extends it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+
+from msx_frontend.llm.decoding import decode
+from msx_frontend.llm.exchange import Request
+from msx_frontend.llm.generation import Generation
+from msx_frontend.llm.replies import Events, Reply, Whole, event
+from msx_frontend.llm.sampling import SamplingFields, sampling_params
+from msx_frontend.llm.tgi_tokens import FINISH, described
+from msx_frontend.model_version import ModelVersion
+from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateRequest, Token
+
+
+class GenerateParameters(SamplingFields, kw_only=True):
+    details: bool | None = None
+
+
+class KserveRequest(msgspec.Struct, kw_only=True):
+    text_input: str
+    id: str | None = None
+    parameters: GenerateParameters | None = None
+
+
+async def kserve_generate(request: Request) -> Reply:
+    """`stream` among the parameters makes it the other route, as in Triton."""
+    asked = decode(request.body, KserveRequest)
+    if asked.parameters is not None and asked.parameters.stream:
+        return _stream(request, asked)
+    version, generation = _generation(request, asked, stream=False)
+    text = (await generation.texts())[0]
+    details = _details(text.finish_reason, text.tokens) if _detailed(asked) else {}
+    return Whole({**_head(version, asked), "text_output": text.text, **details})
+
+
+async def kserve_generate_stream(request: Request) -> Reply:
+    return _stream(request, decode(request.body, KserveRequest))
+
+
+def _stream(request: Request, asked: KserveRequest) -> Events:
+    version, generation = _generation(request, asked, stream=True)
+    return Events(_events(asked, version, generation))
+
+
+async def _events(asked: KserveRequest, version: ModelVersion, generation: Generation) -> AsyncIterator[bytes]:
+    head = _head(version, asked)
+    async for piece in generation.pieces():
+        delta = piece.delta
+        details = _details(delta.finish_reason, delta.tokens) if _detailed(asked) else {}
+        if delta.text or delta.finish_reason is not None:
+            yield event({**head, "text_output": delta.text, **details})
+
+
+def _generation(request: Request, asked: KserveRequest, *, stream: bool) -> tuple[ModelVersion, Generation]:
+    version = request.directory.find(request.path["model"], GENERATE, request.path.get("version"))
+    fields = asked.parameters or GenerateParameters()
+    fields.n = None  # the reply has room for one text
+    logprobs = 0 if fields.details else None
+    params = sampling_params(fields, version.capabilities or Capabilities(), temperature=0.0, logprobs=logprobs)
+    message = GenerateRequest(
+        prompt=asked.text_input,
+        params=params,
+        stream=stream,
+        priority=fields.priority or 0,
+        truncate=fields.truncate_prompt_tokens,
+    )
+    return version, Generation(request.jobs, version, [message])
+
+
+def _head(version: ModelVersion, asked: KserveRequest) -> dict[str, Any]:
+    head = {"model_name": version.source.name, "model_version": version.source.version}
+    return head if asked.id is None else {"id": asked.id, **head}
+
+
+def _detailed(asked: KserveRequest) -> bool:
+    return asked.parameters is not None and bool(asked.parameters.details)
+
+
+def _details(finish: FinishReason | None, tokens: tuple[Token, ...] | list[Token]) -> dict[str, Any]:
+    reason = FINISH[finish] if finish else None
+    return {"details": {"finish_reason": reason, "logprobs": [described(token) for token in tokens]}}

@@ -1,0 +1,118 @@
+"""OpenAI's sampling parameters, and those that vLLM's and TGI's users add to them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from msx_frontend.llm.constraint import ConstraintFields, constraint_of
+from msx_frontend.llm.errors import WrongParameter
+from msx_sdk.generation import Capabilities, Constraint, SamplingParams
+
+MOST_TOP_LOGPROBS = 20
+"""OpenAI's."""
+SEEDS = 1 << 64
+
+Bias = Annotated[float, Meta(ge=-100, le=100)]
+
+
+class StreamOptions(msgspec.Struct):
+    include_usage: bool = False
+
+
+class SamplingFields(ConstraintFields, kw_only=True):
+    """null means not given, as all clients mean it."""
+
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
+    top_k: Annotated[int, Meta(ge=-1)] | None = None
+    min_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    typical_p: Annotated[float, Meta(gt=0, le=1)] | None = None
+    frequency_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
+    presence_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
+    repetition_penalty: Annotated[float, Meta(gt=0)] | None = None
+    logit_bias: dict[int, Bias] | None = None
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    stop_token_ids: list[int] | None = None
+    include_stop_str_in_output: bool | None = None
+    ignore_eos: bool | None = None
+    min_tokens: Annotated[int, Meta(ge=0)] | None = None
+    max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    n: Annotated[int, Meta(ge=1, le=128)] | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    truncate_prompt_tokens: Annotated[int, Meta(ge=1)] | None = None
+    add_special_tokens: bool | None = None
+    priority: int | None = None
+
+    @property
+    def include_usage(self) -> bool:
+        """Raises WrongParameter, as OpenAI does, where there is no stream to put it in."""
+        if self.stream_options is not None and not self.stream:
+            raise WrongParameter("stream_options", "only together with stream: true")
+        return self.stream_options is not None and self.stream_options.include_usage
+
+
+def sampling_params(
+    fields: SamplingFields,
+    offered: Capabilities,
+    *,
+    temperature: float = 1.0,
+    max_tokens: int | None = None,
+    best_of: int | None = None,
+    logprobs: int | None = None,
+    prompt_logprobs: bool = False,
+    constraint: Constraint | None = None,
+) -> SamplingParams:
+    """The last members are what a route makes of its own fields; `temperature` is its default.
+
+    Raises WrongParameter.
+    """
+    asked = constraint_of(fields, offered)
+    if constraint is not None and asked is not None:
+        raise WrongParameter("tool_choice", "a call that must be made, and a format of the answer, exclude each other")
+    return SamplingParams(
+        temperature=temperature if fields.temperature is None else fields.temperature,
+        top_k=max(fields.top_k or 0, 0),
+        top_p=_or(fields.top_p, 1.0),
+        min_p=_or(fields.min_p, 0.0),
+        typical_p=_or(fields.typical_p, 1.0),
+        repetition_penalty=_or(fields.repetition_penalty, 1.0),
+        frequency_penalty=_or(fields.frequency_penalty, 0.0),
+        presence_penalty=_or(fields.presence_penalty, 0.0),
+        logit_bias=fields.logit_bias or {},
+        seed=None if fields.seed is None else fields.seed % SEEDS,
+        stop=stop_sequences(fields.stop, offered),
+        stop_token_ids=tuple(fields.stop_token_ids or ()),
+        keep_stop=bool(fields.include_stop_str_in_output),
+        ignore_eos=bool(fields.ignore_eos),
+        min_tokens=_min_tokens(fields.min_tokens or 0, max_tokens or fields.max_tokens),
+        max_tokens=max_tokens or fields.max_tokens,
+        n=fields.n or 1,
+        best_of=best_of,
+        logprobs=logprobs,
+        prompt_logprobs=prompt_logprobs,
+        constraint=constraint or asked,
+    )
+
+
+def stop_sequences(stop: str | list[str] | None, offered: Capabilities) -> tuple[str, ...]:
+    stops = (stop,) if isinstance(stop, str) else tuple(stop or ())
+    if len(stops) > offered.max_stop_sequences:
+        raise WrongParameter("stop", f"at most {offered.max_stop_sequences} sequences, not {len(stops)}")
+    if "" in stops:
+        raise WrongParameter("stop", "a sequence of no characters would stop before the first token")
+    return stops
+
+
+def _min_tokens(least: int, most: int | None) -> int:
+    if most is not None and least > most:
+        raise WrongParameter("min_tokens", f"at most max_tokens ({most}), not {least}")
+    return least
+
+
+def _or(value: float | None, default: float) -> float:
+    return default if value is None else value

@@ -1,0 +1,23 @@
+"""Tokens and reasons as TGI writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msx_sdk.generation import FinishReason, Token
+
+FINISH: dict[FinishReason, str] = {"stop": "stop_sequence", "eos": "eos_token", "length": "length"}
+
+
+def described(token: Token) -> dict[str, Any]:
+    return {"id": token.id, "text": token.text, "logprob": token.logprob, "special": token.special}
+
+
+def likeliest(token: Token) -> list[dict[str, Any]]:
+    return [{"id": one.id, "text": one.text, "logprob": one.logprob, "special": False} for one in token.top]
+
+
+def prefill(tokens: Sequence[Token]) -> list[dict[str, Any]]:
+    """Of the first token of a prompt nothing is known."""
+    return [{"id": token.id, "text": token.text, "logprob": token.logprob} for token in tokens]

@@ -1,0 +1,280 @@
+"""What an operator can do to models. REST, gRPC and start-up all call these."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from msx_archiver.cache import UnpackedModel
+from msx_frontend.config import ServerConfig
+from msx_frontend.devices import DeviceError, DevicePool, ModelDevices
+from msx_frontend.errors import BadRequest, Conflict, InvalidModel, ServiceError, ServiceUnavailable, WorkersNotStarted
+from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from msx_frontend.model_settings import model_settings
+from msx_frontend.model_store import ModelStore
+from msx_frontend.model_version import ModelSource, ModelVersion
+from msx_frontend.names import check_names
+from msx_frontend.registration import Registration
+from msx_frontend.registry import Registry
+from msx_frontend.spawn import Spawner
+from msx_frontend.state import State
+from msx_frontend.state_store import StoredVersion
+from msx_frontend.workers.endings import GroupEnd
+
+log = logging.getLogger("msx.management")
+
+RUNNING_CALL = 0.5
+"""Seconds that a call which nobody waits for has to end when the server stops."""
+
+
+class Management:
+    """Every change is written to the state before it is answered. One call per model version at a time."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        registry: Registry,
+        store: ModelStore,
+        devices: DevicePool,
+        state: State,
+        spawner: Spawner,
+        metrics: ServerMetrics,
+    ) -> None:
+        self._config, self.registry, self.store, self._devices = config, registry, store, devices
+        self._state, self._spawner, self._metrics = state, spawner, metrics
+        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        self._background: set[asyncio.Task[None]] = set()
+        self._ending = asyncio.Event()
+        self._leaving: set[ModelVersion] = set()
+        """Out of the registry, with requests that may finish."""
+
+    # -- register --
+
+    async def register(self, wanted: Registration) -> ModelVersion:
+        """Register a version and start its workers; waits for them when `synchronous`.
+
+        Raises ServiceError; then nothing of it is left.
+        """
+        path = self.store.locate(wanted.url)
+        return await self.register_from(path, msgspec.structs.replace(wanted, url=path.name))
+
+    async def register_from(self, path: Path, wanted: Registration) -> ModelVersion:
+        async with self._built(path, wanted) as version:
+            self._replaced(version, wanted)  # a conflict is told before another call is waited for
+            async with self._only(*version.labels):
+                await self._install(version, wanted)
+        return version
+
+    async def restore(self, path: Path, wanted: Registration, stored: StoredVersion) -> None:
+        """A version of the state, as it was left; nothing is written. Raises ServiceError."""
+        async with self._built(path, wanted) as version:
+            if version.labels != (stored.name, stored.version):
+                raise InvalidModel(f"{path} holds {' '.join(version.labels)} now; register it anew.")
+            self.registry.add(version)
+            try:
+                await _start_workers(version, stored.min_workers, stored.max_workers)
+            except BaseException:
+                await self._take_back(version)
+                raise
+
+    @asynccontextmanager
+    async def _built(self, path: Path, wanted: Registration) -> AsyncIterator[ModelVersion]:
+        unpacked = await self.store.unpack(path)
+        try:
+            yield self._build(path, unpacked, wanted)
+        except BaseException:
+            await asyncio.shield(self.store.release(unpacked.digest))
+            raise
+
+    async def _install(self, version: ModelVersion, wanted: Registration) -> None:
+        old = self._replaced(version, wanted)
+        if old is None:
+            self.registry.add(version)
+        try:
+            await self._first_workers(version, wanted)
+            await self._state.save(version, self.registry.is_default(version))
+        except BaseException:
+            await self._take_back(version)
+            raise
+        if old is not None:
+            self.registry.replace(old, version)
+            self._in_background(self._close(old))
+
+    async def _take_back(self, version: ModelVersion) -> None:
+        self.registry.remove(version)
+        await asyncio.shield(version.close(0))
+
+    def _replaced(self, version: ModelVersion, wanted: Registration) -> ModelVersion | None:
+        name, number = version.labels
+        if not self.registry.has(name, number):
+            return None
+        if not wanted.replace:
+            raise Conflict(f"Model version {number} is already registered for model {name}")
+        return self.registry.find(name, number)
+
+    async def _first_workers(self, version: ModelVersion, wanted: Registration) -> None:
+        workers, most = self._worker_counts(version, wanted)
+        await _start_workers(version, workers, most)
+        if wanted.synchronous or wanted.replace:
+            await self._wait_for_workers(version)
+
+    def _worker_counts(self, version: ModelVersion, wanted: Registration) -> tuple[int, int]:
+        """TorchServe's order: the yaml's minWorkers, what the call asks for, default_workers_per_model."""
+        config = version.config
+        if config.min_workers:
+            return config.min_workers, max(config.max_workers or 0, config.min_workers)
+        if wanted.initial_workers is not None:
+            return wanted.initial_workers, wanted.initial_workers
+        default = self._config.default_workers_per_model
+        if version.source.at_startup and not default:
+            default = version.devices.default_workers
+        return default, default
+
+    def _build(self, path: Path, unpacked: UnpackedModel, wanted: Registration) -> ModelVersion:
+        model = unpacked.manifest.model
+        source = ModelSource(
+            name=wanted.model_name or model.model_name,
+            version=model.model_version,
+            url=wanted.url,
+            digest=unpacked.digest,
+            model_dir=unpacked.path,
+            handler=wanted.handler or model.handler,
+            manifest=unpacked.manifest.to_dict(),
+            config=model_settings(path, unpacked, wanted, self._config),
+            options=wanted.to_dict(),
+            at_startup=wanted.at_startup,
+        )
+        check_names(source.name, source.version)
+        metrics = ModelMetrics(self._metrics, source.name, source.version)
+        key = f"{source.name}:{source.version}"
+        return ModelVersion(
+            source,
+            ModelDevices(self._devices, key, source.config),
+            self._spawner.spec,
+            metrics,
+        )
+
+    # -- scale, default, unregister --
+
+    async def scale(self, name: str, number: str | None, min_workers: int, max_workers: int, wait: bool) -> None:
+        """Raises BadRequest for max < min, WorkersNotStarted when the new workers fail."""
+        if max_workers < min_workers:
+            raise BadRequest("max_worker cannot be less than min_worker.")
+        work = self._scale(*self.registry.find(name, number).labels, min_workers, max_workers)
+        if wait:
+            await self._wait_for_workers(await work)
+        else:
+            self._in_background(work)
+
+    async def _scale(self, name: str, number: str, min_workers: int, max_workers: int) -> ModelVersion:
+        async with self._only(name, number):
+            version = self.registry.find(name, number)
+            await _start_workers(version, min_workers, max_workers)
+            await self._state.set_workers(version)
+        return version
+
+    async def set_default(self, name: str, number: str) -> None:
+        self.registry.find(name, number)
+        async with self._only(name, number):
+            self.registry.find(name, number)
+            await self._state.set_default(name, number)
+            self.registry.set_default(name, number)
+
+    async def unregister(self, name: str, number: str | None) -> None:
+        """Drains for up to `responseTimeout`, then fails what is left. Raises DefaultVersionInUse."""
+        name, number = self.registry.find(name, number).labels
+        async with self._only(name, number):
+            version = self.registry.find(name, number)
+            self.registry.check_removable(version)
+            await self._state.remove(version)
+            self.registry.remove(version)
+            await asyncio.shield(self._close(version))
+
+    def refuse_new(self) -> None:
+        """The server is ending: no more changes, and nobody waits for workers any longer."""
+        self._ending.set()
+
+    def busy(self) -> bool:
+        """Requests are queued or running."""
+        return any(version.busy for version in self._all_versions())
+
+    def cancel_all(self, error: ServiceError) -> None:
+        for version in self._all_versions():
+            version.cancel_all(error)
+
+    async def close(self, limit: float) -> None:
+        """End of the server: all versions at once; handlers at rest have `limit` seconds to close. The state stays."""
+        for task in list(self._background):
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        versions = self.registry.all_versions()
+        await asyncio.gather(*(v.close(limit if v.at_rest else min(limit, RUNNING_CALL)) for v in versions))
+
+    def _all_versions(self) -> list[ModelVersion]:
+        return [*self.registry.all_versions(), *self._leaving]
+
+    # -- helpers --
+
+    async def _wait_for_workers(self, version: ModelVersion) -> None:
+        settled, ending = asyncio.ensure_future(version.settled()), asyncio.ensure_future(self._ending.wait())
+        try:
+            await asyncio.wait({settled, ending}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            settled.cancel()
+            ending.cancel()
+        if not settled.done():
+            raise _shutting_down()
+        if (end := settled.result()) is not None:
+            raise _not_started(version, end)
+
+    async def _close(self, version: ModelVersion) -> None:
+        self._leaving.add(version)
+        try:
+            await version.close(version.config.response_timeout)
+        finally:
+            self._leaving.discard(version)
+        await self.store.release(version.source.digest)
+
+    def _in_background(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.create_task(_logged(work))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    @asynccontextmanager
+    async def _only(self, name: str, number: str) -> AsyncIterator[None]:
+        """Two calls on one version must not meet: the later one waits."""
+        async with self._locks.setdefault((name, number), asyncio.Lock()):
+            if self._ending.is_set():
+                raise _shutting_down()
+            yield
+
+
+async def _start_workers(version: ModelVersion, least: int, most: int) -> None:
+    try:
+        await version.scale(least, most)
+    except DeviceError as error:
+        source = version.source
+        raise WorkersNotStarted(source.name, source.version, f"{error}.") from None
+
+
+async def _logged(work: Coroutine[Any, Any, object]) -> None:
+    try:
+        await work
+    except ServiceError as error:
+        log.error("%s", error.message)
+
+
+def _shutting_down() -> ServiceUnavailable:
+    return ServiceUnavailable("The server is shutting down: models are not changed any more.")
+
+
+def _not_started(version: ModelVersion, end: GroupEnd) -> ServiceError:
+    source = version.source
+    return WorkersNotStarted(source.name, source.version, end.reason, out_of_memory=end.out_of_memory)

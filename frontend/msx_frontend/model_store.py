@@ -1,0 +1,113 @@
+"""Where archives come from and where their content lies: `<model-store>` and its cache."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from msx_archiver.cache import ArchiveCache, UnpackedModel
+from msx_archiver.errors import ArchiveError
+from msx_frontend.errors import ArchiveNotFound, InvalidModel
+
+log = logging.getLogger("msx.store")
+
+ARCHIVE_SUFFIXES = (".mar", ".tar.gz", ".tgz", ".zip")
+
+
+class ModelStore:
+    """Resolves the `url` of a registration, unpacks once per content, and frees what no version uses any more."""
+
+    def __init__(self, root: Path, state_dir: Path) -> None:
+        self.root = root
+        self._compiled = state_dir / "compiled"
+        self._cache = ArchiveCache(state_dir / "models")
+        self._users: Counter[str] = Counter()
+        self._unpacking = 0
+        self._removing = asyncio.Lock()
+
+    def locate(self, url: str) -> Path:
+        """The archive or folder that `url` names, by its file name, in the model store (TorchServe's rule).
+
+        Raises ArchiveNotFound, with TorchServe's texts.
+        """
+        if not url:
+            raise ArchiveNotFound("empty url")
+        if ".." in url:
+            raise ArchiveNotFound(f"Relative path is not allowed in url: {url}")
+        if "://" in url:
+            raise InvalidModel(
+                f"Archives are taken from the model store only: download {url} into {self.root} and register its name."
+            )
+        path = self.root / Path(url).name
+        if not os.path.exists(path):  # false also for a name that no file can have
+            raise ArchiveNotFound(f"Model not found at: {url} (model store: {self.root})")
+        return path
+
+    def all_archives(self) -> list[Path]:
+        """What `--models all` means: every archive, and every folder with a manifest."""
+        return sorted(path for path in self.root.iterdir() if _is_archive(path))
+
+    async def unpack(self, path: Path) -> UnpackedModel:
+        """Raises InvalidModel with the archiver's sentence: missing, damaged, hostile, or no space."""
+        async with self._removing:  # what is being removed must not be found
+            self._unpacking += 1
+        try:
+            unpacked = await asyncio.to_thread(self._cache.unpack, path)
+        except ArchiveError as error:
+            raise InvalidModel(str(error)) from None
+        finally:
+            self._unpacking -= 1
+        for warning in unpacked.warnings:
+            log.warning("%s: %s", path.name, warning)
+        self._users[unpacked.digest] += 1
+        return unpacked
+
+    @asynccontextmanager
+    async def using(self, path: Path) -> AsyncIterator[UnpackedModel]:
+        """Unpacked for as long as the block lasts, and kept for who registers it next."""
+        unpacked = await self.unpack(path)
+        try:
+            yield unpacked
+        finally:
+            self._users[unpacked.digest] -= 1
+
+    async def release(self, digest: str) -> None:
+        """One version less uses this content."""
+        self._users[digest] -= 1
+        if self._users[digest] > 0:
+            return
+        del self._users[digest]
+        async with self._removing:
+            if not self._unpacking and digest not in self._users:  # else somebody may have found it
+                await asyncio.to_thread(self._remove, digest)
+
+    def compile_cache(self, digest: str) -> Path:
+        """Where graphs compiled from this content are kept."""
+        return self._compiled / digest
+
+    async def clean(self) -> None:
+        """At start: throw away what an earlier server left half-done or no longer needs."""
+        await asyncio.to_thread(self._cache.clean, set(self._users))
+        await asyncio.to_thread(self._clean_compiled)
+
+    def _remove(self, digest: str) -> None:
+        self._cache.remove(digest)
+        shutil.rmtree(self.compile_cache(digest), ignore_errors=True)
+
+    def _clean_compiled(self) -> None:
+        if self._compiled.is_dir():
+            for entry in self._compiled.iterdir():
+                if entry.name not in self._users:
+                    shutil.rmtree(entry, ignore_errors=True)
+
+
+def _is_archive(path: Path) -> bool:
+    if path.is_dir():
+        return (path / "MAR-INF" / "MANIFEST.json").is_file()
+    return path.name.endswith(ARCHIVE_SUFFIXES)

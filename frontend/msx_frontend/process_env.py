@@ -1,0 +1,11 @@
+"""Settings that must be in the environment before the libraries that read them are imported."""
+
+from __future__ import annotations
+
+import os
+
+
+def prepare_process() -> None:
+    """gRPC must not hook into forks: every worker is started from this process."""
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

@@ -1,0 +1,85 @@
+"""Java's `.properties` format, as TorchServe's config.properties uses it.
+
+Follows java.util.Properties.load: `key=value`, `key:value` or `key value`; `#` and `!` start a comment line; a
+backslash at the end continues a line, elsewhere it escapes. On top of it, `$$NAME$$` is an environment variable.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+_BLANK = " \t\f"
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_KEY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
+_VARIABLE = re.compile(r"\$\$(\w+)\$\$")
+
+
+class PropertiesError(ValueError):
+    """A file or a value that cannot be read; the message says where."""
+
+
+def read_properties(path: Path, env: Mapping[str, str]) -> dict[str, str]:
+    """The file's keys and values, variables replaced. UTF-8, or Latin-1 as Java has it. Raises PropertiesError."""
+    try:
+        data = path.read_bytes()
+    except OSError as exc:
+        raise PropertiesError(f"{path}: cannot be read: {exc.strerror}") from exc
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    try:
+        return {key: expand(key, value, env) for key, value in parse_properties(text).items()}
+    except PropertiesError as exc:
+        raise PropertiesError(f"{path}: {exc}") from exc
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Of a key that is given twice, the last value counts, as in Java. Raises PropertiesError."""
+    pairs: dict[str, str] = {}
+    for number, line in _logical_lines(text):
+        match = _KEY.match(line)
+        end = match.end() if match else 0
+        key = _unescape(match[1] if match else "", number)
+        pairs[key] = _unescape(line[end:], number)
+    return pairs
+
+
+def expand(key: str, value: str, env: Mapping[str, str]) -> str:
+    """`$$NAME$$` replaced by the variable's value. Raises PropertiesError when there is none."""
+
+    def replace(match: re.Match[str]) -> str:
+        if match[1] not in env:
+            raise PropertiesError(f"{key}: the environment variable {match[1]} of $${match[1]}$$ is not set")
+        return env[match[1]]
+
+    return _VARIABLE.sub(replace, value)
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """(number of its first line, text) of each line that holds a pair, continuations joined."""
+    pending, start = "", 0
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
+        part = line.lstrip(_BLANK)
+        if not pending and (not part or part[0] in "#!"):
+            continue
+        start = start or number
+        if (len(part) - len(part.rstrip("\\"))) % 2:
+            pending += part[:-1]
+            continue
+        yield start, pending + part
+        pending, start = "", 0
+    if pending:
+        yield start, pending
+
+
+def _unescape(text: str, number: int) -> str:
+    def replace(match: re.Match[str]) -> str:
+        if match[1]:
+            return chr(int(match[1], 16))
+        if match[2] == "u":
+            raise PropertiesError(f"line {number}: \\u is not followed by four hexadecimal digits")
+        return _CONTROL.get(match[2], match[2])
+
+    return _ESCAPE.sub(replace, text)

@@ -1,0 +1,34 @@
+"""What a registration asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Registration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`POST /models`, by TorchServe's names; None is not asked for. `replace` and `at_startup` are ours."""
+
+    url: str = ""
+    model_name: str | None = None
+    handler: str | None = None
+    runtime: str | None = None
+    batch_size: int | None = None
+    max_batch_delay: int | None = None
+    initial_workers: int | None = None
+    response_timeout: int | None = None
+    startup_timeout: int | None = None
+    synchronous: bool = True
+    replace: bool = False
+    """Take the place of a version of the same number, which serves until the new one is ready."""
+    at_startup: bool = False
+
+    def overrides(self) -> dict[str, Any]:
+        """What beats model-config.yaml."""
+        names = ("batch_size", "max_batch_delay", "response_timeout", "startup_timeout")
+        return {name: getattr(self, name) for name in names}
+
+    def to_dict(self) -> dict[str, Any]:
+        options: dict[str, Any] = msgspec.to_builtins(self)
+        return {name: value for name, value in options.items() if name not in ("synchronous", "replace", "at_startup")}

@@ -1,0 +1,199 @@
+"""All the parts of one server, put together; started and ended in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import time
+from pathlib import Path
+
+from msx_frontend.access_log import AccessLog
+from msx_frontend.config import ServerConfig
+from msx_frontend.devices import DevicePool, detect_npus
+from msx_frontend.errors import ServiceUnavailable
+from msx_frontend.grpc_api.server import GrpcServer
+from msx_frontend.health import Health
+from msx_frontend.http.edge import Edge
+from msx_frontend.http.inference import PROBES, InferenceRoutes
+from msx_frontend.http.listener import Listener
+from msx_frontend.http.management import ManagementRoutes
+from msx_frontend.http.metrics import metrics_app
+from msx_frontend.http.prediction import PredictionEndpoint
+from msx_frontend.http.wire import RawHeaders
+from msx_frontend.instance import Instance, InstanceInfo
+from msx_frontend.llm.endpoint import LanguageModels
+from msx_frontend.logs import LogOutput
+from msx_frontend.management import Management
+from msx_frontend.metrics import ServerMetrics
+from msx_frontend.model_store import ModelStore
+from msx_frontend.registry import Registry
+from msx_frontend.spawn import Spawner
+from msx_frontend.startup import Startup
+from msx_frontend.state import ForgottenState, KeptState, State
+from msx_frontend.state_store import StateStore
+from msx_frontend.tokens import Tokens
+
+log = logging.getLogger("msx.server")
+
+KEY_FILE = "key_file.json"
+CLOSE_LIMIT = 5.0
+"""Seconds that handlers have for their `close` when the server stops."""
+
+_UNFINISHED = "The server is shutting down and could not wait any longer for the request to finish (drain_timeout)."
+
+
+class Server:
+    """`start`, then `drain`, then `stop`: the life cycle calls them."""
+
+    def __init__(self, config: ServerConfig, models: tuple[str, ...], output: LogOutput) -> None:
+        """Takes the model store, the key file and the ports; raises the error of the first that it cannot have."""
+        self._config, self._models = config, models
+        self._store_dir = config.model_store.resolve()
+        self._instance = Instance(self._store_dir)
+        self._run_dir = self._instance.state_dir / "run"
+        shutil.rmtree(self._run_dir, ignore_errors=True)
+        self._state: State = self._open_state()
+        self._tokens = None if config.disable_token_authorization else _new_tokens(config)
+        self._access_log = AccessLog(output.write, as_json=output.as_json, logger=output.logger)
+        self._metrics = ServerMetrics()
+        self._registry = Registry(self._metrics)
+        self.health = Health(self._registry)
+
+    async def start(self) -> InstanceInfo:
+        """Returns when every listener answers and every model is registered; workers may still be loading."""
+        self._listeners: list[Listener] = []
+        npus = await asyncio.to_thread(detect_npus, self._config.number_of_npu)
+        self._management = self._make_management(DevicePool(npus))
+        self._listen()
+        not_loaded = await Startup(self._management, self._state, self._models).load()
+        await self._management.store.clean()
+        self._predictions.only_model = self._only_model()
+        self._grpc = self._make_grpc()
+        await self._grpc.start()
+        for listener in self._listeners:
+            await listener.start()
+        self.health.started = True
+        info = self._info(not_loaded)
+        self._instance.publish(info)
+        return info
+
+    async def drain(self, limit: float) -> None:
+        """Not ready from now on, nothing new is taken; what was accepted may finish for `limit` seconds."""
+        self.health.draining = True
+        self._registry.refuse_new()
+        self._management.refuse_new()
+        deadline = time.monotonic() + limit
+        while self._management.busy() and time.monotonic() < deadline:  # noqa: ASYNC110  # once, at the end
+            await asyncio.sleep(0.05)
+
+    async def stop(self) -> None:
+        """What was not finished fails now. Then listeners, gRPC, groups, state: what is there after a failed start."""
+        if hasattr(self, "_management"):
+            self._management.cancel_all(ServiceUnavailable(_UNFINISHED))
+        for listener in getattr(self, "_listeners", []):
+            await listener.stop(1)
+        if hasattr(self, "_grpc"):
+            await self._grpc.stop(0.5)
+        if hasattr(self, "_management"):
+            await self._management.close(CLOSE_LIMIT)
+        self._access_log.flush()
+        self._state.close()
+        if self._tokens is not None:
+            self._tokens.close()
+        shutil.rmtree(self._run_dir, ignore_errors=True)
+        self._instance.close()
+
+    # -- parts --
+
+    def _open_state(self) -> State:
+        if not self._config.snapshots:
+            return ForgottenState()
+        return KeptState(StateStore(self._instance.state_dir / "state.db"))
+
+    def _make_management(self, devices: DevicePool) -> Management:
+        store = ModelStore(self._store_dir, self._instance.state_dir)
+        compiled = self._instance.state_dir / "compiled"
+        spawner = Spawner(self._config, self._run_dir, compiled, os.environ)
+        return Management(self._config, self._registry, store, devices, self._state, spawner, self._metrics)
+
+    def _listen(self) -> None:
+        config = self._config
+        self._predictions = PredictionEndpoint(self._registry, config.max_request_size)
+        self._add_listener("inference", self._inference_edge())
+        self._add_listener("management", self._management_edge())
+        if config.enable_metrics_api:
+            self._add_listener("metrics", Edge(metrics_app(self._metrics), self._access_log))
+
+    def _add_listener(self, name: str, edge: Edge) -> None:
+        self._listeners.append(Listener(name, getattr(self._config, f"{name}_address"), edge))
+
+    def _inference_edge(self) -> Edge:
+        tokens = self._tokens
+        check_token = None if tokens is None else lambda given: tokens.check("inference", given)
+        return Edge(
+            InferenceRoutes(self._registry, self.health).app(),
+            self._access_log,
+            check_token=check_token,
+            open_paths=PROBES,
+            predictions=self._predictions,
+            language_models=LanguageModels(self._registry, self._config.max_request_size, check_token),
+            cors=_cors(self._config),
+        )
+
+    def _management_edge(self) -> Edge:
+        tokens, config = self._tokens, self._config
+        routes = ManagementRoutes(
+            self._management,
+            self.health,
+            tokens,
+            model_api=config.enable_model_api,
+            max_request_size=config.max_request_size,
+        )
+        return Edge(
+            routes.app(),
+            self._access_log,
+            check_token=None if tokens is None else lambda given: tokens.check("management", given),
+            open_paths=frozenset({"/token"}),
+            cors=_cors(config),
+        )
+
+    def _make_grpc(self) -> GrpcServer:
+        return GrpcServer(self._config, self._registry, self.health, self._tokens, self._access_log)
+
+    def _only_model(self) -> str | None:
+        """The model of `/invocations` without a name: the one loaded at startup, if there is just one."""
+        names = self._registry.names()
+        return names[0] if len(names) == 1 else None
+
+    def _info(self, not_loaded: list[str]) -> InstanceInfo:
+        addresses = [str(listener.address) for listener in self._listeners]
+        return InstanceInfo(
+            pid=os.getpid(),
+            model_store=str(self._store_dir),
+            inference=addresses[0],
+            management=addresses[1],
+            metrics=addresses[2] if len(addresses) > 2 else None,
+            grpc_inference=self._grpc.address,
+            key_file=None if self._tokens is None else str(self._tokens.path),
+            log_file=os.environ.get("MSX_LOG_FILE"),
+            started_at=time.time(),
+            not_loaded=not_loaded,
+        )
+
+
+def _new_tokens(config: ServerConfig) -> Tokens:
+    return Tokens(Path(KEY_FILE), config.token_expiration_min)
+
+
+def _cors(config: ServerConfig) -> RawHeaders:
+    """The configured texts, verbatim, on every reply (TorchServe has no preflight logic)."""
+    if not config.cors_allowed_origin:
+        return []
+    texts = {
+        b"access-control-allow-origin": config.cors_allowed_origin,
+        b"access-control-allow-methods": config.cors_allowed_methods,
+        b"access-control-allow-headers": config.cors_allowed_headers,
+    }
+    return [(name, text.encode()) for name, text in texts.items() if text]

@@ -1,0 +1,130 @@
+"""Which models a server starts with: those of its state, then those of the command line."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from msx_archiver.cache import UnpackedModel
+from msx_frontend.errors import ServiceError
+from msx_frontend.management import Management
+from msx_frontend.registration import Registration
+from msx_frontend.start_errors import StartError
+from msx_frontend.state import State
+from msx_frontend.state_store import StoredVersion
+from msx_sdk.config import ConfigError, load_model_config
+
+log = logging.getLogger("msx.startup")
+
+
+class StartupError(StartError):
+    """What the command line asks for does not exist."""
+
+
+class _Wanted(NamedTuple):
+    """One archive of the command line."""
+
+    name: str
+    version: str
+    digest: str
+    path: Path
+    owns_devices: bool
+
+
+class Startup:
+    def __init__(self, management: Management, state: State, models: tuple[str, ...]) -> None:
+        self._management, self._state, self._models = management, state, models
+        self._failures: list[str] = []
+
+    async def load(self) -> list[str]:
+        """Returns why models are not there, which does not stop the server.
+
+        Raises StartupError for a missing `--models`.
+        """
+        asked = [await self._look(name, path) for model in self._models for name, path in self._expand(model)]
+        wanted = {(one.name, one.version): one for one in _groups_first([one for one in asked if one is not None])}
+        await self._load_all(wanted, await self._state.load())
+        return self._failures
+
+    async def _load_all(self, wanted: Mapping[tuple[str, str], _Wanted], state: list[StoredVersion]) -> None:
+        """In the state's order, so that each name's first version is the same as before."""
+        for stored in state:
+            ours = wanted.get((stored.name, stored.version))
+            if ours is None or ours.digest == stored.digest:
+                await self._restore(stored)
+        for one in wanted.values():
+            if not self._management.registry.has(one.name, one.version):
+                await self._add(one)
+        for stored in state:
+            if stored.is_default:
+                await self._restore_default(stored.name, stored.version)
+
+    def _expand(self, model: str) -> list[tuple[str | None, Path]]:
+        """`all`, `none`, `file.mar`, `name=file.mar`; a value that is an existing path is used as is."""
+        store = self._management.store
+        if model == "all":
+            return [(None, path) for path in store.all_archives()]
+        if model == "none" or not model:
+            return []
+        name, _, location = ("", "", model) if Path(model).exists() else model.rpartition("=")
+        path = Path(location) if Path(location).exists() else store.root / location
+        if not path.exists():
+            raise StartupError(f"--models {model}: {location} is neither a path nor in the model store {store.root}")
+        return [(name or None, Path(os.path.abspath(path)))]
+
+    async def _restore_default(self, name: str, version: str) -> None:
+        registry = self._management.registry
+        if registry.has(name, version) and not registry.is_default(registry.find(name, version)):
+            await self._management.set_default(name, version)
+
+    async def _restore(self, stored: StoredVersion) -> None:
+        wanted = msgspec.convert({**stored.options, "at_startup": True}, Registration)
+        url = Path(stored.url)
+        try:
+            path = url if url.is_absolute() else self._management.store.locate(stored.url)
+            await self._management.restore(path, wanted, stored)
+        except ServiceError as error:
+            self._failed(f"model {stored.name} {stored.version} could not be restored: {error.message}")
+
+    async def _look(self, name: str | None, path: Path) -> _Wanted | None:
+        try:
+            async with self._management.store.using(path) as unpacked:
+                model = unpacked.manifest.model
+                name = name or model.model_name
+                return _Wanted(name, model.model_version, unpacked.digest, path, _owns_devices(unpacked))
+        except ServiceError as error:
+            self._failed(f"model {path.name} could not be loaded: {error.message}")
+            return None
+
+    async def _add(self, one: _Wanted) -> None:
+        in_store = one.path.parent.resolve() == self._management.store.root
+        url = one.path.name if in_store else str(one.path)
+        wanted = Registration(url=url, model_name=one.name, synchronous=False, at_startup=True)
+        try:
+            await self._management.register_from(one.path, wanted)
+        except ServiceError as error:
+            self._failed(f"model {one.path.name} could not be loaded: {error.message}")
+
+    def _failed(self, why: str) -> None:
+        log.error("%s", why)
+        self._failures.append(why)
+
+
+def _groups_first(wanted: list[_Wanted]) -> list[_Wanted]:
+    """Workers of one process share what parallel groups leave. Versions of a name keep their order."""
+    names = {one.name for one in wanted if one.owns_devices}
+    return sorted(wanted, key=lambda one: one.name not in names)
+
+
+def _owns_devices(unpacked: UnpackedModel) -> bool:
+    """What is wrong with the config is told when the model is registered."""
+    file = unpacked.manifest.model.config_file
+    try:
+        return file is not None and load_model_config(unpacked.path / file)[0].layout.devices > 0
+    except ConfigError:
+        return False

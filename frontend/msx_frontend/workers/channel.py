@@ -1,0 +1,56 @@
+"""One socket to a worker, as messages."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, cast
+
+from msx_backend.protocol import FrameReader, ProtocolError
+
+T = TypeVar("T")
+
+
+class Channel(asyncio.Protocol, Generic[T]):
+    """Calls `on_message` for each frame and `on_closed` once, with the error if there was one."""
+
+    def __init__(
+        self, messages: Any, on_message: Callable[[T, bytes], None], on_closed: Callable[[Exception | None], None]
+    ) -> None:
+        self._reader: FrameReader[T] = FrameReader(messages)
+        self._on_message, self._on_closed = on_message, on_closed
+        self._transport: asyncio.Transport | None = None
+        self._closed = False
+
+    async def open(self, sock: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        await loop.create_unix_connection(lambda: self, sock=sock)
+
+    def write(self, *parts: bytes | bytearray) -> None:
+        """Frames for a worker that is gone are dropped: its end is told by `on_closed`."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none of asyncio's classes
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for message, body in self._reader.feed(data):
+                self._on_message(message, body)
+        except ProtocolError as error:
+            self._end(error)
+            self.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end(exc)
+
+    def _end(self, error: Exception | None) -> None:
+        if not self._closed:
+            self._closed = True
+            self._on_closed(error)

@@ -1,0 +1,82 @@
+"""Why a worker group ended, in words for the client and for the log."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+
+from msx_backend.protocol import LoadFailed
+from msx_frontend.errors import ServiceError, WorkerDied, WorkerTimedOut
+
+
+@dataclass(frozen=True)
+class GroupEnd:
+    """`reason` is a sentence; `error` is what the clients of running jobs get."""
+
+    reason: str
+    error: ServiceError
+    expected: bool = False
+    out_of_memory: bool = False
+    traceback: str = ""
+
+
+def asked_to_stop() -> GroupEnd:
+    reason = "The worker was told to stop."
+    return GroupEnd(reason, WorkerDied(reason), expected=True)
+
+
+def not_started(error: Exception) -> GroupEnd:
+    reason = f"The worker's process could not be started: {error}."
+    return GroupEnd(reason, WorkerDied(reason))
+
+
+def load_failed(message: LoadFailed, rank: str = "") -> GroupEnd:
+    where = f" on {rank}" if rank else ""
+    reason = f"The model could not be loaded{where}: {message.message}"
+    return GroupEnd(reason, WorkerDied(reason), out_of_memory=message.out_of_memory, traceback=message.traceback)
+
+
+def load_too_slow(limit: float, phases: str) -> GroupEnd:
+    """`phases`: `it was initializing`, or who was doing what."""
+    reason = (
+        f"The model was not loaded within startupTimeout ({limit:g} s; {phases}): "
+        f"raise startupTimeout in model-config.yaml if it needs longer."
+    )
+    return GroupEnd(reason, WorkerDied(reason))
+
+
+def no_response(limit: float, silent: str = "", waiting: str = "") -> GroupEnd:
+    """`silent` is the rank that does not even answer pings, `waiting` says who waits for whom."""
+    more = [waiting, f"{silent} does not answer pings either" if silent else ""]
+    details = "; ".join(filter(None, [f"{limit:g} s", *more]))
+    reason = f"The worker did not respond within responseTimeout ({details})."
+    return GroupEnd(reason, WorkerTimedOut(reason))
+
+
+def no_heartbeat(limit: float, rank: str = "") -> GroupEnd:
+    reason = f"The worker missed its heartbeat for {limit:g} s{f' ({rank})' if rank else ''}."
+    return GroupEnd(reason, WorkerDied(reason))
+
+
+def diverged(sentence: str) -> GroupEnd:
+    """One rank of a parallel group does not do what the others do."""
+    return GroupEnd(sentence, WorkerDied(sentence))
+
+
+def exited(rank: int, pid: int, code: int, last_words: str) -> GroupEnd:
+    """A negative code is the signal. SIGKILL is the OOM killer's: TorchServe answers 507."""
+    killed = code == -signal.SIGKILL
+    reason = f"Rank {rank} (pid {pid}) {_how(code)}."
+    if last_words and not killed:
+        reason += f" Its last words: {last_words}"
+    return GroupEnd(reason, WorkerDied(reason, killed=killed), out_of_memory=killed)
+
+
+def _how(code: int) -> str:
+    if code >= 0:
+        return f"exited with code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = "an unknown signal"
+    return f"was ended by signal {-code} ({name})"

@@ -1,0 +1,50 @@
+"""The environment of a worker process."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+THREADS = "OMP_NUM_THREADS"
+
+
+def worker_environment(
+    inherited: Mapping[str, str],
+    model_dir: Path,
+    *,
+    visible_devices: str | None,
+    rank: int = 0,
+    world_size: int = 1,
+    master_port: int | None = None,
+    omp_threads: int | None = None,
+    blocked: re.Pattern[str] | None = None,
+) -> dict[str, str]:
+    """What the worker inherits, less what `blacklist_env_vars` (a regular expression) names, and what a rank needs.
+
+    RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE are torchrun's names; RANK_ID, RANK_SIZE and DEVICE_ID are
+    MindSpore's. ASCEND_RT_VISIBLE_DEVICES is ascending and without spaces: CANN stops reading at anything else.
+    """
+    env = {name: value for name, value in inherited.items() if not (blocked and blocked.fullmatch(name))}
+    mine, all_ranks = str(rank), str(world_size)
+    env |= {"RANK": mine, "LOCAL_RANK": mine, "WORLD_SIZE": all_ranks, "LOCAL_WORLD_SIZE": all_ranks}
+    env |= {"RANK_ID": mine, "RANK_SIZE": all_ranks, "DEVICE_ID": mine}
+    if master_port is not None:
+        env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(master_port)}
+    env |= {"PYTHONUNBUFFERED": "1", "PYTHONPATH": _python_path(env, model_dir)}
+    if visible_devices is None:
+        env.pop("ASCEND_RT_VISIBLE_DEVICES", None)
+    else:
+        env["ASCEND_RT_VISIBLE_DEVICES"] = visible_devices
+    if omp_threads is not None:
+        env[THREADS] = str(omp_threads)
+    return env
+
+
+def _python_path(inherited: Mapping[str, str], model_dir: Path) -> str:
+    """The archive's modules come last here: at import of the worker itself they must not shadow anything.
+
+    The worker puts the model's folder first when it resolves the handler.
+    """
+    return os.pathsep.join(filter(None, [inherited.get("PYTHONPATH", ""), str(model_dir)]))

@@ -1,0 +1,60 @@
+"""Pings the ranks of a ready group, and knows which of them has been silent for too long."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from msx_backend.protocol import Ping, encode_frame
+
+HEARTBEAT = 1.0
+MISSED_HEARTBEAT = 5.0
+"""Seconds without a word after which a rank is taken for silent."""
+
+
+class Heartbeat:
+    """Once a beat: `judge(now)`, then the next ping, unless it was stopped.
+
+    After a beat that comes late nothing is judged: the server itself had stood still (frozen, or its machine asleep),
+    and what the ranks said meanwhile lies unread in their sockets.
+    """
+
+    def __init__(self, ranks: int, ping: Callable[[bytes], None], judge: Callable[[float], None]) -> None:
+        self._ping, self._judge = ping, judge
+        self._loop = asyncio.get_running_loop()
+        self._heard = dict.fromkeys(range(ranks), time.monotonic())
+        self._pings = 0
+        self._sent = 0.0
+        self._tick: asyncio.TimerHandle | None = None
+        self._stopped = False
+
+    def start(self) -> None:
+        self._heard = dict.fromkeys(self._heard, time.monotonic())
+        self._beat()
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._tick is not None:
+            self._tick.cancel()
+
+    def heard(self, rank: int, now: float) -> None:
+        self._heard[rank] = now
+
+    def silent(self, now: float) -> int | None:
+        """The rank that has been silent for longest, if that is too long."""
+        rank = min(self._heard, key=self._heard.__getitem__)
+        return rank if now - self._heard[rank] > MISSED_HEARTBEAT else None
+
+    def _beat(self) -> None:
+        self._pings += 1
+        self._sent = time.monotonic()
+        self._ping(encode_frame(Ping(self._pings)))
+        self._tick = self._loop.call_later(HEARTBEAT, self._due)
+
+    def _due(self) -> None:
+        now = time.monotonic()
+        if now - self._sent < HEARTBEAT + MISSED_HEARTBEAT / 2:
+            self._judge(now)
+        if not self._stopped:
+            self._beat()

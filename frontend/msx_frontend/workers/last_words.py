@@ -1,0 +1,36 @@
+"""Why a process ended, from what it wrote to stderr."""
+
+from __future__ import annotations
+
+import re
+
+FATAL = "Fatal Python error: "
+_INNERMOST = re.compile(r"\s*File \"(?P<file>[^\"]*)\", line (?P<line>\d+) in (?P<name>.*)")
+
+
+class LastWords:
+    """The last line that says something. After a fault: Python's own name for it, C++'s, and the place.
+
+    `faulthandler` ends with the stacks of all threads and the list of all extension modules, which are many.
+    """
+
+    def __init__(self) -> None:
+        self._line = self._what = self._fatal = self._place = ""
+        self._in_current_thread = False
+
+    def add(self, line: str) -> None:
+        line = line.strip()
+        if line.startswith(FATAL):
+            self._what = self._line if self._line.startswith("what():") else ""
+            self._fatal = line
+        elif line.startswith(("Current thread ", "Thread ")):
+            self._in_current_thread = line.startswith("Current ")
+        elif self._in_current_thread and not self._place and (frame := _INNERMOST.fullmatch(line)):
+            self._place = f"{frame['file']}:{frame['line']} in {frame['name']}"
+        self._line = line or self._line
+
+    def __str__(self) -> str:
+        if not self._fatal:
+            return self._line
+        fault = f"{self._fatal} at {self._place}" if self._place else self._fatal
+        return f"{self._what} {fault}" if self._what else fault

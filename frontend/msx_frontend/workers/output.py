@@ -1,0 +1,129 @@
+"""What a worker prints: into the log, with model, version and rank, and remembered for the case that it dies."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+from typing import Any
+
+import msgspec
+
+from msx_frontend.workers.last_words import LastWords
+
+RECORD_SEPARATOR = "\x1e"
+LONGEST_LINE = 8192
+LONGEST_RECORD = 1 << 18
+"""Bytes; a record of the worker's own logging, with its traceback. A part of one is no JSON."""
+LINES_PER_SECOND = 500
+"""More than that is counted, not logged: a handler that prints megabytes must not fill the disk."""
+
+log = logging.getLogger("msx.model")
+
+
+class WorkerOutput:
+    """Reads one pipe of a worker until it ends or is closed."""
+
+    def __init__(self, labels: dict[str, Any], stream: str) -> None:
+        self._labels, self._stream = labels, stream
+        self._rest = b""
+        self._cut = False
+        """The line that comes in is too long: its beginning has been logged, the rest is left out."""
+        self._window, self._lines, self._dropped = 0, 0, 0
+        self._report: asyncio.TimerHandle | None = None
+        self.last_words = LastWords()
+        self._transport: asyncio.ReadTransport | None = None
+
+    async def follow(self, fd: int) -> None:
+        loop = asyncio.get_running_loop()
+        pipe = os.fdopen(fd, "rb", 0)
+        self._transport, _ = await loop.connect_read_pipe(lambda: _Pipe(self), pipe)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+        self.feed(b"\n" if self._rest else b"")
+        self._report_dropped()
+
+    def feed(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._split(line)
+            self._cut = False
+        if len(self._rest) > _longest(self._rest):
+            self._split(self._rest)
+            self._rest, self._cut = b"", True
+
+    def _split(self, line: bytes) -> None:
+        """A record may follow a line that a handler printed without its end."""
+        printed, mark, record = line.partition(RECORD_SEPARATOR.encode())
+        if not self._cut and (printed or not mark):
+            self._line(printed[:LONGEST_LINE].decode(errors="replace").rstrip("\r"))
+        if mark:
+            self._line((mark + record)[:LONGEST_RECORD].decode(errors="replace"))
+
+    def _line(self, text: str) -> None:
+        entry = _record(text)
+        self.last_words.add(entry["message"] if entry else text)
+        if text and self._allowed():
+            self._log(entry or {"message": text})
+
+    def _log(self, entry: dict[str, str]) -> None:
+        level = logging.getLevelName(entry.get("level", "INFO"))
+        message = entry["message"] + ("\n" + entry["traceback"] if "traceback" in entry else "")
+        extra = {**self._labels, "stream": self._stream}
+        if "request_id" in entry:
+            extra["request_id"] = entry["request_id"]
+        log.log(level if isinstance(level, int) else logging.INFO, "%s", message, extra=extra)
+
+    def _allowed(self) -> bool:
+        window = int(time.monotonic())
+        if window != self._window:
+            self._report_dropped()
+            self._window, self._lines = window, 0
+        self._lines += 1
+        if self._lines > LINES_PER_SECOND:
+            self._drop()
+        return self._lines <= LINES_PER_SECOND
+
+    def _drop(self) -> None:
+        self._dropped += 1
+        if self._report is None:
+            self._report = asyncio.get_running_loop().call_later(1, self._report_dropped)
+
+    def _report_dropped(self) -> None:
+        if self._report is not None:
+            self._report.cancel()
+            self._report = None
+        if self._dropped:
+            log.warning(
+                "%d lines of output were left out: more than %d a second",
+                self._dropped,
+                LINES_PER_SECOND,
+                extra=self._labels,
+            )
+            self._dropped = 0
+
+
+class _Pipe(asyncio.Protocol):
+    def __init__(self, output: WorkerOutput) -> None:
+        self._output = output
+
+    def data_received(self, data: bytes) -> None:
+        self._output.feed(data)
+
+
+def _longest(line: bytes) -> int:
+    return LONGEST_RECORD if RECORD_SEPARATOR.encode() in line else LONGEST_LINE
+
+
+def _record(text: str) -> dict[str, str] | None:
+    if not text.startswith(RECORD_SEPARATOR):
+        return None
+    with contextlib.suppress(msgspec.DecodeError):
+        entry: dict[str, str] = msgspec.json.decode(text[1:], type=dict[str, str])
+        if "message" in entry:
+            return entry
+    return None

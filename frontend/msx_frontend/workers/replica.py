@@ -1,0 +1,112 @@
+"""One worker of a model version as an operator counts them: a group, and the next one when it has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from enum import Enum
+from typing import Protocol
+
+from msx_frontend.backoff import Backoff
+from msx_frontend.devices import Lease
+from msx_frontend.metrics import ModelMetrics
+from msx_frontend.workers import endings
+from msx_frontend.workers.endings import GroupEnd
+from msx_frontend.workers.group import GroupEvents, GroupSpec, WorkerGroup
+
+log = logging.getLogger("msx.workers")
+
+
+class ReplicaState(Enum):
+    STARTING = "STARTING"
+    READY = "READY"
+    RESTARTING = "RESTARTING"
+    FAILED = "FAILED"
+    STOPPED = "STOPPED"
+
+
+class ReplicaOwner(GroupEvents, Protocol):
+    def replica_changed(self, replica: Replica) -> None: ...
+
+
+class Replica:
+    """Keeps one group alive, with back-off, until it is stopped or gives up."""
+
+    def __init__(
+        self,
+        number: int,
+        lease: Lease,
+        make_spec: Callable[[int], GroupSpec],
+        backoff: Backoff,
+        owner: ReplicaOwner,
+        metrics: ModelMetrics,
+    ) -> None:
+        self.number, self.lease = number, lease
+        self._make_spec, self._backoff, self._owner, self._metrics = make_spec, backoff, owner, metrics
+        self.state = ReplicaState.STARTING
+        self.group: WorkerGroup | None = None
+        self.last_end: GroupEnd | None = None
+        self.generation = 0
+        self._stopping = asyncio.Event()
+        self._task = asyncio.create_task(self._supervise(), name=f"replica-{number}")
+
+    async def stop(self, drain_limit: float) -> None:
+        """Let running work finish for `drain_limit` seconds; returns when no process is left."""
+        self._stopping.set()
+        if self.group is not None:
+            await self.group.drain(drain_limit)
+        await self._task
+
+    def replied(self) -> None:
+        """A good reply: whatever went wrong before is over."""
+        self._backoff.reset()
+
+    async def _supervise(self) -> None:
+        while not self._stopping.is_set():
+            end = await self._next_end()
+            self.last_end, self.group = end, None
+            if self._stopping.is_set() or not await self._may_restart(end):
+                break
+        if self.state is not ReplicaState.FAILED:
+            self._move(ReplicaState.STOPPED)
+
+    async def _next_end(self) -> GroupEnd:
+        """What cannot even be sent to a worker ends a generation like any other failure: this task lives on."""
+        try:
+            return await self._one_generation()
+        except Exception as error:
+            log.exception("worker %d could not be started", self.number)
+            if self.group is not None:
+                await self.group.drain(0)
+            return endings.not_started(error)
+
+    async def _one_generation(self) -> GroupEnd:
+        self.generation += 1
+        group = self.group = WorkerGroup(self._make_spec(self.generation), self._owner)
+        end = await group.start()
+        if end is None and not self._stopping.is_set():
+            log.info("worker %d is ready after %.2f s", self.number, group.load_seconds, extra=group.labels)
+            self._backoff.ready()
+            self._move(ReplicaState.READY)
+            self._owner.group_has_room(group)
+        return await group.wait_ended()
+
+    async def _may_restart(self, end: GroupEnd) -> bool:
+        log.error("worker %d ended: %s", self.number, end.reason + ("\n" + end.traceback if end.traceback else ""))
+        delay = self._backoff.failed()
+        if delay is None:
+            log.error("worker %d is given up: it failed for longer than maxRetryTimeoutInSec", self.number)
+            self._move(ReplicaState.FAILED)
+            return False
+        self._metrics.restarts.inc()
+        self._move(ReplicaState.RESTARTING)
+        try:
+            await asyncio.wait_for(self._stopping.wait(), delay)
+        except asyncio.TimeoutError:
+            return True
+        return False
+
+    def _move(self, state: ReplicaState) -> None:
+        self.state = state
+        self._owner.replica_changed(self)

@@ -1,0 +1,21 @@
+"""What a handler author imports."""
+
+from msx_sdk.context import Context, ModelInfo
+from msx_sdk.errors import HandlerLoadError, InvalidInput, PredictionError
+from msx_sdk.handler import Handler
+from msx_sdk.metrics import Metric, Metrics
+from msx_sdk.results import Last
+from msx_sdk.streaming import send_intermediate_predict_response
+
+__all__ = [
+    "Context",
+    "Handler",
+    "HandlerLoadError",
+    "InvalidInput",
+    "Last",
+    "Metric",
+    "Metrics",
+    "ModelInfo",
+    "PredictionError",
+    "send_intermediate_predict_response",
+]

@@ -1,0 +1,246 @@
+"""What a handler knows about its model, its rank and the requests it works on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import copy
+import logging
+import re
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from msx_sdk.batch import Batch, current_request_ids
+from msx_sdk.leading import Leading
+from msx_sdk.metrics import Metrics
+from msx_sdk.request import Headers
+from msx_sdk.request_processor import RequestProcessor
+from msx_sdk.results import ReplyHead
+
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""RFC 9110, a token."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class NoRequestError(RuntimeError):
+    """Asked about a request outside of handle()."""
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """The constant part of a context: one model version on one rank."""
+
+    model_name: str
+    model_version: str = "1.0"
+    model_dir: Path = Path()
+    manifest: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
+    """The whole of model-config.yaml."""
+    batch_size: int = 1
+    device_id: int | None = None
+    """Index of this rank's device inside `ASCEND_RT_VISIBLE_DEVICES`; None on a CPU."""
+    rank: int = 0
+    local_rank: int = 0
+    world_size: int = 1
+    cache_dir: Path | None = None
+    """Where this model may keep what outlives the process, such as compiled graphs."""
+    decode_input: bool = True
+    limit_max_image_pixels: bool = True
+    server_version: str = ""
+
+
+class Context:
+    """TorchServe's context, and what a rank of a parallel model and a cancellable request need besides.
+
+    Methods that take `idx` speak of the request at that place of the batch. An async handler has one request
+    per call: index 0.
+    """
+
+    # The batch alone is not in __dict__, so that the contexts of two calls can share everything else.
+    __slots__ = ("__dict__", "_batch")
+
+    _batch: Batch | None
+
+    header_key_sequence_id = "ts_request_sequence_id"
+    header_key_sequence_start = "ts_request_sequence_start"
+    header_key_sequence_end = "ts_request_sequence_end"
+
+    def __init__(self, info: ModelInfo, metrics: Metrics | None = None, model_thread: Executor | None = None) -> None:
+        self.info = info
+        self.model_name = info.model_name
+        self.model_version = info.model_version
+        self.model_dir = info.model_dir
+        self.manifest = info.manifest
+        self.model_yaml_config = info.config
+        self.device_id = info.device_id
+        self.rank, self.local_rank, self.world_size = info.rank, info.local_rank, info.world_size
+        self.metrics = metrics or Metrics(info.model_name)
+        self.system_properties: dict[str, Any] = _system_properties(info)
+        self.stopping_criteria: Any = None
+        self.cl_socket: Any = None  # TorchServe's handlers may look at it; nothing is sent on it here
+        self.graphs_key = ""
+        """What kept graphs (`mindspore.compileCache`) depend on beside the archive; to be set before `setup`."""
+        self.report_progress: Callable[[str], None] = lambda phase: None
+        self.lead: Callable[[bytes], Leading] = lambda message: Leading()
+        """For async handlers, on rank 0 of a group: `with context.lead(message):` makes the handlers of all other ranks
+        call `follow(message)`, in the order of these messages, while the block does rank 0's part."""
+        self._model_thread = model_thread
+        self._batch = None
+
+    # -- the requests of this call --
+
+    @property
+    def request_ids(self) -> dict[int, str]:
+        """Place in the batch to request id."""
+        return {idx: request.id for idx, request in enumerate(self._bound.requests)}
+
+    def get_request_id(self, idx: int = 0) -> str:
+        return self._bound.requests[idx].id
+
+    def get_request_header(self, idx: int, key: str) -> str | None:
+        value = self._bound.requests[idx].headers.get(key)
+        return None if value is None else str(value)
+
+    def get_all_request_header(self, idx: int) -> Headers:
+        return self._bound.requests[idx].headers
+
+    def get_sequence_id(self, idx: int) -> str:
+        """The sequence that a request of a stateful model belongs to; "" where it has none."""
+        return self.get_request_header(idx, self.header_key_sequence_id) or ""
+
+    @property
+    def request_processor(self) -> list[RequestProcessor]:
+        """TorchServe's older interface, an object per request."""
+        return [RequestProcessor(self, idx) for idx in range(len(self._bound.requests))]
+
+    def operation(self, idx: int = 0) -> str:
+        """What is asked for: "" for a prediction, else an operation of `msx_sdk.generation`."""
+        return self._bound.requests[idx].operation
+
+    def cancelled(self, idx: int = 0) -> bool:
+        """True once nobody waits for this request's answer."""
+        return self._bound.requests[idx].cancelled
+
+    def deadline(self, idx: int = 0) -> float | None:
+        """The `time.monotonic()` instant after which nobody waits, or None."""
+        return self._bound.requests[idx].deadline
+
+    # -- their responses: to be set before the first value of a request is returned, yielded or sent --
+
+    def set_response_content_type(self, idx: int, value: str) -> None:
+        self.set_response_header(idx, "content-type", value)
+
+    def get_response_content_type(self, idx: int) -> str | None:
+        return self.get_response_headers(idx).get("content-type")
+
+    def set_response_header(self, idx: int, key: str, value: str) -> None:
+        """A second value for the same name replaces the first. Raises ValueError for what no header can hold."""
+        head = self._head(idx)
+        kept = [pair for pair in head.headers or [] if pair[0].lower() != key.lower()]
+        head.headers = [*kept, (_header_name(key), _one_line(f"header {key!r}", value))]
+
+    def get_response_headers(self, idx: int) -> dict[str, str]:
+        return dict(self._head(idx).headers or [])
+
+    def set_response_status(self, code: int = 200, phrase: str = "", idx: int = 0) -> None:
+        """Raises ValueError for what is no final HTTP status."""
+        if not 200 <= code <= 599:
+            raise ValueError(f"response status {code} is not a final HTTP status (200 to 599)")
+        head = self._head(idx)
+        head.status, head.phrase = int(code), _one_line("response phrase", phrase)
+
+    def get_response_status(self, idx: int) -> tuple[int, str]:
+        head = self._head(idx)
+        return head.status, head.phrase
+
+    def set_all_response_status(self, code: int = 200, phrase: str = "") -> None:
+        for idx in range(len(self._bound.requests)):
+            self.set_response_status(code, phrase, idx)
+
+    def send(self, values: list[Any]) -> None:
+        """Send intermediate results now, one entry a request; None sends nothing for that request.
+
+        From any thread. What is sent for a request that has ended or was cancelled is dropped.
+        """
+        self._bound.send(values)
+
+    # -- tools --
+
+    @property
+    def logger(self) -> logging.LoggerAdapter[logging.Logger]:
+        """Logs under the model's name; every line carries the ids of this call's requests, from any thread."""
+        ids = ",".join(self.request_ids.values()) if self._batch else ""
+        return logging.LoggerAdapter(logging.getLogger(f"msx.handler.{self.model_name}"), {"request_id": ids})
+
+    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a blocking call on the one model thread, so that an async handler's loop stays free."""
+        loop = asyncio.get_running_loop()
+        variables = contextvars.copy_context()
+        return await loop.run_in_executor(self._model_thread, partial(variables.run, call, *args, **kwargs))
+
+    def bind(self, batch: Batch | None) -> None:
+        """For the runner: this context now speaks of `batch`."""
+        self._batch = batch
+        current_request_ids.set(",".join(request.id for request in batch.requests) if batch else "")
+
+    def for_batch(self, batch: Batch) -> Context:
+        """For the runner: the context of one call.
+
+        It shares every attribute with this one, but speaks of its own batch for ever: a thread that outlives its
+        call cannot reach the next batch.
+        """
+        self.bind(batch)
+        context = object.__new__(type(self))
+        context.__dict__ = self.__dict__
+        context._batch = batch
+        return context
+
+    def for_call(self, batch: Batch) -> Context:
+        """For the runner: a context of its own, attributes too, for one of many calls at once."""
+        context = copy.copy(self)
+        context.bind(batch)
+        return context
+
+    @property
+    def _bound(self) -> Batch:
+        if self._batch is None:
+            raise NoRequestError("the context has no request now: this is only known while handle() runs")
+        return self._batch
+
+    def _head(self, idx: int) -> ReplyHead:
+        return self._bound.heads[idx]
+
+
+def _header_name(name: str) -> str:
+    if not HEADER_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no header name: letters, digits and - without spaces")
+    return name
+
+
+def _one_line(what: str, value: object) -> str:
+    text = str(value)
+    try:
+        text.encode("latin-1")
+    except UnicodeEncodeError:
+        raise ValueError(f"{what}: HTTP carries Latin-1 only, percent-encode other characters: {text!r}") from None
+    if any(char in text for char in "\r\n\0"):
+        raise ValueError(f"{what} must be one line: {text!r}")
+    return text
+
+
+def _system_properties(info: ModelInfo) -> dict[str, Any]:
+    return {
+        "model_dir": str(info.model_dir),
+        "gpu_id": info.device_id,
+        "npu_id": info.device_id,
+        "batch_size": info.batch_size,
+        "server_name": "MSX",
+        "server_version": info.server_version,
+        "limit_max_image_pixels": info.limit_max_image_pixels,
+    }

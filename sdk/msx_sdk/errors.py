@@ -1,0 +1,101 @@
+"""What a handler raises, and what becomes of any exception.
+
+Exception
+└── PredictionError      a status and a message of the handler's choice
+    └── InvalidInput     400: this request is wrong; its neighbours in the batch are not
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+OUT_OF_RESOURCES = 507
+PREDICTION_FAILED = 503
+"""TorchServe's status for any exception that a handler did not choose a status for."""
+MAX_SUMMARY = 2_000
+"""Characters: handlers put whole inputs into the texts of their errors."""
+MAX_TRACEBACK = 32_000
+_FOR_DEVELOPERS = re.compile(r"\n(-{20,}\n- |At:\n  )")
+"""Begins what MindSpore and pybind11 append to their messages: stacks in C++ and Python, the network's code."""
+
+
+class PredictionError(Exception):
+    """Ends one request, or the batch it is raised in, with an HTTP status and a message for the client.
+
+    `status` is an HTTP status of 400 to 599.
+    """
+
+    status = PREDICTION_FAILED
+    message = ""
+
+    def __init__(self, status: int, message: str) -> None:
+        if not 400 <= status <= 599:
+            raise ValueError(f"PredictionError status {status} is not an HTTP error status (400 to 599)")
+        super().__init__(message)
+        self.status = int(status)
+        self.message = str(message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.status, self.message)  # a handler's process pool hands errors back pickled
+
+
+class InvalidInput(PredictionError):
+    """The request's input is wrong: 400, with a message that names the field and what was expected."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(400, message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.message,)
+
+
+class HandlerLoadError(Exception):
+    """The handler cannot be found, imported or initialised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The end of a request that has no answer: HTTP status, sentence for the client, traceback for the log."""
+
+    status: int
+    message: str
+    traceback: str = ""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        """Map as TorchServe does: the handler's own status, 507 when memory ran out, else 503."""
+        if isinstance(error, PredictionError):
+            return cls(error.status, error.message)
+        trace = shortened("".join(traceback.format_exception(error)), MAX_TRACEBACK)
+        if is_out_of_memory(error):
+            return cls(OUT_OF_RESOURCES, f"Out of resources: {summary(error)}", trace)
+        return cls(PREDICTION_FAILED, f"Prediction failed: {summary(error)}", trace)
+
+
+def summary(error: BaseException) -> str:
+    """`ValueError: text`, on one line, without what MindSpore appends for developers."""
+    if isinstance(error, SystemExit):
+        return f"the handler called sys.exit({error.code!r})"
+    text = shortened(" ".join(_FOR_DEVELOPERS.split(_text(error), maxsplit=1)[0].split()), MAX_SUMMARY)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Python's own error, or one whose text says so: MindSpore and CANN raise RuntimeError."""
+    return isinstance(error, MemoryError) or "out of memory" in _text(error).lower()
+
+
+def shortened(text: str, limit: int) -> str:
+    """Beginning and end of a text of more than `limit` characters."""
+    half = limit // 2
+    return text if len(text) <= limit else f"{text[:half]} … ({len(text)} characters) … {text[-half:]}"
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "(its text cannot be shown)"

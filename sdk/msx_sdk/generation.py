@@ -1,0 +1,214 @@
+"""What text generation is asked for, and what comes back: the boundary between the APIs and any handler.
+
+The frontend, which has no tokenizer, makes a `GenerateRequest` of an OpenAI, TGI or KServe request, and shapes its
+replies from `GenerateDelta`s. A handler that speaks these types gets all of those APIs; `TextGenerationHandler` in
+`msx_sdk.text_generation` does the speaking. Parameters mean what they mean in Hugging Face transformers, vLLM and TGI.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+GENERATE, TOKENIZE, EMBED = "generate", "tokenize", "embed"
+"""Operations besides a prediction; what a handler offers is in its `Capabilities`."""
+
+FinishReason = Literal["stop", "eos", "length"]
+"""`stop`: a stop string or token of the request; `eos`: the model's own end; `length`: a limit."""
+
+Natural = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class _Wire(msgspec.Struct, kw_only=True, omit_defaults=True):
+    pass
+
+
+class Constraint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the text must look like. `value` is a JSON schema, a regular expression, or a Lark grammar; for `choice` a
+    JSON list of texts; unused for `json_object`, any JSON object."""
+
+    kind: Literal["json_schema", "json_object", "regex", "choice", "lark"]
+    value: str = ""
+
+
+class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the next token is chosen, and when the text ends. The defaults change nothing.
+
+    Order of application: logit bias and penalties, constraint, temperature, top-k, top-p, min-p, typical.
+    """
+
+    temperature: Annotated[float, Meta(ge=0, le=100)] = 1.0
+    """0 takes the likeliest token."""
+    top_k: Natural = 0
+    """0: the whole vocabulary."""
+    top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    min_p: Share = 0.0
+    typical_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    repetition_penalty: Annotated[float, Meta(gt=0)] = 1.0
+    """Divides positive logits of tokens in prompt and text, multiplies negative ones (Keskar et al. 2019)."""
+    frequency_penalty: Annotated[float, Meta(ge=-2, le=2)] = 0.0
+    """Subtracted once per occurrence in the text so far."""
+    presence_penalty: Annotated[float, Meta(ge=-2, le=2)] = 0.0
+    """Subtracted from what has occurred in the text so far."""
+    logit_bias: dict[int, float] = {}
+    """Token id to what is added to its logit."""
+    seed: Natural | None = None
+    """The same seed draws the same numbers, whatever else is in the batch."""
+    stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
+    keep_stop: bool = False
+    """Leave the matched stop string in the text, as TGI does; OpenAI takes it out."""
+    ignore_eos: bool = False
+    min_tokens: Natural = 0
+    max_tokens: Positive | None = None
+    """None: as many as the context holds."""
+    n: Annotated[int, Meta(ge=1, le=128)] = 1
+    best_of: Annotated[int, Meta(ge=1, le=128)] | None = None
+    """Make so many, return the `n` with the highest mean log-probability; not together with streaming."""
+    logprobs: Annotated[int, Meta(ge=0, le=100)] | None = None
+    """None: no log-probabilities. 0: of the chosen tokens. k: also the k likeliest at each place.
+
+    They are of the model's own distribution, before penalties and temperature.
+    """
+    prompt_logprobs: bool = False
+    """Log-probabilities of the prompt's tokens, too."""
+    constraint: Constraint | None = None
+
+
+class GenerateRequest(_Wire):
+    """Exactly one of `prompt` and `messages` is given."""
+
+    prompt: str | tuple[int, ...] | None = None
+    """A text, or token ids."""
+    messages: list[dict[str, Any]] | None = None
+    """OpenAI's chat messages, with `content` a text; the model's chat template makes the prompt of them."""
+    tools: list[dict[str, Any]] | None = None
+    """OpenAI's tools, for the chat template."""
+    chat_template_kwargs: dict[str, Any] = {}
+    params: SamplingParams = SamplingParams()
+    stream: bool = True
+    """False: a single delta for each of the `n` at its end is enough."""
+    priority: int = 0
+    """Lower comes first; equal ones in the order of arrival."""
+    truncate: Positive | None = None
+    """Keep only so many of the prompt's last tokens."""
+    add_special_tokens: bool = True
+
+
+class TopToken(_Wire):
+    id: int
+    text: str
+    logprob: float
+
+
+class Token(_Wire):
+    """`text` is what this token alone decodes to, perhaps with U+FFFD where it is part of a character."""
+
+    id: int
+    text: str
+    logprob: float | None = None
+    special: bool = False
+    bytes: builtins.bytes = b""
+    """What the token stands for, when log-probabilities were asked for."""
+    top: tuple[TopToken, ...] = ()
+
+
+class Usage(_Wire):
+    """Token counts of one request; `completion` is the sum over all that were made."""
+
+    prompt: int
+    completion: int
+    cached: int = 0
+    """Prompt tokens whose keys and values were there already."""
+
+
+class GenerateDelta(_Wire):
+    """What one of the `n` texts grew by. The last delta of each has a `finish_reason`; the very last has `usage`."""
+
+    index: int = 0
+    text: str = ""
+    """Whole characters, never part of a stop string; joined they are the text."""
+    tokens: tuple[Token, ...] = ()
+    """Those made since the last delta: their texts need not add up to `text`."""
+    finish_reason: FinishReason | None = None
+    stop_reason: str | int | None = None
+    """The stop string or token id that matched."""
+    prompt_tokens: tuple[Token, ...] = ()
+    """On the first delta, when `prompt_logprobs` was asked for; the first token has no log-probability."""
+    seed: int | None = None
+    """On the last delta of a sampled text: what makes it again."""
+    usage: Usage | None = None
+
+
+class TokenizeRequest(_Wire):
+    """As in `GenerateRequest`; the reply is a `TokenizeReply`."""
+
+    prompt: str | None = None
+    messages: list[dict[str, Any]] | None = None
+    tools: list[dict[str, Any]] | None = None
+    add_special_tokens: bool = True
+
+
+class TextSpan(_Wire):
+    """A token and the characters of the text that it covers."""
+
+    id: int
+    text: str
+    start: int
+    stop: int
+
+
+class TokenizeReply(_Wire):
+    tokens: list[TextSpan]
+    text: str
+    """The text that was tokenized: of messages, what the chat template made of them."""
+
+
+class EmbedRequest(_Wire):
+    """One text, or its token ids. The frontend sends a list of texts as a request each."""
+
+    input: str | tuple[int, ...]
+    dimensions: Positive | None = None
+    """Keep only the first so many, and normalise again (Matryoshka embeddings)."""
+    truncate: Positive | None = None
+
+
+class EmbedReply(_Wire):
+    """`embedding` is little-endian float32."""
+
+    embedding: bytes
+    prompt_tokens: int
+
+
+class Capabilities(_Wire):
+    """What a handler announces when it is loaded."""
+
+    generate: bool = False
+    chat: bool = False
+    """It has a chat template."""
+    tokenize: bool = False
+    embed: bool = False
+    constraints: tuple[str, ...] = ()
+    """Kinds of `Constraint` that it can keep to."""
+    model_id: str = ""
+    model_type: str = ""
+    max_input_tokens: int | None = None
+    max_total_tokens: int | None = None
+    max_concurrent: int | None = None
+    max_best_of: int = 1
+    max_stop_sequences: int = 4
+    max_top_tokens: int = 5
+    embedding_size: int | None = None
+
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def encode(message: msgspec.Struct) -> bytes:
+    """MessagePack, as these types travel."""
+    return _encoder.encode(message)

@@ -1,0 +1,63 @@
+"""The class that handler authors subclass."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from msx_sdk.context import Context
+from msx_sdk.errors import PredictionError
+
+Data = list[dict[str, Any]]
+"""One dict per request of the batch: field name to value. A raw body is the field `body`."""
+
+
+class Handler:
+    """Override what differs: `initialize` to load the model, and any step of preprocess → inference → postprocess.
+
+    A subclass with its own `handle` controls the whole call. `handle` may be a generator (each `yield` is one list
+    of intermediate results) or `async def` (one request per call, many calls at once, may `yield`).
+    The contract is TorchServe's custom service.
+    """
+
+    example: Any = None
+    """One data dict, or a list of them, run as warm-up before the model is READY."""
+
+    context: Context
+
+    def initialize(self, context: Context) -> Awaitable[None] | None:
+        """Load the model. Called once, before the first request. What it raises fails the load. May be `async def`."""
+        self.context = context
+        return None
+
+    def preprocess(self, data: Data) -> Any:
+        return data
+
+    def inference(self, inputs: Any) -> Any:
+        return inputs
+
+    def postprocess(self, outputs: Any) -> Any:
+        """Return a list with one entry a request: bytes, str, anything JSON can say, or an exception."""
+        return outputs
+
+    def handle(self, data: Data, context: Context) -> Any:
+        """Answer a batch: a list as long as `data`."""
+        self.context = context
+        if context.get_request_header(0, "describe") == "True":
+            return [self.describe()] * len(data)
+        inputs = self.preprocess(data)
+        if context.get_request_header(0, "explain") == "True":
+            return self.explain(inputs)
+        return self.postprocess(self.inference(inputs))
+
+    def explain(self, inputs: Any) -> Any:
+        """Answer `/explanations`: a list with one entry a request."""
+        raise PredictionError(501, f"{type(self).__name__} has no explanations: it does not implement explain()")
+
+    def describe(self) -> Any:
+        """What `GET /models/{model}?customized=true` shows."""
+        return {}
+
+    def close(self) -> Awaitable[None] | None:
+        """Called once before the worker ends in good order. May be `async def`."""
+        return None

@@ -1,0 +1,125 @@
+"""`MAR-INF/MANIFEST.json`: TorchServe's manifest, with a size and a digest for every file added."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+import msgspec
+
+MANIFEST_PATH = "MAR-INF/MANIFEST.json"
+DEFAULT_VERSION = "1.0"
+
+MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-.]*")
+"""TorchServe's rule."""
+MODEL_VERSION = re.compile(r"(?!all\Z)[A-Za-z0-9][A-Za-z0-9_.+\-]*")
+"""What can stand in a path, where `all` means every version."""
+
+_Name = Annotated[str, msgspec.Meta(pattern=rf"^{MODEL_NAME.pattern}\Z")]
+_Text = Annotated[str, msgspec.Meta(min_length=1)]
+_Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
+_Size = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class ManifestError(ValueError):
+    """The manifest cannot be used; the message names the key, its value and what was expected."""
+
+
+class FileEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of the archive: its size in bytes and the lower-case hex SHA-256 of its content."""
+
+    size: _Size
+    sha256: _Sha256
+
+
+class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The `model` section. Paths are relative to the archive's root; `serialized_file` may hold `{rank}`."""
+
+    model_name: _Name
+    handler: _Text
+    serialized_file: str | None = None
+    model_file: str | None = None
+    model_version: _Text = DEFAULT_VERSION
+    extensions: str | list[str] | None = None
+    requirements_file: str | None = None
+    config_file: str | None = None
+    source_vocab: str | None = None
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """An archive's manifest. `files` is empty in archives that torch-model-archiver made."""
+
+    created_on: str | None = None
+    runtime: str = "python"
+    model: ModelEntry
+    archiver_version: str | None = None
+    files: dict[str, FileEntry] = {}
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Manifest:
+        """Decode a manifest; keys that nobody knows are ignored. Raises ManifestError."""
+        return parse_manifest(data)[0]
+
+    def to_json(self) -> bytes:
+        """The manifest as the indented JSON that archives carry."""
+        return msgspec.json.format(msgspec.json.encode(self.to_dict()), indent=2) + b"\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The manifest with TorchServe's keys, without those that have no value: `context.manifest` of a handler."""
+        tree = _without_nulls(msgspec.to_builtins(self))
+        return {**tree, "model": _without_nulls(tree["model"])}
+
+
+def parse_manifest(data: bytes) -> tuple[Manifest, list[str]]:
+    """Decode a manifest, and say in one sentence each what was ignored. Raises ManifestError."""
+    tree = _decode(data)
+    try:
+        manifest = msgspec.convert(tree, Manifest)
+    except msgspec.ValidationError as error:
+        raise ManifestError(_explain(tree, str(error))) from None
+    return manifest, [*_unknown(tree, Manifest, ""), *_unknown(tree["model"], ModelEntry, "model.")]
+
+
+def _without_nulls(tree: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in tree.items() if value is not None}
+
+
+def _decode(data: bytes) -> dict[str, Any]:
+    try:
+        tree = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ManifestError(f"{MANIFEST_PATH} is not valid JSON: {error}.") from None
+    if not isinstance(tree, dict):
+        raise ManifestError(f"{MANIFEST_PATH} must be a JSON object, got {_shown(tree)}.")
+    return tree
+
+
+def _unknown(tree: dict[str, Any], struct: type[msgspec.Struct], prefix: str) -> list[str]:
+    known = struct.__struct_encode_fields__
+    return [f"Unknown key '{prefix}{key}' in the manifest is ignored." for key in tree if key not in known]
+
+
+def _explain(tree: dict[str, Any], message: str) -> str:
+    """msgspec says what it expected and where, `Expected … - at `$.model.modelName``; add the value."""
+    problem, _, path = message.partition(" - at `$")
+    key = path.rstrip("`").removeprefix(".")
+    missing = re.fullmatch(r"Object missing required field `(\w+)`", problem)
+    if missing:
+        full = f"{key}.{missing[1]}".lstrip(".")
+        return f"{MANIFEST_PATH} has no '{full}', which is required."
+    what = problem[:1].lower() + problem[1:]
+    return f"{MANIFEST_PATH}: '{key}' is {_shown(_value_at(tree, key))}: {what}."
+
+
+def _value_at(tree: Any, key: str) -> Any:
+    """The value that `model.modelName` leads to. `[...]` is what msgspec calls any key of a mapping."""
+    for part in re.findall(r"[^.\[\]]+|\[\.\.\.\]", key):
+        if part == "[...]" or not isinstance(tree, dict):
+            return tree
+        tree = tree.get(part)
+    return tree
+
+
+def _shown(value: Any) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 80 else text[:77] + "…"

@@ -1,0 +1,200 @@
+"""Metrics of a handler. Samples are gathered here and taken by the worker, which sends them on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
+
+_UNITS = {
+    "ms": "Milliseconds",
+    "s": "Seconds",
+    "percent": "Percent",
+    "count": "Count",
+    "MB": "Megabytes",
+    "kB": "Kilobytes",
+    "GB": "Gigabytes",
+    "B": "Bytes",
+}
+
+
+class Dimension(Protocol):
+    """TorchServe's name for a label."""
+
+    name: Any
+    value: Any
+
+
+Dimensions = Mapping[str, str] | Iterable[Dimension]
+
+
+class Sample(NamedTuple):
+    """One update: an amount to add (counter), a value to set (gauge) or to observe (histogram)."""
+
+    name: str
+    kind: str
+    unit: str
+    value: float
+    labels: tuple[tuple[str, str], ...]
+
+
+class Metric:
+    """A typed metric with fixed label names; `update` takes their values by name."""
+
+    def __init__(self, metrics: Metrics, name: str, kind: str, unit: str, labels: tuple[str, ...]) -> None:
+        self._metrics, self.name, self.kind, self.unit, self.labels = metrics, name, kind, unit, labels
+
+    def update(self, value: float = 1.0, **labels: str) -> None:
+        """Add, set or observe `value`. Raises ValueError for other label names or a negative counter step."""
+        if tuple(sorted(labels)) != tuple(sorted(self.labels)):
+            raise ValueError(f"metric {self.name} has the labels {list(self.labels)}, got {sorted(labels)}")
+        if self.kind == COUNTER and value < 0:
+            raise ValueError(f"counter {self.name} cannot go down: {value}")
+        self._metrics.record(self.name, self.kind, self.unit, value, labels)
+
+
+class CachedMetric:
+    """What TorchServe's `add_metric_to_cache` returns: the values of its dimensions are given in their order."""
+
+    def __init__(self, metrics: Metrics, name: str, unit: str, names: Sequence[str], kind: str) -> None:
+        self._metrics, self.metric_name, self.unit = metrics, name, unit
+        self.dimension_names, self.metric_type = list(names), kind
+
+    def add_or_update(self, value: float, dimension_values: Sequence[str] = (), request_id: str = "") -> None:
+        """Add to a counter, set a gauge, observe in a histogram. Raises ValueError for too few or too many values."""
+        if len(dimension_values) != len(self.dimension_names):
+            raise ValueError(
+                f"metric {self.metric_name} has the dimensions {self.dimension_names}, got {list(dimension_values)}"
+            )
+        labels = dict(zip(self.dimension_names, dimension_values, strict=True))
+        self._metrics.record(self.metric_name, self.metric_type, self.unit, value, labels)
+
+    def update(self, value: float, request_id: str = "", dimensions: Dimensions | None = None) -> None:
+        """TorchServe's older call."""
+        self._metrics.record(self.metric_name, self.metric_type, self.unit, value, _labels(dimensions))
+
+
+class Metrics:
+    """What `context.metrics` is. Thread-safe. At most 10,000 samples wait for the worker to take them."""
+
+    LIMIT = 10_000
+
+    def __init__(self, model_name: str = "", lock: threading.Lock | None = None) -> None:
+        self.model_name = model_name
+        self.dropped = 0
+        self._samples: list[Sample] = []
+        self._cache: dict[tuple[str, str], CachedMetric] = {}
+        self._lock = lock or threading.Lock()
+
+    def counter(self, name: str, unit: str = "count", labels: tuple[str, ...] = ()) -> Metric:
+        return Metric(self, name, COUNTER, unit, labels)
+
+    def gauge(self, name: str, unit: str = "count", labels: tuple[str, ...] = ()) -> Metric:
+        return Metric(self, name, GAUGE, unit, labels)
+
+    def histogram(self, name: str, unit: str = "ms", labels: tuple[str, ...] = ()) -> Metric:
+        return Metric(self, name, HISTOGRAM, unit, labels)
+
+    def add_counter(
+        self, name: str, value: float, idx: int | None = None, dimensions: Dimensions | None = None
+    ) -> None:
+        self.add_metric(name, value, "count", idx, dimensions, COUNTER)
+
+    def add_time(
+        self,
+        name: str,
+        value: float,
+        idx: int | None = None,
+        unit: str = "ms",
+        dimensions: Dimensions | None = None,
+        metric_type: str = GAUGE,
+    ) -> None:
+        if unit not in ("ms", "s"):
+            raise ValueError(f"the unit of the time {name!r} is 'ms' or 's', not {unit!r}")
+        self.add_metric(name, value, unit, idx, dimensions, metric_type)
+
+    def add_size(
+        self,
+        name: str,
+        value: float,
+        idx: int | None = None,
+        unit: str = "MB",
+        dimensions: Dimensions | None = None,
+        metric_type: str = GAUGE,
+    ) -> None:
+        if unit not in ("MB", "kB", "GB", "B"):
+            raise ValueError(f"the unit of the size {name!r} is 'MB', 'kB', 'GB' or 'B', not {unit!r}")
+        self.add_metric(name, value, unit, idx, dimensions, metric_type)
+
+    def add_percent(
+        self,
+        name: str,
+        value: float,
+        idx: int | None = None,
+        dimensions: Dimensions | None = None,
+        metric_type: str = GAUGE,
+    ) -> None:
+        self.add_metric(name, value, "percent", idx, dimensions, metric_type)
+
+    def add_error(self, name: str, value: str, dimensions: Dimensions | None = None) -> None:
+        """Count an error by its text, at Level=Error."""
+        labels = {"Level": "Error", "Error": value, **_labels(dimensions)}
+        self.add_metric(name, 1.0, "count", None, labels, COUNTER)
+
+    def add_metric(
+        self,
+        name: str,
+        value: float,
+        unit: str = "count",
+        idx: int | None = None,
+        dimensions: Dimensions | None = None,
+        metric_type: str = COUNTER,
+    ) -> None:
+        """TorchServe's call; ModelName and Level=Model are added. `idx` names the request, for logs only."""
+        labels = {"ModelName": self.model_name, "Level": "Model", **_labels(dimensions)}
+        self.record(name, metric_type, unit, value, labels)
+
+    def add_metric_to_cache(
+        self, metric_name: str, unit: str, dimension_names: Sequence[str] = (), metric_type: str = COUNTER
+    ) -> CachedMetric:
+        """TorchServe's call. A metric of this name and type that is there already is returned as it is."""
+        kind = _kind(metric_type)
+        made = CachedMetric(self, metric_name, unit, dimension_names, kind)
+        return self._cache.setdefault((metric_name, kind), made)
+
+    def get_metric(self, metric_name: str, metric_type: str = COUNTER) -> CachedMetric:
+        """One that `add_metric_to_cache` has made. Raises KeyError."""
+        kind = _kind(metric_type)
+        if (metric_name, kind) not in self._cache:
+            raise KeyError(f"there is no {kind} {metric_name!r}: call add_metric_to_cache first")
+        return self._cache[metric_name, kind]
+
+    def record(self, name: str, kind: str, unit: str, value: float, labels: Mapping[str, str]) -> None:
+        kind = _kind(kind)
+        if kind not in (COUNTER, GAUGE, HISTOGRAM):
+            raise ValueError(f"metric {name!r} has the unknown type {kind!r}: counter, gauge or histogram")
+        pairs = tuple(sorted((str(key), str(text)) for key, text in labels.items()))
+        sample = Sample(str(name), kind, _UNITS.get(unit, str(unit or "unit")), float(value), pairs)
+        with self._lock:
+            if len(self._samples) < self.LIMIT:
+                self._samples.append(sample)
+            else:
+                self.dropped += 1
+
+    def take(self) -> list[Sample]:
+        with self._lock:
+            samples, self._samples = self._samples, []
+        return samples
+
+
+def _labels(dimensions: Dimensions | None) -> dict[str, str]:
+    if dimensions is None:
+        return {}
+    return dict(dimensions) if isinstance(dimensions, Mapping) else {one.name: one.value for one in dimensions}
+
+
+def _kind(metric_type: Any) -> str:
+    """TorchServe's MetricTypes is an enumeration of these texts."""
+    return str(getattr(metric_type, "value", metric_type))

@@ -1,0 +1,126 @@
+"""Passes of micro-batches through the stages. Words and tensors go down the line, results come back from its end.
+
+Each stage hands on exactly one message for each that it gets, also when it fails: whoever fails, nobody waits for
+ever and nothing is left over for the next pass.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from msx_sdk.context import Context
+from msx_sdk.errors import Failure, PredictionError
+from msx_sdk.mindspore._wire import Kind, Link, Message, check_sendable
+from msx_sdk.mindspore.parallel import Parallel
+
+
+class Passes:
+    """`compute` is this stage's part of the network: tensors to a tuple of tensors."""
+
+    def __init__(self, parallel: Parallel, compute: Callable[..., Any], context: Context) -> None:
+        self._parallel, self._compute = parallel, compute
+        self._logger = context.logger
+        self._link = Link(parallel.pp_group)
+
+    def lead(self, inputs: tuple[Any, ...], chunks: int) -> tuple[Any, ...]:
+        """On the first stage: one pass. Raises PredictionError."""
+        parts = split(inputs, chunks)
+        outcomes = []
+        for number, part in enumerate(parts, 1):
+            outcome = self._attempt(Message(Kind.TENSORS, part, more=number < len(parts)))
+            if self._parallel.last_stage:
+                outcomes.append(outcome)
+            else:
+                self._hand_on(outcome)
+        result = join(outcomes) if outcomes else self._link.receive(self._parallel.peer(self._parallel.stages - 1))
+        if result.failure:
+            raise _error(result.failure)
+        return result.tensors
+
+    def follow(self) -> Kind:
+        """On the other stages: compute what comes until the first stage yields or ends.
+
+        Raises PredictionError when it ended by an error.
+        """
+        outcomes: list[Message] = []
+        while True:
+            message = self._link.receive(self._parallel.peer(self._parallel.stage - 1))
+            if message.kind in (Kind.YIELD, Kind.END):
+                self._hand_on(message)
+                if message.failure:
+                    raise _error(message.failure)
+                return message.kind
+            self._continue(message, outcomes)
+
+    def tell(self, kind: Kind, failure: Failure | None = None) -> None:
+        """On the first stage: a word to all others."""
+        self._hand_on(Message(kind, failure=failure))
+
+    @contextlib.contextmanager
+    def ending(self) -> Iterator[None]:
+        """On the first stage, around a call: tells the others that it is over, and how."""
+        try:
+            yield
+        except GeneratorExit:  # a stream that nobody reads: every rank is told to close its own
+            raise
+        except BaseException as error:
+            self.tell(Kind.END, Failure.of(error))
+            raise
+        self.tell(Kind.END)
+
+    def _continue(self, message: Message, outcomes: list[Message]) -> None:
+        outcome = self._attempt(message)
+        if not self._parallel.last_stage:
+            self._hand_on(outcome)
+            return
+        outcomes.append(outcome)
+        if not message.more:
+            self._link.send(join(outcomes), self._parallel.peer(0))
+            outcomes.clear()
+
+    def _hand_on(self, message: Message) -> None:
+        if not self._parallel.last_stage:
+            self._link.send(message, self._parallel.peer(self._parallel.stage + 1))
+
+    def _attempt(self, message: Message) -> Message:
+        if message.failure:
+            return message
+        try:
+            result = self._compute(*message.tensors)
+            tensors = result if isinstance(result, tuple) else (result,)
+            check_sendable(tensors)
+        except Exception as error:
+            self._logger.error("stage %d failed", self._parallel.stage, exc_info=error)
+            return Message(Kind.FAILED, failure=Failure.of(error), more=message.more)
+        return Message(Kind.TENSORS, tensors, more=message.more)
+
+
+def split(tensors: tuple[Any, ...], chunks: int) -> list[tuple[Any, ...]]:
+    """Parts along the first axis, whose lengths differ by one at most. Raises PredictionError for unlike inputs."""
+    rows = {tensor.shape[0] if tensor.shape else None for tensor in tensors}
+    if len(rows) != 1 or not (length := rows.pop()):
+        shapes = ", ".join(str(list(tensor.shape)) for tensor in tensors)
+        raise PredictionError(500, f"inputs of a pipeline need the same first axis, of one row or more; got {shapes}")
+    chunks = min(chunks, length)
+    cuts = [length * number // chunks for number in range(chunks + 1)]
+    return [tuple(tensor[a:b] for tensor in tensors) for a, b in pairwise(cuts)]
+
+
+def join(outcomes: Sequence[Message]) -> Message:
+    """One result of all parts, or the first failure."""
+    from mindspore import ops
+
+    failed = next((outcome for outcome in outcomes if outcome.failure), None)
+    if failed:
+        return Message(Kind.FAILED, failure=failed.failure)
+    if len(outcomes) == 1:
+        return Message(Kind.TENSORS, outcomes[0].tensors)
+    columns = zip(*(outcome.tensors for outcome in outcomes), strict=True)
+    return Message(Kind.TENSORS, tuple(ops.concat(column, 0) for column in columns))
+
+
+def _error(failure: Failure) -> PredictionError:
+    return PredictionError(failure.status, failure.message)

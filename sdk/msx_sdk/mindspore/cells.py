@@ -1,0 +1,86 @@
+"""The network that a `--model-file` defines."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from msx_sdk.errors import HandlerLoadError
+
+
+class DeclaredInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One item of `model: inputs:`; -1 is a dynamic dimension, `datatype` a name of the Open Inference Protocol."""
+
+    name: str
+    shape: tuple[int, ...]
+    datatype: str = "FP32"
+
+
+class ModelOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"class_name": "class"}):
+    """The section `model:` of model-config.yaml: which class of the model file, its arguments, and what it takes."""
+
+    class_name: str | None = None
+    args: dict[str, Any] | list[Any] = {}
+    inputs: list[DeclaredInput] | None = None
+
+
+def create_cell(path: Path, options: ModelOptions) -> Any:
+    """Build the network: the class or function named by `class`, else `create`, else the file's one `nn.Cell`.
+
+    Raises HandlerLoadError when there is none, or more than one.
+    """
+    module = import_source(path)
+    factory = _factory(module, path, options.class_name)
+    positional, named = ([], options.args) if isinstance(options.args, dict) else (options.args, {})
+    try:
+        inspect.signature(factory).bind(*positional, **named)
+    except TypeError as error:
+        remedy = "give its arguments as `model: {args: …}` in model-config.yaml"
+        raise HandlerLoadError(f"{path.name}: {factory.__name__}: {error}; {remedy}") from None
+    return factory(*positional, **named)
+
+
+def import_source(path: Path) -> ModuleType:
+    """Import a Python file; its folder comes first on `sys.path`, so that it finds the files beside it."""
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise HandlerLoadError(f"{path.name}: a model file must be Python source and end with .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _factory(module: ModuleType, path: Path, name: str | None) -> Callable[..., Any]:
+    if name is not None:
+        if not callable(getattr(module, name, None)):
+            raise HandlerLoadError(f"{path.name} has no class or function {name!r}, which `model: class:` names")
+        named: Callable[..., Any] = getattr(module, name)
+        return named
+    if callable(create := getattr(module, "create", None)):
+        return create  # type: ignore[no-any-return]
+    return _only_cell(module, path)
+
+
+def _only_cell(module: ModuleType, path: Path) -> Callable[..., Any]:
+    from mindspore import nn
+
+    own = [value for value in vars(module).values() if inspect.isclass(value) and value.__module__ == module.__name__]
+    cells = [value for value in own if issubclass(value, nn.Cell)]
+    if len(cells) != 1:
+        found = ", ".join(cell.__name__ for cell in cells) or "none"
+        raise HandlerLoadError(
+            f"{path.name}: expected a function create() or one nn.Cell class, found {found}; "
+            f"name one as `model: {{class: …}}` in model-config.yaml"
+        )
+    only: Callable[..., Any] = cells[0]
+    return only

@@ -1,0 +1,71 @@
+"""Compiled graphs on disk, for the next worker of the same model.
+
+MindSpore 2.10 names them by the order of their compilation, and hardly checks what it finds. So what is compiled
+differently has a folder of its own; one process at a time uses a folder; and what a load that did not end has left is
+thrown away.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import logging
+import os
+import shutil
+from pathlib import Path
+
+MOST_AT_ONCE = 64
+"""Workers with the same model on one machine."""
+LOADED = "loaded"
+
+log = logging.getLogger(__name__)
+
+
+class _Held:
+    """The folder of this process, and the lock on it, as long as the process lives."""
+
+    folder: Path | None = None
+    lock: int | None = None
+
+
+def take_folder(base: Path, rank: int, *key: str) -> Path | None:
+    """A folder for the graphs of this rank, which nobody else uses; None when there are too many workers.
+
+    `key`: what, beside the model, the graphs depend on.
+    """
+    name = hashlib.blake2b("\0".join(key).encode(), digest_size=8).hexdigest()
+    for number in range(MOST_AT_ONCE):
+        folder = base / name / f"{number}-{rank}"
+        folder.mkdir(parents=True, exist_ok=True)
+        if (lock := _lock(folder / "lock")) is not None:
+            _Held.folder, _Held.lock = folder, lock
+            return _cleaned(folder)
+    log.warning("graphs are not kept: %d workers have the same model", MOST_AT_ONCE)
+    return None
+
+
+def loaded() -> None:
+    """The model has been loaded, so that its graphs are whole."""
+    if _Held.folder is not None:
+        (_Held.folder / LOADED).touch()
+
+
+def _lock(path: Path) -> int | None:
+    """The open file that holds it, until the process ends."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        return None
+    return file
+
+
+def _cleaned(folder: Path) -> Path:
+    """Where graphs go. What is there counts only if the last load ended well, and again when this one has."""
+    graphs = folder / "graphs"
+    if not (folder / LOADED).exists():
+        shutil.rmtree(graphs, ignore_errors=True)
+    (folder / LOADED).unlink(missing_ok=True)
+    graphs.mkdir(exist_ok=True)
+    return graphs

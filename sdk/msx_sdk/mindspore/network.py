@@ -1,0 +1,141 @@
+"""A MindSpore model as a function from arrays to arrays, whatever file it came from."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from msx_sdk.context import Context
+from msx_sdk.errors import HandlerLoadError
+from msx_sdk.mindir import DYNAMIC_RANK, MindIRError, TensorSpec, read_signature
+from msx_sdk.mindspore.cells import DeclaredInput, ModelOptions, create_cell
+from msx_sdk.mindspore.options import model_file, read_options
+from msx_sdk.mindspore.parameters import FORMATS, load_parameters
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+_DTYPES = {"BOOL": "bool", "FP16": "float16", "FP32": "float32", "FP64": "float64", "BF16": "bfloat16"} | {
+    f"{sign.upper()}INT{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+
+
+@dataclass(frozen=True)
+class Network:
+    """Call it with one array per input; it returns one array per output, tuples flattened in order.
+
+    `outputs` is empty where nobody knows them before the first call (a checkpoint).
+    """
+
+    inputs: list[TensorSpec]
+    outputs: list[TensorSpec]
+    run: Callable[..., Any] = field(repr=False)
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        tensors = [_tensor(array, spec) for array, spec in zip(arrays, self.inputs, strict=True)]
+        return [_array(tensor) for tensor in _flat(self.run(*tensors))]
+
+    def describe(self) -> dict[str, Any]:
+        """Names, data types and shapes, as the Open Inference Protocol's metadata has them."""
+        return {"inputs": [_described(spec) for spec in self.inputs], "outputs": [_described(s) for s in self.outputs]}
+
+
+def load_network(context: Context) -> Network:
+    """The archive's model, by the suffix of its serialized file: MindIR, or a checkpoint with its model file.
+
+    Call `setup` first. Raises HandlerLoadError.
+    """
+    path = model_file(context)
+    if path.suffix == ".mindir":
+        return load_mindir(context)
+    if path.suffix in FORMATS:
+        return load_checkpoint(context)
+    known = ", ".join([".mindir", *FORMATS])
+    raise HandlerLoadError(f"{path.name}: the serialized file must be one of {known}")
+
+
+def load_mindir(context: Context) -> Network:
+    """Raises HandlerLoadError when the serialized file is no MindIR that this MindSpore can load."""
+    path = model_file(context)
+    try:
+        signature = read_signature(path)
+    except MindIRError as error:
+        raise HandlerLoadError(str(error)) from None
+    import mindspore as ms
+
+    try:
+        graph = ms.nn.GraphCell(ms.load(str(path)))
+    except (RuntimeError, ValueError) as error:
+        raise HandlerLoadError(f"MindSpore {ms.__version__} cannot load {path.name}: {error}") from error
+    _declare(graph, signature.inputs)
+    return Network(signature.inputs, signature.outputs, graph)
+
+
+def load_checkpoint(context: Context) -> Network:
+    """The model file's network with the serialized file's parameters. Raises HandlerLoadError."""
+    options = read_options(context, "model", ModelOptions)
+    cell = create_cell(model_file(context, "modelFile"), options)
+    load_parameters(cell, model_file(context))
+    cell.set_train(False)
+    inputs = _inputs(cell, options.inputs)
+    _declare(cell, inputs)
+    return Network(inputs, [], cell)
+
+
+def _inputs(cell: Any, declared: list[DeclaredInput] | None) -> list[TensorSpec]:
+    """As the yaml declares them; else by the names of construct(), of type float32 and any shape."""
+    if declared is not None:
+        return [TensorSpec(item.name, _dtype(item), item.shape) for item in declared]
+    parameters = inspect.signature(cell.construct).parameters.values()
+    return [TensorSpec(p.name, "float32", DYNAMIC_RANK) for p in parameters if p.default is p.empty]
+
+
+def _dtype(declared: DeclaredInput) -> str:
+    dtype = _DTYPES.get(declared.datatype)
+    if dtype is None:
+        known = ", ".join(_DTYPES)
+        raise HandlerLoadError(f"model-config.yaml, model.inputs: datatype {declared.datatype!r} is not one of {known}")
+    return dtype
+
+
+def _declare(cell: Any, inputs: list[TensorSpec]) -> None:
+    """Tell MindSpore which dimensions vary: else it compiles the graph anew for every size it meets."""
+    import mindspore as ms
+
+    if any(-1 in spec.shape for spec in inputs) and not any(spec.shape == DYNAMIC_RANK for spec in inputs):
+        shapes = [[None if size == -1 else size for size in spec.shape] for spec in inputs]
+        pairs = zip(shapes, inputs, strict=True)
+        cell.set_inputs(*(ms.Tensor(shape=shape, dtype=getattr(ms, spec.dtype)) for shape, spec in pairs))
+
+
+def _tensor(array: Array, spec: TensorSpec) -> Any:
+    import mindspore as ms
+    import numpy as np
+
+    tensor = ms.Tensor(np.ascontiguousarray(array))
+    # NumPy has no bfloat16: it travels as float32.
+    return tensor.astype(ms.bfloat16) if spec.dtype == "bfloat16" else tensor
+
+
+def _array(tensor: Any) -> Array:
+    import mindspore as ms
+
+    array: Array = (tensor.astype(ms.float32) if tensor.dtype == ms.bfloat16 else tensor).asnumpy()
+    return array
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _flat(item)
+    else:
+        yield value
+
+
+def _described(spec: TensorSpec) -> dict[str, Any]:
+    shape = None if spec.shape == DYNAMIC_RANK else list(spec.shape)
+    return {"name": spec.name, "datatype": spec.kserve_datatype or spec.dtype, "shape": shape}

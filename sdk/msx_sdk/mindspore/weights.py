@@ -1,0 +1,92 @@
+"""Parts of tensors from safetensors files, memory mapped: what is not asked for is never read."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from msx_sdk.errors import HandlerLoadError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+INDEX = "model.safetensors.index.json"
+
+
+class Weights:
+    """One `.safetensors` file, an index of several (`model.safetensors.index.json`), or a folder that has either.
+
+    A context manager: the files are open until it ends. `import mindspore` must have happened: it gives NumPy its
+    bfloat16. Raises HandlerLoadError for what is missing or is no safetensors file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = _find(path)
+        self._open = functools.cache(_open_file)
+        self._files = _read_index(self._path) if self._path.suffix == ".json" else self._names(self._path)
+
+    def __enter__(self) -> Weights:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.cache_clear()  # the files are closed with their last user
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._files
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return tuple(self._slice(name).get_shape())
+
+    def read(self, name: str, *index: slice) -> Array:
+        """The tensor, or its part `index` (a slice an axis from the first on), as an array; bfloat16 as float32."""
+        import numpy as np
+
+        array = self._slice(name)[index or ...]
+        return array.astype(np.float32) if str(array.dtype) == "bfloat16" else array  # type: ignore[no-any-return]
+
+    def _slice(self, name: str) -> Any:
+        if name not in self._files:
+            raise HandlerLoadError(f"{self._path.name} has no tensor {name!r}")
+        return self._open(self._files[name]).get_slice(name)
+
+    def _names(self, path: Path) -> dict[str, Path]:
+        return dict.fromkeys(self._open(path).keys(), path)
+
+
+def part(size: int, parts: int, index: int) -> slice:
+    """The `index`-th of `parts` equal parts of an axis; the last ones may be shorter."""
+    step = -(-size // parts)
+    return slice(min(index * step, size), min((index + 1) * step, size))
+
+
+def _find(path: Path) -> Path:
+    candidates = [path / INDEX, path / "model.safetensors"] if path.is_dir() else [path]
+    found = next((candidate for candidate in candidates if candidate.is_file()), None)
+    if found is None:
+        raise HandlerLoadError(f"there is no {' and no '.join(str(candidate) for candidate in candidates)}")
+    return found
+
+
+def _read_index(path: Path) -> Mapping[str, Path]:
+    try:
+        files: dict[str, str] = json.loads(path.read_bytes())["weight_map"]
+        return {name: path.parent / file for name, file in files.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise HandlerLoadError(f"{path.name} is no index of safetensors files: it has no 'weight_map'") from None
+
+
+def _open_file(path: Path) -> Any:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        return safe_open(str(path), framework="np")
+    except (SafetensorError, OSError) as error:
+        raise HandlerLoadError(f"{path.name} is no safetensors file: {error}") from None

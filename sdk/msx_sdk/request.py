@@ -1,0 +1,108 @@
+"""One request of a batch, as the worker received it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One field of a request: its bytes, and its content type where the client gave one."""
+
+    data: bytes | bytearray
+    content_type: str | None = None
+
+
+class Headers(dict[str, str]):
+    """Request headers; look-ups find any case, as HTTP means it."""
+
+    def __init__(self, items: Mapping[str, str] | list[tuple[str, str]] = ()) -> None:  # type: ignore[assignment]
+        super().__init__(items)
+
+    def __missing__(self, key: str) -> str:
+        wanted = key.lower()
+        for name, value in self.items():
+            if name.lower() == wanted:
+                return value
+        raise KeyError(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and self.get(key) is not None
+
+
+class InferenceRequest:
+    """A request: its id, headers, fields, deadline (a `time.monotonic()` instant) and cancel flag.
+
+    `operation` is "" for a prediction, else one of `msx_sdk.generation`.
+    """
+
+    __slots__ = ("_data", "cancelled", "deadline", "headers", "id", "number", "operation", "parts")
+
+    def __init__(
+        self,
+        id: str,
+        parts: Mapping[str, Part],
+        headers: Headers | None = None,
+        *,
+        number: int = 0,
+        deadline: float | None = None,
+        operation: str = "",
+    ) -> None:
+        self.id = id
+        self.number = number
+        self.operation = operation
+        self.parts = parts
+        self.headers = Headers() if headers is None else headers
+        self.deadline = deadline
+        self.cancelled = False
+        self._data: dict[str, Any] | None = None
+
+    @classmethod
+    def of_data(cls, id: str, data: dict[str, Any]) -> InferenceRequest:
+        """A request whose fields are already what the handler shall see: warm-up and tests."""
+        request = cls(id, {})
+        request._data = data
+        return request
+
+    def data(self, decode: bool = True) -> dict[str, Any]:
+        """Field name to value, decoded as TorchServe does (JSON and text; everything else a bytearray)."""
+        if self._data is not None:
+            return dict(self._data)
+        return {name: _decoded(part) if decode else _raw(part) for name, part in self.parts.items()}
+
+
+def _raw(part: Part) -> bytearray:
+    return part.data if isinstance(part.data, bytearray) else bytearray(part.data)
+
+
+def _decoded(part: Part) -> Any:
+    """TorchServe's rule: exactly `application/json` (parameters aside), or a type that starts with `text`."""
+    kind = (part.content_type or "").partition(";")[0].strip()
+    try:
+        if kind == JSON:
+            return _json(part.data)
+        if kind.startswith("text"):
+            return part.data.decode()
+    except (ValueError, RecursionError):
+        pass
+    return _raw(part)
+
+
+def _json(data: bytes | bytearray) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return json.loads(data)  # NaN and Infinity, which Python's clients send

@@ -1,0 +1,207 @@
+"""From the handler string of a manifest to something that can be called."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import inspect
+import logging
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from msx_sdk.context import Context, NoRequestError
+from msx_sdk.errors import HandlerLoadError
+
+ENTRY_POINTS = "msx.handlers"
+
+log = logging.getLogger("msx.worker")
+
+
+@dataclass(frozen=True)
+class ResolvedHandler:
+    """A handler's calls, whatever form its author chose."""
+
+    initialize: Callable[[Context], Any]
+    handle: Callable[[Any, Context], Any]
+    close: Callable[[], Any]
+    owner: Any
+    """The module or instance that may carry `example`."""
+
+    @property
+    def is_async(self) -> bool:
+        return _kind_of(self.handle) in (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+
+    @property
+    def follow(self) -> Callable[[bytes], Any] | None:
+        """Of an async handler for groups: what a rank does with what rank 0 tells it."""
+        return getattr(self.owner, "follow", None)
+
+    @property
+    def capabilities(self) -> Callable[[], Any] | None:
+        """Of a handler that offers more than predictions: what that is."""
+        announce = getattr(self.owner, "capabilities", None)
+        return announce if callable(announce) else None
+
+    @property
+    def example(self) -> Any:
+        return getattr(self.owner, "example", None)
+
+
+def resolve_handler(spec: str, model_dir: Path) -> ResolvedHandler:
+    """Find `spec`: a file of the archive (`h.py`, `h`, `h.py:func`, `h:Class`), an entry point of the group
+    `msx.handlers`, or an importable module.
+
+    The order and the rules are TorchServe's (`model_loader.py`): a function `func` or `handle` of the module,
+    else its one class with `initialize` and `handle`. Raises HandlerLoadError.
+    """
+    location, _, attribute = spec.partition(":")
+    _prefer_on_path(str(model_dir))
+    module = _from_archive(location, model_dir) or _from_entry_point(location) or _from_path(location)
+    if module is None:
+        known = ", ".join(sorted(point.name for point in entry_points(group=ENTRY_POINTS))) or "none"
+        raise HandlerLoadError(
+            f"handler {spec!r} is neither a file of the archive, nor an importable module, nor a handler that an "
+            f"installed package brings (installed: {known})"
+        )
+    return _resolve_in(module, attribute, spec)
+
+
+def resolve_object(target: Any) -> ResolvedHandler:
+    """The same for what is already at hand: a handler class, an instance, a function or a module."""
+    if inspect.isclass(target):
+        return _of_instance(target())
+    if inspect.ismodule(target):
+        return _resolve_in(target, "", target.__name__)
+    if hasattr(target, "handle"):
+        return _of_instance(target)
+    if callable(target):
+        return _of_function(sys.modules.get(getattr(target, "__module__", "")), target)
+    raise HandlerLoadError(f"{target!r} is no handler: expected a class, an instance, a function or a module")
+
+
+def _from_archive(location: str, model_dir: Path) -> ModuleType | None:
+    path = model_dir / (location if location.endswith(".py") else f"{location}.py")
+    if not path.is_file():
+        return None
+    if path.parent != model_dir:
+        _prefer_on_path(str(path.parent))
+        _prefer_on_path(str(model_dir))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise HandlerLoadError(f"handler file {path.name} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[path.stem]
+        raise
+    return module
+
+
+def _prefer_on_path(folder: str) -> None:
+    if sys.path[:1] != [folder]:
+        sys.path.insert(0, folder)
+
+
+def _from_entry_point(location: str) -> Any:
+    points: list[EntryPoint] = list(entry_points(group=ENTRY_POINTS, name=location))
+    return points[0].load() if points else None
+
+
+def _from_path(location: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(location) if _looks_importable(location) else None
+    except ModuleNotFoundError as error:
+        if error.name and (location == error.name or location.startswith(f"{error.name}.")):
+            return None
+        raise
+
+
+def _looks_importable(location: str) -> bool:
+    return all(part.isidentifier() for part in location.split("."))
+
+
+def _resolve_in(module: Any, attribute: str, spec: str) -> ResolvedHandler:
+    if not inspect.ismodule(module):
+        return resolve_object(module)
+    if attribute and not hasattr(module, attribute):
+        raise HandlerLoadError(f"handler {spec!r}: {module.__name__} has no {attribute!r}")
+    target = getattr(module, attribute) if attribute else getattr(module, "handle", None)
+    if inspect.isclass(target):
+        return _of_instance(target())
+    if callable(target):
+        return _of_function(module, target)
+    return _of_instance(_only_class(module, spec)())
+
+
+def _of_function(module: Any, function: Callable[[Any, Context], Any]) -> ResolvedHandler:
+    initialize = getattr(module, "initialize", None) or _first_call(function)
+    return ResolvedHandler(initialize, function, getattr(module, "close", _nothing), module)
+
+
+def _first_call(function: Callable[[Any, Context], Any]) -> Callable[[Context], Any]:
+    """TorchServe initialises a plain function by calling it without data; generators have no such call.
+
+    One that was never meant to be called so, because it goes straight at its data, is left alone.
+    """
+    return _ignore if _kind_of(function) else lambda context: _call_without_data(function, context)
+
+
+def _call_without_data(function: Callable[[Any, Context], Any], context: Context) -> None:
+    try:
+        function(None, context)
+    except (TypeError, AttributeError, NoRequestError) as error:
+        if "NoneType" not in str(error) and not isinstance(error, NoRequestError):
+            raise
+        log.debug("%s() cannot be called without data, so it is not initialised: %s", _name(function), error)
+
+
+def _kind_of(function: Callable[..., Any]) -> Callable[[Any], bool] | None:
+    """The test of `inspect` that this function passes, None for a plain one; for an object, what its __call__ is."""
+    if not inspect.isroutine(function) and not isinstance(function, functools.partial):
+        function = type(function).__call__
+    kinds = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return next((kind for kind in kinds if kind(function)), None)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", repr(function))
+
+
+def _of_instance(instance: Any) -> ResolvedHandler:
+    if not callable(getattr(instance, "handle", None)):
+        raise HandlerLoadError(f"{type(instance).__name__} is no handler: it has no handle(data, context)")
+    initialize = getattr(instance, "initialize", _ignore)
+    return ResolvedHandler(initialize, instance.handle, getattr(instance, "close", _nothing), instance)
+
+
+def _only_class(module: ModuleType, spec: str) -> Callable[[], Any]:
+    own = [
+        value
+        for value in dict.fromkeys(filter(inspect.isclass, vars(module).values()))
+        if value.__module__ == module.__name__ and hasattr(value, "initialize") and hasattr(value, "handle")
+    ]
+    leaves = [value for value in own if not any(issubclass(other, value) and other is not value for other in own)]
+    if len(leaves) != 1:
+        names = ", ".join(value.__name__ for value in leaves) or "none"
+        raise HandlerLoadError(
+            f"handler {spec!r}: expected a function handle(data, context) or one class with initialize() and "
+            f"handle(); classes found: {names}. Name one as {spec.partition(':')[0]}:NAME"
+        )
+    only: Callable[[], Any] = leaves[0]
+    return only
+
+
+def _ignore(context: Context) -> None:
+    return None
+
+
+def _nothing() -> None:
+    return None

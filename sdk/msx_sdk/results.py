@@ -1,0 +1,66 @@
+"""What a handler returns, as bytes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from msx_sdk.errors import PREDICTION_FAILED, PredictionError
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """Yielded for a request of a streaming batch: this value is its last, the others go on."""
+
+    value: Any = b""
+
+
+@dataclass(slots=True)
+class ReplyHead:
+    """Status and headers of one reply; they leave with its first chunk."""
+
+    status: int = 200
+    phrase: str = ""
+    headers: list[tuple[str, str]] | None = None
+
+
+def encode(value: Any) -> bytes:
+    """Bytes as they are, text as UTF-8, everything else as JSON indented by two (TorchServe's rule).
+
+    NumPy arrays and scalars and MindSpore tensors become JSON lists and numbers.
+    Raises PredictionError 503 for what has no JSON form.
+    """
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    return _json(value)
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=2)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return _slow_json(value)
+
+
+def _slow_json(value: Any) -> bytes:
+    """Python's encoder takes what msgspec does not, such as integers beyond 64 bits."""
+    try:
+        return json.dumps(value, indent=2, default=_plain).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        text = f"Unsupported model output data type: {type(value).__name__} ({error})"
+        raise PredictionError(PREDICTION_FAILED, text) from None
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "asnumpy"):
+        return value.asnumpy().tolist()
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no JSON form; return bytes, str, numbers, lists or dicts")

@@ -1,0 +1,161 @@
+"""Feed requests to a handler and its results to a sink. The worker and `msx_sdk.testing` share it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Generator
+from typing import Any, Protocol
+
+from msx_sdk.batch import Batch, InvalidResult, ReplySink
+from msx_sdk.context import Context
+from msx_sdk.errors import PredictionError
+from msx_sdk.request import InferenceRequest
+from msx_sdk.resolve import ResolvedHandler
+
+RAISED = (Exception, SystemExit, GeneratorExit, asyncio.CancelledError)
+"""What ends a handler's call and nothing else; KeyboardInterrupt is not the handler's."""
+
+
+class Conductor(Protocol):
+    """Keeps the ranks of a parallel group in step: each makes the same calls, and takes the same steps in each."""
+
+    def begin(self, requests: list[InferenceRequest]) -> None:
+        """Before the handler is called."""
+
+    def proceed(self, wanted: bool) -> bool:
+        """Before a generator is asked for more: whether it is. `wanted` is what this rank alone would do."""
+
+    def end(self, error: BaseException | None) -> None:
+        """The call is over on this rank."""
+
+
+class Alone:
+    """The conductor of a model of one rank."""
+
+    def begin(self, requests: list[InferenceRequest]) -> None:
+        return None
+
+    def proceed(self, wanted: bool) -> bool:
+        return wanted
+
+    def end(self, error: BaseException | None) -> None:
+        return None
+
+
+class Runner:
+    """For handlers that work on a batch at a time, by return, by generator or by sending."""
+
+    def __init__(
+        self,
+        handler: ResolvedHandler,
+        context: Context,
+        *,
+        isolate: bool = True,
+        conductor: Conductor | None = None,
+    ) -> None:
+        self.handler, self.context = handler, context
+        self._isolate = isolate
+        self._conductor = conductor or Alone()
+
+    def run(self, requests: list[InferenceRequest], sink: ReplySink | None) -> None:
+        """Answer every request; without a sink the answers are dropped, as on all ranks of a group but the first.
+
+        What a handler raises never leaves here (KeyboardInterrupt apart).
+        """
+        try:
+            self._run(requests, sink)
+        finally:
+            self.context.bind(None)  # what the requests hold is free now
+
+    def _run(self, requests: list[InferenceRequest], sink: ReplySink | None) -> None:
+        batch = Batch(requests, sink)
+        error = self._attempt(batch)
+        if error is None:
+            return
+        if self._isolate and len(requests) > 1 and not batch.anything_sent:
+            self._one_by_one(requests, sink)
+        else:
+            batch.fail(error)
+
+    def _attempt(self, batch: Batch) -> BaseException | None:
+        context = self.context.for_batch(batch)
+        self._conductor.begin(batch.requests)
+        error = self._call(batch, context)
+        self._conductor.end(error)
+        return error
+
+    def _call(self, batch: Batch, context: Context) -> BaseException | None:
+        try:
+            data = [request.data(context.info.decode_input) for request in batch.requests]
+            result = self.handler.handle(data, context)
+            if isinstance(result, Generator):
+                self._stream(batch, result)
+            else:
+                batch.finish(result)
+        except RAISED as error:
+            _log(context.logger, error)
+            return error
+        return None
+
+    def _stream(self, batch: Batch, results: Generator[Any, None, Any]) -> None:
+        try:
+            while self._conductor.proceed(not batch.deserted):
+                batch.send(next(results))
+        except StopIteration as end:
+            if end.value is not None:
+                batch.finish(end.value)
+        finally:
+            results.close()
+        batch.close()
+
+    def _one_by_one(self, requests: list[InferenceRequest], sink: ReplySink | None) -> None:
+        self.context.logger.warning("the handler failed a batch of %d; each request is run alone", len(requests))
+        for request in requests:
+            if not request.cancelled:
+                self._run([request], sink)
+
+
+class AsyncRunner:
+    """For `async def handle(data, context)`: one request a call, many calls at once."""
+
+    def __init__(self, handler: ResolvedHandler, context: Context) -> None:
+        self.handler, self.context = handler, context
+
+    async def run(self, request: InferenceRequest, sink: ReplySink) -> None:
+        """Answer one request. To cancel it, set its flag and cancel the task that runs this."""
+        batch = Batch([request], sink)
+        context = self.context.for_call(batch)
+        try:
+            result = self.handler.handle([request.data(context.info.decode_input)], context)
+            if isinstance(result, AsyncGenerator):
+                await self._stream(batch, result)
+            else:
+                batch.finish(await result)
+        except RAISED as error:
+            if isinstance(error, asyncio.CancelledError) and request.cancelled:
+                raise
+            _log(context.logger, error)
+            batch.fail(error)
+
+    async def _stream(self, batch: Batch, results: AsyncGenerator[Any, None]) -> None:
+        try:
+            async for values in results:
+                batch.send(values)
+                if batch.deserted:
+                    break
+        finally:
+            await results.aclose()
+        batch.close()
+
+
+def _log(logger: logging.LoggerAdapter[logging.Logger], error: BaseException) -> None:
+    """With its traceback, unless it is an answer that the handler chose."""
+    if isinstance(error, PredictionError):
+        level = logging.ERROR if error.status >= 500 else logging.INFO
+        logger.log(level, "the handler answers %d: %s", error.status, error.message)
+    else:
+        logger.error("the handler failed", exc_info=error)
+
+
+__all__ = ["Alone", "AsyncRunner", "Conductor", "InvalidResult", "Runner"]

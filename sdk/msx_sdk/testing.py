@@ -1,0 +1,150 @@
+"""Run a handler in this process on a list of requests, without a server, by the runner that the worker uses."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from msx_sdk.context import Context, ModelInfo
+from msx_sdk.errors import Failure
+from msx_sdk.request import JSON, Headers, InferenceRequest, Part
+from msx_sdk.resolve import resolve_handler, resolve_object
+from msx_sdk.results import ReplyHead
+from msx_sdk.runner import AsyncRunner, Runner
+from msx_sdk.warmup import warm_up, warm_up_async, warmup_requests
+
+
+@dataclass
+class Reply:
+    """What one request got: status, headers, the chunks as they came, or its failure."""
+
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    chunks: list[bytes] = field(default_factory=list)
+    complete: bool = False
+    failure: Failure | None = None
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.chunks)
+
+    def json(self) -> Any:
+        return msgspec.json.decode(self.body)
+
+
+class _Collector:
+    def __init__(self, requests: Sequence[InferenceRequest]) -> None:
+        self.replies = {request.id: Reply() for request in requests}
+
+    def chunk(self, request: InferenceRequest, body: bytes, head: ReplyHead | None, last: bool) -> None:
+        reply = self.replies[request.id]
+        if head is not None:
+            reply.status, reply.headers = head.status, dict(head.headers or [])
+        reply.chunks.append(body)
+        reply.complete = last
+
+    def fail(self, request: InferenceRequest, failure: Failure) -> None:
+        reply = self.replies[request.id]
+        reply.status, reply.failure = failure.status, failure
+
+
+class LocalModel:
+    """A handler loaded in this process; a context manager that initialises, warms up and closes it.
+
+    `handler` is a handler class, instance, function or module, or the handler string of a manifest together with
+    `model_dir`. All calls of an async handler share one loop, as in the worker.
+    """
+
+    def __init__(
+        self,
+        handler: Any,
+        model_dir: str | Path = ".",
+        *,
+        config: dict[str, Any] | None = None,
+        manifest: dict[str, Any] | None = None,
+        name: str = "local",
+        isolate: bool = True,
+    ) -> None:
+        directory = Path(model_dir).resolve()
+        info = ModelInfo(name, model_dir=directory, manifest=manifest or {}, config=config or {})
+        self._model_thread = ThreadPoolExecutor(1, thread_name_prefix="model")
+        self.context = Context(info, model_thread=self._model_thread)
+        self.handler = resolve_handler(handler, directory) if isinstance(handler, str) else resolve_object(handler)
+        self._isolate = isolate
+
+    def __enter__(self) -> LocalModel:
+        self._loop = asyncio.new_event_loop()
+        try:
+            self._finish(self.handler.initialize(self.context))
+            self._warm_up()
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._finish(self.handler.close())
+        finally:
+            self._stop()
+
+    def predict(self, requests: Sequence[Any], headers: Mapping[str, str] | None = None) -> list[Reply]:
+        """Run one batch. A request is a body (bytes, text, or what JSON can say) or an InferenceRequest.
+
+        An async handler gets each request in a call of its own, all at once.
+        """
+        batch = [_request(n, item, headers) for n, item in enumerate(requests)]
+        collector = _Collector(batch)
+        if self.handler.is_async:
+            self._loop.run_until_complete(self._run_async(batch, collector))
+        else:
+            self._runner().run(batch, collector)
+        return [collector.replies[request.id] for request in batch]
+
+    def _finish(self, result: Any) -> None:
+        """Of `initialize` and `close`, which may be coroutines."""
+        if inspect.isawaitable(result):
+            self._loop.run_until_complete(result)
+
+    def _warm_up(self) -> None:
+        requests = warmup_requests(self.handler.example, self.context.info.config)
+        if self.handler.is_async:
+            self._loop.run_until_complete(warm_up_async(AsyncRunner(self.handler, self.context), requests))
+        else:
+            warm_up(self._runner(), requests)
+
+    def _stop(self) -> None:
+        self._model_thread.shutdown()
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.close()
+
+    def _runner(self) -> Runner:
+        return Runner(self.handler, self.context, isolate=self._isolate)
+
+    async def _run_async(self, batch: list[InferenceRequest], collector: _Collector) -> None:
+        runner = AsyncRunner(self.handler, self.context)
+        await asyncio.gather(*(runner.run(request, collector) for request in batch))
+
+
+def _request(n: int, item: Any, headers: Mapping[str, str] | None) -> InferenceRequest:
+    if isinstance(item, InferenceRequest):
+        return item
+    return InferenceRequest(f"local-{n}", {"body": _part(item)}, Headers(headers or {}))
+
+
+def _part(item: Any) -> Part:
+    if isinstance(item, (bytes, bytearray)):
+        return Part(item)
+    if isinstance(item, str):
+        return Part(item.encode(), "text/plain")
+    return Part(msgspec.json.encode(item), JSON)

@@ -1,0 +1,120 @@
+"""The base class of handlers that generate, tokenize or embed text, whatever engine they use.
+
+The server's OpenAI, TGI and KServe routes arrive as operations; `/predictions/{model}` and gRPC arrive as plain
+predictions, which this class makes operations of, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import msgspec
+
+from msx_sdk._plain_generation import request_of_item
+from msx_sdk.context import Context
+from msx_sdk.errors import InvalidInput, PredictionError
+from msx_sdk.generation import (
+    EMBED,
+    GENERATE,
+    TOKENIZE,
+    Capabilities,
+    EmbedReply,
+    EmbedRequest,
+    GenerateDelta,
+    GenerateRequest,
+    TokenizeReply,
+    TokenizeRequest,
+    encode,
+)
+from msx_sdk.handler import Data, Handler
+
+PLAIN_TEXT = "text/plain; charset=utf-8"
+
+T = TypeVar("T")
+
+
+class TextGenerationHandler(Handler):
+    """Implement `generate`, and what else the engine can do; many calls run at once on one event loop.
+
+    What a method raises ends its request alone: InvalidInput for a wrong value, PredictionError(429, …) when there is
+    no room. A client that leaves, or whose time is up, cancels the method at its next await.
+    """
+
+    def generate(self, request: GenerateRequest, context: Context) -> AsyncIterator[GenerateDelta]:
+        """`async def` with `yield`: the texts as they grow. The last delta of each has a `finish_reason`."""
+        raise PredictionError(501, f"{type(self).__name__} does not generate text")
+
+    async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply:
+        raise PredictionError(501, f"{type(self).__name__} does not tokenize text")
+
+    async def embed(self, request: EmbedRequest, context: Context) -> EmbedReply:
+        raise PredictionError(501, f"{type(self).__name__} does not embed text")
+
+    def capabilities(self) -> Capabilities:
+        """What this handler can do, asked after `initialize`. By default what it overrides, without limits."""
+        return Capabilities(
+            generate=_overrides(self, "generate"),
+            tokenize=_overrides(self, "tokenize"),
+            embed=_overrides(self, "embed"),
+            model_id=self.context.model_name,
+        )
+
+    async def handle(self, data: Data, context: Context) -> AsyncIterator[list[Any]]:
+        """For the worker: one request, dispatched by its operation."""
+        operation = context.operation()
+        if operation == GENERATE:
+            async with _closing(self.generate(_message(data, GenerateRequest), context)) as deltas:
+                async for delta in deltas:
+                    yield [encode(delta)]
+        elif operation == TOKENIZE:
+            yield [encode(await self.tokenize(_message(data, TokenizeRequest), context))]
+        elif operation == EMBED:
+            yield [encode(await self.embed(_message(data, EmbedRequest), context))]
+        elif context.get_request_header(0, "describe") == "True":
+            yield [self.describe()]
+        else:
+            async with _closing(self._predict(data[0], context)) as pieces:
+                async for piece in pieces:
+                    yield [piece]
+
+    def describe(self) -> Any:
+        return msgspec.to_builtins(self.capabilities())
+
+    async def _predict(self, item: dict[str, Any], context: Context) -> AsyncGenerator[Any, None]:
+        """A plain prediction: the text in pieces, or the numbers of an embedding as JSON."""
+        if context.get_request_header(0, "explain") == "True":
+            raise PredictionError(501, f"{type(self).__name__} has no explanations")
+        offered = self.capabilities()
+        request = request_of_item(item, offered)
+        if isinstance(request, EmbedRequest):
+            context.set_response_content_type(0, "application/json")
+            yield memoryview((await self.embed(request, context)).embedding).cast("f").tolist()
+            return
+        context.set_response_content_type(0, PLAIN_TEXT)
+        async with _closing(self.generate(request, context)) as deltas:
+            async for delta in deltas:
+                if delta.text:
+                    yield delta.text
+
+
+def _message(data: Data, kind: type[T]) -> T:
+    try:
+        return msgspec.msgpack.decode(data[0]["body"], type=kind)
+    except msgspec.DecodeError as error:
+        raise InvalidInput(f"the request is no {kind.__name__}: {error}") from None
+
+
+def _overrides(handler: TextGenerationHandler, name: str) -> bool:
+    return getattr(type(handler), name) is not getattr(TextGenerationHandler, name)
+
+
+@asynccontextmanager
+async def _closing(iterator: AsyncIterator[T]) -> AsyncGenerator[AsyncIterator[T], None]:
+    """What an engine holds for a request is free when its client leaves, not when the garbage is collected."""
+    try:
+        yield iterator
+    finally:
+        if isinstance(iterator, AsyncGenerator):
+            await iterator.aclose()

@@ -1,0 +1,18 @@
+"""What is wrong with a value, in words that name the parameter and its limit."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+_PLACE = re.compile(r" - at .*?`\$\.?(?P<path>[^`]*)`$")
+
+
+def wrong_value(error: msgspec.ValidationError) -> tuple[str, str]:
+    """The path of the value, "" for the whole, and what was expected: `("stop[0]", "expected `str`, got `int`")`."""
+    text = str(error)
+    place = _PLACE.search(text)
+    expected = text[: place.start()] if place else text
+    path = place["path"].replace("[...]", "[]") if place else ""
+    return path, f"{expected[:1].lower()}{expected[1:]}"

@@ -1,0 +1,24 @@
+"""Where the server is, and what its parrot tells of itself."""
+
+import json
+import sys
+import time
+import urllib.request
+
+URL, MANAGEMENT, KEY, MANAGEMENT_KEY = sys.argv[2:6]
+
+
+def parrot():
+    """How many of its requests run, and how many were cancelled."""
+    request = urllib.request.Request(
+        f"{MANAGEMENT}/models/parrot?customized=true", headers={"Authorization": f"Bearer {MANAGEMENT_KEY}"}
+    )
+    with urllib.request.urlopen(request, timeout=30) as reply:
+        return json.load(reply)[0]["customizedMetadata"]
+
+
+def wait_for_cancels(count):
+    deadline = time.monotonic() + 30
+    while (seen := parrot()["cancelled"]) < count:
+        assert time.monotonic() < deadline, f"{seen} requests were cancelled, not {count}"
+        time.sleep(0.02)

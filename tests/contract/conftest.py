@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.runs import make_environment
+
+
+@pytest.fixture(scope="session")
+def python() -> str:
+    """Of the clients' environment."""
+    return make_environment()

@@ -1,0 +1,34 @@
+"""The clients that users have, against a server with a parrot. Each file of checks runs once, in the clients' own
+environment; each of its checks is a test here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.contract.runs import checks_of, run
+from tests.e2e.server import RunningServer, new_store, pack_service, run_server
+
+pytestmark = [pytest.mark.e2e, pytest.mark.contract]
+
+FILES = ("openai_sync", "openai_async", "hub", "langchain_client")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("clients")
+    pack_service("parrot", new_store(folder), config="maxConcurrent: 64\njobQueueSize: 100")
+    with run_server(folder, "--models", "parrot.mar", tokens=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def outcomes(server: RunningServer, python: str) -> dict[str, dict[str, str]]:
+    return {name: run(name, server, python) for name in FILES}
+
+
+@pytest.mark.parametrize(("name", "check"), [pair for name in FILES for pair in checks_of(name)])
+def test_client(outcomes: dict[str, dict[str, str]], server: RunningServer, name: str, check: str) -> None:
+    failure = outcomes[name][check]
+    assert not failure, f"{failure}\n{server.tail()}"

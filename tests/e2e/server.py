@@ -1,0 +1,249 @@
+"""A real server on free ports, and the proof at its end that nothing is left of it."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+from msx_archiver.options import PackOptions
+from msx_archiver.pack import pack
+from tests.prometheus import samples
+
+SERVICES = Path(__file__).parents[1] / "services"
+WATCHDOG = 120.0
+"""Seconds after which a test that waits for something is stuck."""
+
+
+def pack_service(
+    name: str, folder: Path, *, config: str | None = None, version: str = "1.0", model: str = "", function: str = ""
+) -> Path:
+    """An archive of one of tests/services; `function` is the one of several handlers in the file."""
+    config_file = None
+    if config is not None:
+        config_file = folder / f"{model or name}-{version}-config.yaml"
+        config_file.write_text(config)
+    return pack(
+        PackOptions(
+            model_name=model or name,
+            version=version,
+            handler=str(SERVICES / f"{name}.py") + (f":{function}" if function else ""),
+            config_file=str(config_file) if config_file else None,
+            export_path=folder,
+            force=True,
+        )
+    )
+
+
+class RunningServer:
+    """What a test does with a server: requests of both kinds, its processes, its files."""
+
+    def __init__(self, process: subprocess.Popen[str], info: dict[str, Any], folder: Path, log: Path) -> None:
+        self.process, self.info, self.folder, self.log = process, info, folder, log
+        keys = json.loads(Path(info["key_file"]).read_text()) if info["key_file"] else None
+        self.keys = keys
+        self.inference = client_of(info["inference"], keys and keys["inference"]["key"])
+        self.management = client_of(info["management"], keys and keys["management"]["key"])
+        self.metrics = client_of(info["metrics"], None)
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "store"
+
+    def predict(self, model: str, content: Any = b"", **kwargs: Any) -> httpx.Response:
+        if not isinstance(content, (bytes, str)):
+            return self.inference.post(f"/predictions/{model}", json=content, **kwargs)
+        return self.inference.post(f"/predictions/{model}", content=content, **kwargs)
+
+    def register(self, archive: Path, **parameters: Any) -> httpx.Response:
+        parameters = {"url": archive.name, "initial_workers": 1, **parameters}
+        return self.management.post("/models", params=parameters)
+
+    def describe(self, model: str, version: str = "") -> dict[str, Any]:
+        reply = self.management.get(f"/models/{model}" + (f"/{version}" if version else ""))
+        assert reply.status_code == 200, reply.text
+        described: dict[str, Any] = reply.json()[0]
+        return described
+
+    def versions(self, model: str) -> list[dict[str, Any]]:
+        described: list[dict[str, Any]] = self.management.get(f"/models/{model}/all").json()
+        return described
+
+    def log_lines(self) -> list[dict[str, Any]]:
+        """The JSON lines of the log."""
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+    def worker_pids(self, model: str) -> list[int]:
+        return [worker["pid"] for worker in self.describe(model)["workers"] if "pid" in worker]
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of the samples of this name that bear these labels."""
+        found = samples(self.metrics.get("/metrics").text)
+        return sum(value for known, own, value in found if known == name and labels.items() <= own.items())
+
+    def unpacked(self) -> list[str]:
+        """The archives in the cache, by their digests."""
+        return [entry.name for entry in (self.store / ".msx" / "models").iterdir() if entry.is_dir()]
+
+    def wait_ready(self) -> None:
+        wait_until(lambda: self.inference.get("/readyz").status_code == 200, "the server is ready", self.tail)
+
+    def kill_worker(self, pid: int, model: str) -> None:
+        """SIGKILL; returns when another one serves."""
+        os.kill(pid, signal.SIGKILL)
+
+        def replaced() -> bool:
+            described = self.describe(model)
+            return described["state"] == "READY" and pid not in [worker.get("pid") for worker in described["workers"]]
+
+        wait_until(replaced, "a new worker serves", self.tail)
+
+    def tail(self) -> str:
+        return self.log.read_text()[-6000:]
+
+    def terminate(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(WATCHDOG)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(WATCHDOG)
+
+    def close(self) -> None:
+        for client in (self.inference, self.management, self.metrics):
+            client.close()
+
+
+def client_of(address: str, key: str | None) -> httpx.Client:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    return httpx.Client(base_url=address, headers=headers, timeout=WATCHDOG)
+
+
+def wait_until(condition: Callable[[], Any], what: str, explain: Callable[[], str] = lambda: "") -> Any:
+    """Look again and again, and fail when it takes longer than the watchdog allows."""
+    deadline = time.monotonic() + WATCHDOG
+    while time.monotonic() < deadline:
+        if result := condition():
+            return result
+        time.sleep(0.02)
+    raise AssertionError(f"waited {WATCHDOG:g} s in vain until {what}\n{explain()}")
+
+
+def new_store(folder: Path) -> Path:
+    store = folder / "store"
+    store.mkdir(exist_ok=True)
+    return store
+
+
+@contextmanager
+def run_server(
+    folder: Path,
+    *flags: str,
+    properties: str = "",
+    tokens: bool = False,
+    model_api: bool = True,
+    env: dict[str, str] | None = None,
+    ready: bool = True,
+) -> Iterator[RunningServer]:
+    """Start `msx-serve --foreground` on the archives in `folder/store`; asserts at the end that nothing is left."""
+    server = start_server(folder, *flags, properties=properties, tokens=tokens, model_api=model_api, env=env)
+    try:
+        if ready:
+            server.wait_ready()
+        yield server
+    finally:
+        left = _processes_below(server.process.pid)
+        server.close()
+        if server.process.poll() is None:
+            server.terminate()
+        try:
+            assert_nothing_left(server, left)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{server.tail()}") from None
+
+
+def start_server(
+    folder: Path,
+    *flags: str,
+    properties: str = "",
+    tokens: bool = False,
+    model_api: bool = True,
+    env: dict[str, str] | None = None,
+) -> RunningServer:
+    store = new_store(folder)
+    config = folder / "config.properties"
+    config.write_text(FREE_PORTS + properties)
+    command = [sys.executable, "-m", "msx_frontend.cli", "--foreground", "--model-store", str(store)]
+    command += ["--ts-config", str(config), *flags]
+    command += [] if tokens else ["--disable-token-auth"]
+    command += ["--enable-model-api"] if model_api else []
+    log = folder / "server.log"
+    info_file = store / ".msx" / "server.json"
+    info_file.unlink(missing_ok=True)
+    with log.open("a") as output:
+        process = subprocess.Popen(
+            command, cwd=folder, stdout=output, stderr=output, text=True, env=server_environment(folder, env)
+        )
+    atexit.register(process.kill)  # for tests that fail before they end it; does nothing to one that has been reaped
+
+    def started() -> Any:
+        assert process.poll() is None, f"the server ended with {process.returncode}\n{log.read_text()[-6000:]}"
+        return info_file.exists()
+
+    wait_until(started, "the server answers", log.read_text)
+    return RunningServer(process, json.loads(info_file.read_text()), folder, log)
+
+
+def server_environment(folder: Path, more: dict[str, str] | None = None) -> dict[str, str]:
+    """Temp files and the list of running servers lie in the test's own folder, apart from other servers'."""
+    temp = folder / "temp"
+    temp.mkdir(exist_ok=True)
+    return {**os.environ, "TMPDIR": str(temp), "XDG_STATE_HOME": str(folder / "index"), **(more or {})}
+
+
+def assert_nothing_left(server: RunningServer, processes: list[psutil.Process]) -> None:
+    """No process, port, socket or folder of this server."""
+    gone = lambda: not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]  # noqa: E731
+    wait_until(gone, f"the processes {processes} have ended")
+    for name in ("inference", "management", "metrics"):
+        assert not _answers(server.info[name].rpartition("//")[2]), f"{name} still listens"
+    assert not _answers(server.info["grpc_inference"]), "gRPC still listens"
+    state = server.store / ".msx"
+    assert not (state / "run").exists(), "working directories are left"
+    assert not (state / "server.json").exists() or server.process.returncode < 0, "server.json is left"
+    assert not list((state / "models").glob(".tmp-*")), "a half-unpacked archive is left"
+    temp = server.folder / "temp"
+    assert not os.listdir(temp), f"temp files are left: {os.listdir(temp)}"
+
+
+def _processes_below(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _answers(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((host.strip("[]"), int(port))) == 0
+
+
+FREE_PORTS = """
+inference_address=http://127.0.0.1:0
+management_address=http://127.0.0.1:0
+metrics_address=http://127.0.0.1:0
+grpc_inference_port=0
+"""

@@ -1,0 +1,194 @@
+"""Archives that cannot be served are refused by name, and nothing of them stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.server import RunningServer, new_store, pack_service, run_server
+
+pytestmark = pytest.mark.e2e
+
+ECHO = "def handle(data, context):\n    return [row['body'] for row in data]\n"
+MANIFEST: dict[str, Any] = {"model": {"modelName": "m", "handler": "h.py"}}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("archives")
+    new_store(folder)
+    with run_server(folder) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(server: RunningServer) -> Iterator[None]:
+    """Of what could not be registered; what could, its test unregisters."""
+    yield
+    assert server.management.get("/models").json() == {"models": []}
+    assert server.unpacked() == []
+    assert server.inference.get("/readyz").status_code == 200
+
+
+def archive(server: RunningServer, name: str, manifest: Any = MANIFEST, **members: str) -> str:
+    """A zip in the store; `members` by path, with `__` for a slash."""
+    with zipfile.ZipFile(server.store / name, "w") as file:
+        if manifest is not None:
+            file.writestr("MAR-INF/MANIFEST.json", json.dumps(manifest))
+        for path, text in {"h.py": ECHO, **members}.items():
+            file.writestr(path, text)
+    return name
+
+
+def refused(server: RunningServer, name: str, **parameters: Any) -> str:
+    reply = server.management.post("/models", params={"url": name, "initial_workers": 1, **parameters})
+    body = reply.json()
+    assert (reply.status_code, body["type"]) == (400, "InvalidModelException"), body
+    assert name in body["message"]
+    message: str = body["message"]
+    return message
+
+
+def test_truncated(server: RunningServer) -> None:
+    whole = pack_service("echo", server.store).read_bytes()
+    (server.store / "short.mar").write_bytes(whole[: len(whole) // 2])
+    refused(server, "short.mar")
+
+
+def test_one_byte_changed(server: RunningServer) -> None:
+    path = pack_service("echo", server.store)
+    data = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as file:
+        data[file.getinfo("echo.py").header_offset + 30 + len("echo.py") + 5] ^= 1
+    (server.store / "changed.mar").write_bytes(data)
+    assert "damaged" in refused(server, "changed.mar")
+
+
+@pytest.mark.parametrize("given", [{}, {"model_name": "named"}])
+def test_not_an_archive(server: RunningServer, given: dict[str, str]) -> None:
+    (server.store / "text.mar").write_text("This is no archive.")
+    refused(server, "text.mar", **given)
+
+
+def test_empty_file_and_empty_folder(server: RunningServer) -> None:
+    (server.store / "empty.mar").touch()
+    refused(server, "empty.mar")
+    (server.store / "bare").mkdir()
+    assert "MANIFEST.json" in refused(server, "bare")
+
+
+def test_without_a_manifest(server: RunningServer) -> None:
+    assert "MAR-INF/MANIFEST.json" in refused(server, archive(server, "bare.mar", None))
+
+
+@pytest.mark.parametrize(
+    ("manifest", "key"),
+    [
+        ({"model": {"handler": "h.py"}}, "modelName"),
+        ({"model": {"modelName": "m"}}, "handler"),
+        ({"model": {"modelName": "../m", "handler": "h.py"}}, "modelName"),
+        ([], "object"),
+    ],
+)
+def test_a_manifest_that_cannot_be_meant(server: RunningServer, manifest: Any, key: str) -> None:
+    assert key in refused(server, archive(server, "odd.mar", manifest))
+
+
+@pytest.mark.parametrize("version", ["../../2", "all", "1 0"])
+def test_a_version_that_is_a_path(server: RunningServer, version: str) -> None:
+    manifest = {"model": {**MANIFEST["model"], "modelVersion": version}}
+    archive(server, "odd.mar", manifest)
+    reply = server.management.post("/models?url=odd.mar&initial_workers=1")
+    assert (reply.status_code, reply.json()["type"]) == (400, "InvalidModelException")
+    assert repr(version) in reply.json()["message"]
+
+
+def test_an_unknown_key_is_a_warning(server: RunningServer) -> None:
+    archive(server, "new.mar", {**MANIFEST, "colour": "blue"})
+    reply = server.management.post("/models?url=new.mar&initial_workers=1")
+    assert reply.status_code == 200
+    warnings = [line["message"] for line in server.log_lines() if line["level"] == "WARNING"]
+    assert any("new.mar" in warning and "'colour'" in warning for warning in warnings)
+    server.management.delete("/models/m")
+
+
+@pytest.mark.parametrize("member", ["../out.txt", "/out.txt", "a/../../out.txt"])
+def test_hostile(server: RunningServer, member: str) -> None:
+    assert repr(member) in refused(server, archive(server, "hostile.mar", **{member: "x"}))
+    assert not list(server.folder.rglob("out.txt"))
+    assert not Path("/out.txt").exists()
+
+
+def test_a_bomb(server: RunningServer) -> None:
+    with zipfile.ZipFile(server.store / "bomb.mar", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("MAR-INF/MANIFEST.json", json.dumps(MANIFEST))
+        file.writestr("h.py", ECHO)
+        with file.open("zeros.bin", "w") as member:
+            for _ in range(110):
+                member.write(bytes(1 << 20))
+    assert "zeros.bin" in refused(server, "bomb.mar")
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("batchSize: many\n", ("batchSize", "many")),
+        ("minWorkers: 3\nmaxWorkers: 1\n", ("minWorkers", "maxWorkers")),
+        ("batchSize: [1\n", ("config.yaml",)),
+        ("- 1\n", ("config.yaml", "mapping")),
+    ],
+)
+def test_a_config_that_cannot_be_meant(server: RunningServer, config: str, words: tuple[str, ...]) -> None:
+    manifest = {"model": {**MANIFEST["model"], "configFile": "config.yaml"}}
+    message = refused(server, archive(server, "config.mar", manifest, **{"config.yaml": config}))
+    for word in words:
+        assert word in message
+    assert ".msx" not in message, "the place of the cache means nothing to who packed the archive"
+
+
+def test_a_config_that_is_not_there(server: RunningServer) -> None:
+    manifest = {"model": {**MANIFEST["model"], "configFile": "config.yaml"}}
+    assert "config.yaml" in refused(server, archive(server, "config.mar", manifest))
+
+
+def test_a_handler_that_is_not_there(server: RunningServer) -> None:
+    archive(server, "absent.mar", {"model": {"modelName": "m", "handler": "absent.py"}})
+    reply = server.management.post("/models?url=absent.mar&initial_workers=1")
+    assert reply.status_code in (400, 500)
+    assert "absent" in reply.json()["message"]
+
+
+def test_a_near_miss_in_the_config_is_a_warning(server: RunningServer) -> None:
+    manifest = {"model": {**MANIFEST["model"], "configFile": "config.yaml"}}
+    archive(server, "config.mar", manifest, **{"config.yaml": "batchsize: 4\n"})
+    assert server.management.post("/models?url=config.mar").status_code == 200
+    warnings = [line["message"] for line in server.log_lines() if line["level"] == "WARNING"]
+    assert any("config.mar" in warning and "batchSize" in warning for warning in warnings)
+    server.management.delete("/models/m")
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """A limit on the size of files stands for the disk: the write of the second megabyte fails."""
+    store = new_store(tmp_path)
+    pack_service("echo", store)
+    with zipfile.ZipFile(store / "big.mar", "w") as file:
+        file.writestr("MAR-INF/MANIFEST.json", json.dumps(MANIFEST))
+        file.writestr("h.py", ECHO)
+        file.writestr("weights.bin", os.urandom(2 << 20))
+    with run_server(tmp_path, "--models", "echo.mar") as full:
+        resource.prlimit(full.process.pid, resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        reply = full.management.post("/models?url=big.mar&initial_workers=1")
+        assert (reply.status_code, reply.json()["type"]) == (400, "InvalidModelException")
+        message = reply.json()["message"]
+        assert "big.mar cannot be unpacked" in message
+        assert "disk space" in message
+        assert len(full.unpacked()) == 1
+        assert full.management.get("/models/m").status_code == 404
+        assert full.predict("echo", b"still here").content == b"still here"

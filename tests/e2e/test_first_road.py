@@ -1,0 +1,34 @@
+"""A model is packed, served, asked, described and stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.server import new_store, pack_service, run_server
+
+pytestmark = pytest.mark.e2e
+
+
+def test_echo(tmp_path: Path) -> None:
+    pack_service("echo", new_store(tmp_path))
+    with run_server(tmp_path, "--models", "echo.mar") as server:
+        reply = server.predict("echo", b"hello", headers={"x-request-id": "abc"})
+        assert (reply.status_code, reply.content) == (200, b"hello")
+        assert reply.headers["x-request-id"] == "abc"
+        described = server.describe("echo")
+        assert described["state"] == "READY"
+        assert [worker["status"] for worker in described["workers"]] == ["READY"]
+    assert server.process.returncode == 0
+
+
+def test_tokens(tmp_path: Path) -> None:
+    pack_service("echo", new_store(tmp_path))
+    with run_server(tmp_path, "--models", "echo.mar", tokens=True) as server:
+        assert server.predict("echo", b"hello").content == b"hello"
+        refused = server.predict("echo", b"hello", headers={"authorization": "Bearer nonsense"})
+        assert refused.status_code == 400
+        assert refused.json()["type"] == "InvalidKeyException"
+        assert server.inference.get("/readyz", headers={"authorization": ""}).status_code == 200
+    assert not (tmp_path / "key_file.json").exists()

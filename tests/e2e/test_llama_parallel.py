@@ -1,0 +1,139 @@
+"""The example's Llama over the ranks of a real server's groups: the text of one rank, to many clients at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import pytest
+
+from msx_frontend.grpc_api.inference import SERVICE
+from msx_frontend.grpc_api.messages import message_class
+from tests.e2e.llama import EXAMPLE, few_graphs, pack_llama
+from tests.e2e.server import RunningServer, client_of, new_store, run_server
+
+pytest.importorskip("mindspore")
+
+pytestmark = [pytest.mark.e2e, pytest.mark.mindspore]
+
+LAYOUTS = {"tp2": 2, "pp2": 2, "pptp4": 4}
+START = 240.0
+"""Seconds until all ranks of all groups have compiled their graphs, on a machine that is busy."""
+SUBJECTS = ["Exceptions are", "An object", "Functions", "A class", "Sets", "The with statement", "Modules are",
+            "import", "A list is", "Strings and", "def", "for", "Names refer to", "A generator", "Dictionaries",
+            "Numbers", "Comparisons", "The lambda expression", "If the", "The return value"]  # fmt: skip
+CLIENTS = 32
+
+Request = message_class("org.pytorch.serve.grpc.inference.PredictionsRequest")
+Response = message_class("org.pytorch.serve.grpc.inference.PredictionResponse")
+Ask = Callable[[RunningServer, str, str], list[bytes]]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("llama")
+    store = new_store(folder)
+    for name in ("one", *LAYOUTS):
+        file = "model-config.yaml" if name == "one" else f"model-config-{name}.yaml"
+        pack_llama(store, name, few_graphs((EXAMPLE / file).read_text()))
+    models = [f"{name}.mar" for name in ("one", *LAYOUTS)]
+    with run_server(folder, "--models", *models, ready=False) as running:
+        wait_ready(running)
+        yield running
+
+
+def wait_ready(server: RunningServer) -> None:
+    deadline = time.monotonic() + START
+    while server.inference.get("/readyz").status_code != 200:
+        assert time.monotonic() < deadline, server.tail()
+        time.sleep(0.2)
+
+
+def wanted(prompt: str) -> dict[str, object]:
+    return {"prompt": prompt, "max_new_tokens": 8}
+
+
+def by_http(server: RunningServer, model: str, prompt: str) -> list[bytes]:
+    with (
+        client_of(server.info["inference"], None) as client,
+        client.stream("POST", f"/predictions/{model}", json=wanted(prompt)) as reply,
+    ):
+        assert reply.status_code == 200, reply.read()
+        assert reply.headers["content-type"] == "text/plain; charset=utf-8"
+        return list(reply.iter_raw())
+
+
+def by_grpc(server: RunningServer, model: str, prompt: str) -> list[bytes]:
+    with grpc.insecure_channel(server.info["grpc_inference"]) as channel:
+        path = f"/{SERVICE}/StreamPredictions"
+        call = channel.unary_stream(path, Request.SerializeToString, Response.FromString)
+        fields = {name: str(value).encode() for name, value in wanted(prompt).items()}
+        request = Request(model_name=model, input=fields)
+        return [response.prediction for response in call(request, timeout=60)]
+
+
+@pytest.fixture(scope="module")
+def expected(server: RunningServer) -> dict[str, bytes]:
+    """What one rank says."""
+    with ThreadPoolExecutor(8) as pool:
+        answers = pool.map(lambda prompt: b"".join(by_http(server, "one", prompt)), SUBJECTS)
+        return dict(zip(SUBJECTS, answers, strict=True))
+
+
+ASKED = [(layout, ask) for layout in ("tp2", "pp2") for ask in (by_http, by_grpc)] + [("pptp4", by_http)]
+"""pptp runs without graphs on a CPU, and takes its time."""
+
+
+@pytest.mark.parametrize(("layout", "ask"), ASKED)
+def test_many_clients_get_the_text_of_one_rank(
+    server: RunningServer, expected: dict[str, bytes], layout: str, ask: Ask
+) -> None:
+    prompts = [SUBJECTS[n % len(SUBJECTS)] for n in range(CLIENTS)]
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        streams = list(pool.map(lambda prompt: ask(server, layout, prompt), prompts))
+    assert [b"".join(chunks) for chunks in streams] == [expected[prompt] for prompt in prompts]
+
+
+@pytest.mark.parametrize("layout", ["tp2", "pp2"])
+def test_a_stream_comes_in_pieces(server: RunningServer, layout: str) -> None:
+    """The first piece leaves before the last is made; how many a client reads at once is its affair."""
+    long = {"prompt": SUBJECTS[0], "max_new_tokens": 60}
+    with (
+        client_of(server.info["inference"], None) as client,
+        client.stream("POST", f"/predictions/{layout}", json=long) as reply,
+    ):
+        assert reply.headers["ts_stream_next"] == "true"
+        assert len(list(reply.iter_raw())) > 1
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_client_that_leaves_does_not_hold_up_the_group(
+    server: RunningServer, expected: dict[str, bytes], layout: str
+) -> None:
+    long = {"prompt": "The", "max_new_tokens": 200, "temperature": 1.0}
+    with (
+        client_of(server.info["inference"], None) as client,
+        client.stream("POST", f"/predictions/{layout}", json=long) as reply,
+    ):
+        next(reply.iter_raw())
+    assert b"".join(by_http(server, layout, SUBJECTS[0])) == expected[SUBJECTS[0]]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_wrong_request_is_refused_and_the_group_goes_on(
+    server: RunningServer, expected: dict[str, bytes], layout: str
+) -> None:
+    refused = server.inference.post(f"/predictions/{layout}", json={"prompt": "x", "max_new_tokens": 999})
+    assert refused.status_code == 400
+    assert "max_tokens: 999 tokens after a prompt of 2 are more than maxTotalTokens, 256" in refused.text
+    assert b"".join(by_http(server, layout, SUBJECTS[1])) == expected[SUBJECTS[1]]
+
+
+@pytest.mark.parametrize(("layout", "size"), LAYOUTS.items())
+def test_describe_shows_how_the_model_is_divided(server: RunningServer, layout: str, size: int) -> None:
+    (described,) = server.management.get(f"/models/{layout}", params={"customized": "true"}).json()
+    custom = described["customizedMetadata"]
+    assert custom["pipeline_stages"] * custom["tensor_parallel"] == size
+    assert (custom["context_length"], custom["concurrent_texts"]) == (256, 8)

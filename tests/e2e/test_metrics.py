@@ -1,0 +1,151 @@
+"""The figures after traffic that the test knows."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
+
+pytestmark = pytest.mark.e2e
+
+HOST = socket.gethostname()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("metrics")
+    store = new_store(folder)
+    for name in ("echo", "metrics", "prediction_error", "crash", "raises_in_init"):
+        pack_service(name, store)
+    pack_service("batch", store, config="batchSize: 8\nmaxBatchDelay: 60000\nbatchingPolicy: fixed")
+    pack_service("batch", store, model="held")
+    models = ["echo.mar", "metrics.mar", "prediction_error.mar", "crash.mar", "batch.mar", "held.mar"]
+    with run_server(folder, "--models", *models) as running:
+        yield running
+
+
+def test_content_type(server: RunningServer) -> None:
+    reply = server.metrics.get("/metrics")
+    assert reply.status_code == 200
+    assert reply.headers["content-type"].startswith("text/plain; version=")
+
+
+def test_requests(server: RunningServer) -> None:
+    for _ in range(3):
+        server.predict("echo", b"x")
+    server.predict("echo/1.0", b"x")
+    own = {"model": "echo", "version": "1.0"}
+    assert server.metric("msx_requests_total", **own, code="200") == 4
+    for name in ("msx_request_seconds", "msx_queue_seconds", "msx_first_chunk_seconds"):
+        assert server.metric(f"{name}_count", **own) == 4
+        assert 0 < server.metric(f"{name}_sum", **own) < 60
+        assert server.metric(f"{name}_bucket", **own, le="+Inf") == 4
+    assert server.metric("msx_batch_seconds_count", **own) == 4
+    assert server.metric("msx_batch_size_sum", **own) == 4
+
+
+def test_torchserves_own(server: RunningServer) -> None:
+    """Its dashboards ask for the version that the URL gave, and for these very names."""
+    before = {
+        version: server.metric("ts_inference_requests_total", model_name="echo", model_version=version)
+        for version in ("default", "1.0")
+    }
+    server.predict("echo", b"x")
+    server.predict("echo", b"x")
+    server.predict("echo/1.0", b"x")
+    for version, count in (("default", 2), ("1.0", 1)):
+        labels = {"model_name": "echo", "model_version": version, "hostname": HOST}
+        assert server.metric("ts_inference_requests_total", **labels) - before[version] == count
+        latency = server.metric("ts_inference_latency_microseconds", **labels)
+        assert 0 < server.metric("ts_queue_latency_microseconds", **labels) < latency < 60e6
+
+
+def test_codes(server: RunningServer) -> None:
+    for status in (400, 400, 503):
+        server.predict("prediction_error", str(status).encode())
+    assert server.metric("msx_requests_total", model="prediction_error", code="400") == 2
+    assert server.metric("msx_requests_total", model="prediction_error", code="503") == 1
+    server.management.put("/models/prediction_error", params={"min_worker": 0, "synchronous": "true"})
+    server.predict("prediction_error", b"400")
+    assert server.metric("msx_requests_total", model="prediction_error", code="503") == 2
+    assert server.metric("msx_workers_wanted", model="prediction_error") == 0
+
+
+def test_batches(server: RunningServer) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: server.predict("batch", {"n": n}), range(8)))
+    assert server.metric("msx_batch_size_count", model="batch") == 1
+    assert server.metric("msx_batch_size_sum", model="batch") == 8
+    assert server.metric("msx_batch_size_bucket", model="batch", le="4.0") == 0
+    assert server.metric("msx_batch_size_bucket", model="batch", le="8.0") == 1
+
+
+def test_queue(server: RunningServer, tmp_path: Path) -> None:
+    gate = tmp_path / "go"
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(server.predict, "held", {"n": n, "hold": str(gate)}) for n in range(3)]
+        wait_until(lambda: server.metric("msx_queue_depth", model="held") == 2, "two wait", server.tail)
+        assert server.metric("msx_requests_in_flight", model="held") == 1
+        aged = server.metric("msx_queue_oldest_seconds", model="held")
+        wait_until(lambda: server.metric("msx_queue_oldest_seconds", model="held") > aged > 0, "it gets older")
+        gate.touch()
+        assert [future.result().status_code for future in asked] == [200] * 3
+    assert server.metric("msx_queue_depth", model="held") == 0
+    assert server.metric("msx_queue_oldest_seconds", model="held") == 0
+    assert server.metric("msx_queue_seconds_sum", model="held") >= aged
+
+
+def test_workers(server: RunningServer) -> None:
+    assert server.metric("msx_model_state", model="crash", state="READY") == 1
+    assert server.metric("msx_model_state", model="crash") == 1
+    assert server.metric("msx_workers_ready", model="crash") == server.metric("msx_workers_wanted", model="crash") == 1
+    server.predict("crash", b"kill")
+    assert server.metric("msx_requests_total", model="crash", code="507") == 1
+    assert server.predict("crash", b"next").content == b"next"
+    assert server.metric("msx_worker_restarts_total", model="crash", version="1.0") == 1
+    [worker] = server.describe("crash")["workers"]
+    memory = server.metric("msx_worker_memory_bytes", model="crash", worker=worker["id"], rank="0")
+    assert memory == pytest.approx(psutil.Process(worker["pid"]).memory_info().rss, rel=0.2)
+
+
+def test_failed_model(server: RunningServer) -> None:
+    archive = pack_service("raises_in_init", server.store, model="broken", config="maxRetryTimeoutInSec: 0")
+    server.register(archive, synchronous="false")
+    failed = lambda: server.metric("msx_model_state", model="broken", state="FAILED") == 1  # noqa: E731
+    wait_until(failed, "the state is FAILED", server.tail)
+    assert server.metric("msx_model_state", model="broken") == 1
+    server.management.delete("/models/broken")
+    assert server.metric("msx_model_state", model="broken") == 0, "a model that is gone has no state"
+
+
+def test_server_process(server: RunningServer) -> None:
+    actual = psutil.Process(server.process.pid).memory_info().rss
+    assert server.metric("process_resident_memory_bytes") == pytest.approx(actual, rel=0.2)
+
+
+def test_handler_metrics(server: RunningServer) -> None:
+    for _ in range(2):
+        assert server.predict("metrics", b"").text == "emitted"
+    wait_until(lambda: server.metric("tokens_total", kind="prompt") == 6, "the samples have come", server.tail)
+    model = {"ModelName": "metrics"}
+    assert server.metric("tokens_total", **model) == 6
+    assert server.metric("slots_in_use", **model) == 1
+    assert server.metric("step_time_count", **model) == 2
+    assert server.metric("step_time_sum", **model) == 3.0
+    assert server.metric("Calls", **model, Level="Model") == 2
+    assert server.metric("Work", **model) == 2.5
+    assert server.metric("Weights", **model) == 7
+    assert server.metric("Fill", **model) == 50
+    assert server.metric("Trouble", **model, Level="Error", Error="none really") == 2
+
+
+def test_some_by_name(server: RunningServer) -> None:
+    reply = server.metrics.get("/metrics", params={"name[]": ["msx_queue_depth", "ts_inference_requests_total"]})
+    names = {line.split("{")[0] for line in reply.text.splitlines() if not line.startswith("#")}
+    assert names == {"msx_queue_depth", "ts_inference_requests_total"}

@@ -1,0 +1,15 @@
+"""Answers with the request's headers as JSON, and with the status and the headers that the body asks for."""
+
+from msx_sdk import Handler
+
+
+class Headers(Handler):
+    def handle(self, data, context):
+        return [self.answer(idx, row["body"], context) for idx, row in enumerate(data)]
+
+    def answer(self, idx, order, context):
+        context.set_response_status(order.get("status", 200), order.get("phrase", ""), idx)
+        context.set_response_content_type(idx, order.get("type", "application/json"))
+        for name, value in order.get("headers", {}).items():
+            context.set_response_header(idx, name, value)
+        return dict(context.get_all_request_header(idx))

@@ -1,0 +1,54 @@
+"""Places in blocks. The kernels that use them exist on NPUs only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from msx_sdk.errors import HandlerLoadError
+from tests.unit.backend.llm.models.test_config import read
+
+pytestmark = pytest.mark.mindspore
+pytest.importorskip("mindspore")
+
+
+def layout() -> Any:
+    from msx_backend.llm.cache.paged import PagedLayout
+
+    return PagedLayout(slots=2, length=300, kv_heads=1)
+
+
+def test_slots_have_blocks_of_their_own_and_padding_has_the_first() -> None:
+    paged = layout()
+    assert (paged.blocks, paged.extent(129)) == (1 + 2 * 3, 256)
+    write, tables, lengths = paged.places([1, None], np.array([[130], [-1]]), 256)
+    assert write.tolist() == [5 * 128 + 2, -1]
+    assert tables.tolist() == [[4, 5], [0, 0]]
+    assert lengths.tolist() == [131, 1]
+
+
+def test_each_token_of_a_chunk_sees_up_to_itself() -> None:
+    write, tables, lengths = layout().places([0], np.array([[127, 128, -1]]), 256)
+    assert write.tolist() == [1 * 128 + 127, 2 * 128, -1]
+    assert tables.tolist() == [[1, 2]] * 3
+    assert lengths.tolist() == [128, 129, 1]
+
+
+def test_assigned_blocks_take_the_place_of_own_ones() -> None:
+    paged = layout()
+    paged.assign(0, [6, 3])
+    write, tables, _ = paged.places([0], np.array([[128]]), 384)
+    assert (write.tolist(), tables.tolist()) == ([3 * 128], [[6, 3, 3]])
+    assert paged.rows(0, 129).tolist() == [6, 3]
+
+
+def test_texts_longer_than_a_window_are_refused(tmp_path: Path) -> None:
+    from msx_backend.llm.cache.paged import check_windows
+
+    config = read(tmp_path, "mistral", sliding_window=64)
+    check_windows(config, 64)
+    with pytest.raises(HandlerLoadError, match=r"sliding_window: 64: .* set maxTotalTokens: 64"):
+        check_windows(config, 65)

@@ -1,0 +1,4 @@
+import pytest
+
+for library in ("numpy", "tokenizers", "jinja2", "llguidance"):  # of the extra `mindspore`
+    pytest.importorskip(library)

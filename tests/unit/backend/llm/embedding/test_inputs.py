@@ -1,0 +1,74 @@
+"""Texts and token ids as the network gets them, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from msx_backend.llm.embedding.inputs import Inputs
+from msx_backend.llm.text import Tokenizer
+from msx_sdk.errors import InvalidInput
+from msx_sdk.generation import EmbedRequest
+from tests.unit.backend.llm.embedding.checkpoints import VOCABULARY, tokenizer
+
+COUNT = len(VOCABULARY)
+
+
+def inputs(longest: int = 12, **options: Any) -> Inputs:
+    return Inputs(Tokenizer(tokenizer()), longest, COUNT, **options)
+
+
+def words(tokens: list[int]) -> str:
+    return " ".join(VOCABULARY[token] for token in tokens)
+
+
+def refusal(request: EmbedRequest) -> str:
+    with pytest.raises(InvalidInput) as raised:
+        inputs().tokens(request)
+    return raised.value.message
+
+
+def test_a_text_is_framed_by_its_special_tokens() -> None:
+    assert words(inputs().tokens(EmbedRequest(input="The dogs"))) == "[CLS] the dog ##s [SEP]"
+
+
+def test_truncation_and_padding_of_the_file_are_off() -> None:
+    assert len(inputs(64).tokens(EmbedRequest(input="cat " * 30))) == 32
+
+
+def test_what_is_cut_off_is_text() -> None:
+    assert words(inputs().tokens(EmbedRequest(input="cat " * 30, truncate=5))) == "[CLS] cat cat cat [SEP]"
+    assert words(inputs().tokens(EmbedRequest(input="cat", truncate=5))) == "[CLS] cat [SEP]"
+
+
+def test_token_ids_are_taken_as_they_are() -> None:
+    assert inputs().tokens(EmbedRequest(input=(2, 7, 3))) == [2, 7, 3]
+    assert inputs().tokens(EmbedRequest(input=tuple(range(12)), truncate=2)) == [0, 1]
+
+
+def test_a_model_may_want_lower_case() -> None:
+    plain = Tokenizer(tokenizer(lowercase=False))
+    assert words(Inputs(plain, 9, 99).tokens(EmbedRequest(input="CAT"))) == "[CLS] [UNK] [SEP]"
+    assert words(Inputs(plain, 9, 99, lower_case=True).tokens(EmbedRequest(input="CAT"))) == "[CLS] cat [SEP]"
+
+
+def test_a_tokenizer_may_know_more_tokens_than_the_network() -> None:
+    with pytest.raises(InvalidInput, match="input: 6 is no token id of this model, which has 0 to 5"):
+        Inputs(Tokenizer(tokenizer()), 12, 6).tokens(EmbedRequest(input="the cat"))
+
+
+@pytest.mark.parametrize(
+    ("request_", "text"),
+    [
+        (EmbedRequest(input="cat " * 11), "input: 13 tokens are more than maxInputTokens, 12; cut it with truncate"),
+        (EmbedRequest(input=(1,) * 13), "input: 13 tokens are more than maxInputTokens, 12; cut it with truncate"),
+        (EmbedRequest(input=(1, COUNT)), f"input: {COUNT} is no token id of this model, which has 0 to {COUNT - 1}"),
+        (EmbedRequest(input=(-1,)), f"input: -1 is no token id of this model, which has 0 to {COUNT - 1}"),
+        (EmbedRequest(input=()), "input: expected a text of at least one token"),
+        (EmbedRequest(input="cat", truncate=13), "truncate: 13 is more than maxInputTokens, 12"),
+        (EmbedRequest(input="cat", truncate=2), "truncate: expected at least 3: 2 are special tokens"),
+    ],
+)
+def test_refusals_name_the_parameter_and_its_limit(request_: EmbedRequest, text: str) -> None:
+    assert refusal(request_) == text

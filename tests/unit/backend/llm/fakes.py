@@ -1,0 +1,288 @@
+"""A language model of integers: its logits depend on every token before, by way of what is in the cache."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer as RawTokenizer
+from tokenizers import decoders, models, pre_tokenizers
+
+from msx_backend.llm.blocks import blocks_for
+from msx_backend.llm.engine import Engine
+from msx_backend.llm.handle import RequestHandle
+from msx_backend.llm.limits import Limits
+from msx_backend.llm.paged import PagedPool
+from msx_backend.llm.sampling import Constraints
+from msx_backend.llm.step import Array, Decode, Prefill, Step, decode, encode, execute
+from msx_backend.llm.text import Tokenizer
+from msx_sdk.generation import GenerateDelta, GenerateRequest, SamplingParams
+
+EMPTY = -1
+MODULUS = 1_000_003
+
+
+def make_tokenizer() -> Tokenizer:
+    """256 tokens that are bytes, and `<|end|>`, which is 256."""
+    vocab = {letter: id for id, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    tokenizer = RawTokenizer(models.BPE(vocab, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(["<|end|>"])
+    return Tokenizer(tokenizer, eos=frozenset({END}))
+
+
+END = 256
+VOCAB = 260
+
+
+def after(state: int, token: int) -> int:
+    """What the model makes of a token more."""
+    return (state * 31 + token * 7919 + 17) % MODULUS
+
+
+@lru_cache(1 << 16)
+def logits_of(state: int) -> Array:
+    """The end, now and then."""
+    rng = np.random.default_rng(state)
+    logits = rng.standard_normal(VOCAB, np.float32)
+    logits[END] = -20 if state % 29 else 20
+    logits.setflags(write=False)
+    return logits
+
+
+class FakeRunner:
+    """Refuses to look at what was never written. `log` has every step; `fails` says which raise."""
+
+    def __init__(self, slots: int = 4, context: int = 64, chunk: int = 64) -> None:
+        self.vocab_size, self.slots, self.context, self.chunk = VOCAB, slots, context, chunk
+        self.cache = np.full((slots, context + 1), EMPTY, np.int64)
+        self.cache[:, 0] = 0
+        self.log: list[Step] = []
+        self.poison: int | None = None
+        """After this token, the logits are no numbers."""
+        self.fails: Callable[[Step], Exception | None] = lambda step: None
+
+    def prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Array:
+        assert 0 < len(tokens) <= self.chunk
+        states = [self._append(slot, start + place, token) for place, token in enumerate(tokens)]
+        return np.stack([logits_of(state) for state in states]) if all_logits else logits_of(states[-1])
+
+    def decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Array:
+        assert len(set(slots)) == len(slots)
+        rows = zip(slots, positions, tokens, strict=True)
+        logits = np.stack([logits_of(self._append(*row)) for row in rows])
+        logits[[token == self.poison for token in tokens]] = np.nan
+        return logits
+
+    def copy(self, source: int, target: int, length: int) -> None:
+        assert source != target
+        assert (self.cache[source, : length + 1] != EMPTY).all()
+        self.cache[target, 1:] = EMPTY
+        self.cache[target, 1 : length + 1] = self.cache[source, 1 : length + 1]
+
+    def warm_up(self, report: Callable[[str], None]) -> None:
+        report("nothing")
+
+    def execute(self, step: Step) -> Array | None:
+        self.log.append(step)
+        if error := self.fails(step):
+            raise error
+        return execute(self, decode(encode(step)))
+
+    def _append(self, slot: int, position: int, token: int) -> int:
+        before = self.cache[slot, position]
+        assert before != EMPTY, f"slot {slot} has nothing before position {position}"
+        self.cache[slot, position + 1 :] = EMPTY
+        self.cache[slot, position + 1] = after(int(before), token)
+        return int(self.cache[slot, position + 1])
+
+
+class FakePagedRunner(FakeRunner):
+    """Blocks of `block` tokens, `blocks` of them."""
+
+    def __init__(self, slots: int, context: int, chunk: int, blocks: int, block: int) -> None:
+        super().__init__(slots, context, chunk)
+        self._block = self.block = block
+        self.blocks = blocks
+        self._memory = np.full((blocks, block), EMPTY, np.int64)
+        self._tables: dict[int, tuple[int, ...]] = {}
+
+    def assign(self, slot: int, blocks: Sequence[int]) -> None:
+        self._tables[slot] = tuple(blocks)
+
+    def copy(self, source: int, target: int, length: int) -> None:
+        raise AssertionError("a paged cache shares")
+
+    def _append(self, slot: int, position: int, token: int) -> int:
+        before = 0 if position == 0 else self._at(slot, position - 1)
+        assert before != EMPTY, f"slot {slot} has nothing before position {position}"
+        number, place = divmod(position, self._block)
+        self._memory[self._tables[slot][number], place:] = EMPTY
+        self._memory[self._tables[slot][number], place] = after(before, token)
+        return after(before, token)
+
+    def _at(self, slot: int, position: int) -> int:
+        number, place = divmod(position, self._block)
+        return int(self._memory[self._tables[slot][number], place])
+
+
+class Steps:
+    """Executes steps in the order of the calls, one per turn of the loop; with `gated`, one for each `release`."""
+
+    def __init__(self, runner: FakeRunner, gated: bool = False) -> None:
+        self.runner, self.gated = runner, gated
+        self._queue: deque[tuple[Step, asyncio.Future[Array | None]]] = deque()
+
+    def run(self, step: Step) -> Awaitable[Array | None]:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Array | None] = loop.create_future()
+        self._queue.append((step, answer))
+        if not self.gated:
+            loop.call_soon(self._one)
+        return answer
+
+    @property
+    def waiting(self) -> list[Step]:
+        return [step for step, _ in self._queue]
+
+    async def release(self) -> Step:
+        """Waits for a step, executes it, and lets everybody see it."""
+        while not self._queue:
+            await asyncio.sleep(0)
+        step = self._queue[0][0]
+        self._one()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return step
+
+    def open(self) -> None:
+        """From now on, steps need no `release`."""
+        self.gated = False
+        for _ in self._queue:
+            asyncio.get_running_loop().call_soon(self._one)
+
+    def _one(self) -> None:
+        step, answer = self._queue.popleft()
+        try:
+            logits = self.runner.execute(step)
+        except Exception as error:
+            if not answer.done():
+                answer.set_exception(error)
+            return
+        if not answer.done():
+            answer.set_result(logits)
+
+
+def limits(
+    slots: int = 4,
+    context: int = 64,
+    prefill: int = 16,
+    total: int | None = None,
+    block: int = 4,
+    most: int = 64,
+    buckets: tuple[int, ...] = (4,),
+) -> Limits:
+    return Limits(
+        context=context,
+        max_input=context - 1,
+        batch_prefill=prefill,
+        batch_total=slots * context if total is None else total,
+        block=block,
+        max_concurrent=most,
+        slot_buckets=(slots,),
+        context_buckets=(context,),
+        prefill_buckets=(*(size for size in buckets if size < prefill), prefill),
+    )
+
+
+class House:
+    """An engine on a fake runner."""
+
+    def __init__(
+        self,
+        shape: Limits | None = None,
+        *,
+        lanes: int = 1,
+        gated: bool = False,
+        paged: bool = False,
+        constraints: Constraints | None = None,
+    ) -> None:
+        shape = shape or limits()
+        sizes = shape.slots, shape.context, shape.prefill_buckets[-1]
+        blocks = blocks_for(shape.batch_total, shape.block) + 1
+        pool = PagedPool(shape.slots, blocks, shape.block) if paged else None
+        self.runner = FakePagedRunner(*sizes, blocks, shape.block) if paged else FakeRunner(*sizes)
+        self.steps = Steps(self.runner, gated)
+        self.failures: list[str] = []
+        self.engine = Engine(
+            VOCAB,
+            make_tokenizer(),
+            shape,
+            self.steps.run,
+            constraints=constraints,
+            lanes=lanes,
+            pool=pool,
+            on_failure=self.failures.append,
+        )
+
+    async def __aenter__(self) -> House:
+        self.engine.start()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        if self.steps.gated:
+            self.steps.open()
+        await self.engine.close()
+
+    @property
+    def decodes(self) -> list[Decode]:
+        return [step for step in self.runner.log if isinstance(step, Decode)]
+
+    @property
+    def prefills(self) -> list[Prefill]:
+        return [step for step in self.runner.log if isinstance(step, Prefill)]
+
+    def idle(self) -> bool:
+        """Nothing is left behind."""
+        stats = self.engine.stats()
+        return not (stats.running or stats.waiting or stats.requests or stats.blocks_used)
+
+
+def request(
+    prompt: str | Sequence[int], max_tokens: int | None = 8, *, stream: bool = True, priority: int = 0, **params: object
+) -> GenerateRequest:
+    """Greedy, to its full length."""
+    given: dict[str, Any] = {"temperature": 0.0, "ignore_eos": True, **params}
+    prompt = prompt if isinstance(prompt, str) else tuple(prompt)
+    return GenerateRequest(
+        prompt=prompt,
+        params=SamplingParams(max_tokens=max_tokens, **given),
+        stream=stream,
+        priority=priority,
+    )
+
+
+def alone(prompt: Sequence[int], count: int, eos: bool = False) -> list[int]:
+    """The greedy text of a prompt, by the model without a cache."""
+    state, text = 0, list[int]()
+    for token in prompt:
+        state = after(state, token)
+    while len(text) < count:
+        text.append(int(logits_of(state).argmax()))
+        if eos and text[-1] == END:
+            break
+        state = after(state, text[-1])
+    return text
+
+
+async def read(handle: RequestHandle) -> list[GenerateDelta]:
+    return [delta async for delta in handle]
+
+
+def ids(deltas: Sequence[GenerateDelta], index: int = 0) -> list[int]:
+    return [token.id for delta in deltas if delta.index == index for token in delta.tokens]

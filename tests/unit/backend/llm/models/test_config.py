@@ -1,0 +1,149 @@
+"""What is read from `config.json`, family by family."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msx_backend.llm.models.config import ModelConfig
+from msx_backend.llm.models.registry import FAMILIES, read_config
+from msx_sdk.errors import HandlerLoadError
+
+SMALL = {
+    "vocab_size": 100,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 512,
+}
+
+
+def read(folder: Path, model_type: str = "llama", **keys: Any) -> ModelConfig:
+    keys = {key: value for key, value in ({"model_type": model_type} | SMALL | keys).items() if value != "absent"}
+    (folder / "config.json").write_text(json.dumps(keys))
+    return read_config(folder)
+
+
+def test_sizes_and_what_follows_from_them(tmp_path: Path) -> None:
+    config = read(tmp_path, torch_dtype="bfloat16", rms_norm_eps=1e-5)
+    assert (config.heads, config.kv_heads, config.group, config.head_dim) == (8, 2, 4, 8)
+    assert (config.layers, config.context, config.dtype, config.norm_eps) == (3, 512, "bfloat16", 1e-5)
+    assert not config.tied
+    assert config.windows == (None, None, None)
+
+
+def test_a_token_takes_keys_and_values_of_the_largest_stage(tmp_path: Path) -> None:
+    config = read(tmp_path)
+    assert config.token_bytes() == 3 * 2 * 2 * 8 * 4
+    assert config.token_bytes(stages=2, shards=2, itemsize=2) == 2 * 2 * 1 * 8 * 2
+
+
+def test_llama_2_has_as_many_key_value_heads_as_heads(tmp_path: Path) -> None:
+    assert read(tmp_path, num_key_value_heads="absent").kv_heads == 8
+
+
+@pytest.mark.parametrize(
+    ("model_type", "keys", "qkv", "o", "mlp"),
+    [
+        ("llama", {}, False, False, False),
+        ("llama", {"attention_bias": True}, True, True, False),
+        ("llama", {"mlp_bias": True}, False, False, True),
+        ("mistral", {}, False, False, False),
+        ("qwen2", {}, True, False, False),
+        ("qwen3", {}, False, False, False),
+        ("qwen3", {"attention_bias": True}, True, True, False),
+    ],
+)
+def test_biases(tmp_path: Path, model_type: str, keys: dict[str, Any], qkv: bool, o: bool, mlp: bool) -> None:
+    config = read(tmp_path, model_type, **keys)
+    assert (config.qkv_bias, config.o_bias, config.mlp_bias) == (qkv, o, mlp)
+
+
+def test_qwen3_norms_its_heads_whose_size_is_their_own(tmp_path: Path) -> None:
+    assert read(tmp_path, "qwen3").qk_norm
+    assert read(tmp_path, "qwen3").head_dim == 128
+    assert read(tmp_path, "qwen3", head_dim=32).head_dim == 32
+    assert not read(tmp_path, "qwen2").qk_norm
+
+
+@pytest.mark.parametrize(
+    ("model_type", "keys", "windows"),
+    [
+        ("mistral", {}, (4096, 4096, 4096)),
+        ("mistral", {"sliding_window": 16}, (16, 16, 16)),
+        ("mistral", {"sliding_window": None}, (None, None, None)),
+        ("qwen2", {"sliding_window": 16}, (None, None, None)),
+        ("qwen2", {"sliding_window": 16, "use_sliding_window": True, "max_window_layers": 1}, (None, 16, 16)),
+        (
+            "qwen3",
+            {
+                "sliding_window": 16,
+                "use_sliding_window": True,
+                "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+            },
+            (16, None, 16),
+        ),
+    ],
+)
+def test_windows(tmp_path: Path, model_type: str, keys: dict[str, Any], windows: tuple[int | None, ...]) -> None:
+    assert read(tmp_path, model_type, **keys).windows == windows
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"rope_theta": 5e5, "rope_scaling": {"type": "linear", "factor": 2.0}},
+        {"rope_theta": 5e5, "rope_scaling": {"rope_type": "linear", "factor": 2.0}},
+        {"rope_parameters": {"rope_type": "linear", "rope_theta": 5e5, "factor": 2.0}},
+    ],
+)
+def test_both_ages_of_rope_keys(tmp_path: Path, keys: dict[str, Any]) -> None:
+    assert read(tmp_path, **keys).rope == {"rope_type": "linear", "rope_theta": 5e5, "factor": 2.0}
+
+
+def test_yarn_stretches_the_context_that_the_file_states(tmp_path: Path) -> None:
+    yarn = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 512}
+    assert read(tmp_path, "qwen2", rope_scaling=yarn).context == 2048
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"model_type": "gpt2"}, "model_type: 'gpt2' is unknown; known are llama, mistral, qwen2, qwen3"),
+        ({"hidden_size": "absent"}, "`hidden_size`"),
+        ({"hidden_size": "wide"}, "config.json, hidden_size: expected `int`, got `str`"),
+        ({"vocab_size": 0}, "config.json, vocab_size: expected `int` >= 1"),
+        ({"num_key_value_heads": 3}, "num_key_value_heads: 3 does not divide num_attention_heads: 8"),
+        ({"num_attention_heads": 10}, "num_attention_heads: 10 does not divide hidden_size: 64"),
+        ({"head_dim": 7}, "head_dim: 7 is odd"),
+        ({"hidden_act": "gelu"}, "hidden_act: gelu is not supported"),
+        ({"quantization_config": {"quant_method": "gptq"}}, "quantization_config: gptq is not supported"),
+        ({"model_type": "mistral", "layer_types": ["full_attention"]}, "has 1 entries for 3 layers"),
+        ({"model_type": "qwen3", "layer_types": ["linear_attention"] * 3}, "layer_types: linear_attention is unknown"),
+    ],
+)
+def test_errors_name_key_and_value(tmp_path: Path, keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(HandlerLoadError) as caught:
+        read(tmp_path, **keys)
+    assert message in str(caught.value)
+
+
+def test_a_folder_without_config_json(tmp_path: Path) -> None:
+    with pytest.raises(HandlerLoadError, match=r"config\.json cannot be read: No such file"):
+        read_config(tmp_path)
+
+
+def test_no_json(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(HandlerLoadError, match=r"config\.json: input data was truncated"):
+        read_config(tmp_path)
+
+
+def test_every_family_can_be_read(tmp_path: Path) -> None:
+    for model_type in FAMILIES:
+        assert read(tmp_path, model_type).model_type == model_type

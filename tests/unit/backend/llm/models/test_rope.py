@@ -1,0 +1,70 @@
+"""The angles of positions. That all scalings are those of Hugging Face is in `test_decoder`."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from msx_backend.llm.models.config import ModelConfig
+from msx_backend.llm.models.rope import rope_tables
+from msx_sdk.errors import HandlerLoadError
+from tests.unit.backend.llm.models.test_config import read
+
+
+def config(folder: Path, **rope: Any) -> ModelConfig:
+    return read(folder, rope_parameters={"rope_theta": 10000.0} | rope)
+
+
+def angles(config: ModelConfig, length: int) -> Any:
+    cos, sin = rope_tables(config, length)
+    assert cos.shape == sin.shape == (length, config.head_dim)
+    assert cos.dtype == sin.dtype == np.float32
+    np.testing.assert_array_equal(cos[:, : config.head_dim // 2], cos[:, config.head_dim // 2 :])
+    return np.arctan2(sin, cos)[1, : config.head_dim // 2]  # of position 1: the frequencies
+
+
+def test_pairs_turn_ever_slower(tmp_path: Path) -> None:
+    np.testing.assert_allclose(angles(config(tmp_path), 4), [1, 0.1, 0.01, 0.001], rtol=1e-5)
+
+
+def test_linear_turns_all_slower(tmp_path: Path) -> None:
+    plain = angles(config(tmp_path), 4)
+    np.testing.assert_allclose(angles(config(tmp_path, rope_type="linear", factor=4.0), 4), plain / 4, rtol=1e-5)
+
+
+def test_dynamic_is_plain_up_to_the_original_context(tmp_path: Path) -> None:
+    dynamic = config(tmp_path, rope_type="dynamic", factor=2.0)
+    np.testing.assert_allclose(angles(dynamic, 512), angles(config(tmp_path), 512), rtol=1e-5)
+
+
+def test_dynamic_has_a_larger_base_for_longer_contexts(tmp_path: Path) -> None:
+    base = 10000.0 * (2.0 * 1024 / 512 - 1) ** (8 / 6)
+    wanted = [base ** -(pair / 8) for pair in (0, 2, 4, 6)]
+    np.testing.assert_allclose(angles(config(tmp_path, rope_type="dynamic", factor=2.0), 1024), wanted, rtol=1e-5)
+
+
+def test_yarn_scales_cosines(tmp_path: Path) -> None:
+    yarn = config(tmp_path, rope_type="yarn", factor=4.0, original_max_position_embeddings=512)
+    assert rope_tables(yarn, 1)[0][0, 0] == pytest.approx(0.1 * math.log(4) + 1)
+    stated = config(tmp_path, rope_type="yarn", factor=4.0, attention_factor=1.5)
+    assert rope_tables(stated, 1)[0][0, 0] == 1.5
+
+
+@pytest.mark.parametrize(
+    ("rope", "message"),
+    [
+        ({"rope_type": "longrope"}, "'longrope' is unknown; known are default, linear, dynamic, llama3, yarn"),
+        ({"rope_type": "linear"}, "rope scaling 'linear': factor is missing"),
+        ({"rope_type": "linear", "factor": "2"}, "rope scaling 'linear': factor is '2'; it must be above 0"),
+        ({"rope_type": "llama3", "factor": 8.0}, "low_freq_factor is missing"),
+        ({"partial_rotary_factor": 0.5}, "partial_rotary_factor: only 1 is supported"),
+    ],
+)
+def test_errors(tmp_path: Path, rope: dict[str, Any], message: str) -> None:
+    with pytest.raises(HandlerLoadError) as caught:
+        rope_tables(config(tmp_path, **rope), 4)
+    assert message in str(caught.value)

@@ -1,0 +1,66 @@
+"""Runners of the committed checkpoints, in small buckets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from msx_backend.llm.limits import Limits
+
+GOLDENS = Path(__file__).parents[3] / "goldens" / "llm"
+FAMILIES = tuple(sorted(folder.name for folder in GOLDENS.iterdir()))
+
+
+def limits(
+    slots: tuple[int, ...] = (2,), contexts: tuple[int, ...] = (64,), prefills: tuple[int, ...] = (16,)
+) -> Limits:
+    context = contexts[-1]
+    return Limits(
+        context=context,
+        max_input=context - 1,
+        batch_prefill=prefills[-1],
+        batch_total=slots[-1] * context,
+        block=16,
+        max_concurrent=8,
+        slot_buckets=slots,
+        context_buckets=contexts,
+        prefill_buckets=prefills,
+    )
+
+
+def make_runner(name: str, limits: Limits, parallel: Any = None) -> Any:
+    from msx_backend.llm.models.registry import read_config
+    from msx_backend.llm.runner import ModelRunner
+    from msx_sdk.mindspore import collectives
+    from msx_sdk.mindspore.parallel import Parallel
+
+    if parallel is None:
+        parallel = Parallel()
+        collectives.register(parallel.world_group, (0,))
+    folder = GOLDENS / name
+    return ModelRunner.load(folder, read_config(folder), limits, parallel)
+
+
+def expected(name: str) -> tuple[list[int], Any]:
+    """Tokens, and Hugging Face's logits of each [tokens, vocab]."""
+    golden = np.load(GOLDENS / name / "expected.npz")
+    return golden["tokens"].tolist(), golden["logits"]
+
+
+def all_logits(runner: Any, tokens: list[int], slot: int, chunks: tuple[int, ...]) -> Any:
+    """Prefill in chunks of such lengths, then decode what is left; logits of every token [tokens, vocab]."""
+    logits, start = [], 0
+    for length in chunks:
+        logits.append(runner.prefill(slot, start, tokens[start : start + length], all_logits=True))
+        start += length
+    logits += [runner.decode([slot], [tokens[place]], [place]) for place in range(start, len(tokens))]
+    return np.concatenate(logits)
+
+
+def compiled_graphs() -> int:
+    """How many this process has compiled so far."""
+    from mindspore.graph import api
+
+    return len(api.ms_compile_cache)

@@ -1,0 +1,5 @@
+import pytest
+
+pytest.importorskip("numpy")
+pytest.importorskip("llguidance")
+pytest.importorskip("tokenizers")

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from msx_backend.llm.sampling.draw import BLOCK, Dice, draw
+
+
+@pytest.mark.parametrize("size", [1, 3, BLOCK, BLOCK + 1, 1_000])
+def test_each_place_has_its_share(size: int) -> None:
+    weights = np.random.default_rng(size).random(size).astype(np.float32)
+    weights[size // 2 :: 3] = 0
+    weights[0] = 1
+    ends = weights.cumsum(dtype=np.float64) / weights.sum(dtype=np.float64)
+    uniforms = np.random.default_rng(0).random(2_000)
+    assert [draw(weights, uniform) for uniform in uniforms] == ends.searchsorted(uniforms, side="right").tolist()
+
+
+@pytest.mark.parametrize("uniform", [0.0, 0.5, np.nextafter(1, 0)])
+def test_what_has_no_weight_is_never_drawn(uniform: float) -> None:
+    weights = np.zeros(500, np.float32)
+    weights[[200, 201]] = 1e-30, 1
+    assert draw(weights, uniform) in (200, 201)
+
+
+def test_rounding_leads_to_the_last_one_that_has_weight() -> None:
+    assert draw(np.array([1, 1, 0], np.float32), 1.0) == 1
+
+
+def test_dice_depend_on_the_seed_and_the_number_of_the_throw() -> None:
+    def throws(seed: int) -> list[float]:
+        dice = Dice(seed)
+        return [dice.throw() for _ in range(3)]
+
+    assert throws(5) == throws(5)
+    assert len({throw for seed in (5, 6, 5 + 2**32, 2**64 - 1) for throw in throws(seed)}) == 12
+
+
+def test_the_numbers_of_a_seed_stay_the_same_from_release_to_release() -> None:
+    dice = Dice(42)
+    assert [round(dice.throw(), 6) for _ in range(2)] == [0.820198, 0.189246]

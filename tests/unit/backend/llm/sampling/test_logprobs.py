@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import numpy as np
+
+from msx_backend.llm.sampling.logprobs import Logprobs, prompt_logprobs
+
+LOGITS = (np.random.default_rng(0).standard_normal((4, 700)) * 5).astype(np.float32)
+EXPECTED = LOGITS.astype(np.float64) - np.log(np.exp(LOGITS.astype(np.float64)).sum(axis=1, keepdims=True))
+
+
+def test_of_one_place() -> None:
+    logprobs = Logprobs(LOGITS[0])
+    np.testing.assert_allclose([logprobs.of(token) for token in range(700)], EXPECTED[0], atol=1e-5)
+
+
+def test_the_likeliest() -> None:
+    top = Logprobs(LOGITS[1]).top(20)
+    order = np.argsort(-EXPECTED[1])[:20]
+    assert [token for token, _ in top] == order.tolist()
+    np.testing.assert_allclose([logprob for _, logprob in top], EXPECTED[1][order], atol=1e-5)
+
+
+def test_as_many_as_asked_for() -> None:
+    assert Logprobs(LOGITS[0]).top(0) == ()
+    assert len(Logprobs(LOGITS[0, :3]).top(5)) == 3
+
+
+def test_of_a_prompt() -> None:
+    np.testing.assert_allclose(prompt_logprobs(LOGITS, [3, 699, 0, 5]), EXPECTED[range(4), [3, 699, 0, 5]], atol=1e-5)
+
+
+def test_large_logits() -> None:
+    assert Logprobs(np.array([3e38, 0, -np.inf], np.float32)).of(0) == 0

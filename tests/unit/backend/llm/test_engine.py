@@ -1,0 +1,617 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from msx_backend.llm import lane
+from msx_backend.llm.limits import Limits
+from msx_backend.llm.sampling import Constraints
+from msx_backend.llm.step import Copy, Decode, Prefill, Step
+from msx_sdk.errors import InvalidInput, PredictionError
+from msx_sdk.generation import Constraint, GenerateDelta, GenerateRequest
+from tests.unit.backend.llm.fakes import (
+    END,
+    VOCAB,
+    House,
+    after,
+    alone,
+    ids,
+    limits,
+    logits_of,
+    make_tokenizer,
+    read,
+    request,
+)
+
+Scene = Callable[[House], Awaitable[None]]
+
+
+def play(scene: Scene, shape: Limits | None = None, **options: Any) -> None:
+    async def with_house() -> None:
+        async with House(shape, **options) as house:
+            await scene(house)
+
+    asyncio.run(with_house())
+
+
+async def answer(house: House, asked: GenerateRequest) -> list[GenerateDelta]:
+    return await read(house.engine.submit(asked))
+
+
+def text_of(deltas: list[GenerateDelta], index: int = 0) -> str:
+    return "".join(delta.text for delta in deltas if delta.index == index)
+
+
+def prompt_that_ends(within: int = 12) -> tuple[list[int], list[int]]:
+    """One whose greedy text comes to its end after a few tokens, and that text."""
+    for first in range(1000):
+        prompt = [first % 256, first // 256, 5]
+        text = alone(prompt, within, eos=True)
+        if text[-1] == END and len(text) > 3:
+            return prompt, text
+    raise AssertionError
+
+
+def test_a_text_is_that_of_the_model() -> None:
+    async def scene(house: House) -> None:
+        assert ids(await answer(house, request(range(5), 8))) == alone(range(5), 8)
+        assert house.idle()
+
+    play(scene)
+
+
+def test_prompts_join_the_running_batch_and_leave_it() -> None:
+    async def scene(house: House) -> None:
+        deltas = await asyncio.gather(*(answer(house, request([place, 7], 4 + 4 * place)) for place in range(4)))
+        assert [ids(it) for it in deltas] == [alone([place, 7], 4 + 4 * place) for place in range(4)]
+        assert [len(step.slots) for step in house.decodes][-8:] == [2, 2, 2, 2, 1, 1, 1, 1]
+
+    play(scene)
+
+
+def test_a_text_prompt_is_tokenized() -> None:
+    async def scene(house: House) -> None:
+        deltas = await answer(house, request("héllo", 3))
+        assert deltas[-1].usage is not None
+        assert deltas[-1].usage.prompt == 6
+        assert deltas[-1].usage.completion == 3
+
+    play(scene)
+
+
+@pytest.mark.parametrize("paged", [False, True])
+def test_texts_of_a_request_share_its_prompt(paged: bool) -> None:
+    async def scene(house: House) -> None:
+        deltas = await answer(house, request(range(9), 3, n=3))
+        assert [ids(deltas, index) for index in range(3)] == [alone(range(9), 3)] * 3
+        assert sum(len(step.tokens) for step in house.prefills) == 9
+        copies = [step.length for step in house.runner.log if isinstance(step, Copy)]
+        assert copies == ([] if paged else [8, 8])
+        assert deltas[-1].usage is not None
+        assert deltas[-1].usage.completion == 9
+
+    play(scene, paged=paged)
+
+
+def test_only_the_last_delta_has_the_usage_and_each_text_a_reason() -> None:
+    async def scene(house: House) -> None:
+        deltas = await answer(house, request(range(9), 3, n=2))
+        assert [delta.usage is not None for delta in deltas] == [False] * 5 + [True]
+        assert [delta.index for delta in deltas if delta.finish_reason == "length"] == [0, 1]
+
+    play(scene)
+
+
+def test_the_best_texts_are_those_with_the_highest_mean_logprob() -> None:
+    async def scene(house: House) -> None:
+        params: dict[str, Any] = {"temperature": 1.0, "seed": 11}
+        every = await answer(house, request([3, 1], 6, n=5, logprobs=0, stream=False, **params))
+        ranked = sorted(every, key=lambda it: -np.mean([token.logprob or 0.0 for token in it.tokens]))
+        best = await answer(house, request([3, 1], 6, n=2, best_of=5, stream=False, **params))
+        assert [it.index for it in best] == [0, 1]
+        assert [ids([it], it.index) for it in best] == [ids([it], it.index) for it in ranked[:2]]
+        assert best[0].tokens[0].logprob is None
+        assert best[-1].usage is not None
+        assert best[-1].usage.completion == 30
+
+    play(scene)
+
+
+def test_the_end_of_the_model() -> None:
+    prompt, text = prompt_that_ends()
+
+    async def scene(house: House) -> None:
+        deltas = await answer(house, request(prompt, 30, ignore_eos=False))
+        assert ids(deltas) == text
+        assert deltas[-1].finish_reason == "eos"
+        assert deltas[-1].tokens[0].special
+        assert "<|end|>" not in text_of(deltas)
+        assert len(ids(await answer(house, request(prompt, 30)))) == 30
+
+    play(scene)
+
+
+def test_the_end_waits_for_min_tokens() -> None:
+    prompt, text = prompt_that_ends()
+
+    async def scene(house: House) -> None:
+        deltas = await answer(house, request(prompt, 30, ignore_eos=False, min_tokens=len(text)))
+        assert ids(deltas)[: len(text) - 1] == text[:-1]
+        assert len(ids(deltas)) > len(text)
+
+    play(scene)
+
+
+@pytest.mark.parametrize(("keep", "length"), [(False, 3), (True, 4)])
+def test_stop_tokens(keep: bool, length: int) -> None:
+    async def scene(house: House) -> None:
+        text = alone([5, 6], 4)
+        deltas = await answer(house, request([5, 6], 30, stop_token_ids=(text[3],), keep_stop=keep))
+        assert ids(deltas) == text
+        assert (deltas[-1].finish_reason, deltas[-1].stop_reason) == ("stop", text[3])
+        assert text_of(deltas).encode(errors="replace") == decoded(text[:length])
+
+    play(scene)
+
+
+def decoded(tokens: list[int]) -> bytes:
+    return make_tokenizer().decode(tokens).encode(errors="replace")
+
+
+def ascii_prompt(count: int) -> tuple[list[int], str]:
+    """One whose greedy text begins with so many letters of ASCII."""
+    for first in range(256 * 256):
+        prompt = [first % 256, first // 256]
+        text = decoded(alone(prompt, count)).decode()
+        if text.isascii() and text.isprintable() and len(text) == count:
+            return prompt, text
+    raise AssertionError
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+def test_stop_strings_end_a_text_and_never_leak(keep: bool, stream: bool) -> None:
+    prompt, text = ascii_prompt(3)
+
+    async def scene(house: House) -> None:
+        deltas = await answer(house, request(prompt, 30, stop=(text[1:],), keep_stop=keep, stream=stream))
+        assert text_of(deltas) == (text if keep else text[0])
+        assert (deltas[-1].finish_reason, deltas[-1].stop_reason) == ("stop", text[1:])
+        assert ids(deltas) == alone(prompt, 3)
+        assert house.idle()
+
+    play(scene)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_might_have_become_a_stop_string_is_shown_at_the_end(stream: bool) -> None:
+    prompt, text = ascii_prompt(3)
+
+    async def scene(house: House) -> None:
+        deltas = await answer(house, request(prompt, 3, stop=(text[1:] + "!",), stream=stream))
+        assert text_of(deltas) == text
+        assert deltas[-1].finish_reason == "length"
+
+    play(scene)
+
+
+def test_a_text_may_fill_the_context() -> None:
+    async def scene(house: House) -> None:
+        deltas = await answer(house, request(range(10), None))
+        assert len(ids(deltas)) == 64 - 10
+        assert deltas[-1].finish_reason == "length"
+
+    play(scene)
+
+
+def house_constraints() -> Constraints:
+    tokenizer = make_tokenizer()
+    return Constraints(tokenizer.to_json(), tokenizer.eos, VOCAB)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_constrained_text_is_whole_and_ends_by_itself(stream: bool) -> None:
+    choice = Constraint(kind="choice", value='["yes, please", "no"]')
+
+    async def scene(house: House) -> None:
+        asked = request([5, 6], 30, n=2, constraint=choice, ignore_eos=False, temperature=1.0, seed=1, stream=stream)
+        deltas = await answer(house, asked)
+        assert {text_of(deltas, index) for index in range(2)} <= {"yes, please", "no"}
+        assert [delta.finish_reason for delta in deltas if delta.finish_reason] == ["eos"] * 2
+        assert house.idle()
+
+    play(scene, constraints=house_constraints())
+
+
+def test_a_constraint_that_cannot_be_kept_is_refused() -> None:
+    asked = request([1], constraint=Constraint(kind="regex", value="("))
+
+    async def scene(house: House) -> None:
+        with pytest.raises(InvalidInput, match="constraint: "):
+            house.engine.submit(asked)
+        assert house.idle()
+
+    play(scene, constraints=house_constraints())
+    play(scene)
+
+
+def test_without_streaming_each_text_is_one_delta() -> None:
+    async def scene(house: House) -> None:
+        deltas = await answer(house, request(range(10), 5, n=2, stream=False))
+        assert [ids([delta], delta.index) for delta in deltas] == [alone(range(10), 5)] * 2
+        assert text_of(deltas).encode(errors="replace") == decoded(alone(range(10), 5))
+
+    play(scene)
+
+
+def test_logprobs_are_those_of_the_model() -> None:
+    async def scene(house: House) -> None:
+        first = (await answer(house, request([4, 2], 1, logprobs=2)))[0].tokens[0]
+        expected = log_softmax(logits_of(after(after(0, 4), 2)))
+        best = np.argsort(-expected)[:2].tolist()
+        assert first.logprob == pytest.approx(expected[first.id], abs=1e-5)
+        assert [it.id for it in first.top] == best
+        assert [it.logprob for it in first.top] == pytest.approx(expected[best], abs=1e-5)
+        assert first.bytes
+
+    play(scene)
+
+
+@pytest.mark.parametrize("length", [1, 2, 16, 17, 40])
+def test_logprobs_of_a_prompt(length: int) -> None:
+    prompt, expected, state = list(range(50, 50 + length)), [None], 0
+    for token, following in pairwise(prompt):
+        state = after(state, token)
+        expected.append(log_softmax(logits_of(state))[following])
+
+    async def scene(house: House) -> None:
+        await answer(house, request(prompt, 1))  # what is in the cache has no logits
+        for stream in (True, False):
+            deltas = await answer(house, request(prompt, 3, n=2, prompt_logprobs=True, stream=stream))
+            assert [token.id for token in deltas[0].prompt_tokens] == prompt
+            assert [token.logprob for token in deltas[0].prompt_tokens][1:] == pytest.approx(expected[1:], abs=1e-5)
+            assert deltas[0].prompt_tokens[0].logprob is None
+            assert not any(delta.prompt_tokens for delta in deltas[1:])
+            assert ids(deltas) == ids(deltas, 1) == alone(prompt, 3)
+
+    play(scene)
+
+
+def log_softmax(logits: Any) -> Any:
+    return logits - np.log(np.exp(logits.astype(np.float64)).sum())
+
+
+def test_a_seed_draws_the_same_whatever_else_runs() -> None:
+    async def scene(house: House) -> None:
+        asked = request([9, 9], 12, temperature=1.0, seed=5)
+        quiet = await answer(house, asked)
+        busy, *_ = await asyncio.gather(
+            answer(house, asked), *(answer(house, request([place], 20, temperature=2.0)) for place in range(3))
+        )
+        assert ids(quiet) == ids(busy)
+        assert quiet[-1].seed == 5
+
+    play(scene)
+
+
+def test_the_seed_of_a_sampled_text_makes_it_again() -> None:
+    async def scene(house: House) -> None:
+        deltas = await answer(house, request([9, 9], 12, n=3, temperature=1.0))
+        seeds = {delta.index: delta.seed for delta in deltas if delta.finish_reason}
+        for index, seed in seeds.items():
+            assert ids(await answer(house, request([9, 9], 12, temperature=1.0, seed=seed))) == ids(deltas, index)
+        assert len({tuple(ids(deltas, index)) for index in range(3)}) == 3
+
+    play(scene)
+
+
+def test_a_greedy_text_has_no_seed() -> None:
+    async def scene(house: House) -> None:
+        assert (await answer(house, request([9, 9], 2, seed=3)))[-1].seed is None
+
+    play(scene)
+
+
+@pytest.mark.parametrize("paged", [False, True])
+def test_usage_says_what_was_in_the_cache(paged: bool) -> None:
+    async def scene(house: House) -> None:
+        await answer(house, request(range(12), 3))
+        last = (await answer(house, request([*range(10), 99], 3)))[-1]
+        assert last.usage is not None
+        assert last.usage.cached == (8 if paged else 10)
+
+    play(scene, paged=paged)
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (request([]), "prompt: it has no tokens; give at least one"),
+        (request([VOCAB]), "prompt: 260 is not a token of this model, which has 260"),
+        (request([0, -1]), "prompt: -1 is not a token of this model, which has 260"),
+        (GenerateRequest(), "prompt: expected a text, or token ids"),
+        (request(range(64)), "prompt: 64 tokens are more than maxInputTokens, 63; shorten it, or set truncate"),
+        (
+            request(range(60), 5),
+            "max_tokens: 5 tokens after a prompt of 60 are more than maxTotalTokens, 64; at most 4 fit",
+        ),
+        (request([1], 5, min_tokens=6), "min_tokens: 6 is more than max_tokens, 5"),
+        (request([1], n=3, best_of=2), "best_of: 2 is less than n, 3"),
+        (
+            request([1], n=1, best_of=2),
+            "best_of: the best 1 of 2 texts cannot be streamed; set stream to false",
+        ),
+        (request([1], seed=1 << 64), "seed: 18446744073709551616 is not below 2**64"),
+    ],
+)
+def test_what_does_not_fit_is_refused(asked: GenerateRequest, sentence: str) -> None:
+    async def scene(house: House) -> None:
+        with pytest.raises(InvalidInput) as refused:
+            house.engine.submit(asked)
+        assert str(refused.value) == sentence
+        assert house.idle()
+
+    play(scene)
+
+
+def test_truncate_keeps_the_end_of_a_prompt() -> None:
+    async def scene(house: House) -> None:
+        asked = request(range(100), 4)
+        asked.truncate = 5
+        assert ids(await answer(house, asked)) == alone(range(95, 100), 4)
+
+    play(scene)
+
+
+def test_too_many_requests_are_refused_at_once() -> None:
+    async def scene(house: House) -> None:
+        first = house.engine.submit(request([1], 4))
+        second = house.engine.submit(request([2], 4))
+        with pytest.raises(PredictionError, match="2 requests are in progress, as many as maxConcurrent") as refused:
+            house.engine.submit(request([3], 4))
+        assert refused.value.status == 429
+        first.cancel()
+        third = house.engine.submit(request([3], 4))
+        assert ids(await read(second)) == alone([2], 4)
+        assert ids(await read(third)) == alone([3], 4)
+
+    play(scene, limits(most=2))
+
+
+def test_a_client_that_leaves_frees_its_slot_before_the_next_step() -> None:
+    async def scene(house: House) -> None:
+        stays, leaves = house.engine.submit(request([1], 20)), house.engine.submit(request([2], 20))
+        waits = house.engine.submit(request([3], 4))
+        while not isinstance(step := await house.steps.release(), Decode) or len(step.slots) < 2:
+            pass
+        leaves.cancel()
+        assert house.engine.stats().running == 1
+        assert house.engine.stats().blocks_used == 1
+        await house.steps.release()  # had begun
+        assert isinstance(await house.steps.release(), Decode | Prefill)
+        assert house.engine.stats().running == 2
+        assert await anext(leaves, None) is None
+        house.steps.open()
+        assert ids(await read(stays)) == alone([1], 20)
+        assert ids(await read(waits)) == alone([3], 4)
+        assert house.idle()
+
+    play(scene, limits(slots=2), gated=True)
+
+
+def test_a_request_that_waits_may_leave() -> None:
+    async def scene(house: House) -> None:
+        runs, waits = house.engine.submit(request([1], 6)), house.engine.submit(request([2], 6))
+        await house.steps.release()
+        with waits:
+            assert house.engine.stats().waiting == 1
+        assert house.engine.stats().waiting == 0
+        house.steps.open()
+        assert ids(await read(runs)) == alone([1], 6)
+        assert await read(waits) == []
+
+    play(scene, limits(slots=1), gated=True)
+
+
+def test_a_deadline_ends_a_request_wherever_it_is() -> None:
+    async def scene(house: House) -> None:
+        runs = house.engine.submit(request([1], None), deadline=time.monotonic() + 0.01)
+        waits = house.engine.submit(request([2], 6), deadline=time.monotonic() + 0.01)
+        await house.steps.release()
+        for handle, made in ((runs, 1), (waits, 0)):
+            with pytest.raises(PredictionError) as failed:
+                await read(handle)
+            assert failed.value.status == 504
+            assert failed.value.message == f"The request's time was up (tokens made: {made})."
+        assert house.idle()
+
+    play(scene, limits(slots=1), gated=True)
+
+
+def test_a_step_that_raises_fails_only_its_own_texts() -> None:
+    def fails(step: Step) -> Exception | None:
+        return RuntimeError("kernel\nlaunch failed") if isinstance(step, Prefill) and 66 in step.tokens else None
+
+    async def scene(house: House) -> None:
+        house.runner.fails = fails
+        good, bad = house.engine.submit(request([1], 20)), house.engine.submit(request([66, 3], 5, n=2))
+        with pytest.raises(PredictionError) as failed:
+            await read(bad)
+        assert failed.value.status == 503
+        expected = "Prediction failed in a prefill step of 2 tokens: RuntimeError: kernel launch failed"
+        assert failed.value.message == expected
+        assert ids(await read(good)) == alone([1], 20)
+        assert ids(await answer(house, request([3, 66][:1], 5))) == alone([3], 5)
+        assert house.idle()
+        assert house.failures == []
+
+    play(scene)
+
+
+def test_memory_that_ran_out_has_a_status_of_its_own() -> None:
+    async def scene(house: House) -> None:
+        errors = iter([RuntimeError("Out of memory on device 0")])
+        house.runner.fails = lambda step: next(errors, None)
+        with pytest.raises(PredictionError, match="Out of resources in a prefill step") as failed:
+            await answer(house, request([1, 2], 3))
+        assert failed.value.status == 507
+        assert ids(await answer(house, request([1, 2], 3))) == alone([1, 2], 3)
+
+    play(scene)
+
+
+@pytest.mark.parametrize("paged", [False, True])
+def test_a_runner_that_works_no_more_fails_everything(paged: bool) -> None:
+    async def scene(house: House) -> None:
+        handles = [house.engine.submit(request([place], 30)) for place in range(6)]
+        assert await anext(handles[0])
+        house.runner.fails = lambda step: RuntimeError("device lost")
+        for handle in handles:
+            with pytest.raises(PredictionError, match="RuntimeError: device lost"):
+                await read(handle)
+        assert house.failures == ["Prediction failed: the model works no more: RuntimeError: device lost"]
+        assert house.engine.failure == house.failures[0]
+        with pytest.raises(PredictionError, match="the model works no more") as refused:
+            house.engine.submit(request([1]))
+        assert refused.value.status == 503
+        assert house.idle()
+
+    play(scene, paged=paged)
+
+
+def test_nothing_of_a_failed_step_is_reused() -> None:
+    async def scene(house: House) -> None:
+        prompt = list(range(30))
+        errors: list[Exception | None] = [None, RuntimeError("second chunk")]
+        house.runner.fails = lambda step: errors.pop(0) if errors else None
+        with pytest.raises(PredictionError):
+            await answer(house, request(prompt, 4))
+        last = (await answer(house, request(prompt, 4)))[-1]
+        assert last.usage is not None
+        assert last.usage.cached == 0
+
+    play(scene)
+
+
+def test_a_text_that_cannot_be_sampled_fails_alone() -> None:
+    async def scene(house: House) -> None:
+        good, bad = house.engine.submit(request([1], 10)), house.engine.submit(request([2, 3], 10, n=2))
+        house.runner.poison = alone([2, 3], 3)[2]
+        assert house.runner.poison not in alone([1], 10)
+        with pytest.raises(PredictionError, match="not finite"):
+            await read(bad)
+        assert ids(await read(good)) == alone([1], 10)
+        assert house.idle()
+
+    play(scene)
+
+
+def test_sampling_that_breaks_down_fails_its_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(samplers: object, logits: object) -> None:
+        raise IndexError("a bug")
+
+    async def scene(house: House) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(lane, "choose_all", broken)
+            with pytest.raises(PredictionError, match="Prediction failed in sampling: IndexError: a bug"):
+                await answer(house, request([1, 2], 3))
+        assert ids(await answer(house, request([1, 2], 3))) == alone([1, 2], 3)
+        assert house.idle()
+
+    play(scene)
+
+
+def test_closing_fails_what_runs_and_takes_nothing_more() -> None:
+    async def scene(house: House) -> None:
+        handles = [house.engine.submit(request([place], 30)) for place in range(6)]
+        assert await anext(handles[0])
+        await house.engine.close()
+        for handle in handles:
+            with pytest.raises(PredictionError, match="The model is shutting down"):
+                await read(handle)
+        with pytest.raises(PredictionError, match="The model is shutting down"):
+            house.engine.submit(request([1]))
+        assert house.idle()
+
+    play(scene)
+
+
+def test_slow_sampling_leaves_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane, "SLOW", -1.0)
+    threads: list[object] = []
+    to_thread = asyncio.to_thread
+
+    async def noted(function: Callable[..., Any], *args: Any) -> Any:
+        threads.append(function)
+        return await to_thread(function, *args)
+
+    monkeypatch.setattr(asyncio, "to_thread", noted)
+
+    async def scene(house: House) -> None:
+        deltas = await asyncio.gather(*(answer(house, request([place, 7], 8)) for place in range(3)))
+        assert [ids(it) for it in deltas] == [alone([place, 7], 8) for place in range(3)]
+        assert len(threads) > 5
+
+    play(scene)
+
+
+def test_as_many_steps_are_in_flight_as_there_are_lanes() -> None:
+    async def scene(house: House) -> None:
+        handles = [house.engine.submit(request([place], 20)) for place in range(4)]
+        for _ in range(12):
+            await house.steps.release()
+        flying = [step for step in house.steps.waiting if isinstance(step, Decode)]
+        assert [len(step.slots) for step in flying] == [2, 2]
+        assert not set(flying[0].slots) & set(flying[1].slots)
+        house.steps.open()
+        assert [ids(await read(handle)) for handle in handles] == [alone([place], 20) for place in range(4)]
+
+    play(scene, gated=True, lanes=2)
+
+
+def test_times_of_a_request() -> None:
+    async def scene(house: House) -> None:
+        handle = house.engine.submit(request([1, 2], 5, n=2))
+        assert handle.times.queued is handle.times.to_first_token is handle.times.total is None
+        await read(handle)
+        times = handle.times
+        assert times.queued is not None
+        assert times.to_first_token is not None
+        assert times.total is not None
+        assert 0 <= times.queued <= times.to_first_token <= times.total
+        assert len(times.gaps) == 2 * 4
+
+    play(scene)
+
+
+def test_steps_in_flight_together_are_timed_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = iter([0.010, 0.042])
+    monkeypatch.setattr("msx_backend.llm.engine.time", SimpleNamespace(perf_counter=ends.__next__))
+
+    async def scene(house: House) -> None:
+        house.engine.took(Decode((0,), (1,), (0,)), start=0.0)
+        house.engine.took(Prefill(0, 0, tuple(range(16))), start=0.005)
+        assert house.engine.stats().seconds.model == pytest.approx(0.042)
+        assert house.engine.scheduler.pace.chunk == 4  # 16 cost 32 ms, those who decode 10 ms
+
+    play(scene)
+
+
+def test_stats() -> None:
+    async def scene(house: House) -> None:
+        await asyncio.gather(*(answer(house, request(range(9), 3)) for _ in range(3)))
+        stats = house.engine.stats()
+        assert (stats.prompt_tokens, stats.completion_tokens, stats.steps) == (27, 9, len(house.runner.log))
+        assert (stats.prefix_placed, stats.prefix_hit) == (27, 16)
+        assert stats.blocks_total == 64
+        parts = stats.seconds
+        assert min(parts.model, parts.sampling, parts.scheduling, parts.messaging) > 0
+
+    play(scene)

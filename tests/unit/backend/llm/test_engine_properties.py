@@ -1,0 +1,137 @@
+"""Whatever comes together, in whatever order: each text is what it would be alone, and nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from msx_backend.llm.handle import RequestHandle
+from msx_backend.llm.limits import Limits
+from msx_sdk.errors import PredictionError
+from msx_sdk.generation import GenerateDelta, GenerateRequest
+from tests.unit.backend.llm.fakes import VOCAB, House, alone, ids, limits, read, request
+
+TALKS = [[*prompt, *alone(prompt, 60)] for prompt in ([1], [1, 2, 3, 4, 5], [7] * 9)]
+"""What a client has when it comes back: its prompt, and the model's own text."""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A client: comes after `pause` turns of the loop, and leaves after `patience` deltas, or by its deadline."""
+
+    request: GenerateRequest
+    pause: int = 0
+    patience: int | None = None
+    expires: bool = False
+
+
+prompts = st.builds(
+    lambda talk, length, more: talk[:length] + more,
+    st.sampled_from(TALKS),
+    st.integers(1, 36),
+    st.lists(st.integers(0, VOCAB - 1), max_size=6),
+)
+visits = st.builds(
+    Visit,
+    st.builds(
+        lambda prompt, count, n, priority, stream, eos, scored: request(
+            prompt,
+            count,
+            n=n,
+            priority=priority,
+            stream=stream,
+            ignore_eos=not eos,
+            prompt_logprobs=scored,
+        ),
+        prompts,
+        st.integers(1, 22),
+        st.sampled_from([1, 1, 1, 2, 3]),
+        st.integers(-1, 1),
+        st.booleans(),
+        st.booleans(),
+        st.sampled_from([False, False, False, True]),
+    ),
+    st.integers(0, 40),
+    st.sampled_from([None, None, None, 0, 1, 4]),
+    st.sampled_from([False] * 5 + [True]),
+)
+shapes = st.builds(
+    lambda slots, prefill, total, block: limits(slots=slots, prefill=prefill, total=total, block=block),
+    st.integers(2, 5),
+    st.sampled_from([4, 7, 16]),
+    st.sampled_from([64, 80, 320]),
+    st.sampled_from([1, 4, 5]),
+)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(visits, min_size=4, max_size=24), shapes, st.integers(1, 3), st.booleans())
+def test_each_text_is_that_of_its_request_alone(visits: list[Visit], shape: Limits, lanes: int, paged: bool) -> None:
+    asyncio.run(meet(visits, shape, lanes, paged))
+
+
+@pytest.mark.parametrize("paged", [False, True])
+def test_a_thousand_requests_leave_nothing_behind(paged: bool) -> None:
+    dice = random.Random(4)
+    shape = limits(slots=8, total=160, most=1000)
+    asyncio.run(meet([some_visit(dice) for _ in range(1000)], shape, 1, paged))
+
+
+def some_visit(dice: random.Random) -> Visit:
+    prompt = dice.choice(TALKS)[: dice.randint(1, 36)] + [dice.randrange(VOCAB) for _ in range(dice.randint(0, 6))]
+    asked = request(
+        prompt,
+        dice.randint(1, 22),
+        n=dice.choice([1, 1, 1, 2]),
+        priority=dice.randint(0, 2),
+        stream=dice.random() < 0.7,
+    )
+    patience = dice.choice([None, None, None, dice.randint(0, 10)])
+    return Visit(asked, dice.randint(0, 1000), patience, dice.random() < 0.05)
+
+
+async def meet(visits: list[Visit], shape: Limits, lanes: int, paged: bool) -> None:
+    async with House(shape, lanes=lanes, paged=paged) as house:
+        await asyncio.gather(*(come(house, visit) for visit in visits))
+        assert house.idle()
+        assert not house.failures
+
+
+async def come(house: House, visit: Visit) -> None:
+    for _ in range(visit.pause):
+        await asyncio.sleep(0)
+    deadline = time.monotonic() + 1e-3 if visit.expires else None
+    with house.engine.submit(visit.request, deadline=deadline) as handle:
+        try:
+            deltas = await take(handle, visit.patience)
+        except PredictionError as error:
+            if not visit.expires or error.status != 504:
+                raise
+        else:
+            if visit.patience is None:
+                check(visit.request, deltas)
+
+
+async def take(handle: RequestHandle, most: int | None) -> list[GenerateDelta]:
+    if most is None:
+        return await read(handle)
+    return [delta for _ in range(most) if (delta := await anext(handle, None)) is not None]
+
+
+def check(asked: GenerateRequest, deltas: list[GenerateDelta]) -> None:
+    params, prompt = asked.params, [token for token in asked.prompt or () if isinstance(token, int)]
+    text = alone(prompt, params.max_tokens or 0, eos=not params.ignore_eos)
+    for index in range(params.n):
+        assert ids(deltas, index) == text
+    last = deltas[-1].usage
+    assert last is not None
+    assert (last.prompt, last.completion) == (len(prompt), len(text) * params.n)
+    assert 0 <= last.cached < len(prompt)
+    if params.prompt_logprobs:
+        assert [token.id for token in deltas[0].prompt_tokens] == prompt

@@ -1,0 +1,79 @@
+"""How much text fits, by what the yaml says and what memory allows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from msx_backend.llm.limits import MIB, Limits, limits_of
+from msx_sdk.config import parse_model_config
+from msx_sdk.errors import HandlerLoadError
+
+TOKEN = 16 << 10
+"""Bytes."""
+
+
+def limits(*, context: int = 2048, memory: int = 4096 * MIB, token: int = TOKEN, **keys: Any) -> Limits:
+    return limits_of(parse_model_config(keys)[0], context, token, memory)
+
+
+def test_nothing_given_is_the_whole_context_and_sixteen_slots() -> None:
+    found = limits()
+    assert (found.context, found.max_input, found.slots, found.batch_total) == (2048, 2047, 16, 16 * 2048)
+    assert found.slot_buckets == (1, 4, 8, 16)
+    assert found.context_buckets == (512, 2048)
+    assert (found.batch_prefill, found.prefill_buckets) == (512, (32, 128, 512))
+
+
+def test_a_small_model_has_few_graphs() -> None:
+    found = limits(context=256)
+    assert (found.context_buckets, found.prefill_buckets, found.batch_prefill) == ((256,), (32, 128, 256), 256)
+
+
+def test_a_quarter_of_the_memory_is_divided_among_the_ranks() -> None:
+    memory = 4 * 8 * 2048 * TOKEN  # eight slots on one rank
+    tp2: dict[str, Any] = {"parallelType": "tp", "msrun": {"nproc-per-node": 2}}
+    assert limits(memory=memory).slot_buckets == (1, 4, 8)
+    assert limits(memory=memory, **tp2).slot_buckets == (1, 4)
+
+
+def test_a_long_context_makes_room_for_a_few_texts() -> None:
+    found = limits(context=131_072, memory=4 * 40_000 * TOKEN)
+    assert (found.context, found.slot_buckets) == (8192, (1, 4))
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"maxTotalTokens": 1000}, {"context": 1000, "max_input": 999, "context_buckets": (1000,)}),
+        ({"maxTotalTokens": 1024}, {"context": 1024, "context_buckets": (256, 1024)}),
+        ({"maxInputTokens": 100}, {"max_input": 100}),
+        ({"slotBuckets": [2, 3]}, {"slot_buckets": (2, 3), "slots": 3}),
+        ({"slotBuckets": [32, 1], "maxConcurrent": 20}, {"slot_buckets": (1, 20), "max_concurrent": 20}),
+        ({"maxBatchTotalTokens": 5000}, {"slots": 16, "batch_total": 5000}),
+        ({"maxBatchTotalTokens": 100}, {"batch_total": 2048}),
+        ({"contextBuckets": [128, 512, 4096]}, {"context_buckets": (128, 512, 2048)}),
+        ({"slotBuckets": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}, {"context_buckets": (2048,)}),
+        ({"maxBatchPrefillTokens": 64}, {"batch_prefill": 64, "prefill_buckets": (32, 64)}),
+        ({"prefillBuckets": [16, 700]}, {"prefill_buckets": (16, 512)}),
+        ({"cacheMemory": 64}, {"context": 1024, "slots": 4}),
+        ({"blockSize": 8}, {"block": 8}),
+    ],
+)
+def test_the_yaml_decides(keys: dict[str, Any], expected: dict[str, Any]) -> None:
+    found = limits(**keys)
+    assert {name: getattr(found, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        ({"maxTotalTokens": 4096}, "maxTotalTokens: 4096 is more than the model's context of 2048 tokens"),
+        ({"maxTotalTokens": 2000, "cacheMemory": 10}, "2000 tokens do not fit cacheMemory, which holds 640"),
+        ({"cacheMemory": 1}, "cacheMemory holds 64 tokens, which is not even one text of 256"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused(keys: dict[str, Any], text: str) -> None:
+    with pytest.raises(HandlerLoadError, match=text):
+        limits(**keys)

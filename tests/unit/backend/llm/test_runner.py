@@ -1,0 +1,121 @@
+"""Steps on one rank; on several: test_runner_ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from msx_sdk.errors import HandlerLoadError
+from tests.unit.backend.llm.runners import compiled_graphs, expected, limits, make_runner
+
+pytestmark = pytest.mark.mindspore
+ms = pytest.importorskip("mindspore")
+
+TOKENS, LOGITS = expected("llama")
+SLOTS, CONTEXT = 5, 100
+CLOSE = 1e-4
+
+
+@pytest.fixture(scope="module")
+def warm() -> tuple[Any, list[str]]:
+    ms.runtime.launch_blocking()
+    runner = make_runner("llama", limits(slots=(1, SLOTS), contexts=(64, CONTEXT), prefills=(8, 32)))
+    told: list[str] = []
+    runner.warm_up(told.append)
+    return runner, told
+
+
+@pytest.fixture
+def runner(warm: tuple[Any, list[str]]) -> Any:
+    return warm[0]
+
+
+def test_its_sizes(runner: Any) -> None:
+    assert (runner.vocab_size, runner.slots, runner.context, runner.prefill_size) == (96, SLOTS, CONTEXT, 32)
+
+
+def test_warm_up_tells_what_it_compiles(warm: tuple[Any, list[str]]) -> None:
+    told = warm[1]
+    assert told[0] == "decode 1 × 64 (1 of 10)"
+    assert told[3] == "decode 5 × 128 (4 of 10)"
+    assert told[-1] == "prefill 32 × 128, all logits (10 of 10)"
+
+
+def test_nothing_is_compiled_after_warm_up(runner: Any) -> None:
+    before = compiled_graphs()
+    assert before
+    for start, length in ((0, 1), (1, 8), (9, 9), (18, 32), (50, 32)):
+        runner.prefill(0, start, TOKENS[:length], all_logits=length == 9)
+    for slots in ([0], [3, 1], [4, 3, 2, 1, 0]):
+        for position in (0, 63, 64, CONTEXT - 1):
+            runner.decode(slots, [1] * len(slots), [position] * len(slots))
+    runner.copy(0, 1, 50)
+    assert compiled_graphs() == before
+
+
+def test_prefill_of_the_last_token_only(runner: Any) -> None:
+    np.testing.assert_allclose(runner.prefill(2, 0, TOKENS[:20]), LOGITS[19], atol=CLOSE)
+
+
+@pytest.mark.parametrize("slots", [[3], [4, 1], [0, 4, 2], [3, 2, 1, 0, 4]])
+def test_any_slots_at_any_positions(runner: Any, slots: list[int]) -> None:
+    lengths = [5 + 6 * n for n in range(len(slots))]
+    for slot, length in zip(slots, lengths, strict=True):
+        runner.prefill(slot, 0, TOKENS[:length])
+    for ahead in range(2):
+        positions = [length + ahead for length in lengths]
+        logits = runner.decode(slots, [TOKENS[position] for position in positions], positions)
+        np.testing.assert_allclose(logits, LOGITS[positions], atol=CLOSE)
+
+
+def test_slots_that_take_no_part_stay_as_they_are(runner: Any) -> None:
+    runner.prefill(2, 0, TOKENS[:20])
+    runner.prefill(1, 0, TOKENS[5:17])
+    runner.decode([0, 3], [1, 2], [0, 0])  # with padding
+    runner.prefill(4, 0, TOKENS[:9])
+    np.testing.assert_allclose(runner.decode([2], [TOKENS[20]], [20])[0], LOGITS[20], atol=CLOSE)
+
+
+def test_the_last_positions_of_the_context(runner: Any) -> None:
+    """Padding of a chunk that ends with the context writes nowhere."""
+    other = runner.prefill(3, 0, TOKENS[:30])
+    chunks = [runner.prefill(2, start, TOKENS[:20]) for start in range(0, CONTEXT, 20)]
+    assert all(np.isfinite(chunk).all() for chunk in chunks)
+    np.testing.assert_allclose(runner.prefill(3, 29, TOKENS[29:30]), other, atol=CLOSE)
+
+
+@pytest.mark.parametrize("length", [1, 16, 30])
+def test_a_copied_prefix_goes_on_like_its_source(runner: Any, length: int) -> None:
+    runner.prefill(0, 0, TOKENS[:30])
+    runner.prefill(4, 0, TOKENS[10:40])
+    runner.copy(0, 4, length)
+    np.testing.assert_allclose(runner.prefill(4, length, TOKENS[length:31]), LOGITS[30], atol=CLOSE)
+    np.testing.assert_allclose(runner.prefill(0, 30, TOKENS[30:31]), LOGITS[30], atol=CLOSE)  # the source is whole
+
+
+def test_steps_that_fit_no_bucket(runner: Any) -> None:
+    with pytest.raises(ValueError, match="33 tokens of a prefill: there must be 1 to 32"):
+        runner.prefill(0, 0, TOKENS[:33])
+    with pytest.raises(ValueError, match="0 tokens of a prefill"):
+        runner.prefill(0, 0, [])
+    with pytest.raises(ValueError, match="6 slots: there must be 1 to 5"):
+        runner.decode(range(6), [1] * 6, [0] * 6)
+    with pytest.raises(ValueError, match="position 100: the context has 100 positions"):
+        runner.decode([0], [1], [CONTEXT])
+
+
+@pytest.mark.parametrize(
+    ("split", "message"),
+    [
+        ({"tp_size": 4}, "num_key_value_heads: 2 cannot be divided evenly over tensorParallel: 4 ranks"),
+        ({"stages": 3}, "2 layers cannot be divided into 3 pipeline stages; parallel: pipelineStages must be less"),
+    ],
+)
+def test_a_model_that_cannot_be_divided_so(split: dict[str, Any], message: str) -> None:
+    from msx_sdk.mindspore.parallel import Parallel
+
+    with pytest.raises(HandlerLoadError) as caught:
+        make_runner("llama", limits(), Parallel(**split))
+    assert message in str(caught.value)

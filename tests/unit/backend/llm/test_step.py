@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+
+from msx_backend.llm.step import Assign, Copy, Decode, Prefill, Step, decode, encode, execute
+from tests.unit.backend.llm.fakes import FakeRunner
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Prefill(1, 2, (3, 4), True),
+        Prefill(0, 0, (1,)),
+        Decode((1, 2), (3, 4), (5, 6)),
+        Copy(1, 2, 3),
+        Assign(1, (2, 3)),
+    ],
+)
+def test_a_step_travels_as_bytes(step: Step) -> None:
+    assert decode(encode(step)) == step
+
+
+def test_steps_are_executed() -> None:
+    runner = FakeRunner(slots=2)
+    one, every = execute(runner, Prefill(0, 0, (1, 2))), execute(runner, Prefill(1, 0, (1, 2), True))
+    assert one is not None
+    assert every is not None
+    assert (every[-1] == one).all()
+    assert execute(runner, Copy(0, 1, 2)) is None
+    both = execute(runner, Decode((0, 1), (3, 3), (2, 2)))
+    assert both is not None
+    assert (both[0] == both[1]).all()
+
+
+def test_a_runner_without_blocks_cannot_be_assigned_any() -> None:
+    with pytest.raises(TypeError, match="FakeRunner has no paged cache"):
+        execute(FakeRunner(), Assign(0, (1,)))

@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from msx_backend.protocol import Chunk, Dropped, Failed, encode_frame
+from tests.unit.backend.harness import assert_a_deserted_stream_is_closed, lines_of, serving, wait_until
+
+
+def test_a_request(tmp_path: Path) -> None:
+    with serving(tmp_path, "echo") as worker:
+        worker.predict(b"\x00\xff")
+        assert worker.receive() == (Chunk(1, True, 200, "", []), b"\x00\xff")
+
+
+def test_a_batch(tmp_path: Path) -> None:
+    with serving(tmp_path, "echo") as worker:
+        worker.predict("a", "b")
+        worker.predict("c")
+        assert worker.receive_all(3) == {1: [b"a", True], 2: [b"b", True], 3: [b"c", True]}
+
+
+def test_status_and_headers(tmp_path: Path) -> None:
+    with serving(tmp_path, "headers") as worker:
+        wanted = {"status": 202, "phrase": "Later", "type": "text/x", "headers": {"X-B": "2"}}
+        worker.predict(wanted, headers=[("X-A", "1")])
+        message, body = worker.receive()
+    assert message == Chunk(1, True, 202, "Later", [("content-type", "text/x"), ("X-B", "2")])
+    assert json.loads(body) == {"X-A": "1"}
+
+
+@pytest.mark.parametrize("service", ["one_bad_item", "raise_on_bad"])
+def test_a_bad_request_of_eight_fails_alone(tmp_path: Path, service: str) -> None:
+    with serving(tmp_path, service) as worker:
+        worker.predict(*[b"bad" if n == 3 else str(n) for n in range(8)])
+        seen = worker.receive_all(8)
+    (failed,) = seen.pop(4)
+    assert (failed.status, failed.message) == (400, "body: expected anything but 'bad'")
+    assert seen == {n + 1: [str(n).encode(), True] for n in range(8) if n != 3}
+
+
+def test_without_isolation_the_batch_fails(tmp_path: Path) -> None:
+    with serving(tmp_path, "raise_on_bad", isolate_batch_errors=False) as worker:
+        worker.predict("good", "bad")
+        assert [events[0].status for events in worker.receive_all(2).values()] == [400, 400]
+
+
+@pytest.mark.parametrize(
+    ("service", "body", "status", "message"),
+    [
+        ("raises", "x", 503, "Prediction failed: ValueError: no luck with 'x'"),
+        ("prediction_error", "418", 418, "you asked for 418"),
+        ("wrong_length", "x", 503, "number of batch response mismatched: 1 requests, 2 responses"),
+        ("not_a_list", "x", 503, "Invalid model predict output"),
+        ("unserializable", "x", 503, "Unsupported model output data type: object"),
+        ("sys_exit", "3", 503, "Prediction failed: the handler called sys.exit(3)"),
+        ("memory", "oom", 507, "Out of resources: MemoryError: the device has no memory left"),
+    ],
+)
+def test_failures_are_answered_and_the_worker_goes_on(
+    tmp_path: Path, service: str, body: str, status: int, message: str
+) -> None:
+    with serving(tmp_path, service) as worker:
+        for _ in range(2):
+            worker.predict(body)
+            failed, _ = worker.receive()
+            assert isinstance(failed, Failed)
+            assert failed.status == status
+            assert failed.message.startswith(message)
+        assert worker.drain() == 0
+
+
+def test_errors_that_quote_megabytes_do_not_break_the_stream(tmp_path: Path) -> None:
+    code = """
+from msx_sdk import PredictionError
+def handle(data, context):
+    if data and data[0]["body"] == "chosen":
+        raise PredictionError(422, "x" * (80 << 20))
+    raise TypeError("NoneType" if data is None else "x" * (80 << 20))
+"""
+    with serving(tmp_path, code) as worker:
+        worker.predict("chosen")
+        worker.predict("bug")
+        seen = worker.receive_all(2)
+        assert worker.drain() == 0
+    assert [(seen[n][0].status, len(seen[n][0].message) < 2 << 20) for n in (1, 2)] == [(422, True), (503, True)]
+
+
+def test_a_message_that_quotes_half_a_character(tmp_path: Path) -> None:
+    with serving(tmp_path, "raises") as worker:
+        worker.predict({"x": "\ud800"})
+        failed, _ = worker.receive()
+        assert "ud800" in failed.message
+        assert worker.drain() == 0
+
+
+@pytest.mark.parametrize(
+    ("service", "body", "chunks"),
+    [
+        ("stream_send", "x", [b"one ", b"two ", b"three"]),
+        ("stream_generator", {"count": 3}, [b"1\n", b"2\n", b"3\n"]),
+    ],
+)
+def test_streams(tmp_path: Path, service: str, body: object, chunks: list[bytes]) -> None:
+    with serving(tmp_path, service) as worker:
+        worker.predict(body)
+        assert worker.receive_all(1) == {1: [*chunks, True]}
+
+
+def test_streams_of_a_batch_end_one_by_one(tmp_path: Path) -> None:
+    with serving(tmp_path, "stream_generator") as worker:
+        worker.predict({"count": 2}, {"count": 1})
+        assert worker.receive_all(2) == {1: [b"1\n", b"2\n", True], 2: [b"1\n", True]}
+
+
+def test_an_error_in_a_stream(tmp_path: Path) -> None:
+    with serving(tmp_path, "stream_error_midway") as worker:
+        worker.predict("x")
+        first, failed = worker.receive_all(1)[1]
+        assert first == b"first\n"
+        assert failed.status == 503
+        assert "the second chunk is not to be had" in failed.message
+
+
+def test_a_response_that_is_too_large(tmp_path: Path) -> None:
+    with serving(tmp_path, "echo", max_response_size=100) as worker:
+        worker.predict("x" * 100, "y" * 101)
+        seen = worker.receive_all(2)
+        assert seen[1] == [b"x" * 100, True]
+        assert seen[2][0].status == 500
+        assert "max_response_size" in seen[2][0].message
+
+
+def test_large_requests_and_responses(tmp_path: Path) -> None:
+    body = bytes(range(256)) * (1 << 15)
+    with serving(tmp_path, "echo", max_response_size=1 << 30) as worker:
+        worker.predict(body)
+        assert worker.receive_all(1) == {1: [body, True]}
+
+
+# -- cancel --
+
+
+def test_a_running_cooperative_handler_sees_its_cancel(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    with serving(tmp_path, "slow") as worker:
+        worker.predict({"seconds": 600, "mark": str(mark)})
+        wait_until(lambda: lines_of(mark) == ["started"])
+        worker.cancel(1)
+        assert worker.receive() == (Dropped(1), b"")
+        assert lines_of(mark) == ["started", "cancelled"]
+
+
+def test_a_cancelled_neighbour_keeps_its_place(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    with serving(tmp_path, "slow") as worker:
+        worker.predict({"seconds": 600, "mark": str(mark)}, {"seconds": 0})
+        wait_until(lambda: lines_of(mark) == ["started"])
+        worker.cancel(1)
+        seen = worker.receive_all(2)
+        assert json.loads(seen[2][0]) == {"slept": 0}
+        assert seen[1] == [Dropped(1)]
+
+
+def test_a_queued_request_is_never_run(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    with serving(tmp_path, "slow") as worker:
+        worker.predict({"seconds": 600, "mark": str(first)})
+        worker.predict({"seconds": 0, "mark": str(second)})
+        wait_until(lambda: lines_of(first) == ["started"])
+        worker.cancel(2)
+        worker.cancel(1)
+        assert [worker.receive()[0], worker.receive()[0]] == [Dropped(1), Dropped(2)]
+        assert not second.exists()
+
+
+def test_a_cancel_may_come_before_its_request(tmp_path: Path) -> None:
+    with serving(tmp_path, "echo") as worker:
+        worker.cancel(2)
+        worker.predict("a", "b")
+        assert worker.receive_all(2) == {1: [b"a", True], 2: [Dropped(2)]}
+
+
+def test_a_deserted_generator_is_closed(tmp_path: Path) -> None:
+    assert_a_deserted_stream_is_closed(tmp_path, "stream_generator")
+
+
+# -- threads, output, the end --
+
+
+def test_a_thread_that_sends_after_its_batch_ended_is_harmless(tmp_path: Path) -> None:
+    code = """
+import threading
+from msx_sdk import Handler
+class H(Handler):
+    first = None
+    def handle(self, data, context):
+        if self.first is None:
+            self.first = context
+            return ["first"]
+        late = threading.Thread(target=self.first.send, args=(["late"],))
+        late.start()
+        late.join()
+        return ["second"]
+"""
+    with serving(tmp_path, code) as worker:
+        worker.predict("x")
+        worker.predict("x")
+        assert worker.receive_all(2) == {1: [b"first", True], 2: [b"second", True]}
+
+
+def test_handlers_may_send_from_threads(tmp_path: Path) -> None:
+    code = """
+import threading
+def handle(data, context):
+    if data is None:
+        return
+    def send(idx):
+        for _ in range(50):
+            context.send([f"{idx}" if n == idx else None for n in range(len(data))])
+    threads = [threading.Thread(target=send, args=(idx,)) for idx in range(len(data))]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    return ["end"] * len(data)
+"""
+    with serving(tmp_path, code) as worker:
+        worker.predict("a", "b", "c")
+        seen = worker.receive_all(3)
+    assert seen == {n + 1: [f"{n}".encode()] * 50 + [b"end", True] for n in range(3)}
+
+
+def test_megabytes_of_output_do_not_disturb(tmp_path: Path) -> None:
+    with serving(tmp_path, "prints") as worker:
+        worker.predict("2")
+        assert worker.receive_all(1) == {1: [b"printed", True]}
+        assert worker.drain() == 0
+    assert (tmp_path / "stdout").stat().st_size == (tmp_path / "stderr").stat().st_size == 2_000_000
+
+
+def test_a_print_is_seen_although_the_process_crashes(tmp_path: Path) -> None:
+    code = "import os\ndef handle(data, context):\n    data and (print('last words'), os._exit(9))\n"
+    with serving(tmp_path, code) as worker:
+        worker.predict("x")
+        assert worker.exit_status() == 9
+    assert (tmp_path / "stdout").read_text() == "last words\n"
+
+
+def test_a_handler_that_closes_stdout_under_a_half_line(tmp_path: Path) -> None:
+    code = """
+import os
+def handle(data, context):
+    data and (print("half", end=""), os.close(1))
+    return ["x"]
+"""
+    with serving(tmp_path, code) as worker:
+        worker.predict("x")
+        assert worker.receive_all(1) == {1: [b"x", True]}
+        assert worker.drain() == 0
+
+
+@pytest.mark.parametrize(("way", "status"), [("abort", -6), ("exit", 3), ("segfault", -11), ("kill", -9)])
+def test_crashes(tmp_path: Path, way: str, status: int) -> None:
+    with serving(tmp_path, "crash") as worker:
+        worker.predict(way)
+        with pytest.raises((EOFError, ConnectionResetError)):
+            worker.receive()
+        assert worker.exit_status() == status
+    if way in ("abort", "segfault"):
+        assert 'h.py", line' in (tmp_path / "stderr").read_text()
+
+
+def test_drain_finishes_what_was_sent_before(tmp_path: Path) -> None:
+    with serving(tmp_path, "slow") as worker:
+        worker.predict({"seconds": 0.01})
+        worker.predict({"seconds": 0.01})
+        assert worker.drain() == 0
+        assert len(worker.receive_all(2)) == 2
+
+
+def test_threads_and_children_do_not_hold_the_process(tmp_path: Path) -> None:
+    with serving(tmp_path, "leak") as worker:
+        worker.predict("x")
+        assert worker.receive_all(1)[1][1] is True
+        assert worker.drain() == 0
+
+
+def test_a_broken_frame_ends_the_worker(tmp_path: Path) -> None:
+    with serving(tmp_path, "echo") as worker:
+        worker.data.sendall(encode_frame(Dropped(1)))
+        assert worker.exit_status() == 1
+        assert any("no message of this protocol" in entry.get("traceback", "") for entry in worker.logged())

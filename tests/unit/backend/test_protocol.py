@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msx_backend import protocol
+from msx_backend.protocol import (
+    CallDone,
+    Cancel,
+    Chunk,
+    Drain,
+    Dropped,
+    Failed,
+    FieldHead,
+    FrameReader,
+    Load,
+    Loaded,
+    LoadFailed,
+    LoadProgress,
+    MetricSample,
+    Ping,
+    Plan,
+    PlanCall,
+    PlanEnd,
+    PlanStep,
+    PlanTell,
+    Pong,
+    Predict,
+    ProtocolError,
+    RequestHead,
+    ToFrontend,
+    ToWorker,
+    ToWorkerControl,
+    encode_frame,
+    encode_frame_parts,
+)
+from tests.unit.backend.harness import load_message
+
+MESSAGES: list[Any] = [
+    load_message(Path("/models/m"), "h.py", config={"a": [1, {"b": None}]}, device_id=3),
+    Predict([RequestHead(1, "id", [("X-A", "é")], [FieldHead("body", None, 3), FieldHead("f", "a/b", 0)], 2.5)]),
+    Drain(),
+    Ping(1),
+    Cancel([1, 2**40]),
+    LoadProgress("warming up"),
+    Loaded(True, 0.5),
+    LoadFailed("ValueError: x", "Traceback …", False),
+    Chunk(1, False, 200, "OK", [("content-type", "a/b")]),
+    Chunk(1, True),
+    Failed(1, 503, "Prediction failed", "Traceback …"),
+    Dropped(1),
+    CallDone(3, [1, 2], 4, {"all_reduce": 5}, "ValueError: x"),
+    PlanCall(3, [RequestHead(1, "id", [], [], None)], [1], True),
+    PlanStep(3, True, [1]),
+    PlanEnd(),
+    PlanTell(4),
+    Pong(1, 2, 0.25, [MetricSample("x", "counter", "Count", float("inf"), [("a", "b")])]),
+]
+ANY = ToWorker | ToWorkerControl | ToFrontend | Pong | Plan
+
+
+def test_every_message_is_tried_here() -> None:
+    assert {type(message) for message in MESSAGES} == set(get_args(ANY))
+
+
+def test_tags_are_unique() -> None:
+    tags = [kind.__struct_config__.tag for kind in get_args(ANY)]
+    assert len(set(tags)) == len(tags)
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
+@pytest.mark.parametrize("body", [b"", b"\x00payload"])
+def test_round_trip(message: Any, body: bytes) -> None:
+    assert FrameReader[Any](ANY).feed(encode_frame(message, body)) == [(message, body)]
+
+
+def test_gathered_bodies_make_the_same_frame() -> None:
+    parts = encode_frame_parts(Drain(), [b"ab", bytearray(b"c"), b""])
+    assert b"".join(parts) == encode_frame(Drain(), b"abc")
+
+
+def test_byte_by_byte() -> None:
+    reader = FrameReader[Any](ANY)
+    stream = b"".join(encode_frame(message, b"body") for message in MESSAGES)
+    frames = [frame for n in range(len(stream)) for frame in reader.feed(stream[n : n + 1])]
+    assert frames == [(message, b"body") for message in MESSAGES]
+
+
+@given(st.lists(st.tuples(st.sampled_from(MESSAGES), st.binary(max_size=200))), st.randoms(use_true_random=False))
+def test_any_split(frames: list[tuple[Any, bytes]], choice: random.Random) -> None:
+    reader = FrameReader[Any](ANY)
+    stream = b"".join(encode_frame(message, body) for message, body in frames)
+    seen = []
+    while stream:
+        size = choice.randint(1, len(stream))
+        seen += reader.feed(memoryview(stream)[:size])
+        stream = stream[size:]
+    assert seen == frames
+
+
+def test_a_large_body() -> None:
+    body = random.Random(1).randbytes(32 << 20)
+    frame = encode_frame(Chunk(1, True), body)
+    reader = FrameReader[Any](ToFrontend)
+    frames = [found for n in range(0, len(frame), 1 << 18) for found in reader.feed(frame[n : n + (1 << 18)])]
+    assert frames == [(Chunk(1, True), body)]
+
+
+@given(st.binary(min_size=8, max_size=100))
+def test_garbage_is_a_protocol_error_or_a_frame_to_come(data: bytes) -> None:
+    try:
+        frames = FrameReader[Any](ANY).feed(data)
+    except ProtocolError:
+        return
+    assert len(frames) * protocol.PREFIX.size <= len(data)
+
+
+@pytest.mark.parametrize(
+    ("stream", "message"),
+    [
+        (protocol.PREFIX.pack(protocol.MAX_HEAD + 1, 0), "claims a head of 67108865 bytes"),
+        (protocol.PREFIX.pack(3, 0) + b"\xc1\xc1\xc1", "no message of this protocol"),
+        (encode_frame(Dropped(1)), "no message of this protocol"),
+        (protocol.PREFIX.pack(2, 0) + b"\x91\x63", "no message of this protocol"),
+    ],
+    ids=["huge head", "no MessagePack", "for the other side", "unknown tag"],
+)
+def test_a_broken_stream_says_so(stream: bytes, message: str) -> None:
+    with pytest.raises(ProtocolError, match=message):
+        FrameReader[Any](ToWorker).feed(stream)
+
+
+def test_a_frame_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "MAX_BODY", 10)
+    with pytest.raises(ProtocolError, match="too large"):
+        encode_frame(Drain(), b"x" * 11)
+    with pytest.raises(ProtocolError, match="too large"):
+        encode_frame_parts(Drain(), [b"x" * 6, b"x" * 6])
+
+
+def test_load_says_everything_by_name() -> None:
+    with pytest.raises(TypeError):
+        Load("m")  # type: ignore[call-arg]

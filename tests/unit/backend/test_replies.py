@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from msx_backend.protocol import Chunk, Dropped, Failed, FrameReader, Loaded, ToFrontend
+from msx_backend.replies import ReplyWriter
+from msx_sdk.errors import Failure
+from msx_sdk.request import InferenceRequest
+from msx_sdk.results import ReplyHead
+
+LIMIT = 10
+
+
+class Pipe:
+    def __init__(self) -> None:
+        self.near, self.far = socket.socketpair()
+        self.writer = ReplyWriter(self.near, LIMIT)
+        self.reader: FrameReader[Any] = FrameReader(ToFrontend)
+
+    def read(self) -> list[tuple[Any, bytes]]:
+        try:
+            return self.reader.feed(self.far.recv(1 << 16, socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            return []
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    pipe = Pipe()
+    yield pipe
+    pipe.near.close()
+    pipe.far.close()
+
+
+def expected(pipe: Pipe, *numbers: int) -> list[InferenceRequest]:
+    requests = [InferenceRequest(f"id-{number}", {}, number=number) for number in numbers]
+    pipe.writer.expect(requests)
+    return requests
+
+
+def test_chunks_carry_the_head_once(pipe: Pipe) -> None:
+    (request,) = expected(pipe, 1)
+    pipe.writer.chunk(request, b"a", ReplyHead(201, "Made", [("X-A", "1")]), False)
+    pipe.writer.chunk(request, b"b", None, True)
+    assert pipe.read() == [(Chunk(1, False, 201, "Made", [("X-A", "1")]), b"a"), (Chunk(1, True), b"b")]
+
+
+def test_a_failure(pipe: Pipe) -> None:
+    (request,) = expected(pipe, 1)
+    pipe.writer.fail(request, Failure(400, "no", "Traceback"))
+    assert pipe.read() == [(Failed(1, 400, "no", "Traceback"), b"")]
+
+
+def test_a_failure_that_quotes_half_a_character(pipe: Pipe) -> None:
+    (request,) = expected(pipe, 1)
+    pipe.writer.fail(request, Failure(400, "no \ud800", "Traceback \udcff"))
+    assert pipe.read() == [(Failed(1, 400, "no \\ud800", "Traceback \\udcff"), b"")]
+
+
+def test_nothing_follows_a_requests_end(pipe: Pipe) -> None:
+    (request,) = expected(pipe, 1)
+    pipe.writer.chunk(request, b"a", ReplyHead(), True)
+    pipe.read()
+    pipe.writer.chunk(request, b"b", None, False)
+    pipe.writer.chunk(request, b"b", None, True)
+    pipe.writer.fail(request, Failure(503, "late"))
+    pipe.writer.drop_unanswered([request])
+    assert pipe.read() == []
+
+
+def test_the_unanswered_are_dropped(pipe: Pipe) -> None:
+    one, two = expected(pipe, 1, 2)
+    pipe.writer.chunk(one, b"a", ReplyHead(), True)
+    pipe.writer.drop_unanswered([one, two])
+    assert [message for message, _ in pipe.read()] == [Chunk(1, True, 200, "", []), Dropped(2)]
+
+
+def test_a_response_at_the_limit_passes_and_one_beyond_fails(pipe: Pipe) -> None:
+    one, two = expected(pipe, 1, 2)
+    pipe.writer.chunk(one, b"x" * LIMIT, ReplyHead(), True)
+    pipe.writer.chunk(two, b"x" * (LIMIT + 1), ReplyHead(), True)
+    (_, (failed, _)) = pipe.read()
+    assert (failed.number, failed.status) == (2, 500)
+    assert "11 bytes is larger than max_response_size (10 bytes)" in failed.message
+
+
+def test_a_stream_ends_with_its_chunk_that_is_too_large(pipe: Pipe) -> None:
+    (request,) = expected(pipe, 1)
+    pipe.writer.chunk(request, b"a", ReplyHead(), False)
+    pipe.writer.chunk(request, b"x" * (LIMIT + 1), None, False)
+    pipe.writer.chunk(request, b"b", None, True)
+    assert [type(message) for message, _ in pipe.read()] == [Chunk, Failed]
+
+
+def test_progress_counts_what_was_sent(pipe: Pipe) -> None:
+    (request,) = expected(pipe, 1)
+    pipe.writer.send(Loaded(False, 0.0))
+    pipe.writer.chunk(request, b"a", ReplyHead(), True)
+    pipe.writer.chunk(request, b"late", None, True)
+    assert pipe.writer.progress == 2

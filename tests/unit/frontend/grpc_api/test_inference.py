@@ -1,0 +1,428 @@
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+import pytest
+import uvloop
+from grpc import StatusCode
+
+from msx_frontend import reply_buffer
+from msx_frontend.errors import (
+    DeadlineExceeded,
+    HandlerFailed,
+    InvalidKey,
+    ModelNotFound,
+    ServiceError,
+    ServiceUnavailable,
+    WorkerDied,
+)
+from msx_frontend.job import PREDICT, Field
+from tests.unit.frontend.grpc_api.harness import Served, answer, begin, failure, request, serving
+
+UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+def with_server(test: Callable[[Served], Awaitable[None]], **settings: object) -> None:
+    async def main() -> None:
+        async with serving(**settings) as served:  # type: ignore[arg-type]
+            await test(served)
+
+    asyncio.run(main())
+
+
+class Tokens:
+    def check(self, kind: str, authorization: str | None) -> None:
+        if (kind, authorization) != ("inference", "Bearer K"):
+            raise InvalidKey("Token refused")
+
+
+# -- Predictions --
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+def test_one_prediction(run: Callable[..., None]) -> None:
+    async def main() -> None:
+        async with serving() as served:
+            call = served.predict(request("mnist", "2.0", data=b"\x00\xff", more=b""))
+            job = await served.registry.next_job()
+            assert (job.model_name, job.version, job.kind, job.deadline) == ("mnist", "2.0", PREDICT, None)
+            assert sorted(job.fields) == [Field("data", None, b"\x00\xff"), Field("more", None, b"")]
+            assert job.headers == [("explain", "False"), ("url_path", "")]
+            assert UUID4.fullmatch(job.id)
+            answer(job, b"seven")
+            assert (await call).prediction == b"seven"
+            assert not job.cancelled
+
+    run(main())
+
+
+def test_no_version_means_the_default_one() -> None:
+    async def test(served: Served) -> None:
+        call = served.predict(request("m", ""))
+        job = await served.registry.next_job()
+        assert job.version is None
+        answer(job)
+        assert (await call).prediction == b""
+
+    with_server(test)
+
+
+def test_the_client_may_choose_the_request_id_and_gets_it_back() -> None:
+    async def test(served: Served) -> None:
+        call = served.predict(request(), metadata=(("x-request-id", "mine"),))
+        job = await served.registry.next_job()
+        assert job.id == "mine"
+        job.fail(HandlerFailed(400, "no"))
+        error = await failure(call)
+        metadata: Any = error.trailing_metadata()
+        assert [value for key, value in metadata if key == "x-request-id"] == ["mine"]
+
+    with_server(test)
+
+
+def test_a_streamed_answer_is_one_prediction() -> None:
+    async def test(served: Served) -> None:
+        call = served.predict(request())
+        job = await served.registry.next_job()
+        begin(job, b"one ")
+        await asyncio.sleep(0)
+        job.sink.chunk(b"two ")
+        job.sink.chunk(b"three")
+        job.finish(200)
+        assert (await call).prediction == b"one two three"
+
+    with_server(test)
+
+
+def test_the_status_that_a_handler_set_is_ignored() -> None:
+    async def test(served: Served) -> None:
+        call = served.predict(request())
+        answer(await served.registry.next_job(), b"teapot", status=418)
+        assert (await call).prediction == b"teapot"
+
+    with_server(test)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "details"),
+    [
+        (HandlerFailed(404, "no such row"), StatusCode.NOT_FOUND, "no such row\nInternalServerException"),
+        (HandlerFailed(418, "teapot"), StatusCode.FAILED_PRECONDITION, "teapot\nInternalServerException"),
+        (WorkerDied("Why."), StatusCode.INTERNAL, "Worker died. Why.\nInternalServerException"),
+        (DeadlineExceeded("Late."), StatusCode.DEADLINE_EXCEEDED, "Late.\nRequestTimeoutException"),
+    ],
+)
+def test_a_job_that_fails(error: ServiceError, code: StatusCode, details: str) -> None:
+    async def test(served: Served) -> None:
+        call = served.predict(request())
+        (await served.registry.next_job()).fail(error)
+        failed = await failure(call)
+        assert (failed.code(), failed.details()) == (code, details)
+
+    with_server(test)
+
+
+def test_a_handler_that_says_very_much() -> None:
+    async def test(served: Served) -> None:
+        call = served.predict(request())
+        (await served.registry.next_job()).fail(HandlerFailed(400, "é" * 1_000_000))
+        error = await failure(call)
+        assert error.code() is StatusCode.INVALID_ARGUMENT
+        assert (error.details() or "").startswith("éé")
+
+    with_server(test)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "details"),
+    [
+        (ModelNotFound("m"), "Model not found: m\nModelNotFoundException"),
+        (ServiceUnavailable("no worker"), "no worker\nServiceUnavailableException"),
+    ],
+)
+def test_a_job_that_is_not_taken_is_internal_as_in_torchserve(refusal: ServiceError, details: str) -> None:
+    async def test(served: Served) -> None:
+        served.registry.refusal = refusal
+        for call in (served.predict(request()), served.stream(request())):
+            error = await failure(call)
+            assert (error.code(), error.details()) == (StatusCode.INTERNAL, details)
+
+    with_server(test)
+
+
+def test_a_request_without_a_model() -> None:
+    async def test(served: Served) -> None:
+        error = await failure(served.predict(request("")))
+        assert error.code() is StatusCode.INTERNAL
+        assert error.details() == "Parameter model_name is required.\nBadRequestException"
+
+    with_server(test)
+
+
+# -- cancel and deadline --
+
+
+def test_a_client_that_cancels_cancels_its_job() -> None:
+    async def test(served: Served) -> None:
+        call = served.predict(request())
+        job = await served.registry.next_job()
+        call.cancel()
+        await served.registry.ended(job)
+        assert job.cancelled
+
+    with_server(test)
+
+
+def test_a_client_that_leaves_cancels_its_jobs() -> None:
+    async def test(served: Served) -> None:
+        async with grpc.aio.insecure_channel(served.server.address) as channel:
+            leaver = Served(served.server, channel)
+            calls = [leaver.predict(request()), leaver.stream(request())]
+            jobs = [await served.registry.next_job() for _ in calls]
+        for job in jobs:
+            await served.registry.ended(job)
+            assert job.cancelled
+
+    with_server(test)
+
+
+def test_a_cancel_in_the_middle_of_a_stream() -> None:
+    async def test(served: Served) -> None:
+        call = served.stream(request())
+        job = await served.registry.next_job()
+        begin(job, b"one")
+        assert (await anext(aiter(call))).prediction == b"one"
+        call.cancel()
+        await served.registry.ended(job)
+        assert job.cancelled
+
+    with_server(test)
+
+
+def test_the_deadline_reaches_the_job() -> None:
+    async def test(served: Served) -> None:
+        call = served.predict(request(), timeout=1000)
+        job = await served.registry.next_job()
+        assert job.deadline is not None
+        assert 0 < job.deadline - time.monotonic() < 1100  # gRPC rounds up
+        answer(job)
+        await call
+
+    with_server(test)
+
+
+def test_a_deadline_that_passes() -> None:
+    async def test(served: Served) -> None:
+        call = served.predict(request(), timeout=0.2)
+        job = await served.registry.next_job()
+        assert (await failure(call)).code() is StatusCode.DEADLINE_EXCEEDED
+        await served.registry.ended(job)
+        assert job.cancelled
+
+    with_server(test)
+
+
+def test_stopping_the_server_cancels_what_still_runs() -> None:
+    async def test(served: Served) -> None:
+        call = served.predict(request())
+        job = await served.registry.next_job()
+        await served.server.stop(0)
+        await served.registry.ended(job)
+        assert job.cancelled
+        await failure(call)
+
+    with_server(test)
+
+
+# -- StreamPredictions --
+
+
+def test_every_chunk_is_a_response() -> None:
+    async def test(served: Served) -> None:
+        call = served.stream(request())
+        job = await served.registry.next_job()
+        begin(job, b"one", b"two")
+        assert (await anext(aiter(call))).prediction == b"one"
+        assert (await anext(aiter(call))).prediction == b"two"
+        job.sink.chunk(b"three")
+        job.finish(200)
+        assert [response.prediction async for response in call] == [b"three"]
+
+    with_server(test)
+
+
+def test_a_stream_of_nothing_still_answers() -> None:
+    async def test(served: Served) -> None:
+        call = served.stream(request())
+        answer(await served.registry.next_job())
+        assert [response.prediction async for response in call] == [b""]
+
+    with_server(test)
+
+
+def test_an_error_before_the_first_chunk() -> None:
+    async def test(served: Served) -> None:
+        call = served.stream(request())
+        (await served.registry.next_job()).fail(HandlerFailed(429, "slower"))
+        error = await failure(call)
+        assert (error.code(), error.details()) == (StatusCode.RESOURCE_EXHAUSTED, "slower\nInternalServerException")
+
+    with_server(test)
+
+
+def test_an_error_after_the_first_chunk() -> None:
+    async def test(served: Served) -> None:
+        call = served.stream(request())
+        job = await served.registry.next_job()
+        begin(job, b"one", b"two")
+        job.fail(WorkerDied("Rank 0 is gone."))
+        assert [(await anext(aiter(call))).prediction for _ in range(2)] == [b"one", b"two"]
+        error = await failure(call)
+        assert error.code() is StatusCode.INTERNAL
+        assert error.details() == "Worker died. Rank 0 is gone.\nInternalServerException"
+
+    with_server(test)
+
+
+def test_a_client_that_does_not_read_loses_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reply_buffer, "MOST", 1 << 20)
+
+    async def test(served: Served) -> None:
+        call = served.stream(request())
+        job = await served.registry.next_job()
+        job.sink.start(200, "", [])
+        for _ in range(400):  # 100 MB, more than any window of HTTP/2
+            job.sink.chunk(bytes(1 << 18))
+            await asyncio.sleep(0)
+        assert job.cancelled
+        assert (await failure(call)).code() is StatusCode.CANCELLED
+
+    with_server(test)
+
+
+def test_sequences_are_not_served() -> None:
+    async def test(served: Served) -> None:
+        error = await failure(served.stream2())
+        assert error.code() is StatusCode.UNIMPLEMENTED
+        assert "StreamPredictions" in (error.details() or "")
+
+    with_server(test)
+
+
+# -- limits --
+
+
+def test_a_request_that_is_too_large() -> None:
+    async def test(served: Served) -> None:
+        error = await failure(served.predict(request(data=bytes(2000))))
+        assert error.code() is StatusCode.RESOURCE_EXHAUSTED
+        assert "max" in (error.details() or "")
+
+    with_server(test, max_request_size=1000)
+
+
+@pytest.mark.parametrize("chunks", [(bytes(1001),), (bytes(600), bytes(600))])
+def test_a_prediction_that_is_too_large(chunks: tuple[bytes, ...]) -> None:
+    async def test(served: Served) -> None:
+        call = served.predict(request())
+        job = await served.registry.next_job()
+        for chunk in chunks:
+            begin(job, chunk)
+            await asyncio.sleep(0)
+        error = await failure(call)
+        assert error.code() is StatusCode.RESOURCE_EXHAUSTED
+        assert "max_response_size (1000 bytes)" in (error.details() or "")
+        assert job.cancelled
+
+    with_server(test, max_response_size=1000)
+
+
+def test_a_chunk_that_is_too_large() -> None:
+    async def test(served: Served) -> None:
+        call = served.stream(request())
+        job = await served.registry.next_job()
+        begin(job, bytes(1000), bytes(1001))
+        assert len((await anext(aiter(call))).prediction) == 1000
+        error = await failure(call)
+        assert error.code() is StatusCode.RESOURCE_EXHAUSTED
+        assert "max_response_size (1000 bytes)" in (error.details() or "")
+        assert job.cancelled
+
+    with_server(test, max_response_size=1000)
+
+
+def test_a_response_of_exactly_the_limit_passes() -> None:
+    async def test(served: Served) -> None:
+        call = served.predict(request())
+        answer(await served.registry.next_job(), bytes(1000))
+        assert len((await call).prediction) == 1000
+        stream = served.stream(request())
+        answer(await served.registry.next_job(), bytes(1000), bytes(1000))
+        assert [len(response.prediction) async for response in stream] == [1000, 1000]
+
+    with_server(test, max_response_size=1000)
+
+
+# -- Ping, tokens, access log --
+
+
+def test_ping_says_what_rest_says() -> None:
+    async def test(served: Served) -> None:
+        assert (await served.ping()).health == '{\n  "status": "Healthy"\n}\n'
+        served.health.healthy = False
+        assert (await served.ping()).health == '{\n  "status": "Unhealthy"\n}\n'
+
+    with_server(test)
+
+
+@pytest.mark.parametrize("metadata", [(), (("authorization", "Bearer wrong"),)])
+def test_no_method_without_the_token(metadata: tuple[tuple[str, str], ...]) -> None:
+    async def test(served: Served) -> None:
+        for call in (
+            served.ping(metadata),
+            served.predict(request(), metadata=metadata),
+            served.stream(request(), metadata=metadata),
+            served.stream2(),
+        ):
+            error = await failure(call)
+            assert (error.code(), error.details()) == (StatusCode.PERMISSION_DENIED, "Token refused")
+
+    with_server(test, tokens=Tokens())
+
+
+def test_the_right_token() -> None:
+    async def test(served: Served) -> None:
+        metadata = (("authorization", "Bearer K"),)
+        await served.ping(metadata)
+        call = served.predict(request(), metadata=metadata)
+        answer(await served.registry.next_job(), b"in")
+        assert (await call).prediction == b"in"
+
+    with_server(test, tokens=Tokens())
+
+
+def test_the_access_log_has_every_call() -> None:
+    async def test(served: Served) -> None:
+        call = served.predict(request(), metadata=(("x-request-id", "a"),))
+        answer(await served.registry.next_job())
+        await call
+        line, status = await served.access_log.lines.get()
+        assert status == 0
+        assert (line.method, line.id) == ("gRPC", "a")
+        assert line.target == "org.pytorch.serve.grpc.inference.InferenceAPIsService/Predictions"
+        assert line.client.startswith("127.0.0.1:")
+        assert await _logged(served, served.predict(request(""))) == StatusCode.INTERNAL.value[0]
+        gone = served.stream(request())
+        await served.registry.next_job()
+        gone.cancel()
+        assert (await served.access_log.lines.get())[1] == StatusCode.CANCELLED.value[0]
+
+    with_server(test)
+
+
+async def _logged(served: Served, call: object) -> int:
+    await failure(call)
+    return (await served.access_log.lines.get())[1]

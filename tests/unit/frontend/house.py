@@ -1,0 +1,206 @@
+"""All of the frontend behind the listeners, on groups that only pretend: they load, answer and end as told."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from msx_frontend.config import ServerConfig
+from msx_frontend.devices import DevicePool
+from msx_frontend.errors import ServiceError
+from msx_frontend.health import Health
+from msx_frontend.job import Job
+from msx_frontend.management import Management
+from msx_frontend.metrics import ServerMetrics
+from msx_frontend.model_store import ModelStore
+from msx_frontend.npus import Npu
+from msx_frontend.registration import Registration
+from msx_frontend.registry import Registry
+from msx_frontend.spawn import Spawner
+from msx_frontend.startup import Startup
+from msx_frontend.state import KeptState
+from msx_frontend.state_store import StateStore, StoredVersion
+from msx_frontend.workers import endings, replica
+from msx_frontend.workers.endings import GroupEnd
+from msx_frontend.workers.group import GroupEvents, GroupSpec, GroupState
+from msx_sdk.generation import Capabilities
+from tests.unit.frontend.archives import pack_model
+from tests.unit.frontend.jobs import make_job, run
+
+FAILED = GroupEnd(
+    "The model could not be loaded: no weights", endings.load_too_slow(1, "").error, traceback="Traceback: no weights"
+)
+
+
+class FakeGroup:
+    """Loads at once, unless its model is in `failing` or `loading`; holds its jobs until `answer`."""
+
+    failing: set[str] = set()
+    loading: set[str] = set()
+    offers: dict[str, Capabilities] = {}
+    living: list[FakeGroup] = []
+
+    def __init__(self, spec: GroupSpec, events: GroupEvents) -> None:
+        self.spec, self.events = spec, events
+        self.model = spec.load.model_name
+        self.labels = {"model": self.model}
+        self.state, self.phase = GroupState.LOADING, "initializing"
+        self.start_time, self.load_seconds, self.is_async = time.time(), 0.1, False
+        self.capabilities = self.offers.get(self.model, Capabilities())
+        self.pid, self.memory = 4711, 1 << 20
+        self.ranks: list[Any] = []
+        self.jobs: list[Job] = []
+        self.ended: asyncio.Future[GroupEnd] = asyncio.get_running_loop().create_future()
+        self.living.append(self)
+
+    async def start(self) -> GroupEnd | None:
+        await asyncio.sleep(0)
+        if self.model in self.failing:
+            self.end(FAILED)
+        while self.model in self.loading and not self.ended.done():
+            await asyncio.sleep(0.001)
+        if self.ended.done():
+            return self.ended.result()
+        self.state, self.phase = GroupState.READY, ""
+        return None
+
+    async def wait_ended(self) -> GroupEnd:
+        return await asyncio.shield(self.ended)
+
+    async def drain(self, limit: float) -> None:
+        if self.state is GroupState.READY:
+            self.state = GroupState.DRAINING
+        end = asyncio.get_running_loop().time() + limit
+        while self.jobs and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(0.001)
+        self.end(endings.asked_to_stop())
+
+    def end(self, end: GroupEnd) -> None:
+        if not self.ended.done():
+            self.state = GroupState.ENDED
+            self.living.remove(self)
+            self.ended.set_result(end)
+            self.events.group_ended(self)  # type: ignore[arg-type]
+            jobs, self.jobs = self.jobs, []
+            for job in jobs:
+                job.fail(end.error)
+
+    @property
+    def busy(self) -> int:
+        return len(self.jobs)
+
+    @property
+    def awaited(self) -> bool:
+        return any(not job.done for job in self.jobs)
+
+    @property
+    def idle(self) -> bool:
+        return not self.jobs
+
+    def room(self, *, ahead: bool = False) -> int:
+        return self.spec.load.batch_size if self.state is GroupState.READY and not self.jobs else 0
+
+    def predict(self, jobs: list[Job]) -> None:
+        for job in jobs:
+            job.group = self  # type: ignore[assignment]
+            job.started = time.monotonic()
+        self.jobs += jobs
+
+    def cancel(self, job: Job) -> None:
+        return None
+
+    def cancel_all(self, error: ServiceError) -> None:
+        for job in self.jobs:
+            job.cancel(error)
+
+    def answer(self) -> None:
+        jobs, self.jobs = self.jobs, []
+        for job in jobs:
+            job.finish(200)
+        self.events.group_has_room(self)  # type: ignore[arg-type]
+
+
+class House:
+    def __init__(self, folder: Path, npus: int = 0, **config: Any) -> None:
+        self.folder, self.root = folder, folder / "store"
+        self.root.mkdir(exist_ok=True)
+        state_dir = self.root / ".msx"
+        self.config = ServerConfig(model_store=self.root, **config)
+        self.metrics = ServerMetrics()
+        self.registry = Registry(self.metrics)
+        self.health = Health(self.registry)
+        self.store = ModelStore(self.root, state_dir)
+        self.devices = DevicePool([Npu(n, "910B") for n in range(npus)])
+        self.state = KeptState(StateStore(state_dir / "state.db"))
+        spawner = Spawner(self.config, state_dir / "run", state_dir / "compiled", {})
+        self.management = Management(
+            self.config, self.registry, self.store, self.devices, self.state, spawner, self.metrics
+        )
+
+    def pack(self, model: str = "m", version: str = "1.0", **options: Any) -> Path:
+        return pack_model(self.root, model, version, **options)
+
+    async def register(self, model: str = "m", version: str = "1.0", config: str = "", **wanted: Any) -> None:
+        """Pack an archive and register it, with one worker unless told otherwise."""
+        self.pack(model, version, config=config)
+        await self.management.register(Registration(**{"url": f"{model}.mar", "initial_workers": 1, **wanted}))
+
+    async def start(self, *models: str) -> None:
+        await Startup(self.management, self.state, models).load()
+
+    async def stored(self) -> dict[tuple[str, str], StoredVersion]:
+        return {(one.name, one.version): one for one in await self.state.load()}
+
+    def submit(self, model: str = "m", **options: Any) -> Job:
+        job = make_job(**options)
+        job.model_name = model
+        self.registry.submit(job)
+        return job
+
+    def groups(self, model: str = "m") -> list[FakeGroup]:
+        return [group for group in FakeGroup.living if group.model == model]
+
+    @property
+    def contents(self) -> int:
+        """Archives that lie unpacked."""
+        return sum(len(entry.name) == 64 for entry in (self.root / ".msx" / "models").iterdir())
+
+    async def close(self) -> None:
+        await self.management.close(0)
+        self.state.close()
+
+
+Test = Callable[[House], Coroutine[Any, Any, None]]
+
+
+def in_a_house(folder: Path, test: Test, **options: Any) -> None:
+    async def call() -> None:
+        async with house_of(folder, **options) as house:
+            await test(house)
+
+    run(call())
+
+
+@asynccontextmanager
+async def house_of(folder: Path, **options: Any) -> AsyncIterator[House]:
+    """A house; at its end no group may live."""
+    with (
+        patch.object(replica, "WorkerGroup", FakeGroup),
+        patch.multiple(FakeGroup, failing=set(), loading=set(), offers={}, living=[]),
+    ):
+        house = House(folder, **options)
+        try:
+            yield house
+        finally:
+            await house.close()
+        assert FakeGroup.living == []
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    while not condition():
+        await asyncio.sleep(0.001)

@@ -1,0 +1,360 @@
+"""The prediction endpoint, between an ASGI client and the jobs of a registry."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from starlette.types import ASGIApp
+
+from msx_frontend.errors import DeadlineExceeded, HandlerFailed, RequestCancelled, ServiceUnavailable, WorkerDied
+from msx_frontend.http.edge import Edge
+from msx_frontend.http.prediction import PredictionEndpoint
+from msx_frontend.http.wire import StreamBroken
+from msx_frontend.job import EXPLAIN, PREDICT, Field, Job
+from tests.unit.frontend.http.client import (
+    Exchange,
+    FakeAccessLog,
+    FakeRegistry,
+    answer,
+    as_registry,
+    ask,
+    begin,
+    begin_answer,
+)
+from tests.unit.frontend.jobs import run
+
+
+class Bench:
+    """The endpoint behind its edge, as it is served."""
+
+    def __init__(self, *, limit: int = 1000, only_model: str | None = None) -> None:
+        self.registry = FakeRegistry()
+        self.log = FakeAccessLog()
+        endpoint = PredictionEndpoint(as_registry(self.registry), limit, only_model)
+        self.app: ASGIApp = Edge(_unrouted, self.log, predictions=endpoint)  # type: ignore[arg-type]
+
+    def begin(self, target: str, body: bytes | None = b"", **headers: str) -> Exchange:
+        return begin(self.app, "POST", target, body, **headers)
+
+    async def ask(self, target: str, body: bytes = b"", **headers: str) -> Exchange:
+        """A request that is answered without a job."""
+        exchange = await ask(self.app, "POST", target, body, **headers)
+        assert self.registry.idle
+        return exchange
+
+    async def job(self, target: str, body: bytes = b"", **headers: str) -> Job:
+        """The job that a request becomes; it is answered."""
+        exchange = self.begin(target, body, **headers)
+        job = await self.registry.next_job()
+        answer(job)
+        await exchange.finish()
+        return job
+
+
+async def _unrouted(*args: Any) -> None:
+    raise AssertionError("this is no prediction")
+
+
+def job_of(target: str, body: bytes = b"", **headers: str) -> Job:
+    return run(Bench().job(target, body, **headers))
+
+
+# -- requests --
+
+
+@pytest.mark.parametrize(
+    ("target", "version", "kind", "url_path"),
+    [
+        ("/predictions/m", None, PREDICT, ""),
+        ("/predictions/m/", None, PREDICT, ""),
+        ("/predictions/m/1.0", "1.0", PREDICT, ""),
+        ("/predictions/m/1.0/", "1.0", PREDICT, ""),
+        ("/predictions/m/1.0/v1/chat", "1.0", PREDICT, "v1/chat"),
+        ("/predictions/m/1.0/a%2520b", "1.0", PREDICT, "a%20b"),
+        ("/explanations/m", None, EXPLAIN, ""),
+        ("/explanations/m/1.0", "1.0", EXPLAIN, ""),
+    ],
+)
+def test_paths(target: str, version: str | None, kind: str, url_path: str) -> None:
+    job = job_of(target)
+    assert (job.model_name, job.version, job.kind) == ("m", version, kind)
+    headers = dict(job.headers)
+    assert headers["url_path"] == url_path
+    assert headers["explain"] == str(kind == EXPLAIN)
+
+
+def test_a_request_as_a_job() -> None:
+    job = job_of("/predictions/m", b'{"a": 1}', content_type="application/json", x_request_id="id-1", x_own="é")
+    assert job.id == "id-1"
+    assert job.fields == [Field("body", "application/json", b'{"a": 1}')]
+    assert ("x-own", "é") in job.headers
+
+
+def test_a_form_as_fields() -> None:
+    job = job_of("/predictions/m", b"a=1&b=2", content_type="application/x-www-form-urlencoded")
+    assert job.fields == [Field("a", None, b"1"), Field("b", None, b"2")]
+
+
+def test_invocations() -> None:
+    job = job_of("/invocations?model_name=m&k=3", b"x", content_type="text/plain")
+    assert (job.model_name, job.kind) == ("m", PREDICT)
+    assert job.fields == [Field("body", "text/plain", b"x"), Field("model_name", None, b"m"), Field("k", None, b"3")]
+
+
+def test_invocations_name_the_model_in_a_form_too() -> None:
+    assert job_of("/invocations/", b"model_name=m", content_type="application/x-www-form-urlencoded").model_name == "m"
+
+
+def test_invocations_of_the_only_model() -> None:
+    assert run(Bench(only_model="m").job("/invocations")).model_name == "m"
+    exchange = run(Bench().ask("/invocations"))
+    assert (exchange.status, exchange.json["message"]) == (400, "Parameter model_name is required.")
+
+
+# -- refusals --
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "kind"),
+    [
+        ("/predictions/nobody", 404, "ModelNotFoundException"),
+        ("/predictions/m/9.9", 404, "ModelVersionNotFoundException"),
+        ("/predictions//1.0", 404, "ResourceNotFoundException"),
+        ("/explanations/nobody", 404, "ModelNotFoundException"),
+        ("/invocations?model_name=nobody", 404, "ModelNotFoundException"),
+    ],
+)
+def test_models_that_are_not_there(target: str, status: int, kind: str) -> None:
+    bench = Bench()
+    exchange = run(bench.ask(target))
+    assert (exchange.status, exchange.json["type"]) == (status, kind)
+    assert bench.log.lines == [(f"POST {target}", status)]
+
+
+def test_malformed_multipart() -> None:
+    exchange = run(Bench().ask("/predictions/m", b"--x\r\n", content_type="multipart/form-data; boundary=x"))
+    assert (exchange.status, exchange.json["type"]) == (400, "BadRequestException")
+
+
+def test_a_request_that_is_too_large() -> None:
+    bench = Bench(limit=10)
+    assert run(bench.ask("/predictions/m", b"x" * 11)).status == 413
+    assert run(bench.ask("/predictions/m", content_length="11")).status == 413
+    assert run(bench.job("/predictions/m", b"x" * 10)).fields[0].data == b"x" * 10
+
+
+def test_a_job_that_is_not_taken() -> None:
+    bench = Bench()
+    bench.registry.refusal = ServiceUnavailable("full")
+    exchange = run(bench.ask("/predictions/m"))
+    assert (exchange.status, exchange.headers["retry-after"]) == (503, "1")
+
+
+# -- replies --
+
+
+def replied(*chunks: bytes, **options: Any) -> Exchange:
+    async def test() -> Exchange:
+        bench = Bench()
+        exchange = bench.begin("/predictions/m", x_request_id="id-1")
+        answer(await bench.registry.next_job(), *chunks, **options)
+        await exchange.finish()
+        assert bench.log.lines == [("POST /predictions/m", exchange.status)]
+        return exchange
+
+    return run(test())
+
+
+def test_a_whole_answer_has_its_length() -> None:
+    exchange = replied(b"hello ", b"world", headers=[("content-type", "text/plain")])
+    assert (exchange.status, exchange.chunks) == (200, [b"hello world"])
+    assert exchange.headers["content-length"] == "11"
+    assert exchange.headers["content-type"] == "text/plain"
+    assert exchange.headers["x-request-id"] == "id-1"
+    assert "ts_stream_next" not in exchange.headers
+
+
+def test_an_empty_answer() -> None:
+    exchange = replied()
+    assert (exchange.status, exchange.body, exchange.headers["content-length"]) == (200, b"", "0")
+
+
+def test_a_handlers_own_status_and_headers() -> None:
+    exchange = replied(b"x", status=418, headers=[("Content-Length", "99"), ("X-Tea", "pot")])
+    assert (exchange.status, exchange.headers["x-tea"], exchange.headers["content-length"]) == (418, "pot", "1")
+
+
+def test_a_stream_leaves_chunk_by_chunk() -> None:
+    async def test() -> Exchange:
+        bench = Bench()
+        exchange = bench.begin("/predictions/m")
+        job = await bench.registry.next_job()
+        begin_answer(job, b"one")
+        await exchange.until_chunks(1)
+        assert not exchange.ended
+        job.sink.chunk(b"two")
+        await exchange.until_chunks(2)
+        job.finish(200)
+        return await exchange.finish()
+
+    exchange = run(test())
+    assert exchange.chunks == [b"one", b"two"]
+    assert exchange.headers["ts_stream_next"] == "true"
+    assert "content-length" not in exchange.headers
+
+
+def test_an_error_before_the_first_chunk_has_a_body() -> None:
+    async def test() -> Exchange:
+        bench = Bench()
+        exchange = bench.begin("/predictions/m")
+        (await bench.registry.next_job()).fail(WorkerDied("It ended.", killed=True))
+        return await exchange.finish()
+
+    exchange = run(test())
+    assert exchange.status == 507
+    assert exchange.json["message"] == "Worker died. It ended."
+
+
+def test_the_handlers_error_has_its_status() -> None:
+    async def test() -> Exchange:
+        bench = Bench()
+        exchange = bench.begin("/predictions/m")
+        (await bench.registry.next_job()).fail(HandlerFailed(422, "no cat in the picture"))
+        return await exchange.finish()
+
+    assert run(test()).status == 422
+
+
+def test_a_deadline_is_answered() -> None:
+    async def test() -> Exchange:
+        bench = Bench()
+        exchange = bench.begin("/predictions/m")
+        (await bench.registry.next_job()).cancel(DeadlineExceeded("Too late."))
+        return await exchange.finish()
+
+    exchange = run(test())
+    assert (exchange.status, exchange.json["message"]) == (504, "Too late.")
+
+
+def test_a_stream_that_breaks_has_no_clean_end(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        bench = Bench()
+        exchange = bench.begin("/predictions/m", x_request_id="id-1")
+        job = await bench.registry.next_job()
+        begin_answer(job, b"one")
+        await exchange.until_chunks(1)
+        job.sink.chunk(b"two")
+        job.fail(WorkerDied("It ended."))
+        with pytest.raises(StreamBroken, match=r"Worker died\. It ended\."):
+            await exchange.finish()
+        assert exchange.body == b"onetwo"
+        assert not exchange.ended
+        assert bench.log.lines == [("POST /predictions/m", 500)]
+
+    run(test())
+    (record,) = caplog.records
+    assert (record.levelname, record.__dict__["request_id"]) == ("WARNING", "id-1")
+
+
+# -- clients that leave --
+
+
+def test_before_the_body_is_complete() -> None:
+    async def test() -> None:
+        bench = Bench()
+        exchange = bench.begin("/predictions/m", None)
+        exchange.send_body(b"abc", more=True)
+        exchange.leave()
+        await exchange.finish()
+        assert bench.registry.idle
+        assert (exchange.status, bench.log.lines) == (0, [("POST /predictions/m", 499)])
+
+    run(test())
+
+
+def test_while_the_job_waits_or_runs() -> None:
+    async def test() -> None:
+        bench = Bench()
+        exchange = bench.begin("/predictions/m")
+        job = await bench.registry.next_job()
+        exchange.leave()
+        await exchange.finish()
+        assert job.cancelled
+        assert (exchange.status, bench.log.lines) == (0, [("POST /predictions/m", 499)])
+
+    run(test())
+
+
+def test_in_the_middle_of_a_stream() -> None:
+    async def test() -> None:
+        bench = Bench()
+        exchange = bench.begin("/predictions/m")
+        job = await bench.registry.next_job()
+        begin_answer(job, b"one")
+        await exchange.until_chunks(1)
+        exchange.leave()
+        with pytest.raises(StreamBroken):
+            await exchange.finish()
+        assert job.cancelled
+        assert isinstance(job, Job)
+        assert job.status == RequestCancelled.status
+        assert bench.log.lines == [("POST /predictions/m", 499)]
+
+    run(test())
+
+
+def test_a_client_that_sends_on_has_not_left() -> None:
+    async def test() -> None:
+        bench = Bench()
+        exchange = bench.begin("/predictions/m")
+        job = await bench.registry.next_job()
+        exchange.send_body(b"", more=False)
+        while exchange.asked < 3:
+            await asyncio.sleep(0)
+        assert not job.cancelled
+        answer(job, b"x")
+        await exchange.finish()
+
+    run(test())
+
+
+def test_an_answer_that_is_quick_needs_no_watcher() -> None:
+    async def test() -> int:
+        bench = Bench()
+        exchange = bench.begin("/predictions/m")
+        answer(await bench.registry.next_job(), b"x")
+        await exchange.finish()
+        return exchange.asked
+
+    assert run(test()) == 1
+
+
+def test_when_the_server_gives_up_the_request_its_job_ends() -> None:
+    async def test() -> None:
+        bench = Bench()
+        task = asyncio.ensure_future(_finish(bench.begin("/predictions/m")))
+        job = await bench.registry.next_job()
+        await _cancel_all_but_this()
+        assert job.cancelled
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(test())
+
+
+async def _finish(exchange: Exchange) -> None:
+    await exchange.finish()
+
+
+async def _cancel_all_but_this() -> None:
+    tasks = [task for task in asyncio.all_tasks() if "Edge" in repr(task.get_coro())]
+    assert tasks
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.mark.parametrize("path", ["/predictions", "/prediction/m", "/ping", "/invocationsx", "/x/predictions/m"])
+def test_what_it_does_not_serve(path: str) -> None:
+    assert not PredictionEndpoint.serves(path)

@@ -1,0 +1,67 @@
+"""Jobs for the tests of the frontend, and a sink that remembers what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import uvloop
+
+from msx_frontend.errors import ServiceError
+from msx_frontend.job import Field, Job
+
+WATCHDOG = 30.0
+"""Seconds after which a test that waits is lost."""
+
+T = TypeVar("T")
+
+
+class RecordingSink:
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.error: ServiceError | None = None
+
+    def start(self, status: int, phrase: str, headers: list[tuple[str, str]]) -> None:
+        self.events.append(status)
+
+    def chunk(self, data: bytes) -> None:
+        self.events.append(data)
+
+    def end(self) -> None:
+        self.events.append("end")
+
+    def fail(self, error: ServiceError) -> None:
+        self.events.append(error)
+        self.error = error
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.ended: list[Job] = []
+
+    def job_ended(self, job: Job) -> None:
+        self.ended.append(job)
+
+
+def make_job(name: str = "j", body: bytes = b"", **options: Any) -> Job:
+    """A job of model `m`."""
+    fields = [Field("body", None, body)]
+    return Job(name, "m", options.pop("version", None), fields, [], options.pop("sink", RecordingSink()), **options)
+
+
+def sink_of(job: Job) -> RecordingSink:
+    assert isinstance(job.sink, RecordingSink)
+    return job.sink
+
+
+def error_of(job: Job) -> ServiceError:
+    error = sink_of(job).error
+    assert error is not None, f"{job.id} has not failed"
+    return error
+
+
+def run(test: Coroutine[Any, Any, T], loop: str = "asyncio") -> T:
+    """Run a test's coroutine, on the loop of that name, for at most WATCHDOG seconds."""
+    with_limit = asyncio.wait_for(test, WATCHDOG)
+    return uvloop.run(with_limit) if loop == "uvloop" else asyncio.run(with_limit)

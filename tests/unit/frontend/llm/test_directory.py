@@ -1,0 +1,77 @@
+"""Which model a request means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, NotOffered, ServiceUnavailable
+from msx_frontend.llm.directory import Directory
+from msx_frontend.llm.errors import WrongParameter
+from msx_sdk.generation import EMBED, GENERATE, Capabilities
+from tests.unit.frontend.house import FakeGroup, House, in_a_house
+
+TEXT = Capabilities(generate=True)
+
+
+@pytest.mark.parametrize("alias", [None, "", "dummy", "tgi"])
+def test_the_only_one_goes_by_any_alias(tmp_path: Path, alias: str | None) -> None:
+    async def test(house: House) -> None:
+        FakeGroup.offers = {"a": TEXT, "e": Capabilities(embed=True)}
+        for model in ("a", "e", "plain"):
+            await house.register(model)
+        directory = Directory(house.registry)
+        assert directory.find(alias, GENERATE).source.name == "a"
+        assert directory.find(alias, EMBED).source.name == "e"
+        assert [version.source.name for version in directory.language_models()] == ["a", "e"]
+
+    in_a_house(tmp_path, test)
+
+
+def test_names(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        FakeGroup.offers = {"a": TEXT, "tgi": TEXT}
+        await house.register("a", "1.0")
+        await house.register("a", "2.0")
+        await house.register("tgi")
+        directory = Directory(house.registry)
+        assert directory.find("a", GENERATE).labels == ("a", "1.0")
+        assert directory.find("a", GENERATE, "2.0").labels == ("a", "2.0")
+        assert directory.find("tgi", GENERATE).labels == ("tgi", "1.0")
+        with pytest.raises(NotOffered, match='Model "a" does not embed text'):
+            directory.find("a", EMBED)
+        with pytest.raises(ModelNotFound, match="Model not found: crow"):
+            directory.find("crow", GENERATE)
+        with pytest.raises(ModelVersionNotFound):
+            directory.find("a", GENERATE, "3.0")
+
+    in_a_house(tmp_path, test)
+
+
+def test_several_need_a_name(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        FakeGroup.offers = {"a": TEXT, "b": TEXT}
+        await house.register("a")
+        await house.register("b")
+        directory = Directory(house.registry)
+        with pytest.raises(WrongParameter, match=r"model: needed, since there is more than one .*: a, b"):
+            directory.find(None, GENERATE)
+        with pytest.raises(ModelNotFound, match="dummy"):
+            directory.find("dummy", GENERATE)
+
+    in_a_house(tmp_path, test)
+
+
+def test_none_and_none_yet(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        directory = Directory(house.registry)
+        with pytest.raises(ModelNotFound, match="none that can generate text is loaded"):
+            directory.find(None, GENERATE)
+        FakeGroup.loading.add("a")
+        await house.register("a", synchronous=False)
+        with pytest.raises(ServiceUnavailable, match="still loading"):
+            directory.find(None, GENERATE)
+        assert directory.find("a", GENERATE).labels == ("a", "1.0")  # its queue has the better word
+
+    in_a_house(tmp_path, test)

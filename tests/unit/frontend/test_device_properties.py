@@ -1,0 +1,85 @@
+"""After any sequence of register, scale, crash and unregister: no device in two groups, and none lost."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from msx_frontend.errors import ServiceError
+from msx_frontend.workers import endings
+from tests.unit.frontend.house import House, house_of, until
+from tests.unit.frontend.jobs import run
+
+NPUS = 6
+CONFIGS = {
+    "one": "",
+    "tp2": "parallelType: tp\nparallelLevel: 2\n",
+    "tp3": "parallelType: tp\nparallelLevel: 3\ndeviceIds: [5, 1, 3, 0]\n",
+    "custom": "parallelType: custom\nparallelLevel: 2\nmaxRetryTimeoutInSec: 0\n",
+    "cpu": "parallelType: tp\nparallelLevel: 2\ndeviceType: cpu\n",
+}
+SIZES = {"one": 1, "tp2": 2, "tp3": 3, "custom": 2, "cpu": 0}
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["register", "scale", "crash", "unregister"]), st.sampled_from(list(CONFIGS)), st.integers(0, 4)
+    ),
+    max_size=14,
+)
+
+
+async def act(house: House, what: str, model: str, number: int) -> None:
+    try:
+        if what == "register":
+            await house.register(model, config=CONFIGS[model], initial_workers=number)
+        elif what == "scale":
+            await house.management.scale(model, None, number, number, wait=True)
+        elif what == "unregister":
+            await house.management.unregister(model, None)
+        elif groups := house.groups(model):
+            groups[number % len(groups)].end(endings.exited(0, 1, 3, ""))
+            await until(lambda: settled(house, model))
+    except ServiceError:
+        pass  # it is not there, or nothing fits
+
+
+def settled(house: House, model: str) -> bool:
+    replicas = house.registry.find(model, None).replicas
+    return all(replica.state.value in ("READY", "FAILED") for replica in replicas)
+
+
+def check(house: House) -> None:
+    """What describe shows is what the pool has given, and every worker has what its model needs."""
+    owners: dict[int, list[str]] = {}
+    for version in house.registry.all_versions():
+        name = version.source.name
+        living = [replica for replica in version.replicas if replica.state.value != "FAILED"]
+        assert all(len(replica.lease.devices) == SIZES[name] for replica in living)
+        assert all(replica.lease.devices == tuple(sorted(replica.lease.devices)) for replica in living)
+        assert version.min_workers == len(version.replicas)
+        for replica in living:
+            for device in replica.lease.devices:
+                owners.setdefault(device, []).append(f"{name}:1.0")
+    for device in range(NPUS):
+        assert sorted(house.devices.holders(device)) == sorted(owners.get(device, []))
+        assert len(owners.get(device, [])) < 2 or set(owners[device]) == {"one:1.0"}
+
+
+@settings(max_examples=40, deadline=None)
+@given(STEPS)
+def test_no_device_has_two_owners_and_none_is_lost(steps: list[tuple[str, str, int]]) -> None:
+    async def test(folder: Path) -> None:
+        async with house_of(folder, npus=NPUS) as house:
+            for step in steps:
+                await act(house, *step)
+                check(house)
+            for model in CONFIGS:
+                await act(house, "unregister", model, 0)
+            assert not any(house.devices.holders(device) for device in range(NPUS))
+            await act(house, "register", "tp2", 3)
+            assert house.registry.find("tp2", None).min_workers == 3
+
+    with tempfile.TemporaryDirectory() as folder:
+        run(test(Path(folder)))

@@ -1,0 +1,68 @@
+"""The one table of what each error is in HTTP and gRPC."""
+
+from __future__ import annotations
+
+import http
+import re
+from collections.abc import Iterator
+
+import grpc
+import pytest
+
+from msx_frontend import errors, reply_buffer
+from msx_frontend.errors import HandlerFailed, ServiceError, WorkerDied, WorkersNotStarted, grpc_code_of
+from msx_frontend.grpc_api import inference
+from msx_frontend.llm import errors as llm_errors
+
+GRPC_CODES = {code.name for code in grpc.StatusCode}
+OWN_STATUS = 499
+"""Nobody waits any more: nginx's number, which http.HTTPStatus does not know."""
+
+
+def subclasses(of: type[ServiceError]) -> Iterator[type[ServiceError]]:
+    yield of
+    for one in of.__subclasses__():
+        yield from subclasses(one)
+
+
+IN_THE_TABLE = [error for error in subclasses(ServiceError) if error.__module__ == errors.__name__]
+
+
+def test_every_module_that_adds_an_error_is_known_here() -> None:
+    others = {e.__name__ for e in subclasses(ServiceError) if e.__module__.startswith("msx_frontend")}
+    others -= {e.__name__ for e in IN_THE_TABLE}
+    others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == llm_errors.__name__}
+    assert others == {reply_buffer.ReaderTooSlow.__name__, inference.ResponseTooLarge.__name__}
+
+
+@pytest.mark.parametrize("error", IN_THE_TABLE)
+def test_every_error_is_in_the_tree_of_the_module(error: type[ServiceError]) -> None:
+    assert error.__name__ in re.findall(r"\w+", errors.__doc__ or "")
+
+
+@pytest.mark.parametrize("error", IN_THE_TABLE)
+def test_every_error_has_a_status_a_type_and_a_grpc_code(error: type[ServiceError]) -> None:
+    assert error.status == OWN_STATUS or http.HTTPStatus(error.status) >= 400
+    assert error.type.endswith("Exception")
+    assert error.grpc_code in GRPC_CODES
+    assert error.grpc_code != "OK"
+
+
+@pytest.mark.parametrize("status", range(400, 600))
+def test_a_handlers_status_has_a_grpc_code(status: int) -> None:
+    error = HandlerFailed(status, "because")
+    assert (error.status, error.message) == (status, "because")
+    assert error.grpc_code == grpc_code_of(status)
+    assert error.grpc_code in GRPC_CODES - {"OK"}
+
+
+def test_memory_that_is_out_is_507_as_in_torchserve() -> None:
+    assert WorkerDied("It ended.").status == 500
+    assert WorkerDied("It ended.", killed=True).status == 507
+    assert WorkerDied("It ended.").message == "Worker died. It ended."
+    assert WorkersNotStarted("m", "1", "Why.").status == 500
+    assert WorkersNotStarted("m", "1", "Why.", out_of_memory=True).status == 507
+
+
+def test_an_overloaded_server_says_when_to_come_again() -> None:
+    assert errors.ServiceUnavailable("full").headers == (("retry-after", "1"),)

@@ -1,0 +1,176 @@
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from msx_backend.protocol import MetricSample
+from msx_frontend.handler_metrics import MOST_METRICS, MOST_SERIES
+from msx_frontend.job import Job
+from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from msx_frontend.states import ModelState
+from tests.prometheus import samples
+from tests.unit.frontend.jobs import make_job
+
+PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
+
+
+class Version:
+    labels = ("m", "1.0")
+    state = ModelState.READY
+
+    def gauges(self) -> dict[str, float]:
+        return {"msx_queue_depth": 3, "msx_queue_oldest_seconds": 0.5}
+
+    def worker_memory(self) -> list[tuple[str, str, int]]:
+        return [("9000", "0", 4096)]
+
+
+def exposed(metrics: ServerMetrics, *names: str) -> dict[tuple[str, str], float]:
+    """Sample name and labels to value."""
+    text = asyncio.run(metrics.expose(frozenset(names))).decode()
+    return {
+        (name, ",".join(f"{k}={labels[k]}" for k in sorted(labels))): value for name, labels, value in samples(text)
+    }
+
+
+def sample(name: str, kind: str = "counter", value: float = 1.0, **labels: str) -> MetricSample:
+    return MetricSample(name, kind, "Count", value, sorted(labels.items()))
+
+
+def test_every_metric_is_in_the_docs() -> None:
+    text = asyncio.run(ServerMetrics().expose()).decode()
+    known = set(re.findall(r"^# TYPE (\S+) (\w+)$", text, re.MULTILINE))
+    page = re.sub(r"The engine's own, .*?\n## ", "", PAGE.read_text(), flags=re.DOTALL)  # a handler's, tested there
+    described = set(re.findall(r"^\| `(\w+)` \| (\w+) \|", page, re.MULTILINE))
+    assert described == known
+    assert len(known) > 15
+
+
+def test_gauges_are_those_of_the_moment() -> None:
+    metrics = ServerMetrics()
+    metrics.versions.append(Version())
+    seen = exposed(metrics)
+    assert seen["msx_queue_depth", "model=m,version=1.0"] == 3
+    assert seen["msx_model_state", "model=m,state=READY,version=1.0"] == 1
+    assert seen["msx_model_state", "model=m,state=FAILED,version=1.0"] == 0
+    assert seen["msx_worker_memory_bytes", "model=m,rank=0,version=1.0,worker=9000"] == 4096
+    metrics.versions.clear()
+    assert not [name for name, _ in exposed(metrics) if name == "msx_queue_depth"]
+
+
+@pytest.mark.parametrize("name", ["msx_queue_depth", "ts_queue_latency_microseconds"])
+def test_some_by_name(name: str) -> None:
+    metrics = ServerMetrics()
+    metrics.versions.append(Version())
+    ModelMetrics(metrics, "m", "1.0")
+    metrics.ts_queue.labels("m", "default", "host").inc(2)
+    assert {found for found, _ in exposed(metrics, name)} == {name}
+
+
+def test_counters_of_torchserve_keep_their_names() -> None:
+    metrics = ServerMetrics()
+    metrics.ts_latency.labels("m", "default", "host").inc(1500)
+    text = asyncio.run(metrics.expose()).decode()
+    assert "# TYPE ts_inference_latency_microseconds counter" in text
+    assert 'ts_inference_latency_microseconds{hostname="host",model_name="m",model_version="default"} 1500.0' in text
+    assert "ts_inference_latency_microseconds_total" not in text
+
+
+def test_handler_metrics_of_each_kind() -> None:
+    metrics = ServerMetrics()
+    slots = sample("slots in use", "gauge", 4, slot="a")
+    metrics.handlers.add([sample("Calls"), sample("Calls"), slots, sample("t", "histogram")], "m")
+    seen = exposed(metrics)
+    assert seen["Calls", "ModelName=m"] == 2
+    assert seen["slots_in_use", "ModelName=m,slot=a"] == 4
+    assert seen["t_count", "ModelName=m"] == 1
+
+
+def test_handlers_of_two_models_do_not_mix() -> None:
+    metrics = ServerMetrics()
+    metrics.handlers.add([sample("slots", "gauge", 1)], "a")
+    metrics.handlers.add([sample("slots", "gauge", 2), sample("slots", "gauge", 3, ModelName="a")], "b")
+    seen = exposed(metrics)
+    assert (seen["slots", "ModelName=a"], seen["slots", "ModelName=b"]) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    "second",
+    [sample("Calls", "gauge"), sample("Calls", other="x"), sample("Calls", value=-1), sample("msx_queue_depth")],
+)
+def test_a_sample_that_does_not_fit_is_left_out(second: MetricSample, caplog: pytest.LogCaptureFixture) -> None:
+    metrics = ServerMetrics()
+    metrics.handlers.add([sample("Calls"), second, second], "m")
+    assert exposed(metrics)["Calls", "ModelName=m"] == 1
+    assert caplog.text.count(f"a sample of the handler metric {second.name!r} was left out") == 1
+
+
+def test_made_up_names_and_labels_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    metrics = ServerMetrics()
+    metrics.handlers.add([sample("errors", text=str(n)) for n in range(MOST_SERIES + 5)], "m")
+    metrics.handlers.add([sample(f"name_{n}") for n in range(MOST_METRICS + 5)], "m")
+    names = [name for name, _ in exposed(metrics)]
+    assert names.count("errors") == MOST_SERIES
+    assert len([name for name in names if name.startswith("name_")]) == MOST_METRICS - 1
+    assert "at most 1000 combinations" in caplog.text
+
+
+def ended(**times: float) -> Job:
+    """A job that arrived 8 s ago."""
+    job = make_job()
+    job.enqueued -= 8
+    for name, seconds in times.items():
+        setattr(job, name, job.enqueued + seconds)
+    return job
+
+
+def test_a_job_is_counted_when_it_ends() -> None:
+    metrics = ServerMetrics()
+    model = ModelMetrics(metrics, "m", "1.0")
+    job = ended(started=2, first_chunk=5)
+    job.status = 201
+    model.job_ended(job)
+    seen = exposed(metrics)
+    labels = "model=m,version=1.0"
+    assert seen["msx_requests_total", f"code=201,{labels}"] == 1
+    assert seen["msx_queue_seconds_sum", labels] == pytest.approx(2)
+    assert seen["msx_first_chunk_seconds_sum", labels] == pytest.approx(5)
+    assert seen["msx_request_seconds_sum", labels] == pytest.approx(8, abs=2)
+
+
+def test_a_job_that_never_ran_waited_to_its_end_and_had_no_chunk() -> None:
+    metrics = ServerMetrics()
+    ModelMetrics(metrics, "m", "1.0").job_ended(ended())
+    seen = exposed(metrics)
+    assert seen["msx_queue_seconds_sum", "model=m,version=1.0"] == pytest.approx(8, abs=2)
+    assert seen["msx_first_chunk_seconds_count", "model=m,version=1.0"] == 0
+
+
+def test_torchserve_counts_by_the_version_that_was_asked_for() -> None:
+    metrics = ServerMetrics()
+    model = ModelMetrics(metrics, "m", "1.0")
+    asked, default = ended(started=2), ended(started=2)
+    asked.version = "1.0"
+    for job in (asked, default, default):
+        model.job_ended(job)
+    seen = {key: value for key, value in exposed(metrics).items() if key[0] == "ts_inference_requests_total"}
+    assert {re.findall("model_version=([^,]*)", labels)[0]: value for (_, labels), value in seen.items()} == {
+        "1.0": 1,
+        "default": 2,
+    }
+
+
+def test_batches() -> None:
+    metrics = ServerMetrics()
+    model = ModelMetrics(metrics, "m", "1.0")
+    model.batch(4, 0.5)
+    model.batch(2, 0.25)
+    seen = exposed(metrics)
+    assert seen["msx_batch_size_sum", "model=m,version=1.0"] == 6
+    assert seen["msx_batch_seconds_sum", "model=m,version=1.0"] == 0.75
+
+
+def test_some_of_the_process_by_name() -> None:
+    names = ("process_resident_memory_bytes", "process_cpu_seconds_total")
+    assert {name for name, _ in exposed(ServerMetrics(), *names)} == set(names)

@@ -1,0 +1,536 @@
+"""A worker group through real worker processes: loading, batches, cancels, limits, and every way to end."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from msx_backend.protocol import MetricSample
+from msx_frontend.errors import HandlerFailed, RequestCancelled, WorkerDied, WorkerTimedOut
+from msx_frontend.job import Job
+from msx_frontend.workers import heartbeat
+from msx_frontend.workers.crew import RankSpec
+from msx_frontend.workers.group import GroupSpec, GroupState, WorkerGroup
+from tests.unit.frontend.jobs import error_of, make_job, run, sink_of
+from tests.unit.frontend.workers.handlers import spec_of
+
+LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+
+
+class Owner:
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.batches: list[tuple[int, float]] = []
+        self.returned: list[Job] = []
+        self.samples: list[MetricSample] = []
+
+    def group_has_room(self, group: WorkerGroup) -> None:
+        self.told.append("room")
+
+    def group_replied(self, group: WorkerGroup) -> None:
+        self.told.append("replied")
+
+    def group_ended(self, group: WorkerGroup) -> None:
+        self.told.append("ended")
+
+    def batch_finished(self, size: int, seconds: float) -> None:
+        self.batches.append((size, seconds))
+
+    def jobs_returned(self, jobs: list[Job]) -> None:
+        self.returned += jobs
+
+    def samples_arrived(self, samples: list[MetricSample]) -> None:
+        self.samples += samples
+
+
+class Bench:
+    def __init__(self, spec: GroupSpec) -> None:
+        self.owner = Owner()
+        self.group = WorkerGroup(spec, self.owner)
+
+    def predict(self, *bodies: bytes | Job) -> list[Job]:
+        jobs = [body if isinstance(body, Job) else make_job(body=body) for body in bodies]
+        self.group.predict(jobs)
+        return jobs
+
+    async def answers(self, *bodies: bytes) -> list[Any]:
+        jobs = self.predict(*bodies)
+        await until(lambda: all(job.done for job in jobs))
+        return [sink_of(job).events for job in jobs]
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    while not condition():
+        await asyncio.sleep(0.002)
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+@asynccontextmanager
+async def bench_of(spec: GroupSpec) -> AsyncIterator[Bench]:
+    """A group that has loaded; nothing is left of it at the end."""
+    bench = Bench(spec)
+    try:
+        assert await bench.group.start() is None
+        yield bench
+    finally:
+        await bench.group.drain(0)
+        assert bench.group.state is GroupState.ENDED
+        assert not any(rank.work_dir.exists() for rank in spec.ranks)
+        assert not any(psutil.pid_exists(member.process.pid) for member in bench.group.ranks)
+
+
+Test = Callable[[Bench], Coroutine[Any, Any, None]]
+
+
+def on(spec: GroupSpec, test: Test, loop: str = "uvloop") -> None:
+    async def call() -> None:
+        async with bench_of(spec) as bench:
+            await test(bench)
+
+    run(call(), loop)
+
+
+# -- requests --
+
+
+@LOOPS
+def test_a_batch_and_the_next(tmp_path: Path, loop: str) -> None:
+    async def test(bench: Bench) -> None:
+        group = bench.group
+        assert (group.state, group.idle, group.room(), group.busy) == (GroupState.READY, True, 8, 0)
+        assert group.load_seconds > 0
+        assert group.memory > 1 << 20
+        assert await bench.answers(b"one", b"two") == [[200, b"one", "end"], [200, b"two", "end"]]
+        assert await bench.answers(b"three") == [[200, b"three", "end"]]
+        assert [size for size, _ in bench.owner.batches] == [2, 1]
+        assert all(0 < seconds < 30 for _, seconds in bench.owner.batches)
+        assert bench.owner.told == ["replied", "room", "room"]
+
+    on(spec_of(tmp_path, "echo"), test, loop)
+
+
+def test_room(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        group, mark = bench.group, tmp_path / "mark"
+        mark.touch()
+        bench.predict(str(mark).encode())
+        assert (group.busy, group.idle, group.room(), group.room(ahead=True)) == (1, False, 0, 4)
+        bench.predict(b"x", b"y")
+        assert (group.busy, group.room(ahead=True)) == (3, 0)
+
+    on(spec_of(tmp_path, "hang", batch_size=4), test)
+
+
+def test_a_handlers_error_is_its_own(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        jobs = bench.predict(b"good", b"bad", b"good")
+        await until(lambda: all(job.done for job in jobs))
+        assert [job.status for job in (jobs[0], jobs[2])] == [200, 200]
+        assert isinstance(error_of(jobs[1]), HandlerFailed)
+        assert bench.owner.batches[0][0] == 3
+
+    code = """
+def handle(data, context):
+    if data is None:
+        return
+    return [ValueError("no") if row["body"] == b"bad" else row["body"] for row in data]
+"""
+    on(spec_of(tmp_path, code), test)
+
+
+def test_a_stream(tmp_path: Path) -> None:
+    code = """
+def handle(data, context):
+    for n in range(3):
+        yield [str(n)]
+"""
+
+    async def test(bench: Bench) -> None:
+        ((first, *rest),) = await bench.answers(b"")
+        assert (first, rest[-1]) == (200, "end")
+        assert rest[:-1] == [b"0", b"1", b"2"]
+
+    on(spec_of(tmp_path, code), test)
+
+
+@LOOPS
+def test_large_bodies(tmp_path: Path, loop: str) -> None:
+    async def test(bench: Bench) -> None:
+        bodies = [os.urandom(3_000_000), os.urandom(10), os.urandom(3_000_000)]
+        answers = await bench.answers(*bodies)
+        assert [b"".join(answer[1:-1]) for answer in answers] == bodies
+
+    spec = spec_of(tmp_path, "echo")
+    spec.load.max_response_size = 1 << 23
+    on(spec, test, loop)
+
+
+def test_metrics_of_the_handler_arrive(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        await bench.answers(b"x")
+        await until(lambda: {"tokens_total", "slots_in_use"} <= {sample.name for sample in bench.owner.samples})
+
+    on(spec_of(tmp_path, "metrics"), test)
+
+
+# -- cancel --
+
+
+def test_a_cancel_reaches_the_worker(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    code = f"""
+import time
+def handle(data, context):
+    if data is None:
+        return
+    open({str(mark)!r}, "a").write("started\\n")
+    while not context.cancelled(0):
+        time.sleep(0.005)
+    open({str(mark)!r}, "a").write("cancelled\\n")
+    return [b"late" for _ in data]
+"""
+
+    async def test(bench: Bench) -> None:
+        (job,) = bench.predict(b"")
+        await until(lambda: lines_of(mark))
+        assert bench.group.awaited
+        job.cancel()
+        assert not bench.group.awaited
+        await until(lambda: bench.group.idle)
+        assert lines_of(mark) == ["started", "cancelled"]
+        assert isinstance(error_of(job), RequestCancelled)
+        assert sink_of(job).events == [error_of(job)]
+        assert bench.owner.told == ["room"]
+
+    on(spec_of(tmp_path, code), test)
+
+
+def test_cancel_of_one_that_is_not_its_own(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        (job,) = bench.predict(b"x")
+        await until(lambda: job.done)
+        bench.group.cancel(job)
+        bench.group.cancel(make_job())
+        assert await bench.answers(b"y") == [[200, b"y", "end"]]
+
+    on(spec_of(tmp_path, "echo"), test)
+
+
+def test_all_are_cancelled_with_the_reason(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        jobs = bench.predict(b"/dev/null") + bench.predict(b"x")
+        why = WorkerDied("The server ends.")
+        bench.group.cancel_all(why)
+        assert [error_of(job) for job in jobs] == [why, why]
+
+    on(spec_of(tmp_path, "hang"), test)
+
+
+# -- async handlers --
+
+
+def test_an_async_handler_has_many_at_once(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+
+    async def test(bench: Bench) -> None:
+        group = bench.group
+        assert group.is_async
+        assert group.room() == 3
+        slow = [make_job(body=b'{"seconds": 600, "mark": "%s"}' % str(mark).encode()) for _ in range(2)]
+        for job in slow:
+            job.fields[0] = job.fields[0]._replace(content_type="application/json")
+        bench.predict(*slow)
+        assert group.room() == 1
+        quick = make_job(body=b"{}")
+        quick.fields[0] = quick.fields[0]._replace(content_type="application/json")
+        bench.predict(quick)
+        await until(lambda: quick.done)
+        assert quick.status == 200
+        assert group.room() == 1
+        await until(lambda: lines_of(mark) == ["started", "started"])
+        slow[0].cancel()
+        await until(lambda: group.room() == 2)
+        assert lines_of(mark)[-1] == "cancelled"
+        assert [size for size, _ in bench.owner.batches] == [1, 1]
+
+    on(spec_of(tmp_path, "async_echo", max_concurrent=3), test)
+
+
+# -- it does not start --
+
+
+def ends(spec: GroupSpec) -> Any:
+    """Why it did not load."""
+
+    async def call() -> Any:
+        bench = Bench(spec)
+        end = await bench.group.start()
+        assert end is not None
+        assert bench.owner.told == ["ended"]
+        assert await bench.group.wait_ended() is end
+        assert not any(rank.work_dir.exists() for rank in spec.ranks)
+        assert not psutil.pid_exists(bench.group.pid) or not bench.group.pid
+        return end
+
+    return run(call(), "uvloop")
+
+
+def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:
+    end = ends(spec_of(tmp_path, "raises_in_init"))
+    assert end.reason.startswith("The model could not be loaded: ")
+    assert "weights.ckpt is not in the archive" in end.reason
+    assert "raises_in_init" in end.traceback or "initialize" in end.traceback
+    assert not end.expected
+
+
+def test_a_model_that_takes_too_long_to_load(tmp_path: Path) -> None:
+    code = "import threading\nthreading.Event().wait()\n"
+    end = ends(spec_of(tmp_path, code, startup_timeout=0.8))
+    assert re.fullmatch(
+        r"The model was not loaded within startupTimeout \(0\.8 s; it was (importing the handler|starting the process)"
+        r"\): raise startupTimeout in model-config\.yaml if it needs longer\.",
+        end.reason,
+    )
+
+
+def test_a_worker_that_dies_while_it_loads(tmp_path: Path) -> None:
+    code = "import os, sys\nprint('no licence', file=sys.stderr, flush=True)\nos._exit(3)\n"
+    end = ends(spec_of(tmp_path, code))
+    assert end.reason.startswith("Rank 0 (pid ")
+    assert end.reason.endswith("exited with code 3. Its last words: no licence")
+
+
+def test_a_process_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    end = ends(spec_of(tmp_path, "echo"))
+    assert end.reason.startswith("The worker's process could not be started: ")
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_one_that_is_stopped_while_its_processes_start(tmp_path: Path, ranks: int) -> None:
+    async def test() -> None:
+        one = spec_of(tmp_path, "echo")
+        others = [
+            RankSpec(one.ranks[0].load, one.ranks[0].env, tmp_path / "work" / f"r{rank}") for rank in range(ranks)
+        ]
+        bench = Bench(dataclasses.replace(one, ranks=tuple(others)))
+        start = asyncio.ensure_future(bench.group.start())
+        while not bench.group.pid:
+            await asyncio.sleep(0)  # the first process has been started, and none of the others
+        await asyncio.gather(bench.group.drain(0), start)
+        await bench.group.wait_ended()
+        assert (await start) is not None
+        assert not (tmp_path / "work" / "r0").exists()
+
+    run(test(), "uvloop")
+
+
+# -- it ends --
+
+
+def dies(tmp_path: Path, body: bytes) -> tuple[Bench, list[Job], Any]:
+    """One running job ends the worker; two more wait behind it."""
+    kept: list[Any] = []
+
+    async def test(bench: Bench) -> None:
+        jobs = bench.predict(body) + bench.predict(b"second", b"third")
+        end = await bench.group.wait_ended()
+        kept.extend([bench, jobs, end])
+
+    on(spec_of(tmp_path, "crash"), test)
+    bench, jobs, end = kept
+    return bench, jobs, end
+
+
+@pytest.mark.parametrize(
+    ("way", "status", "words"),
+    [
+        (b"exit", 500, "exited with code 3."),
+        (b"kill", 507, "was ended by signal 9 (SIGKILL)."),
+        (b"segfault", 500, "was ended by signal 11 (SIGSEGV)."),
+    ],
+)
+def test_who_was_running_fails_and_who_waited_goes_back(tmp_path: Path, way: bytes, status: int, words: str) -> None:
+    bench, (running, *waiting), end = dies(tmp_path, way)
+    assert isinstance(error_of(running), WorkerDied)
+    assert error_of(running).status == status
+    assert words in error_of(running).message
+    assert error_of(running).message.startswith("Worker died. Rank 0 (pid ")
+    assert end.out_of_memory == (status == 507)
+    assert bench.owner.returned == waiting
+    assert not any(job.done or job.group for job in waiting)
+    assert bench.owner.told == ["ended"]
+
+
+def test_who_has_left_does_not_go_back(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        bench.predict(b"/dev/null")
+        stays, leaves = bench.predict(b"x", b"y")
+        leaves.cancel()
+        os.kill(bench.group.pid, signal.SIGKILL)
+        await bench.group.wait_ended()
+        assert bench.owner.returned == [stays]
+
+    on(spec_of(tmp_path, "hang"), test)
+
+
+def test_a_batch_that_was_begun_after_another_fails_too(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    code = f"""
+import time
+def handle(data, context):
+    if data is None:
+        return
+    open({str(mark)!r}, "a").write("x\\n")
+    while not context.cancelled(0) and data[0]["body"] == b"wait":
+        time.sleep(0.005)
+    while data[0]["body"] == b"hang":
+        time.sleep(1)
+    return [b"" for _ in data]
+"""
+
+    async def test(bench: Bench) -> None:
+        (first,), (second,) = bench.predict(b"wait"), bench.predict(b"hang")
+        await until(lambda: lines_of(mark))
+        first.cancel()
+        await until(lambda: len(lines_of(mark)) == 2)
+        await until(lambda: bench.group.busy == 1)
+        os.kill(bench.group.pid, signal.SIGKILL)
+        await bench.group.wait_ended()
+        assert error_of(second).status == 507
+        assert bench.owner.returned == []
+
+    on(spec_of(tmp_path, code), test)
+
+
+def test_no_response_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "HEARTBEAT", 0.02)
+
+    async def test(bench: Bench) -> None:
+        (running,), (waiting,) = bench.predict(b"/dev/null"), bench.predict(b"x")
+        end = await bench.group.wait_ended()
+        assert end.reason == "The worker did not respond within responseTimeout (0.3 s)."
+        assert isinstance(error_of(running), WorkerTimedOut)
+        assert bench.owner.returned == [waiting]
+
+    on(spec_of(tmp_path, "hang", response_timeout=0.3), test)
+
+
+def test_a_stream_that_goes_on_is_a_response(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "HEARTBEAT", 0.02)
+    code = """
+import time
+def handle(data, context):
+    for n in range(12):
+        time.sleep(0.15)
+        yield [str(n)]
+"""
+
+    async def test(bench: Bench) -> None:
+        (events,) = await bench.answers(b"")
+        assert events[-1] == "end"
+
+    on(spec_of(tmp_path, code, response_timeout=1.2), test)
+
+
+def test_an_idle_worker_that_answers_no_ping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "HEARTBEAT", 0.02)
+    monkeypatch.setattr(heartbeat, "MISSED_HEARTBEAT", 0.3)
+
+    async def test(bench: Bench) -> None:
+        await bench.answers(b"x")
+        os.kill(bench.group.pid, signal.SIGSTOP)
+        end = await bench.group.wait_ended()
+        assert end.reason.startswith("The worker missed its heartbeat for 0.3 s")
+
+    on(spec_of(tmp_path, "echo"), test)
+
+
+def test_an_idle_worker_that_answers_pings_lives_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "HEARTBEAT", 0.02)
+    monkeypatch.setattr(heartbeat, "MISSED_HEARTBEAT", 2.0)
+
+    async def test(bench: Bench) -> None:
+        start = time.monotonic()
+        await until(lambda: time.monotonic() - start > 2.2)
+        assert bench.group.state is GroupState.READY
+
+    on(spec_of(tmp_path, "echo"), test)
+
+
+# -- drain --
+
+
+def test_drain_lets_both_batches_finish(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    code = f"""
+import os, time
+def handle(data, context):
+    while data and not os.path.exists({str(gate)!r}):
+        time.sleep(0.005)
+    return [row["body"] for row in data or []]
+"""
+
+    async def test(bench: Bench) -> None:
+        jobs = bench.predict(b"a") + bench.predict(b"b", b"c")
+        draining = asyncio.ensure_future(bench.group.drain(30))
+        await until(lambda: bench.group.state is GroupState.DRAINING)
+        assert (bench.group.room(), bench.group.room(ahead=True)) == (0, 0)
+        gate.touch()
+        await draining
+        assert [job.status for job in jobs] == [200, 200, 200]
+        assert (await bench.group.wait_ended()).expected
+
+    on(spec_of(tmp_path, code), test)
+
+
+def test_drain_does_not_wait_beyond_its_limit(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        (running,), (waiting,) = bench.predict(b"/dev/null"), bench.predict(b"x")
+        await bench.group.drain(0.05)
+        assert error_of(running).message == "Worker died. The worker was told to stop."
+        assert bench.owner.returned == [waiting]
+
+    on(spec_of(tmp_path, "hang"), test)
+
+
+def test_drain_may_be_called_twice_and_after_the_end(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        await asyncio.gather(bench.group.drain(10), bench.group.drain(10))
+        await bench.group.drain(10)
+        assert bench.owner.told == ["ended"]
+        assert bench.group.memory == 0
+
+    on(spec_of(tmp_path, "echo"), test)
+
+
+def test_no_socket_is_left(tmp_path: Path) -> None:
+    def sockets() -> int:
+        return sum(os.readlink(f"/proc/self/fd/{fd}").startswith("socket") for fd in _fds())
+
+    async def test() -> None:
+        before = sockets()
+        async with bench_of(spec_of(tmp_path, "echo")) as bench:
+            await bench.answers(b"x")
+        await until(lambda: sockets() <= before)
+
+    run(test(), "uvloop")
+
+
+def _fds() -> list[str]:
+    return [fd for fd in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{fd}")]

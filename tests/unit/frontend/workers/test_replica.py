@@ -1,0 +1,302 @@
+"""One worker as an operator counts them: generations, back-off, giving up, stopping. The groups here only pretend."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+
+from msx_frontend.backoff import Backoff
+from msx_frontend.devices import Lease
+from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from msx_frontend.workers import endings, replica
+from msx_frontend.workers.endings import GroupEnd
+from msx_frontend.workers.group import GroupSpec, WorkerGroup
+from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState
+from tests.unit.frontend.jobs import run
+
+DIED = endings.exited(0, 1, 3, "")
+STOPPED = endings.asked_to_stop()
+
+
+class FakeGroup:
+    """Loads when the test says so, and ends when it says so."""
+
+    def __init__(self, spec: GroupSpec, owner: ReplicaOwner) -> None:
+        self.spec, self.labels, self.load_seconds = spec, {"model": "m"}, 0.5
+        self.loaded: asyncio.Future[GroupEnd | None] = asyncio.get_running_loop().create_future()
+        self.ended: asyncio.Future[GroupEnd] = asyncio.get_running_loop().create_future()
+        self.drained_for: list[float] = []
+
+    async def start(self) -> GroupEnd | None:
+        return await asyncio.shield(self.loaded)
+
+    async def wait_ended(self) -> GroupEnd:
+        return await asyncio.shield(self.ended)
+
+    async def drain(self, limit: float) -> None:
+        self.drained_for.append(limit)
+        self.end(STOPPED)
+        await asyncio.sleep(0)
+
+    def load(self) -> None:
+        self.loaded.set_result(None)
+
+    def end(self, end: GroupEnd = DIED) -> None:
+        if not self.loaded.done():
+            self.loaded.set_result(end)
+        if not self.ended.done():
+            self.ended.set_result(end)
+
+
+class Owner:
+    def __init__(self) -> None:
+        self.states: list[ReplicaState] = []
+        self.room: list[WorkerGroup] = []
+        self.changed = asyncio.Event()
+
+    def replica_changed(self, replica: Replica) -> None:
+        self.states.append(replica.state)
+        self.changed.set()
+
+    def group_has_room(self, group: WorkerGroup) -> None:
+        self.room.append(group)
+
+
+class FakeBackoff:
+    """Pauses as the test wants them; then None: give up."""
+
+    def __init__(self, *pauses: float) -> None:
+        self.pauses, self.calls = list(pauses), list[str]()
+
+    def ready(self) -> None:
+        self.calls.append("ready")
+
+    def reset(self) -> None:
+        self.calls.append("reset")
+
+    def failed(self) -> float | None:
+        self.calls.append("failed")
+        return self.pauses.pop(0) if self.pauses else None
+
+
+class Bench:
+    def __init__(self, *pauses: float, backoff: Any = None, make_spec: Callable[[int], Any] | None = None) -> None:
+        self.owner, self.backoff = Owner(), backoff or FakeBackoff(*pauses)
+        self.server_metrics = ServerMetrics()
+        self.replica = Replica(
+            9000,
+            Lease("m:1.0"),
+            make_spec or self._spec,
+            cast(Backoff, self.backoff),
+            cast(ReplicaOwner, self.owner),
+            ModelMetrics(self.server_metrics, "m", "1.0"),
+        )
+
+    def _spec(self, generation: int) -> Any:
+        return generation
+
+    @property
+    def restarts(self) -> float | None:
+        return self.server_metrics.registry.get_sample_value(
+            "msx_worker_restarts_total", {"model": "m", "version": "1.0"}
+        )
+
+    async def group(self, generation: int = 1) -> FakeGroup:
+        while self.replica.group is None or self.replica.generation != generation:
+            await asyncio.sleep(0)
+        return cast(FakeGroup, self.replica.group)
+
+    async def until(self, state: ReplicaState) -> None:
+        while self.replica.state is not state:
+            self.owner.changed.clear()
+            await self.owner.changed.wait()
+
+
+@asynccontextmanager
+async def bench_of(*pauses: float, **options: Any) -> AsyncIterator[Bench]:
+    bench = Bench(*pauses, **options)
+    yield bench
+    await bench.replica.stop(0)
+    assert bench.replica.state in (ReplicaState.STOPPED, ReplicaState.FAILED)
+
+
+@pytest.fixture(autouse=True)
+def _fake_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replica, "WorkerGroup", FakeGroup)
+
+
+def test_from_start_to_stop() -> None:
+    async def test() -> None:
+        async with bench_of() as bench:
+            assert bench.replica.state is ReplicaState.STARTING
+            group = await bench.group()
+            group.load()
+            await bench.until(ReplicaState.READY)
+            assert bench.owner.room == [cast(WorkerGroup, group)]
+            await bench.replica.stop(12)
+            assert group.drained_for == [12]
+        assert bench.owner.states == [ReplicaState.READY, ReplicaState.STOPPED]
+        assert bench.replica.last_end is STOPPED
+        assert bench.restarts == 0
+
+    run(test())
+
+
+def test_a_group_that_ended_is_followed_by_another() -> None:
+    async def test() -> None:
+        async with bench_of(0.0) as bench:
+            first = await bench.group()
+            first.load()
+            await bench.until(ReplicaState.READY)
+            first.end()
+            second = await bench.group(2)
+            assert second is not first
+            assert second.spec == 2  # type: ignore[comparison-overlap]
+            assert bench.replica.last_end is DIED
+            second.load()
+            await bench.until(ReplicaState.READY)
+            assert bench.restarts == 1
+        assert bench.owner.states[:3] == [ReplicaState.READY, ReplicaState.RESTARTING, ReplicaState.READY]
+        assert bench.backoff.calls == ["ready", "failed", "ready"]
+
+    run(test())
+
+
+def test_it_gives_up_when_the_back_off_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with bench_of(0.0) as bench:
+            for generation in (1, 2):
+                (await bench.group(generation)).end()
+            await bench.until(ReplicaState.FAILED)
+            assert bench.replica.group is None
+            assert bench.replica.last_end is DIED
+        assert bench.replica.state is ReplicaState.FAILED
+        assert bench.owner.states == [ReplicaState.RESTARTING, ReplicaState.FAILED]
+
+    run(test())
+    assert "worker 9000 is given up: it failed for longer than maxRetryTimeoutInSec" in caplog.messages
+
+
+def test_the_real_back_off_by_an_injected_clock() -> None:
+    now = 0.0
+
+    async def test() -> None:
+        nonlocal now
+        async with bench_of(backoff=Backoff(10, clock=lambda: now)) as bench:
+            (await bench.group(1)).end()
+            await bench.until(ReplicaState.RESTARTING)
+            now = 11.0
+            (await bench.group(2)).end()
+            await bench.until(ReplicaState.FAILED)
+
+    run(test())
+
+
+def test_its_pause_is_kept() -> None:
+    async def test() -> None:
+        async with bench_of(1000.0) as bench:
+            (await bench.group()).end()
+            await bench.until(ReplicaState.RESTARTING)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert bench.replica.generation == 1
+            assert bench.replica.group is None
+        assert bench.owner.states == [ReplicaState.RESTARTING, ReplicaState.STOPPED]
+
+    run(test())
+
+
+def test_why_it_ended_is_logged_with_the_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    end = GroupEnd("It could not be loaded.", DIED.error, traceback="Traceback: line 7")
+
+    async def test() -> None:
+        async with bench_of() as bench:
+            (await bench.group()).end(end)
+            await bench.until(ReplicaState.FAILED)
+
+    run(test())
+    assert "worker 9000 ended: It could not be loaded.\nTraceback: line 7" in caplog.messages
+
+
+def test_a_good_reply_resets_the_back_off() -> None:
+    async def test() -> None:
+        async with bench_of() as bench:
+            bench.replica.replied()
+            assert bench.backoff.calls == ["reset"]
+
+    run(test())
+
+
+def test_it_may_be_stopped_before_its_group_exists() -> None:
+    async def test() -> None:
+        bench = Bench()
+        await bench.replica.stop(5)
+        assert bench.replica.state is ReplicaState.STOPPED
+        assert bench.replica.generation == 0
+
+    run(test())
+
+
+def test_it_may_be_stopped_while_it_loads() -> None:
+    async def test() -> None:
+        bench = Bench()
+        await bench.group()
+        await bench.replica.stop(5)
+        assert bench.owner.states == [ReplicaState.STOPPED]
+
+    run(test())
+
+
+def test_one_that_is_loaded_while_it_is_stopped_is_not_offered_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def drain(group: FakeGroup, limit: float) -> None:
+        await asyncio.sleep(0.001)  # it finishes what it has
+        group.end(STOPPED)
+
+    async def test() -> None:
+        monkeypatch.setattr(FakeGroup, "drain", drain)
+        bench = Bench()
+        (await bench.group()).load()
+        await bench.replica.stop(5)
+        assert bench.owner.states == [ReplicaState.STOPPED]
+        assert bench.owner.room == []
+
+    run(test())
+
+
+def test_what_cannot_be_started_is_a_failure_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
+    def make_spec(generation: int) -> Any:
+        raise OverflowError("an integer of the model's config is too large")
+
+    async def test() -> None:
+        async with bench_of(make_spec=make_spec) as bench:
+            await bench.until(ReplicaState.FAILED)
+            assert bench.replica.last_end is not None
+            assert "an integer of the model's config is too large" in bench.replica.last_end.reason
+
+    run(test())
+    assert any(one.levelno == logging.ERROR and one.exc_info for one in caplog.records)
+
+
+def test_a_group_that_broke_off_while_it_started_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def start(group: FakeGroup) -> None:
+        raise OverflowError("too large")
+
+    async def test() -> None:
+        monkeypatch.setattr(FakeGroup, "start", start)
+        drained: list[float] = []
+
+        async def drain(group: FakeGroup, limit: float) -> None:
+            drained.append(limit)
+
+        monkeypatch.setattr(FakeGroup, "drain", drain)
+        async with bench_of() as bench:
+            await bench.until(ReplicaState.FAILED)
+            assert drained == [0]
+            assert bench.replica.group is None
+
+    run(test())

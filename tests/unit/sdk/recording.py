@@ -1,0 +1,66 @@
+"""A sink that keeps what handlers send, and one call to run a batch into it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import Any
+
+from msx_sdk.context import Context, ModelInfo
+from msx_sdk.errors import Failure
+from msx_sdk.request import InferenceRequest, Part
+from msx_sdk.resolve import resolve_object
+from msx_sdk.results import ReplyHead
+from msx_sdk.runner import AsyncRunner, Runner
+
+LAST = "last"
+"""Follows the bytes of a final chunk in a record."""
+
+
+class Sink:
+    """Per request id, in order: bytes for a chunk, LAST after the final one, a Failure for an error."""
+
+    def __init__(self) -> None:
+        self.events: defaultdict[str, list[Any]] = defaultdict(list)
+        self.heads: defaultdict[str, list[ReplyHead]] = defaultdict(list)
+
+    def chunk(self, request: InferenceRequest, body: bytes, head: ReplyHead | None, last: bool) -> None:
+        if head is not None:
+            self.heads[request.id].append(head)
+        self.events[request.id] += [body, LAST] if last else [body]
+
+    def fail(self, request: InferenceRequest, failure: Failure) -> None:
+        self.events[request.id].append(failure)
+
+    def failure(self, id: str) -> Failure:
+        last = self.events[id][-1]
+        assert isinstance(last, Failure)
+        return last
+
+
+class Handles:
+    """A handler out of a function of (data, context)."""
+
+    def __init__(self, function: Any) -> None:
+        self.handle = function
+
+
+def requests(*bodies: bytes) -> list[InferenceRequest]:
+    return [InferenceRequest(f"r{n}", {"body": Part(body)}) for n, body in enumerate(bodies)]
+
+
+def run(handler: Any, batch: list[InferenceRequest], *, isolate: bool = True, sink: Sink | None = None) -> Sink:
+    sink = Sink() if sink is None else sink
+    Runner(resolve_object(handler), Context(ModelInfo("m")), isolate=isolate).run(batch, sink)
+    return sink
+
+
+async def run_async(handler: Any, request: InferenceRequest, sink: Sink) -> None:
+    await AsyncRunner(resolve_object(handler), Context(ModelInfo("m"))).run(request, sink)
+
+
+def run_alone(handler: Any, request: InferenceRequest) -> Sink:
+    """For an async handler: one call on a loop of its own."""
+    sink = Sink()
+    asyncio.run(run_async(handler, request, sink))
+    return sink

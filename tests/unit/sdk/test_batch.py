@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from msx_sdk.batch import Batch, InvalidResult
+from msx_sdk.errors import Failure, InvalidInput
+from msx_sdk.request import InferenceRequest
+from msx_sdk.results import Last, ReplyHead
+from tests.unit.sdk.recording import LAST, Sink, requests
+
+
+def batch_of(n: int) -> tuple[Batch, Sink]:
+    sink = Sink()
+    return Batch(requests(*[b""] * n), sink), sink
+
+
+def test_chunks_then_the_end() -> None:
+    batch, sink = batch_of(2)
+    batch.send([b"a", None])
+    batch.send([b"b", b"c"])
+    batch.finish([b"d", b"e"])
+    assert sink.events == {"r0": [b"a", b"b", b"d", LAST], "r1": [b"c", b"e", LAST]}
+
+
+def test_the_head_leaves_once_with_the_first_chunk() -> None:
+    batch, sink = batch_of(1)
+    batch.heads[0].status = 201
+    batch.send([b"a"])
+    batch.finish([b"b"])
+    assert [head.status for head in sink.heads["r0"]] == [201]
+
+
+def test_nothing_follows_the_end_of_a_request() -> None:
+    batch, sink = batch_of(2)
+    batch.send([Last(b"done"), InvalidInput("no")])
+    batch.send([b"late", b"late"])
+    batch.finish([b"late", b"late"])
+    batch.fail(ValueError("late"))
+    batch.close()
+    assert sink.events["r0"] == [b"done", LAST]
+    assert sink.failure("r1").status == 400
+    assert len(sink.events["r1"]) == 1
+
+
+def test_a_closed_stream_ends_with_an_empty_chunk() -> None:
+    batch, sink = batch_of(1)
+    batch.send([b"a"])
+    batch.close()
+    assert sink.events["r0"] == [b"a", b"", LAST]
+
+
+def test_a_cancelled_request_gets_nothing_more() -> None:
+    batch, sink = batch_of(2)
+    batch.requests[0].cancelled = True
+    batch.send([b"a", b"a"])
+    batch.finish([ValueError("b"), b"b"])
+    assert sink.events == {"r1": [b"a", b"b", LAST]}
+
+
+def test_deserted_when_everyone_has_left_or_ended() -> None:
+    batch, _ = batch_of(2)
+    batch.requests[0].cancelled = True
+    assert not batch.deserted
+    batch.send([None, Last(b"")])
+    assert batch.deserted
+
+
+def test_a_value_that_cannot_be_encoded_fails_its_own_request() -> None:
+    batch, sink = batch_of(2)
+    batch.finish([object(), b"fine"])
+    assert sink.failure("r0").status == 503
+    assert "Unsupported model output data type: object" in sink.failure("r0").message
+    assert sink.events["r1"] == [b"fine", LAST]
+
+
+@pytest.mark.parametrize("values", ["ab", b"ab", {"a": 1}, None, 3, {1, 2}])
+def test_results_are_a_list(values: Any) -> None:
+    batch, sink = batch_of(2)
+    with pytest.raises(InvalidResult, match=f"Invalid model predict output.*not {type(values).__name__}"):
+        batch.finish(values)
+    assert sink.events == {}
+
+
+@pytest.mark.parametrize("values", [[], [1], [1, 2, 3]])
+def test_results_are_as_many_as_requests(values: list[int]) -> None:
+    batch, _ = batch_of(2)
+    with pytest.raises(InvalidResult, match=f"mismatched: 2 requests, {len(values)} responses"):
+        batch.send(values)
+
+
+class Careless:
+    """A sink that loses chunks when two threads are in it, and remembers where the heads came."""
+
+    def __init__(self) -> None:
+        self.count, self.heads_at = 0, list[int]()
+
+    def chunk(self, request: InferenceRequest, body: bytes, head: ReplyHead | None, last: bool) -> None:
+        count = self.count
+        if head is not None:
+            self.heads_at.append(count)
+        time.sleep(0)  # lets the other threads run
+        self.count = count + 1
+
+    def fail(self, request: InferenceRequest, failure: Failure) -> None:
+        raise AssertionError(failure)
+
+
+def test_threads_may_send_at_once() -> None:
+    sink = Careless()
+    batch = Batch(requests(b""), sink)
+
+    def send_hundred() -> None:
+        for _ in range(100):
+            batch.send([b"x"])
+
+    threads = [threading.Thread(target=send_hundred) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    batch.finish([b"y"])
+    assert sink.count == 801
+    assert sink.heads_at == [0]
+
+
+def test_a_request_that_ends_while_a_chunk_is_encoded_gets_no_more() -> None:
+    batch, sink = batch_of(1)
+
+    class EndsMeanwhile:
+        def tolist(self) -> list[int]:
+            batch.finish([b"end"])
+            return [1]
+
+    batch.send([EndsMeanwhile()])
+    assert sink.events == {"r0": [b"end", LAST]}

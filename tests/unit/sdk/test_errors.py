@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pickle
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+
+from msx_sdk.errors import Failure, InvalidInput, PredictionError, is_out_of_memory, summary
+
+
+def test_a_handler_chooses_status_and_message() -> None:
+    assert Failure.of(PredictionError(429, "later, please")) == Failure(429, "later, please")
+    assert Failure.of(InvalidInput("field x: expected a number")) == Failure(400, "field x: expected a number")
+
+
+@pytest.mark.parametrize("status", [0, 200, 399, 600])
+def test_a_prediction_error_is_an_http_error(status: int) -> None:
+    with pytest.raises(ValueError, match=f"status {status} is not an HTTP error status"):
+        PredictionError(status, "no")
+
+
+def test_other_exceptions_are_503_with_their_name_text_and_traceback() -> None:
+    try:
+        raise KeyError("weights")
+    except KeyError as error:
+        failure = Failure.of(error)
+    assert (failure.status, failure.message) == (503, "Prediction failed: KeyError: 'weights'")
+    assert "test_errors.py" in failure.traceback
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("NPU Out of Memory: tried to allocate 2 GiB")])
+def test_memory_that_ran_out_is_507(error: Exception) -> None:
+    assert is_out_of_memory(error)
+    assert Failure.of(error).status == 507
+    assert Failure.of(error).message.startswith("Out of resources: ")
+
+
+def test_a_summary_is_one_line() -> None:
+    assert summary(ValueError("two\nlines")) == "ValueError: two lines"
+    assert summary(ValueError()) == "ValueError"
+    assert summary(SystemExit(3)) == "the handler called sys.exit(3)"
+
+
+def test_a_summary_leaves_out_what_mindspore_appends() -> None:
+    line = "-" * 52
+    message = (
+        f"For 'Add', x must be a number.\n\n{line}\n- C++ Call Stack: (For framework developers)\n{line}\nops.cc:3"
+    )
+    failure = Failure.of(ValueError(message))
+    assert failure.message == "Prediction failed: ValueError: For 'Add', x must be a number."
+    assert "ops.cc:3" in failure.traceback
+    assert summary(OSError("cannot compile.\n\nAt:\n  parser.py(1101): parse\n")) == "OSError: cannot compile."
+    assert Failure.of(RuntimeError(f"failed\n{line}\n- Ascend Error Message:\nNPU out of memory")).status == 507
+
+
+def test_an_error_that_cannot_be_shown_is_still_answered() -> None:
+    class Shy(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+    failure = Failure.of(Shy())
+    assert (failure.status, failure.message) == (503, "Prediction failed: Shy: (its text cannot be shown)")
+
+
+def test_a_subclass_that_forgets_its_parent_is_still_answered() -> None:
+    class Forgetful(PredictionError):
+        def __init__(self) -> None:
+            pass
+
+    assert Failure.of(Forgetful()) == Failure(503, "")
+
+
+def test_odd_types_become_what_the_wire_can_carry() -> None:
+    text: Any = {"reason": "dict"}
+    failure = Failure.of(PredictionError(HTTPStatus.CONFLICT, text))
+    assert type(failure.status) is int
+    assert failure == Failure(409, "{'reason': 'dict'}")
+
+
+@pytest.mark.parametrize("error", [PredictionError(418, "teapot"), InvalidInput("field x")])
+def test_errors_survive_a_process_pool(error: PredictionError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert (copy.status, copy.message) == (error.status, error.message)
+
+
+def test_an_error_that_quotes_a_whole_input_is_shortened() -> None:
+    text = "begin" + "x" * 50_000_000 + "the end"
+    failure = Failure.of(ValueError(text))
+    assert failure.message.startswith("Prediction failed: ValueError: begin")
+    assert failure.message.endswith("the end")
+    assert "(50000012 characters)" in failure.message
+    assert len(failure.message) < 2_100
+    assert len(failure.traceback) < 33_000
+    assert "ValueError: begin" in failure.traceback

@@ -1,0 +1,86 @@
+"""Who gets which folder for compiled graphs, and what is left in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from msx_sdk.mindspore import graph_cache
+from msx_sdk.mindspore.graph_cache import loaded, take_folder
+
+
+@pytest.fixture(autouse=True)
+def a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(graph_cache._Held, "folder", None)
+    monkeypatch.setattr(graph_cache._Held, "lock", None)
+    yield
+    end_process()
+
+
+def end_process() -> None:
+    """Its locks go with it."""
+    if graph_cache._Held.lock is not None:
+        os.close(graph_cache._Held.lock)
+    graph_cache._Held.folder = graph_cache._Held.lock = None
+
+
+def taken(base: Path, rank: int = 0, *key: str) -> Path:
+    folder = take_folder(base, rank, *key)
+    assert folder is not None
+    return folder
+
+
+def test_the_next_worker_finds_what_a_loaded_one_has_left(tmp_path: Path) -> None:
+    first = taken(tmp_path, 0, "2.10", "a")
+    (first / "graph").touch()
+    loaded()
+    end_process()
+    assert taken(tmp_path, 0, "2.10", "a") == first
+    assert [path.name for path in first.iterdir()] == ["graph"]
+
+
+def test_what_a_load_that_did_not_end_has_left_is_thrown_away(tmp_path: Path) -> None:
+    first = taken(tmp_path)
+    (first / "half a graph").touch()
+    end_process()
+    assert list(taken(tmp_path).iterdir()) == []
+
+
+def test_a_load_that_fails_on_kept_graphs_starts_anew_the_next_time(tmp_path: Path) -> None:
+    (taken(tmp_path) / "graph that does not fit").touch()
+    loaded()
+    end_process()
+    assert len(list(taken(tmp_path).iterdir())) == 1  # and this load fails
+    end_process()
+    assert list(taken(tmp_path).iterdir()) == []
+
+
+def test_two_workers_of_a_model_have_a_folder_each(tmp_path: Path) -> None:
+    first = taken(tmp_path)
+    lock = graph_cache._Held.lock  # another process's
+    assert taken(tmp_path) != first
+    assert lock is not None
+    os.close(lock)
+
+
+@pytest.mark.parametrize("other", [(1, "a", "b"), (0, "a", "c"), (0, "ab", "")])
+def test_what_is_compiled_differently_is_kept_apart(tmp_path: Path, other: tuple[int, str, str]) -> None:
+    first = taken(tmp_path, 0, "a", "b")
+    end_process()
+    assert taken(tmp_path, *other) != first
+
+
+def test_too_many_workers_compile_for_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(graph_cache, "MOST_AT_ONCE", 1)
+    taken(tmp_path)
+    assert take_folder(tmp_path, 0) is None
+    assert "graphs are not kept: 1 workers have the same model" in caplog.text
+
+
+def test_without_a_folder_nothing_is_marked() -> None:
+    loaded()

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from enum import Enum
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from msx_sdk.metrics import Metrics, Sample
+
+
+def only(metrics: Metrics) -> Sample:
+    (sample,) = metrics.take()
+    return sample
+
+
+def test_torchserves_calls_carry_model_and_level() -> None:
+    metrics = Metrics("m")
+    metrics.add_counter("Calls", 2)
+    assert only(metrics) == Sample("Calls", "counter", "Count", 2.0, (("Level", "Model"), ("ModelName", "m")))
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "unit"),
+    [
+        (lambda m: m.add_time("x", 1), "gauge", "Milliseconds"),
+        (lambda m: m.add_time("x", 1, unit="s"), "gauge", "Seconds"),
+        (lambda m: m.add_time("x", 1, metric_type="histogram"), "histogram", "Milliseconds"),
+        (lambda m: m.add_size("x", 1), "gauge", "Megabytes"),
+        (lambda m: m.add_size("x", 1, unit="B"), "gauge", "Bytes"),
+        (lambda m: m.add_percent("x", 1), "gauge", "Percent"),
+        (lambda m: m.add_metric("x", 1, "tokens"), "counter", "tokens"),
+        (lambda m: m.add_metric("x", 1, ""), "counter", "unit"),
+    ],
+)
+def test_kinds_and_units(call: Any, kind: str, unit: str) -> None:
+    metrics = Metrics("m")
+    call(metrics)
+    sample = only(metrics)
+    assert (sample.kind, sample.unit, sample.value) == (kind, unit, 1.0)
+
+
+def test_dimensions_are_labels_and_may_replace_ours() -> None:
+    metrics = Metrics("m")
+    metrics.add_counter("x", 1, dimensions={"Level": "Host", "shard": "3"})
+    assert dict(only(metrics).labels) == {"ModelName": "m", "Level": "Host", "shard": "3"}
+
+
+class MetricTypes(Enum):
+    GAUGE = "gauge"
+
+
+def test_dimensions_and_types_as_torchserve_has_them() -> None:
+    metrics = Metrics("m")
+    dimensions = [SimpleNamespace(name="shard", value="3")]
+    metrics.add_time("x", 1, None, "ms", dimensions, MetricTypes.GAUGE)  # type: ignore[arg-type]
+    sample = only(metrics)
+    assert sample.kind == "gauge"
+    assert dict(sample.labels) == {"ModelName": "m", "Level": "Model", "shard": "3"}
+
+
+def test_the_cache_of_torchserve() -> None:
+    metrics = Metrics("m")
+    made = metrics.add_metric_to_cache("Size", "MB", ["ModelName", "Level"], MetricTypes.GAUGE)  # type: ignore[arg-type]
+    made.add_or_update(2.5, ["m", "Model"])
+    assert only(metrics) == Sample("Size", "gauge", "Megabytes", 2.5, (("Level", "Model"), ("ModelName", "m")))
+    assert metrics.get_metric("Size", "gauge") is made
+    assert metrics.add_metric_to_cache("Size", "MB", metric_type="gauge") is made
+    made.update(1, "request", [SimpleNamespace(name="a", value="b")])
+    assert only(metrics).labels == (("a", "b"),)
+    metrics.add_metric_to_cache("Calls", "count").add_or_update(1)
+    assert only(metrics) == Sample("Calls", "counter", "Count", 1.0, ())
+    with pytest.raises(ValueError, match=r"metric Size has the dimensions \['ModelName', 'Level'\], got \['m'\]"):
+        made.add_or_update(1, ["m"])
+    with pytest.raises(KeyError, match="there is no counter 'Size'"):
+        metrics.get_metric("Size")
+
+
+def test_errors_are_counted_by_text() -> None:
+    metrics = Metrics("m")
+    metrics.add_error("Decode", "bad png")
+    sample = only(metrics)
+    assert (sample.kind, sample.value) == ("counter", 1.0)
+    assert dict(sample.labels) == {"ModelName": "m", "Level": "Error", "Error": "bad png"}
+
+
+def test_typed_metrics_take_their_labels_by_name() -> None:
+    metrics = Metrics("m")
+    metrics.counter("tokens", labels=("kind", "lang")).update(3, lang="en", kind="prompt")
+    assert only(metrics) == Sample("tokens", "counter", "Count", 3.0, (("kind", "prompt"), ("lang", "en")))
+    metrics.gauge("slots").update(2)
+    metrics.histogram("step").update(0.5)
+    assert [(s.name, s.kind, s.unit) for s in metrics.take()] == [
+        ("slots", "gauge", "Count"),
+        ("step", "histogram", "Milliseconds"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: m.counter("c", labels=("a",)).update(1), r"metric c has the labels \['a'\], got \[\]"),
+        (lambda m: m.counter("c").update(1, b="x"), r"metric c has the labels \[\], got \['b'\]"),
+        (lambda m: m.counter("c").update(-1), "counter c cannot go down: -1"),
+        (lambda m: m.add_time("t", 1, unit="h"), "unit of the time 't' is 'ms' or 's', not 'h'"),
+        (lambda m: m.add_size("s", 1, unit="TB"), "unit of the size 's' is"),
+        (lambda m: m.add_metric("x", 1, metric_type="summary"), "unknown type 'summary'"),
+    ],
+)
+def test_misuse_says_what_was_expected(call: Any, message: str) -> None:
+    metrics = Metrics("m")
+    with pytest.raises(ValueError, match=message):
+        call(metrics)
+    assert metrics.take() == []
+
+
+def test_what_the_wire_cannot_carry_becomes_text() -> None:
+    metrics = Metrics("m")
+    name: Any = 5
+    metrics.add_counter(name, 1, dimensions={"n": name})
+    sample = only(metrics)
+    assert sample.name == "5"
+    assert ("n", "5") in sample.labels
+
+
+def test_samples_are_taken_once_and_their_number_is_bounded() -> None:
+    metrics = Metrics("m")
+    for _ in range(metrics.LIMIT + 3):
+        metrics.add_counter("x", 1)
+    assert metrics.dropped == 3
+    assert len(metrics.take()) == metrics.LIMIT
+    assert metrics.take() == []

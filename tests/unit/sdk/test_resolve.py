@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from msx_sdk import Handler, HandlerLoadError, resolve
+from msx_sdk.context import Context, ModelInfo
+from msx_sdk.resolve import ResolvedHandler, resolve_handler, resolve_object
+
+FUNCTION = "def handle(data, context): return 'handle'\ndef other(data, context): return 'other'\n"
+CLASS = """
+class One:
+    def initialize(self, context): self.ready = True
+    def handle(self, data, context): return 'one'
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def resolved(folder: Path, spec: str, **files: str) -> ResolvedHandler:
+    for name, code in files.items():
+        (folder / f"{name}.py").write_text(code)
+    return resolve_handler(spec, folder)
+
+
+def answer(handler: ResolvedHandler) -> Any:
+    context = Context(ModelInfo("m"))
+    handler.initialize(context)
+    return handler.handle([], context)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [("h.py", "handle"), ("h", "handle"), ("h.py:other", "other"), ("h:other", "other")],
+)
+def test_functions_of_a_file(tmp_path: Path, spec: str, expected: str) -> None:
+    assert answer(resolved(tmp_path, spec, h=FUNCTION)) == expected
+
+
+@pytest.mark.parametrize("spec", ["h.py", "h", "h:One", "h.py:One"])
+def test_classes_of_a_file(tmp_path: Path, spec: str) -> None:
+    handler = resolved(tmp_path, spec, h=CLASS)
+    assert answer(handler) == "one"
+    assert handler.owner.ready
+
+
+def test_a_file_in_a_folder_sees_its_neighbours_and_the_archive(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "near.py").write_text("A = 'near'")
+    (tmp_path / "top.py").write_text("B = ' and top'")
+    (tmp_path / "code" / "h.py").write_text("import near, top\ndef handle(data, context): return near.A + top.B")
+    assert answer(resolve_handler("code/h.py", tmp_path)) == "near and top"
+
+
+def test_a_dotted_module_of_the_archive(tmp_path: Path) -> None:
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "h.py").write_text(FUNCTION)
+    assert answer(resolve_handler("inside.h", tmp_path)) == "handle"
+
+
+def test_an_importable_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("installed_handler")
+    monkeypatch.setattr(module, "handle", lambda data, context: "installed", raising=False)
+    monkeypatch.setitem(sys.modules, "installed_handler", module)
+    assert answer(resolve_handler("installed_handler", tmp_path)) == "installed"
+
+
+@pytest.mark.parametrize(("value", "expected"), [("plug", "handle"), ("plug:other", "other"), ("plug:One", "one")])
+def test_an_installed_packages_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, expected: str
+) -> None:
+    (tmp_path / "plug.py").write_text(FUNCTION + CLASS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    point = EntryPoint("shiny", value, resolve.ENTRY_POINTS)
+    monkeypatch.setattr(resolve, "entry_points", lambda group, name="shiny": [point] if name == "shiny" else [])
+    assert answer(resolve_handler("shiny", tmp_path / "elsewhere")) == expected
+
+
+def test_the_archive_goes_before_entry_points(tmp_path: Path) -> None:
+    assert answer(resolved(tmp_path, "mindir", mindir=FUNCTION)) == "handle"
+
+
+def test_built_in_handlers_are_entry_points(tmp_path: Path) -> None:
+    with pytest.raises(HandlerLoadError, match=r"installed: checkpoint, .*image_classifier, .*mindir"):
+        resolve_handler("no_such_handler", tmp_path)
+
+
+def test_a_base_class_of_the_same_file_is_no_candidate(tmp_path: Path) -> None:
+    code = f"{CLASS}\nclass Two(One):\n    def handle(self, data, context): return 'two'\nAlias = Two\n"
+    assert answer(resolved(tmp_path, "h", h=code)) == "two"
+
+
+def test_classes_imported_from_elsewhere_are_no_candidates(tmp_path: Path) -> None:
+    code = "from base import One as Base\nclass Mine(Base):\n    def handle(self, data, context): return 'mine'\n"
+    assert answer(resolved(tmp_path, "h", base=CLASS, h=code)) == "mine"
+
+
+@pytest.mark.parametrize(
+    ("spec", "code", "message"),
+    [
+        ("h", CLASS + CLASS.replace("One", "Two"), r"classes found: One, Two\. Name one as h:NAME"),
+        ("h", "x = 1", "classes found: none"),
+        ("h", "from msx_sdk import Handler", "classes found: none"),
+        ("h:nothing", FUNCTION, r"'h:nothing': h has no 'nothing'"),
+        ("h:x", "class x: pass", r"x is no handler: it has no handle\(data, context\)"),
+        ("absent.py", "", "neither a file of the archive"),
+        ("no.such.module", "", "neither a file of the archive"),
+        ("h/../../x y", "", "neither a file of the archive"),
+    ],
+)
+def test_what_cannot_be_resolved_says_why(tmp_path: Path, spec: str, code: str, message: str) -> None:
+    with pytest.raises(HandlerLoadError, match=message):
+        resolved(tmp_path, spec, h=code)
+
+
+def test_an_import_error_inside_the_handler_is_its_own(tmp_path: Path) -> None:
+    with pytest.raises(ModuleNotFoundError, match="not_installed_here"):
+        resolved(tmp_path, "h", h="import not_installed_here")
+    assert "h" not in sys.modules
+
+
+def test_an_import_error_inside_an_importable_module_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "h.py").write_text("import not_installed_here")
+    with pytest.raises(ModuleNotFoundError, match="not_installed_here"):
+        resolve_handler("pkg.h", tmp_path)
+
+
+# -- initialising functions --
+
+
+def test_a_function_is_initialised_by_a_call_without_data(tmp_path: Path) -> None:
+    code = """
+calls = []
+def handle(data, context):
+    calls.append(data)
+    return data
+"""
+    handler = resolved(tmp_path, "h", h=code)
+    handler.initialize(Context(ModelInfo("m")))
+    assert handler.owner.calls == [None]
+
+
+def test_a_module_may_have_its_own_initialize(tmp_path: Path) -> None:
+    code = "state = []\ndef initialize(context): state.append(context.model_name)\n" + FUNCTION
+    handler = resolved(tmp_path, "h", h=code)
+    handler.initialize(Context(ModelInfo("m")))
+    assert handler.owner.state == ["m"]
+
+
+@pytest.mark.parametrize(
+    "body", ["return [row for row in data]", "return [data[0]]", "return [context.get_request_id()]"]
+)
+def test_a_function_that_goes_straight_at_its_data_loads(tmp_path: Path, body: str) -> None:
+    handler = resolved(tmp_path, "h", h=f"def handle(data, context):\n    {body}\n")
+    handler.initialize(Context(ModelInfo("m")))
+
+
+def test_a_function_that_cannot_load_its_model_says_so(tmp_path: Path) -> None:
+    handler = resolved(tmp_path, "h", h="def handle(data, context): raise TypeError('weights are of another type')")
+    with pytest.raises(TypeError, match="weights"):
+        handler.initialize(Context(ModelInfo("m")))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "async def handle(data, context): raise RuntimeError",
+        "async def handle(data, context): yield RuntimeError",
+        "def handle(data, context): yield RuntimeError",
+    ],
+)
+def test_generators_and_coroutines_are_not_called_at_load(tmp_path: Path, code: str) -> None:
+    resolved(tmp_path, "h", h=code).initialize(Context(ModelInfo("m")))
+
+
+# -- objects --
+
+
+class Plain(Handler):
+    def handle(self, data: Any, context: Context) -> Any:
+        return "plain"
+
+
+class Async:
+    async def handle(self, data: Any, context: Context) -> Any:
+        return "async"
+
+
+class Callable:
+    async def __call__(self, data: Any, context: Context) -> Any:
+        return "called"
+
+
+async def function(data: Any, context: Context) -> Any:
+    return "function"
+
+
+@pytest.mark.parametrize(
+    ("target", "is_async"),
+    [
+        (Plain, False),
+        (Plain(), False),
+        (Async, True),
+        (function, True),
+        (functools.partial(function), True),
+        (Callable(), True),
+        (lambda data, context: [], False),
+    ],
+)
+def test_objects_are_resolved_as_they_are(target: Any, is_async: bool) -> None:
+    assert resolve_object(target).is_async is is_async
+
+
+def test_what_is_no_handler() -> None:
+    with pytest.raises(HandlerLoadError, match="5 is no handler"):
+        resolve_object(5)
+
+
+def test_parts_that_a_handler_lacks_do_nothing() -> None:
+    handler = resolve_object(Async)
+    handler.initialize(Context(ModelInfo("m")))
+    handler.close()
+    assert handler.example is None
+
+
+def test_the_example_is_the_owners() -> None:
+    class Shown(Plain):
+        example = {"body": b"x"}
+
+    assert resolve_object(Shown).example == {"body": b"x"}

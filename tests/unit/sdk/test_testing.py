@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msx_sdk import Handler, HandlerLoadError, InvalidInput
+from msx_sdk.context import Context
+from msx_sdk.request import InferenceRequest, Part
+from msx_sdk.testing import LocalModel
+
+SERVICES = Path(__file__).parents[2] / "services"
+
+
+class Shouts(Handler):
+    def initialize(self, context: Context) -> None:
+        super().initialize(context)
+        self.mark = context.model_yaml_config.get("mark", "!")
+
+    def inference(self, inputs: Any) -> Any:
+        return [row["body"].upper() + self.mark for row in inputs]
+
+
+def test_bodies_in_replies_out() -> None:
+    with LocalModel(Shouts, config={"mark": "?"}) as model:
+        first, second = model.predict(["a", "b"])
+    assert (first.status, first.body, first.complete) == (200, b"A?", True)
+    assert second.body == b"B?"
+
+
+def test_bytes_json_and_whole_requests() -> None:
+    def handle(data: Any, context: Context) -> Any:
+        return [{name: repr(value) for name, value in row.items()} for row in data]
+
+    request = InferenceRequest("mine", {"image": Part(b"\x00"), "k": Part(b"3", "text/plain")})
+    with LocalModel(handle) as model:
+        replies = model.predict([b"raw", {"x": [1]}, request])
+    assert [reply.json() for reply in replies] == [
+        {"body": "bytearray(b'raw')"},
+        {"body": "{'x': [1]}"},
+        {"image": "bytearray(b'\\x00')", "k": "'3'"},
+    ]
+
+
+def test_failures_headers_and_streams_are_seen() -> None:
+    class Mixed(Handler):
+        def handle(self, data: Any, context: Context) -> Any:
+            context.set_response_content_type(1, "text/csv")
+            assert context.get_request_header(0, "x-user") == "ann"
+            yield [InvalidInput("field x"), "a,"]
+            return ["", "b"]
+
+    with LocalModel(Mixed) as model:
+        bad, good = model.predict(["", ""], headers={"X-User": "ann"})
+    assert bad.failure is not None
+    assert (bad.status, bad.failure.message, bad.complete) == (400, "field x", False)
+    assert (good.status, good.headers, good.chunks) == (200, {"content-type": "text/csv"}, [b"a,", b"b"])
+
+
+def test_a_handler_of_an_archive_folder() -> None:
+    with LocalModel("echo.py", SERVICES) as model:
+        assert model.predict(["hi"])[0].body == b"hi"
+
+
+def test_isolation_as_in_the_worker() -> None:
+    with LocalModel("raise_on_bad.py", SERVICES) as model:
+        assert [reply.status for reply in model.predict(["good", "bad"])] == [200, 400]
+    with LocalModel("raise_on_bad.py", SERVICES, isolate=False) as model:
+        assert [reply.status for reply in model.predict(["good", "bad"])] == [400, 400]
+
+
+class AsyncLife:
+    """Everything on one loop, as in the worker."""
+
+    example = "warm"
+
+    def __init__(self) -> None:
+        self.seen = list[str]()
+        self.closed = False
+
+    async def initialize(self, context: Context) -> None:
+        self.loop = asyncio.get_running_loop()
+
+    async def handle(self, data: Any, context: Context) -> AsyncGenerator[Any, None]:
+        assert asyncio.get_running_loop() is self.loop
+        self.seen.append(data[0]["body"])
+        yield [await context.run(str.upper, data[0]["body"])]
+
+    async def close(self) -> None:
+        assert asyncio.get_running_loop() is self.loop
+        self.closed = True
+
+
+def test_an_async_handler_lives_on_one_loop_and_is_warmed_up() -> None:
+    handler = AsyncLife()
+    with LocalModel(handler) as model:
+        assert [reply.body for reply in model.predict(["a", "b"])] == [b"A", b"B"]
+        assert model.predict(["c"])[0].complete
+    assert handler.seen == ["warm", "a", "b", "c"]
+    assert handler.closed
+
+
+def test_a_failing_example_fails_the_entry() -> None:
+    class Shown(Shouts):
+        example = 5
+
+    with pytest.raises(HandlerLoadError, match="failed on its example"), LocalModel(Shown):
+        pass
+
+
+def test_the_handler_is_closed() -> None:
+    class Closes(Shouts):
+        closed = False
+
+        def close(self) -> None:
+            type(self).closed = True
+
+    with LocalModel(Closes) as model:
+        model.predict(["a"])
+    assert Closes.closed
