@@ -27,6 +27,7 @@ from msx_frontend.llm.endpoint import LanguageModels
 from msx_frontend.logs import LogOutput
 from msx_frontend.management import Management
 from msx_frontend.metrics import ServerMetrics
+from msx_frontend.model_api import ModelApi
 from msx_frontend.model_store import ModelStore
 from msx_frontend.registry import Registry
 from msx_frontend.spawn import Spawner
@@ -144,13 +145,8 @@ class Server:
 
     def _management_edge(self) -> Edge:
         tokens, config = self._tokens, self._config
-        routes = ManagementRoutes(
-            self._management,
-            self.health,
-            tokens,
-            model_api=config.enable_model_api,
-            max_request_size=config.max_request_size,
-        )
+        models = ModelApi(self._management, enabled=config.enable_model_api)
+        routes = ManagementRoutes(models, self.health, tokens, max_request_size=config.max_request_size)
         return Edge(
             routes.app(),
             self._access_log,

@@ -28,7 +28,7 @@ SERVER, MANAGEMENT_PAGE, INFERENCE_PAGE = (
 )
 NOBODY = cast(Any, None)
 
-MANAGEMENT_APP = ManagementRoutes(NOBODY, NOBODY, NOBODY, model_api=True, max_request_size=1).app()
+MANAGEMENT_APP = ManagementRoutes(NOBODY, NOBODY, NOBODY, max_request_size=1).app()
 INFERENCE_APP = InferenceRoutes(NOBODY, NOBODY).app()
 
 

@@ -65,14 +65,14 @@ def test_all_that_is_described_is_served() -> None:
     inference = InferenceRoutes(None, None).app()  # type: ignore[arg-type]
     for path, method, _ in operations(inference_description()):
         assert routed(inference, path, method) or PredictionEndpoint.serves(path), path
-    management = ManagementRoutes(None, None, None, model_api=True, max_request_size=1).app()  # type: ignore[arg-type]
+    management = ManagementRoutes(None, None, None, max_request_size=1).app()  # type: ignore[arg-type]
     for path, method, _ in operations(management_description()):
         assert routed(management, path, method), path
 
 
 def test_all_that_is_served_is_described() -> None:
     inference = InferenceRoutes(None, None).app()  # type: ignore[arg-type]
-    management = ManagementRoutes(None, None, None, model_api=True, max_request_size=1).app()  # type: ignore[arg-type]
+    management = ManagementRoutes(None, None, None, max_request_size=1).app()  # type: ignore[arg-type]
     for app, description in ((inference, inference_description()), (management, management_description())):
         described = {re.sub(r"{\w+}", "{}", path) for path in description["paths"]}
         for route in app.routes:

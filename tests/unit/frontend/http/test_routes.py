@@ -12,7 +12,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from msx_frontend.errors import ServiceUnavailable
-from msx_frontend.http.routes import ANY, JsonReply, boolean, integer, make_app, parameters, status_reply, text
+from msx_frontend.http.routes import ANY, JsonReply, make_app, parameters, status_reply
+from msx_frontend.parameters import boolean, integer, text
 from tests.unit.frontend.http.client import Exchange, ask, begin, scope
 from tests.unit.frontend.jobs import run
 
