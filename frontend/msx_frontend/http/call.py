@@ -9,7 +9,18 @@ from msx_frontend.http.wire import Scope, request_id_of
 
 
 class Call:
-    __slots__ = ("authorization", "content_length", "content_type", "id", "method", "path", "query", "scope", "started")
+    __slots__ = (
+        "authorization",
+        "content_length",
+        "content_type",
+        "id",
+        "keeps_alive",
+        "method",
+        "path",
+        "query",
+        "scope",
+        "started",
+    )
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -20,6 +31,7 @@ class Call:
         self.content_type = b""
         self.content_length: int | None = None
         self.authorization: str | None = None
+        self.keeps_alive: bool = scope.get("http_version") != "1.0"
         given_id = None
         for name, value in scope["headers"]:
             if name == b"content-type":
@@ -28,6 +40,8 @@ class Call:
                 self.content_length = int(value)
             elif name == b"authorization":
                 self.authorization = value.decode("latin-1")
+            elif name == b"connection":
+                self.keeps_alive = self.keeps_alive and b"close" not in value.lower()
             elif name == b"x-request-id":
                 given_id = value
         self.id = request_id_of(given_id)

@@ -46,7 +46,7 @@ class Edge:
         call = Call(scope)
         status = 500
         try:
-            status = await self._serve(call, receive, self._with_cors(send))
+            status = await self._serve(call, receive, _Head(call, send, self._cors))
         except StreamBroken as broken:
             status = broken.status
             level = logging.INFO if status == RequestCancelled.status else logging.WARNING
@@ -55,8 +55,9 @@ class Edge:
         finally:
             self._access_log.write(call, status)
 
-    async def _serve(self, call: Call, receive: Receive, send: Send) -> int:
+    async def _serve(self, call: Call, receive: Receive, send: _Head) -> int:
         if self._language_models is not None and self._language_models.serves(call.method, call.path):
+            send.errors_close = False
             return await self._language_models(call, receive, send)
         try:
             self._authorize(call)
@@ -77,16 +78,25 @@ class Edge:
             return
         self._check_token(call.authorization)
 
-    def _with_cors(self, send: Send) -> Send:
-        if not self._cors:
-            return send
 
-        async def send_with_cors(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *self._cors]
-            await send(message)
+class _Head:
+    """Completes every reply's head: whether the connection stays open, and CORS."""
 
-        return send_with_cors
+    def __init__(self, call: Call, send: Send, cors: RawHeaders) -> None:
+        self._call, self._send, self._cors = call, send, cors
+        self.errors_close = True
+        """TorchServe's rule; the language models' APIs keep the connection."""
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], *self._connection(message), *self._cors]
+        await self._send(message)
+
+    def _connection(self, message: Message) -> RawHeaders:
+        if any(name == b"connection" for name, _ in message["headers"]):
+            return []
+        closes = self.errors_close and message["status"] >= 400
+        return [(b"connection", b"keep-alive" if self._call.keeps_alive and not closes else b"close")]
 
 
 class _Reply:
@@ -99,8 +109,5 @@ class _Reply:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            extra = common_headers(self._call.id)
-            if self.status >= 400:
-                extra.append((b"connection", b"close"))
-            message["headers"] = [*message["headers"], *extra]
+            message["headers"] = [*message["headers"], *common_headers(self._call.id)]
         await self._send(message)
