@@ -14,13 +14,15 @@ from contextlib import AbstractContextManager, contextmanager
 from gzip import BadGzipFile
 from pathlib import Path
 from types import TracebackType
+from typing import Generic
 
 from msx_archiver.copying import Source, copy
 from msx_archiver.digests import stamp
 from msx_archiver.errors import ArchiveError
 from msx_archiver.members import Kind, Member
+from msx_archiver.schema import M, Schema
 from msx_archiver.sizes import MIB, human
-from msx_sdk.manifest import MANIFEST_PATH, Manifest, ManifestError, parse_manifest
+from msx_sdk.manifest import ManifestError
 
 MAX_TEXT = 16 * MIB
 """Manifests and configs are read into memory; larger ones are not what they claim to be."""
@@ -53,17 +55,18 @@ def damage_named(path: Path, what: str = "") -> Iterator[None]:
         raise ArchiveError(f"{path} is damaged or truncated{where}: {str(error).rstrip('.')}.") from error
 
 
-class Archive(ABC):
+class Archive(ABC, Generic[M]):
     """A context manager; made by `msx_archiver.reader.open_archive`."""
 
     format: str
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, schema: Schema[M]) -> None:
         self.path = path
+        self.schema: Schema[M] = schema
         self.stamp = stamp(path)
         """To tell later whether the file at `path` is still the one that was opened."""
         self.members: list[Member] = []
-        self.manifest: Manifest
+        self.manifest: M
         self.warnings: list[str] = []
 
     @abstractmethod
@@ -106,31 +109,26 @@ class Archive(ABC):
                 yield data, 0, len(data)
 
     def load_manifest(self) -> None:
-        if all(member.path != MANIFEST_PATH for member in self.files):
+        schema = self.schema
+        if all(member.path != schema.manifest_path for member in self.files):
             raise ArchiveError(
-                f"{self.path} is not a model archive: it has no {MANIFEST_PATH}. Make one with msx-archiver."
+                f"{self.path} is not a {schema.noun} archive: it has no {schema.manifest_path}. "
+                f"Make one with {schema.tool}."
             )
         try:
-            self.manifest, self.warnings = parse_manifest(self.read(MANIFEST_PATH))
+            self.manifest, self.warnings = schema.parse(self.read(schema.manifest_path))
         except ManifestError as error:
             raise ArchiveError(f"{self.path}: {error}") from None
         self._check_named_files()
 
     def _check_named_files(self) -> None:
         known = {member.path for member in self.files}
-        model = self.manifest.model
-        named = {
-            "serializedFile": (model.serialized_file or "").replace("{rank}", "0"),
-            "modelFile": model.model_file,
-            "requirementsFile": model.requirements_file,
-            "configFile": model.config_file,
-        }
-        for key, name in named.items():
+        for key, name in self.schema.named_files(self.manifest).items():
             inside = any(path == name or path.startswith(f"{name}/") for path in known)
             if name and not inside:
                 raise ArchiveError(f"{self.path}: the manifest's '{key}' is '{name}', which the archive does not have.")
 
-    def __enter__(self) -> Archive:
+    def __enter__(self) -> Archive[M]:
         return self
 
     def __exit__(

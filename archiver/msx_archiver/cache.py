@@ -12,29 +12,35 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Generic, cast
 
 from msx_archiver.archive import Archive
 from msx_archiver.copying import Progress, ignore
 from msx_archiver.digests import DigestFile, stamp
 from msx_archiver.errors import ArchiveError
 from msx_archiver.extract import check_room, extract
-from msx_archiver.folder_archive import FolderArchive, walk_files
+from msx_archiver.folder_archive import FolderArchive, model_root, walk_files
 from msx_archiver.guard import Limits
-from msx_archiver.reader import open_archive
+from msx_archiver.reader import open_as
+from msx_archiver.schema import MODEL, WORKFLOW, M, Schema
 from msx_sdk.manifest import Manifest
+from msx_sdk.workflow_manifest import WorkflowManifest
 
 _OURS = re.compile(r"(?:\.lock-|\.tmp-)?([0-9a-f]{64})(?:-.*)?$")
 
 
 @dataclass(frozen=True)
-class UnpackedModel:
-    """A model's files at `path`. `digest` is 64 hex digits; `warnings` are sentences for the log."""
+class Unpacked(Generic[M]):
+    """An archive's files at `path`. `digest` is 64 hex digits; `warnings` are sentences for the log."""
 
     path: Path
     digest: str
-    manifest: Manifest
+    manifest: M
     warnings: list[str] = field(default_factory=list)
+
+
+UnpackedModel = Unpacked[Manifest]
+UnpackedWorkflow = Unpacked[WorkflowManifest]
 
 
 class ArchiveCache:
@@ -56,18 +62,17 @@ class ArchiveCache:
 
         Blocks; reads the archive once. Raises ArchiveError or HostileArchiveError; nothing is left then.
         """
-        with _disk_errors_named(archive, self.root):
-            if archive.is_dir():
-                return _in_place(archive)
-            digest = self._digests.recall(archive) if archive.is_file() else None
-            cached = self._cached(digest) if digest else None
-            return cached or self._unpack(archive, progress)
+        return self._unpacked(MODEL, archive, progress)
+
+    def unpack_workflow(self, archive: Path, progress: Progress = ignore) -> UnpackedWorkflow:
+        """The same for a workflow archive."""
+        return self._unpacked(WORKFLOW, archive, progress)
 
     def digest(self, archive: Path) -> str:
         """SHA-256 of the archive's bytes, remembered by path, size, time and inode; of a folder, its listing's."""
         try:
             if archive.is_dir():
-                return folder_digest(FolderArchive(archive).root)
+                return folder_digest(model_root(archive))
             return self._digests.of(archive)
         except OSError as error:
             raise ArchiveError(f"{archive} cannot be read: {error.strerror or error}.") from error
@@ -93,15 +98,23 @@ class ArchiveCache:
         for folder in self.root.glob(f".tmp-{digest}-*"):
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _cached(self, digest: str) -> UnpackedModel | None:
+    def _unpacked(self, schema: Schema[M], archive: Path, progress: Progress) -> Unpacked[M]:
+        with _disk_errors_named(archive, self.root):
+            if archive.is_dir():
+                return _in_place(schema, archive)
+            digest = self._digests.recall(archive) if archive.is_file() else None
+            cached = self._cached(schema, digest) if digest else None
+            return cached or self._unpack(schema, archive, progress)
+
+    def _cached(self, schema: Schema[M], digest: str) -> Unpacked[M] | None:
         """What is unpacked already, unless a power failure took some of its bytes."""
         folder = self.root / digest
         if not folder.is_dir():
             return None
         try:
-            with open_archive(folder) as model:
+            with open_as(schema, folder) as model:
                 sizes = {member.path: member.size for member in model.files}
-                files, found = model.manifest.files, UnpackedModel(folder, digest, model.manifest, model.warnings)
+                files, found = model.manifest.files, Unpacked(folder, digest, model.manifest, model.warnings)
         except ArchiveError:
             return None
         return found if all(sizes.get(path) == entry.size for path, entry in files.items()) else None
@@ -112,15 +125,15 @@ class ArchiveCache:
         (self.root / digest).rename(aside / "old")
         return aside
 
-    def _unpack(self, path: Path, progress: Progress) -> UnpackedModel:
-        with open_archive(path, self._limits) as archive:
+    def _unpack(self, schema: Schema[M], path: Path, progress: Progress) -> Unpacked[M]:
+        with open_as(schema, path, self._limits) as archive:
             digest = self.digest(path)
             with self._locked(digest):
-                if self._cached(digest) is None:
+                if self._cached(schema, digest) is None:
                     self._write(archive, digest, progress)
-            return UnpackedModel(self.root / digest, digest, archive.manifest, archive.warnings)
+            return Unpacked(self.root / digest, digest, archive.manifest, archive.warnings)
 
-    def _write(self, archive: Archive, digest: str, progress: Progress) -> None:
+    def _write(self, archive: Archive[M], digest: str, progress: Progress) -> None:
         check_room(archive, self.root)
         aside = Path(tempfile.mkdtemp(prefix=f".tmp-{digest}-", dir=self.root))
         try:
@@ -165,10 +178,10 @@ def _try_lock(path: Path) -> Iterator[bool]:
             yield True
 
 
-def _in_place(path: Path) -> UnpackedModel:
-    with open_archive(path) as opened:
-        root = cast(FolderArchive, opened).root
-        return UnpackedModel(root, folder_digest(root), opened.manifest, opened.warnings)
+def _in_place(schema: Schema[M], path: Path) -> Unpacked[M]:
+    with open_as(schema, path) as opened:
+        root = cast(FolderArchive[M], opened).root
+        return Unpacked(root, folder_digest(root), opened.manifest, opened.warnings)
 
 
 @contextmanager

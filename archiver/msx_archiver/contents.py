@@ -6,10 +6,11 @@ from msx_archiver.archive import Archive, damage_named
 from msx_archiver.copying import Nowhere, Progress, copy, ignore
 from msx_archiver.errors import ArchiveError
 from msx_archiver.members import Kind
-from msx_sdk.manifest import MANIFEST_PATH, FileEntry
+from msx_archiver.schema import M
+from msx_sdk.manifest import FileEntry
 
 
-def read_entries(archive: Archive, progress: Progress = ignore) -> dict[str, FileEntry]:
+def read_entries(archive: Archive[M], progress: Progress = ignore) -> dict[str, FileEntry]:
     """Size and digest of every file, by reading all of them once. Raises ArchiveError where one cannot be read."""
     entries: dict[str, FileEntry] = {}
     for member in archive.files:
@@ -20,19 +21,20 @@ def read_entries(archive: Archive, progress: Progress = ignore) -> dict[str, Fil
     return entries | links
 
 
-def differences(archive: Archive, entries: dict[str, FileEntry]) -> list[str]:
+def differences(archive: Archive[M], entries: dict[str, FileEntry]) -> list[str]:
     """One clause for every file that is not as the manifest says; none if the manifest lists no files."""
     listed = archive.manifest.files
     if not listed:
         return []
-    wrong = [found for path in entries if (found := difference(listed, path, entries[path]))]
+    own = entries.keys() - {archive.schema.manifest_path}
+    wrong = [found for path in own if (found := difference(listed, path, entries[path]))]
     return wrong + missing(archive)
 
 
 def difference(listed: dict[str, FileEntry], path: str, entry: FileEntry) -> str | None:
     expected = listed.get(path)
     if expected is None:
-        return None if path == MANIFEST_PATH else f"'{path}' is not in the manifest's list of files"
+        return f"'{path}' is not in the manifest's list of files"
     if expected.size != entry.size:
         return f"'{path}' has {entry.size} bytes, where the manifest says {expected.size}"
     if expected.sha256 != entry.sha256:
@@ -40,12 +42,12 @@ def difference(listed: dict[str, FileEntry], path: str, entry: FileEntry) -> str
     return None
 
 
-def missing(archive: Archive) -> list[str]:
+def missing(archive: Archive[M]) -> list[str]:
     present = {member.path for member in archive.files}
     return [f"'{path}' is in the manifest but not in the archive" for path in archive.manifest.files.keys() - present]
 
 
-def verify(archive: Archive, progress: Progress = ignore) -> int:
+def verify(archive: Archive[M], progress: Progress = ignore) -> int:
     """Read every byte and compare it with the manifest; the number of files without it.
 
     Raises ArchiveError, which names all that differ. Archives of torch-model-archiver have no digests to
@@ -55,4 +57,4 @@ def verify(archive: Archive, progress: Progress = ignore) -> int:
     wrong = differences(archive, entries)
     if wrong:
         raise ArchiveError(f"{archive.path} is damaged: {'; '.join(sorted(wrong))}.")
-    return len(entries.keys() - {MANIFEST_PATH})
+    return len(entries.keys() - {archive.schema.manifest_path})

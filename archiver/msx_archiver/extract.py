@@ -14,11 +14,11 @@ from msx_archiver.errors import ArchiveError
 from msx_archiver.guard import Limits
 from msx_archiver.members import Kind, Member
 from msx_archiver.reader import open_archive
+from msx_archiver.schema import M
 from msx_archiver.sizes import human
-from msx_sdk.manifest import MANIFEST_PATH
 
 
-def extract(archive: Archive, folder: Path, progress: Progress = ignore) -> None:
+def extract(archive: Archive[M], folder: Path, progress: Progress = ignore) -> None:
     """Write all files of a checked archive below `folder`, which must be empty and ours alone.
 
     Digests of the manifest are compared while writing; a file that the manifest does not list is an error
@@ -52,7 +52,7 @@ def unpack_to(path: Path, folder: Path, limits: Limits | None = None, watch: Wat
             shutil.rmtree(aside, ignore_errors=True)
 
 
-def check_room(archive: Archive, folder: Path) -> None:
+def check_room(archive: Archive[M], folder: Path) -> None:
     """Raise ArchiveError if the disk of `folder` has too little room, before anything is written."""
     free = shutil.disk_usage(folder).free
     if archive.unpacked_size > free:
@@ -62,7 +62,7 @@ def check_room(archive: Archive, folder: Path) -> None:
         )
 
 
-def _write_all(archive: Archive, folder: Path, progress: Progress) -> None:
+def _write_all(archive: Archive[M], folder: Path, progress: Progress) -> None:
     for member in archive.members:
         target = folder / member.path
         (target if member.kind is Kind.FOLDER else target.parent).mkdir(parents=True, exist_ok=True)
@@ -73,13 +73,13 @@ def _write_all(archive: Archive, folder: Path, progress: Progress) -> None:
             os.link(folder / member.target, folder / member.path)
 
 
-def _write(archive: Archive, member: Member, target: Path, progress: Progress) -> None:
+def _write(archive: Archive[M], member: Member, target: Path, progress: Progress) -> None:
     # "x": never through something that is already there. Buffered: a raw write may stop half-way on a full disk.
     with target.open("xb") as file, damage_named(archive.path, member.path):
         with archive.open(member) as source:
             entry = copy(source, file, progress)
         os.fchmod(file.fileno(), 0o755 if member.executable else 0o644)
     listed = archive.manifest.files
-    wrong = difference(listed, member.path, entry) if listed and member.path != MANIFEST_PATH else None
+    wrong = difference(listed, member.path, entry) if listed and member.path != archive.schema.manifest_path else None
     if wrong:
         raise ArchiveError(f"{archive.path} is damaged: {wrong}.")

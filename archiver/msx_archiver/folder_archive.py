@@ -11,16 +11,19 @@ from msx_archiver.archive import Archive
 from msx_archiver.copying import Source
 from msx_archiver.errors import ArchiveError
 from msx_archiver.members import Kind, Member
+from msx_archiver.schema import M, Schema
+
+_MANIFEST_FOLDERS = ("MAR-INF", "WAR-INF")
 
 
-class FolderArchive(Archive):
+class FolderArchive(Archive[M]):
     """`root` is the model's folder: `path`, or the only thing in it if that is a folder (as SageMaker mounts them)."""
 
     format = "no-archive"
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.root = _model_root(path)
+    def __init__(self, path: Path, schema: Schema[M]) -> None:
+        super().__init__(path, schema)
+        self.root = model_root(path)
         self.members = [_member(self.root, file) for file in walk_files(self.root)]
 
     @contextmanager
@@ -43,9 +46,11 @@ def _unreadable(error: OSError) -> None:
     raise ArchiveError(f"{error.filename} cannot be read: {error.strerror}.") from error
 
 
-def _model_root(path: Path) -> Path:
+def model_root(path: Path) -> Path:
+    """`path`, or the only thing in it, if that is a folder."""
     inside = list(path.iterdir())
-    return inside[0] if len(inside) == 1 and inside[0].is_dir() and inside[0].name != "MAR-INF" else path
+    is_wrapped = len(inside) == 1 and inside[0].is_dir() and inside[0].name not in _MANIFEST_FOLDERS
+    return inside[0] if is_wrapped else path
 
 
 def _member(root: Path, file: Path) -> Member:

@@ -12,6 +12,7 @@ from msx_archiver.archive import Archive
 from msx_archiver.errors import PackError
 from msx_archiver.members import Member
 from msx_archiver.sources import check_config
+from msx_sdk.manifest import Manifest
 from msx_sdk.mindir import MindIRError, TensorSpec, parse_signature
 
 
@@ -56,7 +57,7 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
     warnings: list[str]
 
 
-def inspect(archive: Archive) -> Report:
+def inspect(archive: Archive[Manifest]) -> Report:
     """Describe an open archive. Weights are not read, unless they are compressed MindIR files."""
     warnings = list(archive.warnings)
     return Report(
@@ -72,12 +73,12 @@ def inspect(archive: Archive) -> Report:
     )
 
 
-def _file(archive: Archive, member: Member) -> FileReport:
+def _file(archive: Archive[Manifest], member: Member) -> FileReport:
     entry = archive.manifest.files.get(member.path)
     return FileReport(member.path, member.size, entry.sha256 if entry else None)
 
 
-def _graphs(archive: Archive, warnings: list[str]) -> list[GraphReport]:
+def _graphs(archive: Archive[Manifest], warnings: list[str]) -> list[GraphReport]:
     graphs = []
     for member in archive.files:
         if member.path.endswith(".mindir"):
@@ -88,7 +89,7 @@ def _graphs(archive: Archive, warnings: list[str]) -> list[GraphReport]:
     return graphs
 
 
-def _graph(archive: Archive, member: Member) -> GraphReport:
+def _graph(archive: Archive[Manifest], member: Member) -> GraphReport:
     with archive.view(member) as (data, start, end):
         found = parse_signature(data, member.path, (start, end))
     return GraphReport(
@@ -104,7 +105,7 @@ def _tensor(spec: TensorSpec) -> TensorReport:
     return TensorReport(spec.name, spec.dtype, spec.kserve_datatype, list(spec.shape))
 
 
-def _config(archive: Archive, warnings: list[str]) -> str | None:
+def _config(archive: Archive[Manifest], warnings: list[str]) -> str | None:
     name = archive.manifest.model.config_file
     if not name:
         return None

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from msx_archiver.copying import Progress, Watch, unwatched
 from msx_archiver.errors import PackError
 from msx_archiver.options import FORMATS, RUNTIMES, PackOptions
-from msx_archiver.sizes import human
+from msx_archiver.output import Warn, created_on, errors_named, make, own_version, silent, source_date
 from msx_archiver.sources import Sources, collect
 from msx_archiver.writers import open_writer
 from msx_sdk.manifest import MANIFEST_PATH, MODEL_NAME, MODEL_VERSION, Manifest
 
 _SUFFIXES = {"default": ".mar", "zip-store": ".mar", "tgz": ".tar.gz", "no-archive": ""}
 
-Warn = Callable[[str], None]
 
-
-def _silent(sentence: str) -> None:
-    """Warnings that nobody asked for."""
-
-
-def pack(options: PackOptions, *, warn: Warn = _silent, watch: Watch = unwatched) -> Path:
+def pack(options: PackOptions, *, warn: Warn = silent, watch: Watch = unwatched) -> Path:
     """Make the archive that the options describe and return its path; follows torch-model-archiver.
 
     `warn` is called with one sentence for each oddity. With the environment's SOURCE_DATE_EPOCH, the same
@@ -38,19 +24,12 @@ def pack(options: PackOptions, *, warn: Warn = _silent, watch: Watch = unwatched
     _check_options(options)
     target = options.export_path / f"{options.model_name}{_SUFFIXES[options.archive_format]}"
     _check_target(target, options)
-    with _errors_named(f"{target} cannot be made"):
+    with errors_named(f"{target} cannot be made"):
         sources = collect(options)
         _leave_out(sources, target)
     for sentence in sources.warnings:
         warn(sentence)
-    with (
-        _errors_named(f"{target} cannot be written, it needs about {human(sources.size)}"),
-        watch(f"Packing {target.name}", sources.size) as progress,
-    ):
-        options.export_path.mkdir(parents=True, exist_ok=True)
-        with _aside(target) as aside:
-            _write(aside, sources, options, progress)
-            _replace(aside, target)
+    make(target, sources.size, lambda new, progress: _write(new, sources, options, progress), watch)
     return target
 
 
@@ -93,66 +72,19 @@ def _leave_out(sources: Sources, target: Path) -> None:
             sources.warnings.append(f"--extra-files: {file} is left out, it is what is being made.")
 
 
-def _write(aside: Path, sources: Sources, options: PackOptions, progress: Progress) -> None:
-    moment = _source_date()
-    writer = open_writer(options.archive_format, aside, options.model_name, moment, progress)
+def _write(new: Path, sources: Sources, options: PackOptions, progress: Progress) -> None:
+    moment = source_date()
+    writer = open_writer(options.archive_format, new, options.model_name, moment, progress)
     try:
         files = {path: writer.add(path, sources.files[path]) for path in sorted(sources.files)}
         manifest = Manifest(
             model=sources.model,
-            created_on=_created_on(moment),
+            created_on=created_on(moment),
             runtime=options.runtime,
-            archiver_version=_own_version(),
+            archiver_version=own_version(),
             files=files,
         )
         # The manifest comes last, because only now the digests are known.
         writer.add_bytes(MANIFEST_PATH, manifest.to_json())
     finally:
         writer.close()
-
-
-def _replace(aside: Path, target: Path) -> None:
-    if target.is_dir():  # a folder cannot be renamed over another one
-        target.rename(aside.with_name("replaced"))
-    aside.rename(target)
-
-
-@contextmanager
-def _aside(target: Path) -> Iterator[Path]:
-    """A path in a folder of our own on the target's disk; whatever lies there is removed at the end."""
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
-        yield folder / target.name
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _errors_named(problem: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        raise PackError(f"{problem}: {error.strerror or error}{where}.") from error
-
-
-def _source_date() -> int | None:
-    """https://reproducible-builds.org/specs/source-date-epoch/: seconds since 1970."""
-    text = os.environ.get("SOURCE_DATE_EPOCH")
-    if text is None:
-        return None
-    if not re.fullmatch(r"\d{1,10}", text):
-        raise PackError(f"SOURCE_DATE_EPOCH is '{text}'; it must be a number of seconds since 1970.")
-    return int(text)
-
-
-def _created_on(moment: int | None) -> str:
-    fields = time.localtime() if moment is None else time.gmtime(moment)
-    return time.strftime("%d/%m/%Y %H:%M:%S", fields)
-
-
-def _own_version() -> str | None:
-    try:
-        return version("msx-serve")
-    except PackageNotFoundError:
-        return None

@@ -8,21 +8,33 @@ from msx_archiver.archive import Archive
 from msx_archiver.errors import ArchiveError
 from msx_archiver.folder_archive import FolderArchive
 from msx_archiver.guard import Limits
+from msx_archiver.schema import MODEL, WORKFLOW, M, Schema
 from msx_archiver.tgz_archive import TgzArchive
 from msx_archiver.zip_archive import ZipArchive
+from msx_sdk.manifest import Manifest
+from msx_sdk.workflow_manifest import WorkflowManifest
 
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _GZIP = b"\x1f\x8b"
 
 
-def open_archive(path: Path, limits: Limits | None = None) -> Archive:
-    """Open the zip, gzipped tar or folder at `path`; every member's name, kind and size has been checked.
+def open_archive(path: Path, limits: Limits | None = None) -> Archive[Manifest]:
+    """Open the model at `path`: a zip, a gzipped tar or a folder; every member's name, kind and size has been checked.
 
     A context manager. Raises ArchiveError if it is missing, damaged or no model archive, and
     HostileArchiveError if it holds what no model needs.
     """
+    return open_as(MODEL, path, limits)
+
+
+def open_workflow(path: Path, limits: Limits | None = None) -> Archive[WorkflowManifest]:
+    """The same for a workflow: torch-workflow-archiver's `.war`, or a folder with its content."""
+    return open_as(WORKFLOW, path, limits)
+
+
+def open_as(schema: Schema[M], path: Path, limits: Limits | None = None) -> Archive[M]:
     try:
-        archive = _open(path, limits or Limits())
+        archive = _open(schema, path, limits or Limits())
         try:
             archive.load_manifest()
         except BaseException:
@@ -33,16 +45,17 @@ def open_archive(path: Path, limits: Limits | None = None) -> Archive:
     return archive
 
 
-def _open(path: Path, limits: Limits) -> Archive:
+def _open(schema: Schema[M], path: Path, limits: Limits) -> Archive[M]:
+    what = f"{path} is not a {schema.noun} archive"
     if path.is_dir():
-        return FolderArchive(path)
+        return FolderArchive(path, schema)
     if path.exists() and not path.is_file():
-        raise ArchiveError(f"{path} is not a model archive: it is neither a file nor a folder.")
+        raise ArchiveError(f"{what}: it is neither a file nor a folder.")
     with path.open("rb") as file:
         magic = file.read(4)
     if magic in _ZIP:
-        return ZipArchive(path, limits)
+        return ZipArchive(path, schema, limits)
     if magic.startswith(_GZIP):
-        return TgzArchive(path, limits)
+        return TgzArchive(path, schema, limits)
     found = "it is empty" if not magic else "it is neither a zip file, nor a gzipped tar, nor a folder"
-    raise ArchiveError(f"{path} is not a model archive: {found}.")
+    raise ArchiveError(f"{what}: {found}.")

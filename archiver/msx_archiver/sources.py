@@ -16,11 +16,10 @@ from msx_archiver.weights import find_weights, serialized_name
 from msx_sdk.manifest import ModelEntry
 
 
-@dataclass
-class Sources:
-    """The manifest's `model` section, and the files by their path in the archive."""
+@dataclass(kw_only=True)
+class FileSet:
+    """The files to pack, by their path in the archive."""
 
-    model: ModelEntry
     files: dict[str, Path] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
@@ -46,10 +45,17 @@ class Sources:
             raise PackError(f"{option}: '{file}' and '{other}' differ, and both would be packed as '{path}'.")
 
 
+@dataclass(kw_only=True)
+class Sources(FileSet):
+    """The manifest's `model` section, and the files."""
+
+    model: ModelEntry
+
+
 def collect(options: PackOptions) -> Sources:
     """Find and check all that the options name. Raises PackError; nothing is written."""
     handler = find_handler(options.handler)
-    sources = Sources(_model_entry(options, handler.name))
+    sources = Sources(model=_model_entry(options, handler.name))
     if handler.file:
         sources.add([(handler.file.name, handler.file)], "--handler")
     if options.serialized_file:

@@ -13,19 +13,19 @@ from msx_archiver.archive import Archive, damage_named
 from msx_archiver.copying import Part, Source
 from msx_archiver.guard import Guard, Limits
 from msx_archiver.members import Kind, Member, link_target, normalise, strip_single_root
+from msx_archiver.schema import M, Schema
 from msx_archiver.sizes import MIB
-from msx_sdk.manifest import MANIFEST_PATH
 
 _MAX_HEADER = MIB
 _HEADERS_PER_MEMBER = 4096
 _MAX_PADDING = MIB
 
 
-class TgzArchive(Archive):
+class TgzArchive(Archive[M]):
     format = "tgz"
 
-    def __init__(self, path: Path, limits: Limits) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, schema: Schema[M], limits: Limits) -> None:
+        super().__init__(path, schema)
         self._gzip = gzip.open(path, "rb")  # noqa: SIM115
         try:
             with damage_named(path):
@@ -60,7 +60,7 @@ class TgzArchive(Archive):
                 listed.append(member)
         guard.finish(listed)
         self._read_to_the_end()
-        self.members = strip_single_root(listed, MANIFEST_PATH)
+        self.members = strip_single_root(listed, self.schema.manifest_path)
         self._by_path = {member.path: member for member in self.members}
 
     def _read_to_the_end(self) -> None:

@@ -14,17 +14,17 @@ from msx_archiver.archive import Archive, View, damage_named
 from msx_archiver.copying import Part, Source
 from msx_archiver.guard import Guard, Limits
 from msx_archiver.members import Kind, Member, normalise, strip_single_root
-from msx_sdk.manifest import MANIFEST_PATH
+from msx_archiver.schema import M, Schema
 
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _ENCRYPTED = 0x1
 
 
-class ZipArchive(Archive):
+class ZipArchive(Archive[M]):
     format = "zip"
 
-    def __init__(self, path: Path, limits: Limits) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, schema: Schema[M], limits: Limits) -> None:
+        super().__init__(path, schema)
         self._file = path.open("rb")
         try:
             with damage_named(path):
@@ -70,7 +70,7 @@ class ZipArchive(Archive):
             guard.admit(member)
             self._infos[member.name] = info
             listed.append(member)
-        self.members = strip_single_root(listed, MANIFEST_PATH)
+        self.members = strip_single_root(listed, self.schema.manifest_path)
 
     def _member(self, info: zipfile.ZipInfo, guard: Guard) -> Member:
         # zipfile cuts names at NUL and lets an extra field replace them; the original is what must be judged.

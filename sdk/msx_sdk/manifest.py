@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -15,8 +15,8 @@ MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-.]*")
 MODEL_VERSION = re.compile(r"(?!all\Z)[A-Za-z0-9][A-Za-z0-9_.+\-]*")
 """What can stand in a path, where `all` means every version."""
 
-_Name = Annotated[str, msgspec.Meta(pattern=rf"^{MODEL_NAME.pattern}\Z")]
-_Text = Annotated[str, msgspec.Meta(min_length=1)]
+Name = Annotated[str, msgspec.Meta(pattern=rf"^{MODEL_NAME.pattern}\Z")]
+Text = Annotated[str, msgspec.Meta(min_length=1)]
 _Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 _Size = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -35,11 +35,11 @@ class FileEntry(msgspec.Struct, frozen=True, kw_only=True):
 class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The `model` section. Paths are relative to the archive's root; `serialized_file` may hold `{rank}`."""
 
-    model_name: _Name
-    handler: _Text
+    model_name: Name
+    handler: Text
     serialized_file: str | None = None
     model_file: str | None = None
-    model_version: _Text = DEFAULT_VERSION
+    model_version: Text = DEFAULT_VERSION
     extensions: str | list[str] | None = None
     requirements_file: str | None = None
     config_file: str | None = None
@@ -66,31 +66,49 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     def to_dict(self) -> dict[str, Any]:
         """The manifest with TorchServe's keys, without those that have no value: `context.manifest` of a handler."""
-        tree = _without_nulls(msgspec.to_builtins(self))
-        return {**tree, "model": _without_nulls(tree["model"])}
+        return manifest_tree(self)
 
 
 def parse_manifest(data: bytes) -> tuple[Manifest, list[str]]:
     """Decode a manifest, and say in one sentence each what was ignored. Raises ManifestError."""
-    tree = _decode(data)
+    return check_manifest(data, Manifest, MANIFEST_PATH, {"model": ModelEntry})
+
+
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
+
+
+def check_manifest(
+    data: bytes, kind: type[_Struct], path: str, sections: dict[str, type[msgspec.Struct]]
+) -> tuple[_Struct, list[str]]:
+    """A manifest of any kind, and what was ignored of it and its sections. Raises ManifestError, which names `path`."""
+    tree = _decode(data, path)
     try:
-        manifest = msgspec.convert(tree, Manifest)
+        manifest = msgspec.convert(tree, kind)
     except msgspec.ValidationError as error:
-        raise ManifestError(_explain(tree, str(error))) from None
-    return manifest, [*_unknown(tree, Manifest, ""), *_unknown(tree["model"], ModelEntry, "model.")]
+        raise ManifestError(f"{path}{_explain(tree, str(error))}") from None
+    warnings = _unknown(tree, kind, "")
+    for name, section in sections.items():
+        warnings += _unknown(tree[name], section, f"{name}.")
+    return manifest, warnings
+
+
+def manifest_tree(manifest: msgspec.Struct) -> dict[str, Any]:
+    """A manifest as JSON would have it, without keys that have no value."""
+    tree = _without_nulls(msgspec.to_builtins(manifest))
+    return {key: _without_nulls(value) if isinstance(value, dict) else value for key, value in tree.items()}
 
 
 def _without_nulls(tree: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in tree.items() if value is not None}
 
 
-def _decode(data: bytes) -> dict[str, Any]:
+def _decode(data: bytes, path: str) -> dict[str, Any]:
     try:
         tree = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise ManifestError(f"{MANIFEST_PATH} is not valid JSON: {error}.") from None
+        raise ManifestError(f"{path} is not valid JSON: {error}.") from None
     if not isinstance(tree, dict):
-        raise ManifestError(f"{MANIFEST_PATH} must be a JSON object, got {_shown(tree)}.")
+        raise ManifestError(f"{path} must be a JSON object, got {_shown(tree)}.")
     return tree
 
 
@@ -106,9 +124,9 @@ def _explain(tree: dict[str, Any], message: str) -> str:
     missing = re.fullmatch(r"Object missing required field `(\w+)`", problem)
     if missing:
         full = f"{key}.{missing[1]}".lstrip(".")
-        return f"{MANIFEST_PATH} has no '{full}', which is required."
+        return f" has no '{full}', which is required."
     what = problem[:1].lower() + problem[1:]
-    return f"{MANIFEST_PATH}: '{key}' is {_shown(_value_at(tree, key))}: {what}."
+    return f": '{key}' is {_shown(_value_at(tree, key))}: {what}."
 
 
 def _value_at(tree: Any, key: str) -> Any:

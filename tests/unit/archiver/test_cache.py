@@ -15,7 +15,9 @@ from msx_archiver.archive import Archive
 from msx_archiver.cache import ArchiveCache
 from msx_archiver.errors import ArchiveError, HostileArchiveError
 from msx_archiver.extract import extract
-from msx_archiver.reader import open_archive
+from msx_archiver.reader import open_as
+from msx_archiver.schema import M, Schema
+from msx_sdk.manifest import Manifest
 from tests.unit.archiver.conftest import FILES, small_files_only, tree, write_folder, write_zip
 from tests.unit.archiver.test_extract import sealed
 
@@ -29,7 +31,7 @@ def root(tmp_path: Path) -> Path:
 def extractions(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     seen: list[Path] = []
 
-    def record(archive: Archive, folder: Path, *rest: object) -> None:
+    def record(archive: Archive[Manifest], folder: Path, *rest: object) -> None:
         seen.append(archive.path)
         extract(archive, folder)
 
@@ -63,11 +65,11 @@ def test_hit_does_not_open_the_archive(mar: Path, root: Path, monkeypatch: pytes
     first = ArchiveCache(root).unpack(mar)
     opened: list[Path] = []
 
-    def record(path: Path, *rest: object) -> Archive:
+    def record(schema: Schema[M], path: Path, *rest: object) -> Archive[M]:
         opened.append(path)
-        return open_archive(path)
+        return open_as(schema, path)
 
-    monkeypatch.setattr(cache_module, "open_archive", record)
+    monkeypatch.setattr(cache_module, "open_as", record)
     assert ArchiveCache(root).unpack(mar) == first
     assert opened == [first.path]
 
@@ -156,7 +158,7 @@ def test_files_that_handlers_add_do_not_matter(mar: Path, root: Path, extraction
 
 
 def test_archive_replaced_meanwhile(mar: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def replaced(archive: Archive, folder: Path, *rest: object) -> None:
+    def replaced(archive: Archive[Manifest], folder: Path, *rest: object) -> None:
         extract(archive, folder)
         write_zip(mar.with_name("new"), [*FILES.items(), ("new", b"")]).rename(mar)
 
@@ -238,7 +240,7 @@ def test_clean_keeps_what_is_in_use(mar: Path, root: Path) -> None:
 
 
 def test_clean_leaves_alone_what_another_is_unpacking(mar: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def cleaned_meanwhile(archive: Archive, folder: Path, *rest: object) -> None:
+    def cleaned_meanwhile(archive: Archive[Manifest], folder: Path, *rest: object) -> None:
         ArchiveCache(root).clean(in_use=[])
         extract(archive, folder)
 

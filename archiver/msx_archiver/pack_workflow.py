@@ -1,0 +1,79 @@
+"""Pack a workflow into a `.war` archive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msx_archiver.copying import Progress, Watch, unwatched
+from msx_archiver.errors import PackError
+from msx_archiver.extra_files import expand_extra_files
+from msx_archiver.output import Warn, created_on, errors_named, make, own_version, silent, source_date
+from msx_archiver.python_files import check_python
+from msx_archiver.sources import FileSet
+from msx_archiver.workflow_options import WorkflowOptions
+from msx_archiver.writers import ZipWriter
+from msx_sdk.manifest import MODEL_NAME
+from msx_sdk.workflow_manifest import WORKFLOW_MANIFEST_PATH, WorkflowEntry, WorkflowManifest
+
+
+def pack_workflow(options: WorkflowOptions, *, warn: Warn = silent, watch: Watch = unwatched) -> Path:
+    """Make the archive that the options describe and return its path; follows torch-workflow-archiver.
+
+    `warn` is called with one sentence for each oddity. Raises PackError; then nothing was made or replaced.
+    """
+    target = options.export_path / f"{options.workflow_name}.war"
+    _check(options, target)
+    with errors_named(f"{target} cannot be made"):
+        sources = _collect(options)
+    for sentence in sources.warnings:
+        warn(sentence)
+    make(target, sources.size, lambda new, progress: _write(new, sources, options, progress), watch)
+    return target
+
+
+def _check(options: WorkflowOptions, target: Path) -> None:
+    if not MODEL_NAME.fullmatch(options.workflow_name):
+        raise PackError(
+            f"Workflow name contains special characters: '{options.workflow_name}'. It must begin with a letter or "
+            "digit and hold only letters, digits, '_', '-' and '.'."
+        )
+    if target.is_dir():
+        raise PackError(f"{target} is a folder; move it away, --force does not overwrite it.")
+    if target.exists() and not options.force:
+        raise PackError(f"{target} already exists. Please specify --force/-f option to overwrite it.")
+
+
+def _collect(options: WorkflowOptions) -> FileSet:
+    sources = FileSet()
+    sources.add([_at_root(options.spec_file)], "--spec-file")
+    if options.handler:
+        sources.add([_at_root(options.handler)], "--handler")
+        check_python(Path(options.handler))
+    if options.extra_files:
+        found, sources.warnings = expand_extra_files(options.extra_files)
+        sources.add(found, "--extra-files")
+    return sources
+
+
+def _at_root(name: str) -> tuple[str, Path]:
+    return Path(name).name, Path(name)
+
+
+def _write(new: Path, sources: FileSet, options: WorkflowOptions, progress: Progress) -> None:
+    moment = source_date()
+    writer = ZipWriter(new, moment, progress)
+    try:
+        files = {path: writer.add(path, sources.files[path]) for path in sorted(sources.files)}
+        manifest = WorkflowManifest(
+            created_on=created_on(moment),
+            workflow=WorkflowEntry(
+                workflow_name=options.workflow_name,
+                spec_file=Path(options.spec_file).name,
+                handler=Path(options.handler).name if options.handler else None,
+            ),
+            archiver_version=own_version(),
+            files=files,
+        )
+        writer.add_bytes(WORKFLOW_MANIFEST_PATH, manifest.to_json())
+    finally:
+        writer.close()

@@ -1,0 +1,43 @@
+"""The two sorts of archives: of models, and of workflows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from msx_sdk.manifest import MANIFEST_PATH, Manifest, parse_manifest
+from msx_sdk.workflow_manifest import WORKFLOW_MANIFEST_PATH, WorkflowManifest, parse_workflow_manifest
+
+M = TypeVar("M", bound="Manifest | WorkflowManifest")
+
+
+@dataclass(frozen=True)
+class Schema(Generic[M]):
+    """What tells one sort from the other; `named_files` are what a manifest names, by its keys."""
+
+    noun: str
+    tool: str
+    manifest_path: str
+    parse: Callable[[bytes], tuple[M, list[str]]]
+    named_files: Callable[[M], dict[str, str | None]]
+
+
+def _of_model(manifest: Manifest) -> dict[str, str | None]:
+    model = manifest.model
+    return {
+        "serializedFile": (model.serialized_file or "").replace("{rank}", "0"),
+        "modelFile": model.model_file,
+        "requirementsFile": model.requirements_file,
+        "configFile": model.config_file,
+    }
+
+
+def _of_workflow(manifest: WorkflowManifest) -> dict[str, str | None]:
+    return {"specFile": manifest.workflow.spec_file, "handler": manifest.workflow.handler}
+
+
+MODEL: Schema[Manifest] = Schema("model", "msx-archiver", MANIFEST_PATH, parse_manifest, _of_model)
+WORKFLOW: Schema[WorkflowManifest] = Schema(
+    "workflow", "msx-workflow-archiver", WORKFLOW_MANIFEST_PATH, parse_workflow_manifest, _of_workflow
+)

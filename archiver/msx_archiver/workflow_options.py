@@ -1,0 +1,18 @@
+"""What is to be packed as a workflow: torch-workflow-archiver's options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkflowOptions:
+    """One field an option of `msx-workflow-archiver`, by the same name. `extra_files` is a comma-separated list."""
+
+    workflow_name: str
+    spec_file: str
+    handler: str | None = None
+    extra_files: str | None = None
+    export_path: Path = field(default_factory=Path.cwd)
+    force: bool = False
