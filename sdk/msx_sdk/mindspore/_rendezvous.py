@@ -11,6 +11,9 @@ from typing import Any
 
 from msx_sdk.errors import HandlerLoadError, summary
 
+_stores: list[Any] = []
+"""Kept until the process ends: MindSpore crashes now and then when rank 0's goes while another rank still asks it."""
+
 
 @dataclass(frozen=True)
 class Meeting:
@@ -61,7 +64,7 @@ def _open_store(dist: Any, meeting: Meeting) -> Any:
     leads = meeting.rank == 0
     verb = "cannot listen on" if leads else "cannot reach rank 0 at"
     with _saying(f"rank {meeting.rank} {verb} {meeting.place} within {meeting.timeout} s"):
-        return dist.TCPStore(
+        store = dist.TCPStore(
             host_name=socket.gethostbyname(meeting.host),
             port=meeting.port,
             world_size=meeting.world_size,
@@ -69,6 +72,8 @@ def _open_store(dist: Any, meeting: Meeting) -> Any:
             timeout=timedelta(seconds=meeting.timeout),
             wait_for_workers=False,
         )
+    _stores.append(store)
+    return store
 
 
 def _compare_layouts(store: Any, meeting: Meeting) -> None:
