@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from benchmarks._figures import figure
-from benchmarks._llm_arrivals import Arrival, highest, mean_output
+from benchmarks._llm_arrivals import highest, mean_output
 from benchmarks._llm_setting import SLOTS, Setting
 from benchmarks._llm_static import useful
 from benchmarks._llm_streams import stream_all, stream_in_turn
@@ -15,7 +15,8 @@ from benchmarks._llm_trace import Trace, gaps, overall, percentile, sustained
 from benchmarks._table import Table, Target
 
 PATIENCE, GAIN = 3.0, 2.5
-"""The promise: so many times an idle server's time per output token, and static batching's throughput."""
+"""The promise: so many times an idle server's time per output token, and the throughput with which static batching
+keeps to the same."""
 LOWEST = 0.125
 """Of what the slots could do, where the search begins."""
 BATCHES = 4
@@ -48,13 +49,14 @@ class Load:
     best: Row | None
     """At the highest rate that keeps the promise."""
     static: list[Row]
-    """At that rate, and without a pause."""
+    """At the best rate ÷ GAIN, at the best rate, and without a pause."""
     useful: float
     """The share of a static batch that somebody asked for, without a pause."""
 
     @property
-    def gain(self) -> float:
-        return self.best.tokens / self.static[-1].tokens if self.best else 0.0
+    def static_patience(self) -> float:
+        """What static batching makes of 1 / GAIN of the load: times an idle server's time per output token."""
+        return self.static[0].worst / self.idle.worst
 
     def table(self) -> Table:
         columns = (
@@ -72,9 +74,12 @@ class Load:
         return Table("Requests at random: continuous and static batching", columns, rows)
 
     def target(self) -> Target:
-        rate = figure(self.best.rate) if self.best else "no"
-        what = f"tokens/s of static batching, at {rate} requests/s"
-        return Target(what, f"{self.gain:.2f}", f"≥ {GAIN:g}", self.gain >= GAIN)
+        """Static batching that breaks the promise at 1 / GAIN of the rate gives less than that share of the tokens."""
+        what = (
+            f"static batching at 1/{GAIN:g} of the best rate: time/tokens p99, of idle (ours keeps below {PATIENCE:g})"
+        )
+        met = self.best is not None and self.static_patience >= PATIENCE
+        return Target(what, f"{self.static_patience:.2f}" if self.best else "no rate", f"≥ {PATIENCE:g}", met)
 
     def _cells(self, row: Row) -> Sequence[str]:
         first, between = [trace.first for trace in row.traces], gaps(row.traces)
@@ -99,10 +104,11 @@ def measure(all_: Setting, capacity: float, requests: int, tries: int, report: R
     top = capacity / mean_output(all_.clients.poisson(requests, 1.0))
     rate = highest(holds, LOWEST * top, top, tries)
     best = next((row for row in tried if row.rate == rate), None)
-    crowd = all_.clients.poisson(BATCHES * SLOTS[-1], math.inf)
-    same = all_.clients.poisson(requests // 2, rate or tried[-1].rate)
-    static = [_static(all_, same, rate or tried[-1].rate), _static(all_, crowd, math.inf)]
+    same = rate or tried[-1].rate
+    static = [_static(all_, requests // 2, one) for one in (same / GAIN, same)]
+    static.append(_static(all_, BATCHES * SLOTS[-1], math.inf))
     report(f"static batching: {static[-1].tokens:.0f} tokens/s without a pause")
+    crowd = all_.clients.poisson(BATCHES * SLOTS[-1], math.inf)
     return Load(idle, tried, best, static, useful([one.output for one in crowd], SLOTS[-1]))
 
 
@@ -116,8 +122,8 @@ def _continuous(all_: Setting, requests: int, rate: float) -> Row:
     return Row("continuous", rate, sustained(traces), traces)
 
 
-def _static(all_: Setting, some: Sequence[Arrival], rate: float) -> Row:
-    orders = [asdict(one) for one in some]
+def _static(all_: Setting, requests: int, rate: float) -> Row:
+    orders = [asdict(one) for one in all_.clients.poisson(requests, rate)]
     found = all_.bare.ask("static", arrivals=orders, slots=SLOTS[-1])["traces"]
     traces = [Trace(asked, instants) for asked, instants in found]
     return Row("static", rate, overall(traces), traces)
