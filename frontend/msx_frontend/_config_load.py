@@ -11,6 +11,7 @@ from msx_frontend._config_keys import ALIASES, NOT_FROM_ENV, NOT_YET, WITHOUT_ME
 from msx_frontend.address import Address
 from msx_frontend.config import Models, ServerConfig, ServerConfigError, Snapshot
 from msx_frontend.properties import PropertiesError, read_properties
+from msx_frontend.snapshots.serializer import make_serializer
 from msx_sdk.values import ConfigError, convert, near_miss, show
 
 FIELDS = {field.name: field for field in msgspec.structs.fields(ServerConfig)}
@@ -22,7 +23,7 @@ def load_server_config(
     cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str]
 ) -> tuple[ServerConfig, list[str]]:
     notices: list[str] = []
-    values = _from_file(_find_file(ts_config, env), env, notices)
+    values = _from_files(cli, ts_config, env, notices)
     values |= {name: _read(name, name, value) for name, value in cli.items() if value is not None}
     values |= _from_env(values, env)
     for name in _LISTENERS:
@@ -35,27 +36,47 @@ def load_server_config(
     return config, notices + _not_yet(values)
 
 
-def _find_file(ts_config: Path | None, env: Mapping[str, str]) -> Path | None:
-    if named := env.get("TS_CONFIG_FILE"):
-        return Path(named)
+def _from_files(
+    cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str], notices: list[str]
+) -> dict[str, Any]:
+    """TS_CONFIG_FILE, else --ts-config, else the last snapshot unless --ncs, else ./config.properties."""
+    named = Path(env["TS_CONFIG_FILE"]) if env.get("TS_CONFIG_FILE") else ts_config
+    if named is not None:
+        return _from_file(named, env, notices)
     here = Path("config.properties")
-    return ts_config or (here if here.is_file() else None)
+    last = make_serializer(env).get_last() if cli.get("snapshots") is not False else None
+    if last is None:
+        return _from_file(here, env, notices) if here.is_file() else {}
+    instead = f", not {here}: give --ts-config {here} to use that" if here.is_file() else ""
+    notices.append(f"the configuration is that of the last snapshot, {last.name}{instead}")
+    return _last_known(_values(last.properties, last.name, notices))
 
 
-def _from_file(path: Path | None, env: Mapping[str, str], notices: list[str]) -> dict[str, Any]:
-    if path is None:
-        return {}
+def _from_file(path: Path, env: Mapping[str, str], notices: list[str]) -> dict[str, Any]:
     try:
         texts = read_properties(path, env)
-        values = {name: _read(key, name, text) for key, name, text in _known(texts, path, notices)}
     except PropertiesError as exc:
         raise ServerConfigError(str(exc)) from exc
+    return _values(texts, str(path), notices)
+
+
+def _values(texts: dict[str, str], origin: str, notices: list[str]) -> dict[str, Any]:
+    try:
+        values = {name: _read(key, name, text) for key, name, text in _known(texts, origin, notices)}
     except ServerConfigError as exc:
-        raise ServerConfigError(f"{path}: {exc}") from exc
+        raise ServerConfigError(f"{origin}: {exc}") from exc
+    if values.get("model_snapshot"):
+        values.pop("load_models", None)  # it knows the models better
     return values
 
 
-def _known(texts: dict[str, str], path: Path, notices: list[str]) -> Iterator[tuple[str, str, str]]:
+def _last_known(values: dict[str, Any]) -> dict[str, Any]:
+    if snapshot := values.get("model_snapshot"):
+        values["model_snapshot"] = msgspec.structs.replace(snapshot, last_known=True)
+    return values
+
+
+def _known(texts: dict[str, str], path: str, notices: list[str]) -> Iterator[tuple[str, str, str]]:
     """(key, field, text) of each key that is a setting. Its own name comes last, so that it beats an alias."""
     for key in sorted(texts, key=lambda key: key not in ALIASES):
         name = ALIASES.get(key, key)

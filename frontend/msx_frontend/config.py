@@ -32,7 +32,7 @@ class ServerConfigError(StartError, ValueError):
     """A server configuration that cannot be meant: the message names key, value and what was expected."""
 
 
-class ModelDefaults(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ModelDefaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """What the keys `models` and `model_snapshot` say about one version; None where they are silent."""
 
     default_version: bool = False
@@ -49,9 +49,13 @@ Models = dict[str, dict[str, ModelDefaults]]
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """TorchServe's `model_snapshot`: the models of a server, by name and version."""
+    """TorchServe's `model_snapshot`: the models of a server, by name and version.
+
+    `last_known`: the server found it by itself, nobody asked for it. The server's own state, if it has one, is newer.
+    """
 
     models: Models
+    last_known: bool = False
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,8 +128,9 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
         """The settings, and notices for the log on keys that do nothing here.
 
         `cli` maps field names to what the flags say, None where a flag was not given. Environment (when the file
-        has `enable_envvars_config=true`) beats flags, flags beat the file: TS_CONFIG_FILE, else `ts_config`,
-        else ./config.properties. Raises ServerConfigError.
+        has `enable_envvars_config=true`) beats flags, flags beat the file: TS_CONFIG_FILE, else `ts_config`, else the
+        last snapshot (unless `cli` says `snapshots=False`), else ./config.properties. Raises ServerConfigError, or
+        SnapshotError for a last snapshot that cannot be read.
         """
         from msx_frontend._config_load import load_server_config
 

@@ -6,6 +6,7 @@ backslash at the end continues a line, elsewhere it escapes. On top of it, `$$NA
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 
 _BLANK = " \t\f"
@@ -13,6 +14,9 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _KEY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
 _VARIABLE = re.compile(r"\$\$(\w+)\$\$")
+
+
+_SPECIAL = {"\t": r"\t", "\n": r"\n", "\r": r"\r", "\f": r"\f"} | {char: f"\\{char}" for char in "\\=:#!"}
 
 
 class PropertiesError(ValueError):
@@ -44,6 +48,13 @@ def parse_properties(text: str) -> dict[str, str]:
         key = _unescape(match[1] if match else "", number)
         pairs[key] = _unescape(line[end:], number)
     return pairs
+
+
+def write_properties(pairs: Mapping[str, str], comment: str) -> str:
+    """What java.util.Properties.store writes to a Writer, with the keys in order. UTF-8 is the caller's."""
+    moment = datetime.now().astimezone().strftime("%a %b %d %H:%M:%S %Z %Y")
+    lines = [f"#{comment}", f"#{moment}", *(f"{_escape(key, ' ')}={_escape(pairs[key])}" for key in sorted(pairs))]
+    return "\n".join(lines) + "\n"
 
 
 def expand(key: str, value: str, env: Mapping[str, str]) -> str:
@@ -83,3 +94,9 @@ def _unescape(text: str, number: int) -> str:
         return _CONTROL.get(match[2], match[2])
 
     return _ESCAPE.sub(replace, text)
+
+
+def _escape(text: str, also: str = "") -> str:
+    """Blanks everywhere in a key, in a value only the first one: elsewhere they are no separators."""
+    escaped = "".join(f"\\{char}" if char in also else _SPECIAL.get(char, char) for char in text)
+    return f"\\{escaped}" if escaped.startswith(" ") else escaped

@@ -71,7 +71,7 @@ def test_a_file_written_for_torchserve(write: Write, tmp_path: Path) -> None:
     assert config.metrics_address == Address("unix", path="/tmp/m.sock")
     assert config.grpc_inference_port == 17070
     assert config.model_store == tmp_path / "store"
-    assert config.load_models == ("a.mar", "b=b.mar")
+    assert config.load_models == (), "model_snapshot beats it"
     assert config.number_of_npu == 2
     assert config.enable_model_api is True
     assert config.token_expiration_min == 0.5
@@ -144,6 +144,45 @@ def test_which_file_counts(write: Write, tmp_path: Path) -> None:
     assert quiet(file=given, env={"TS_CONFIG_FILE": "env.properties"}).job_queue_size == 3
     assert quiet(file=given, env={"TS_CONFIG_FILE": ""}).job_queue_size == 2
     assert message(env={"TS_CONFIG_FILE": "gone"}) == "gone: cannot be read: No such file or directory"
+
+
+def last_snapshot(folder: Path, text: str) -> None:
+    (folder / "logs" / "config").mkdir(parents=True)
+    (folder / "logs" / "config" / "20261121093000123-shutdown.cfg").write_text(text)
+
+
+def test_the_last_snapshot_counts_where_no_file_is_named(write: Write, tmp_path: Path) -> None:
+    last_snapshot(tmp_path, 'job_queue_size=4\nload_models=all\nmodel_snapshot={"models"\\:{}}')
+    (tmp_path / "config.properties").write_text("job_queue_size=1")
+    config, notices = ServerConfig.load({}, None, {})
+    assert (config.job_queue_size, config.load_models) == (4, ())
+    assert config.model_snapshot == module.Snapshot({}, last_known=True)
+    assert notices == [
+        "the configuration is that of the last snapshot, 20261121093000123-shutdown.cfg, not config.properties: "
+        "give --ts-config config.properties to use that"
+    ]
+    assert quiet({"snapshots": False}).job_queue_size == 1
+    assert quiet(file=write("job_queue_size=2")).job_queue_size == 2
+    assert quiet(env={"TS_CONFIG_FILE": "ts.properties"}).job_queue_size == 2
+    assert ServerConfig.load({"job_queue_size": 6, "load_models": ("a.mar",)}, None, {})[0].load_models == ("a.mar",)
+
+
+def test_the_last_snapshot_lies_in_log_location(tmp_path: Path) -> None:
+    last_snapshot(tmp_path / "elsewhere", "job_queue_size=4")
+    config, notices = ServerConfig.load({}, None, {"LOG_LOCATION": str(tmp_path / "elsewhere" / "logs")})
+    assert config.job_queue_size == 4
+    assert notices == ["the configuration is that of the last snapshot, 20261121093000123-shutdown.cfg"]
+    assert quiet().job_queue_size == 100
+
+
+def test_a_last_snapshot_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    last_snapshot(tmp_path, "job_queue_size=x")
+    assert message().startswith("20261121093000123-shutdown.cfg: job_queue_size: 'x' is not an integer")
+
+
+def test_a_snapshot_in_the_configuration_beats_load_models(write: Write) -> None:
+    config = quiet(file=write('load_models=all\nmodel_snapshot={"models"\\:{}}'))
+    assert (config.load_models, config.model_snapshot) == ((), module.Snapshot({}))
 
 
 def test_a_key_that_does_nothing_here_is_noticed_with_the_reason(write: Write) -> None:

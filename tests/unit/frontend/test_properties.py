@@ -1,8 +1,9 @@
+import re
 from pathlib import Path
 
 import pytest
 
-from msx_frontend.properties import PropertiesError, expand, parse_properties, read_properties
+from msx_frontend.properties import PropertiesError, expand, parse_properties, read_properties, write_properties
 
 
 @pytest.mark.parametrize(
@@ -64,3 +65,21 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
     path.write_text("a=$$NOT_THERE$$")
     with pytest.raises(PropertiesError, match=r"config\.properties: a: the environment variable NOT_THERE"):
         read_properties(path, {})
+
+
+def test_what_is_written_has_javas_form() -> None:
+    text = write_properties({"b c": "x y", "a": '{"m": "C:\\d"}\n#!=\t\r\f', "lead": "  two"}, "Saving snapshot")
+    comment, date, *lines = text.splitlines()
+    assert comment == "#Saving snapshot"
+    assert re.fullmatch(r"#\w{3} \w{3} \d\d \d\d:\d\d:\d\d \S+ \d{4}", date)
+    assert lines == [
+        r'a={"m"\: "C\:\\d"}\n\#\!\=\t\r\f',
+        r"b\ c=x y",
+        r"lead=\  two",
+    ]
+
+
+@pytest.mark.parametrize("value", ["", " ", "a\\", "\\u0041", "ünï\U0001f600", "a\nb=c", "#x", "!", "k:v"])
+def test_what_is_written_is_read_again(value: str) -> None:
+    read = parse_properties(write_properties({"key": value, f"k{value}": "x"}, "c"))
+    assert read == {"key": value, f"k{value}": "x"}

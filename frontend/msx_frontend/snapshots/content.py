@@ -1,0 +1,86 @@
+"""What a snapshot says: the settings that are not their defaults, and the models with their settings."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from msx_frontend.config import ServerConfig
+from msx_frontend.model_version import ModelVersion
+from msx_frontend.registry import Registry
+
+MODEL_SNAPSHOT = "model_snapshot"
+_TORCHSERVE_NAMES = {"number_of_npu": "number_of_gpu"}
+
+NOT_WRITTEN = {
+    "disable_token_authorization",
+    "enable_model_api",
+    "load_models",
+    "model_snapshot",
+    "snapshots",
+}
+"""A start says itself that it opens the server, lest it happens by a forgotten file; the models are said better."""
+
+
+def properties_of(config: ServerConfig) -> dict[str, str]:
+    """What differs from the defaults, and the model store, which the next start needs."""
+    found: dict[str, str] = {}
+    for field in msgspec.structs.fields(ServerConfig):
+        value = getattr(config, field.name)
+        if field.name not in NOT_WRITTEN and value != field.default:
+            found[_TORCHSERVE_NAMES.get(field.name, field.name)] = _text(value)
+    return {**found, "model_store": str(config.model_store.resolve())}
+
+
+def models_of(registry: Registry, name: str) -> str:
+    """The value of `model_snapshot`: Gson's pretty JSON, members in TorchServe's order."""
+    models: dict[str, dict[str, Any]] = {}
+    for version in registry.all_versions():
+        of_name = models.setdefault(version.source.name, {})
+        of_name[version.source.version] = _version(version, registry.is_default(version))
+    snapshot = {
+        "name": name,
+        "modelCount": sum(map(len, models.values())),
+        "created": int(time.time() * 1000),
+        "models": models,
+    }
+    return msgspec.json.format(msgspec.json.encode(snapshot), indent=2).decode()
+
+
+def _version(version: ModelVersion, is_default: bool) -> dict[str, Any]:
+    source, config = version.source, version.config
+    level = config.layout.ranks if config.layout.ranks > 1 else config.parallel_level
+    return {
+        "defaultVersion": is_default,
+        "marName": _archive(source.url),
+        "minWorkers": version.min_workers,
+        "maxWorkers": version.max_workers,
+        "batchSize": config.batch_size,
+        "maxBatchDelay": config.max_batch_delay,
+        "responseTimeout": config.response_timeout,
+        "startupTimeout": config.startup_timeout,
+        "runtimeType": source.manifest.get("runtime", "python"),
+        **({"parallelLevel": level} if level > 1 else {}),
+    }
+
+
+def _archive(url: str) -> str:
+    """What was downloaded lies in the model store; a path elsewhere is needed whole to find it again."""
+    return Path(url.partition("?")[0]).name if "://" in url else url
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, re.Pattern):
+        return str(value.pattern)
+    if isinstance(value, (dict, msgspec.Struct)):
+        return msgspec.json.encode(value).decode()
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return ",".join(_text(one) for one in value)
+    return str(value)

@@ -1,0 +1,59 @@
+"""Snapshots as files, one each, as TorchServe writes them."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+
+from msx_frontend.properties import PropertiesError, read_properties, write_properties
+from msx_frontend.snapshots.serializer import SavedSnapshot, SnapshotError
+
+_STAMP = "%Y%m%d%H%M%S%f"
+
+
+def snapshot_name(kind: str, now: datetime) -> str:
+    """`kind`: startup, snapshot or shutdown. The stamp is local time, to the millisecond."""
+    return f"{now:%Y%m%d%H%M%S}{now.microsecond // 1000:03}-{kind}.cfg"
+
+
+class SnapshotFiles:
+    """A folder. It grows: TorchServe removes none either."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def save(self, snapshot: SavedSnapshot) -> None:
+        """Readable by the owner only: URLs and keys of a configuration may be secret."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / snapshot.name
+        if path.exists():
+            return
+        aside = path.with_suffix(f".{os.getpid()}.tmp")
+        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(write_properties(snapshot.properties, "Saving snapshot"))
+        aside.rename(path)
+
+    def get(self, name: str) -> SavedSnapshot:
+        try:
+            return SavedSnapshot(name, read_properties(self.folder / name, {}))
+        except PropertiesError as error:
+            raise SnapshotError(f"{error}; remove the file, or start with --ncs to use no snapshot") from None
+
+    def get_last(self) -> SavedSnapshot | None:
+        """Files without a time stamp are no snapshots."""
+        try:
+            names = [entry.name for entry in self.folder.iterdir() if entry.suffix == ".cfg" and entry.is_file()]
+        except FileNotFoundError:
+            return None
+        stamped = [name for name in names if _has_stamp(name)]
+        return self.get(max(stamped, key=lambda name: name.partition("-")[0])) if stamped else None
+
+
+def _has_stamp(name: str) -> bool:
+    stamp = name.partition("-")[0]
+    try:
+        datetime.strptime(stamp, _STAMP)
+    except ValueError:
+        return False
+    return len(stamp) == 17 and stamp.isdecimal()

@@ -1,0 +1,66 @@
+"""Saves snapshots off the loop, in the order in which they were taken."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+from msx_frontend.config import ServerConfig
+from msx_frontend.registry import Registry
+from msx_frontend.snapshots.content import MODEL_SNAPSHOT, models_of, properties_of
+from msx_frontend.snapshots.files import snapshot_name
+from msx_frontend.snapshots.serializer import SavedSnapshot, SnapshotError, SnapshotSerializer
+
+log = logging.getLogger("msx.snapshots")
+
+
+class SnapshotWriter:
+    """With `serializer=None` (`--ncs`) nothing is written. What cannot be saved is logged: the state has it, too."""
+
+    def __init__(self, serializer: SnapshotSerializer | None, config: ServerConfig, registry: Registry) -> None:
+        self._serializer, self._registry = serializer, registry
+        self._properties = properties_of(config)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
+        self._last = datetime.min
+        self.started = False
+        """The startup snapshot has been taken: what changes before it is part of it."""
+
+    def startup(self) -> None:
+        self.started = True
+        self._take("startup")
+
+    def changed(self) -> None:
+        """After a change of the models."""
+        if self.started:
+            self._take("snapshot")
+
+    async def close(self) -> None:
+        """The shutdown snapshot, if the server had started; returns when all are saved."""
+        if self.started:
+            self._take("shutdown")
+            self.started = False
+        await asyncio.to_thread(self._thread.shutdown)
+
+    def _take(self, kind: str) -> None:
+        if self._serializer is None:
+            return
+        name = snapshot_name(kind, self._now())
+        properties = {**self._properties, MODEL_SNAPSHOT: models_of(self._registry, name)}
+        self._thread.submit(self._save, self._serializer, SavedSnapshot(name, properties))
+
+    def _now(self) -> datetime:
+        """Local time, a millisecond at least after the last snapshot: their names tell their order."""
+        now = datetime.now()
+        self._last = max(now, self._last + timedelta(milliseconds=1))
+        return self._last
+
+    @staticmethod
+    def _save(serializer: SnapshotSerializer, snapshot: SavedSnapshot) -> None:
+        try:
+            serializer.save(snapshot)
+        except (OSError, SnapshotError) as error:
+            log.warning("the snapshot %s was not saved: %s", snapshot.name, error)
+        except Exception:
+            log.exception("the snapshot %s was not saved", snapshot.name)
