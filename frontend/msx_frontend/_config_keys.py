@@ -14,12 +14,10 @@ NOT_FROM_ENV = {
 
 _JAVA = "MSX is not a Java program"
 _PORTS = "workers inherit their sockets and need no ports"
-_TLS = "this server does not speak TLS itself yet"
 _INTEL = "set the worker's CPU options under mindspore: in model-config.yaml"
 
 WITHOUT_MEANING = {
     "async_logging": _JAVA,
-    "certificate_file": _TLS,
     "cpp_log_config": "there are no C++ workers",
     "cpu_launcher_args": _INTEL,
     "cpu_launcher_enable": _INTEL,
@@ -29,15 +27,11 @@ WITHOUT_MEANING = {
     "io_ratio": _JAVA,
     "ipex_enable": _INTEL,
     "ipex_gpu_enable": _INTEL,
-    "keystore": _TLS,
-    "keystore_pass": _TLS,
-    "keystore_type": _TLS,
     "model_server_home": "MSX finds its own packages",
     "netty_client_threads": _JAVA,
     "number_of_netty_threads": _JAVA,
     "plugins_path": "plugins are Python packages, found by their entry points",
     "prefer_direct_buffer": _JAVA,
-    "private_key_file": _TLS,
     "tsConfigFile": "use --ts-config or TS_CONFIG_FILE",
     "use_native_io": _JAVA,
     "version": "use --version",

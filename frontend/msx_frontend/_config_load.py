@@ -162,13 +162,6 @@ def _complete(name: str, address: Address) -> Address:
 
 
 def _check_tls(config: ServerConfig) -> None:
-    for name in _LISTENERS:
-        address = getattr(config, name)
-        if address.scheme == "https":
-            raise ServerConfigError(
-                f"{name}: {address} is not supported yet: this server does not speak TLS itself; "
-                "give an http:// address and put a TLS proxy before it"
-            )
     if config.enable_grpc_ssl:
         raise ServerConfigError(
             "enable_grpc_ssl: true is not supported yet: this server does not speak TLS itself; "
@@ -177,9 +170,9 @@ def _check_tls(config: ServerConfig) -> None:
 
 
 def _check_ports(config: ServerConfig) -> None:
-    taken: dict[Address, str] = {}
+    taken: dict[tuple[str, int | None, str], str] = {}
     for name, address in _listeners(config).items():
-        other = taken.setdefault(address, name)
+        other = taken.setdefault((address.host, address.port, address.path), name)
         if other != name and address.port != 0:
             raise ServerConfigError(f"{name}: {address} is taken by {other}; give each its own port")
 

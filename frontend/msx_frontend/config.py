@@ -73,6 +73,11 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     grpc_management_max_connection_age_ms: Positive | None = None
     grpc_management_max_connection_age_grace_ms: Positive | None = None
     enable_grpc_ssl: Switch = False
+    private_key_file: PathName | None = None
+    certificate_file: PathName | None = None
+    keystore: PathName | None = None
+    keystore_pass: Text = "changeit"  # noqa: S105  # TorchServe's default, known to all
+    keystore_type: Text = "PKCS12"
 
     model_store: PathName = Path(".")
     load_models: Names = ()

@@ -28,6 +28,8 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     management: str
     metrics: str | None
     grpc_inference: str
+    certificate: str | None = None
+    """In PEM, where listeners speak TLS: who asks this server trusts it alone."""
     key_file: str | None
     log_file: str | None
     started_at: float

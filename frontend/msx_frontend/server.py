@@ -34,6 +34,7 @@ from msx_frontend.spawn import Spawner
 from msx_frontend.startup import Startup
 from msx_frontend.state import ForgottenState, KeptState, State
 from msx_frontend.state_store import StateStore
+from msx_frontend.tls import identity_of
 from msx_frontend.tokens import Tokens
 
 log = logging.getLogger("msx.server")
@@ -51,6 +52,7 @@ class Server:
     def __init__(self, config: ServerConfig, models: tuple[str, ...], output: LogOutput) -> None:
         """Takes the model store, the key file and the ports; raises the error of the first that it cannot have."""
         self._config, self._models = config, models
+        self._tls = identity_of(config)
         self._store_dir = config.model_store.resolve()
         self._instance = Instance(self._store_dir)
         self._run_dir = self._instance.state_dir / "run"
@@ -122,13 +124,15 @@ class Server:
     def _listen(self) -> None:
         config = self._config
         self._predictions = PredictionEndpoint(self._registry, config.max_request_size)
+        self._tls_context = None if self._tls is None else self._tls.context()
         self._add_listener("inference", self._inference_edge())
         self._add_listener("management", self._management_edge())
         if config.enable_metrics_api:
             self._add_listener("metrics", Edge(metrics_app(self._metrics), self._access_log))
 
     def _add_listener(self, name: str, edge: Edge) -> None:
-        self._listeners.append(Listener(name, getattr(self._config, f"{name}_address"), edge))
+        address = getattr(self._config, f"{name}_address")
+        self._listeners.append(Listener(name, address, edge, self._tls_context))
 
     def _inference_edge(self) -> Edge:
         tokens = self._tokens
@@ -172,6 +176,7 @@ class Server:
             management=addresses[1],
             metrics=addresses[2] if len(addresses) > 2 else None,
             grpc_inference=self._grpc.address,
+            certificate=None if self._tls is None else self._tls.chain.decode(),
             key_file=None if self._tokens is None else str(self._tokens.path),
             log_file=os.environ.get("MSX_LOG_FILE"),
             started_at=time.time(),

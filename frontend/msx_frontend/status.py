@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def _megabytes(described: dict[str, Any]) -> str:
 
 def _ask(info: InstanceInfo, path: str) -> Any:
     """Without `http_proxy`: the server is on this machine."""
-    connection = _connection(Address.parse(info.management).reachable)
+    connection = _connection(Address.parse(info.management).reachable, info.certificate)
     try:
         connection.request("GET", path, headers=_authorization(info))
         reply = connection.getresponse()
@@ -78,9 +79,14 @@ def _ask(info: InstanceInfo, path: str) -> Any:
         connection.close()
 
 
-def _connection(address: Address) -> http.client.HTTPConnection:
+def _connection(address: Address, certificate: str | None) -> http.client.HTTPConnection:
     if address.is_unix:
         return _UnixConnection(address.path)
+    if address.scheme == "https":
+        context = ssl.create_default_context(cadata=certificate)
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        context.check_hostname = False  # the very certificate is known, whatever name it bears
+        return http.client.HTTPSConnection(address.host, address.port, timeout=5, context=context)
     return http.client.HTTPConnection(address.host, address.port, timeout=5)
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -54,9 +55,10 @@ class RunningServer:
         self.process, self.info, self.folder, self.log = process, info, folder, log
         keys = json.loads(Path(info["key_file"]).read_text()) if info["key_file"] else None
         self.keys = keys
-        self.inference = client_of(info["inference"], keys and keys["inference"]["key"])
-        self.management = client_of(info["management"], keys and keys["management"]["key"])
-        self.metrics = client_of(info["metrics"], None)
+        certificate = info.get("certificate")
+        self.inference = client_of(info["inference"], keys and keys["inference"]["key"], certificate)
+        self.management = client_of(info["management"], keys and keys["management"]["key"], certificate)
+        self.metrics = client_of(info["metrics"], None, certificate)
 
     @property
     def store(self) -> Path:
@@ -126,9 +128,14 @@ class RunningServer:
             client.close()
 
 
-def client_of(address: str, key: str | None) -> httpx.Client:
+def client_of(address: str, key: str | None = None, certificate: str | None = None) -> httpx.Client:
+    """`certificate` (PEM) is the only one that it trusts. An address `unix:/path` is a socket file."""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    return httpx.Client(base_url=address, headers=headers, timeout=WATCHDOG)
+    verify = ssl.create_default_context(cadata=certificate) if certificate else True
+    if address.startswith("unix:"):
+        transport = httpx.HTTPTransport(uds=address.removeprefix("unix:"))
+        return httpx.Client(base_url="http://localhost", headers=headers, timeout=WATCHDOG, transport=transport)
+    return httpx.Client(base_url=address, headers=headers, timeout=WATCHDOG, verify=verify)
 
 
 def wait_until(condition: Callable[[], Any], what: str, explain: Callable[[], str] = lambda: "") -> Any:
@@ -218,7 +225,10 @@ def assert_nothing_left(server: RunningServer, processes: list[psutil.Process]) 
     gone = lambda: not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]  # noqa: E731
     wait_until(gone, f"the processes {processes} have ended")
     for name in ("inference", "management", "metrics"):
-        assert not _answers(server.info[name].rpartition("//")[2]), f"{name} still listens"
+        if (address := server.info[name]).startswith("unix:"):
+            assert not os.path.exists(address.removeprefix("unix:")), f"the socket file of {name} is left"
+        else:
+            assert not _answers(address.rpartition("//")[2]), f"{name} still listens"
     assert not _answers(server.info["grpc_inference"]), "gRPC still listens"
     state = server.store / ".msx"
     assert not (state / "run").exists(), "working directories are left"

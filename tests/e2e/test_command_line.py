@@ -276,7 +276,7 @@ def test_a_model_store_that_is_not_there(terminal: Terminal) -> None:
     [
         (None, ("missing.properties",)),
         ("job_queue_size=many\n", ("job_queue_size", "many")),
-        ("inference_address=https://127.0.0.1:8443\n", ("inference_address", "TLS")),
+        ("inference_address=https://127.0.0.1:8443\n", ("https://", "private_key_file", "keystore")),
         ("load_models=absent.mar\n" + FREE_PORTS, ("absent.mar",)),
     ],
 )

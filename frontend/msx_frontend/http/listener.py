@@ -8,6 +8,7 @@ import errno
 import logging
 import os
 import socket
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,11 +29,12 @@ class ListenError(StartError):
 class Listener:
     """Bound at once, so that a port that is taken is known before anything is started."""
 
-    def __init__(self, name: str, address: Address, app: Any) -> None:
+    def __init__(self, name: str, address: Address, app: Any, tls: ssl.SSLContext | None = None) -> None:
+        """`tls` is used where the address says https. Raises ListenError."""
         self._name = name
         self._socket = _bind(name, address)
         self.address = address if address.is_unix else address.with_port(self._socket.getsockname()[1])
-        self._server = _Server(_uvicorn_config(app))
+        self._server = _Server(_uvicorn_config(app, tls if address.scheme == "https" else None))
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -83,11 +85,12 @@ _NO_BROKEN_STREAMS = _NoBrokenStreams()
 """One for all listeners: a logger keeps a filter once."""
 
 
-def _uvicorn_config(app: Any) -> uvicorn.Config:
+def _uvicorn_config(app: Any, tls: ssl.SSLContext | None) -> uvicorn.Config:
     logging.getLogger("uvicorn.error").addFilter(_NO_BROKEN_STREAMS)
     return uvicorn.Config(
         app,
         http=_Protocol,
+        ssl_context_factory=None if tls is None else lambda config, default: tls,
         loop="none",
         ws="none",
         lifespan="off",

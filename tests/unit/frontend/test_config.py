@@ -186,11 +186,11 @@ def test_a_snapshot_in_the_configuration_beats_load_models(write: Write) -> None
 
 
 def test_a_key_that_does_nothing_here_is_noticed_with_the_reason(write: Write) -> None:
-    path = write("vmargs=-Xmx1g\nkeystore_pass=hunter2\n")
+    path = write("vmargs=-Xmx1g\nversion=7\n")
     _, notices = ServerConfig.load({}, path, {})
     assert notices == [
         f"{path}: vmargs: has no effect: MSX is not a Java program",
-        f"{path}: keystore_pass: has no effect: this server does not speak TLS itself yet",
+        f"{path}: version: has no effect: use --version",
     ]
 
 
@@ -234,11 +234,7 @@ def test_a_wrong_value_of_the_environment_names_the_variable(write: Write) -> No
     assert message(file=path, env={"TS_JOB_QUEUE_SIZE": "x"}) == "TS_JOB_QUEUE_SIZE: 'x' is not an integer of 1 or more"
 
 
-def test_tls_is_refused_with_the_remedy(write: Write) -> None:
-    assert message({"management_address": "https://h"}) == (
-        "management_address: https://h:8081 is not supported yet: this server does not speak TLS itself; "
-        "give an http:// address and put a TLS proxy before it"
-    )
+def test_tls_of_grpc_is_refused_with_the_remedy(write: Write) -> None:
     assert message(file=write("enable_grpc_ssl=true")).startswith("enable_grpc_ssl: true is not supported yet")
 
 

@@ -1,0 +1,185 @@
+"""The server's certificate and key: two PEM files, or a PKCS12 keystore, as TorchServe takes them.
+
+Every listener with TLS uses the same: HTTP by `context()`, gRPC by `key` and `chain`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from msx_frontend.config import ServerConfig
+from msx_frontend.start_errors import StartError
+
+log = logging.getLogger("msx.tls")
+
+_JKS = b"\xfe\xed\xfe\xed"
+_CONVERT = (
+    "convert it: keytool -importkeystore -srckeystore {path} -destkeystore keystore.p12 -deststoretype PKCS12, "
+    "and set keystore=keystore.p12"
+)
+
+
+class TlsError(StartError):
+    """A certificate or key that cannot be used; the message names key of the configuration, file and remedy."""
+
+
+@dataclass(frozen=True)
+class TlsIdentity:
+    """Both as PEM: the unencrypted key, and the certificates with the server's own first."""
+
+    key: bytes = field(repr=False)
+    chain: bytes
+
+    def context(self) -> ssl.SSLContext:
+        """For listeners: TLS 1.2 and later. The key is read from memory, never from a temporary file."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        with _in_memory(self.key + self.chain) as path:
+            context.load_cert_chain(path)
+        return context
+
+
+def identity_of(config: ServerConfig) -> TlsIdentity | None:
+    """None where no listener speaks TLS: files that nobody needs are not read. Raises TlsError."""
+    addresses = (config.inference_address, config.management_address, config.metrics_address)
+    wanted = config.enable_grpc_ssl or any(address.scheme == "https" for address in addresses)
+    return load_identity(config) if wanted else None
+
+
+def load_identity(config: ServerConfig) -> TlsIdentity:
+    """The keystore, where one is set, beats the PEM files (TorchServe's rule). Raises TlsError. Reads files."""
+    if config.keystore is not None:
+        key, certificates = _of_keystore(config.keystore, config.keystore_pass, config.keystore_type)
+        name = f"keystore: {config.keystore}"
+    elif config.private_key_file is not None and config.certificate_file is not None:
+        key = _key_of(config.private_key_file)
+        certificates = _certificates_of(config.certificate_file)
+        name = f"certificate_file: {config.certificate_file}"
+    else:
+        raise TlsError(_nothing_set(config))
+    if _public(key) != _public(certificates[0]):
+        raise TlsError(_does_not_fit(config))
+    _check_dates(name, certificates[0])
+    return TlsIdentity(_key_pem(key), b"".join(_certificate_pem(one) for one in certificates))
+
+
+def _nothing_set(config: ServerConfig) -> str:
+    given = "private_key_file" if config.private_key_file else "certificate_file" if config.certificate_file else None
+    if given is not None:
+        other = "certificate_file" if given == "private_key_file" else "private_key_file"
+        return f"{given} is set without {other}: TLS needs both; set {other} in config.properties"
+    return (
+        "TLS is switched on (by an https:// address or enable_grpc_ssl), but there is no certificate: set "
+        "private_key_file and certificate_file (PEM), or keystore and keystore_pass (PKCS12), in config.properties"
+    )
+
+
+def _does_not_fit(config: ServerConfig) -> str:
+    if config.keystore is not None:
+        return f"keystore: the key in {config.keystore} does not belong to the certificate beside it"
+    return (
+        f"private_key_file: the key in {config.private_key_file} does not belong to the first certificate in "
+        f"certificate_file ({config.certificate_file}); the server's own certificate must come first"
+    )
+
+
+def _of_keystore(path: Path, password: str, kind: str) -> tuple[Any, list[Any]]:
+    from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
+
+    if kind.upper() not in ("PKCS12", "P12"):
+        raise TlsError(f"keystore_type: {kind} is not read, only PKCS12; {_CONVERT.format(path=path)}")
+    data = _read("keystore", path)
+    if data.startswith(_JKS):
+        raise TlsError(f"keystore: {path} is a Java keystore (JKS), only PKCS12 is read; {_CONVERT.format(path=path)}")
+    if not data.startswith(b"\x30"):  # an ASN.1 sequence
+        raise TlsError(f"keystore: {path} is no PKCS12 keystore")
+    try:
+        store = load_pkcs12(data, password.encode())
+    except ValueError:
+        raise TlsError(
+            f"keystore: {path} cannot be opened: keystore_pass is wrong, or the file is damaged; "
+            "see whether openssl pkcs12 opens it"
+        ) from None
+    if store.key is None or store.cert is None:
+        raise TlsError(f"keystore: {path} has no private key with its certificate")
+    return store.key, [store.cert.certificate, *(extra.certificate for extra in store.additional_certs)]
+
+
+def _key_of(path: Path) -> Any:
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    data = _read("private_key_file", path)
+    try:
+        return load_pem_private_key(data, None)
+    except TypeError:
+        raise TlsError(
+            f"private_key_file: {path} is encrypted; write it without a password: openssl pkey -in {path} -out key.pem"
+        ) from None
+    except Exception:  # ValueError and UnsupportedAlgorithm, by version
+        raise TlsError(f"private_key_file: {path} is no private key in PEM format") from None
+
+
+def _certificates_of(path: Path) -> list[Any]:
+    from cryptography.x509 import load_pem_x509_certificates
+
+    try:
+        return list(load_pem_x509_certificates(_read("certificate_file", path)))
+    except ValueError:
+        raise TlsError(f"certificate_file: {path} holds no certificate in PEM format") from None
+
+
+def _read(name: str, path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise TlsError(f"{name}: {path} cannot be read: {error.strerror}") from None
+
+
+def _check_dates(name: str, certificate: Any) -> None:
+    """Clients refuse it; but a clock may be wrong, so that it is no reason not to start."""
+    now = datetime.now(timezone.utc)
+    if now > certificate.not_valid_after_utc:
+        log.warning("%s: the certificate has expired on %s", name, certificate.not_valid_after_utc.date())
+    if now < certificate.not_valid_before_utc:
+        log.warning("%s: the certificate is not valid before %s", name, certificate.not_valid_before_utc.date())
+
+
+def _public(holder: Any) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    public: bytes = holder.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return public
+
+
+def _key_pem(key: Any) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    pem: bytes = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return pem
+
+
+def _certificate_pem(certificate: Any) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    pem: bytes = certificate.public_bytes(Encoding.PEM)
+    return pem
+
+
+@contextmanager
+def _in_memory(data: bytes) -> Iterator[str]:
+    """A path that only this process can open, of a file that no disk has."""
+    fd = os.memfd_create("msx-tls")
+    try:
+        os.write(fd, data)
+        yield f"/proc/self/fd/{fd}"
+    finally:
+        os.close(fd)

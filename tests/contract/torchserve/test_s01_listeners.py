@@ -1,0 +1,97 @@
+"""§1 and §19: TLS and Unix-socket listeners."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.certificates import Certificate, write_keystore, write_pem
+from tests.contract.torchserve.setup import Setup, serving
+from tests.contract.torchserve.shapes import assert_status
+from tests.e2e.server import WATCHDOG, RunningServer, server_environment
+
+pytestmark = pytest.mark.e2e
+
+HTTPS = "inference_address=https://127.0.0.1:0\nmanagement_address=https://127.0.0.1:0\n"
+
+
+def with_tls(properties: str, *, tokens: bool = False) -> Setup:
+    return Setup(services=("echo",), load=("echo.mar",), properties=HTTPS + properties, tokens=tokens)
+
+
+def test_pem(tmp_path: Path) -> None:
+    key, certificate = write_pem(Certificate.make(), tmp_path)
+    setup = with_tls(f"private_key_file={key}\ncertificate_file={certificate}\n", tokens=True)
+    with serving(setup, tmp_path) as server:
+        assert server.predict("echo", b"x").content == b"x"
+        assert_status(server.management.get("/ping"), 200, "Healthy")
+        assert server.metrics.base_url.scheme == "http"  # its own address says so
+        assert server.metrics.get("/metrics").status_code == 200
+        refuses_plain_http(server)
+        refuses_old_tls(server)
+        assert "READY" in status_of(server)
+
+
+def refuses_plain_http(server: RunningServer) -> None:
+    """TorchServe answers 403; here the connection ends."""
+    with connected(server) as sock:
+        sock.sendall(b"GET /ping HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert not sock.recv(1000).startswith(b"HTTP/1.1 200")
+
+
+def connected(server: RunningServer) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.inference.base_url.port or 443), timeout=WATCHDOG)
+
+
+def refuses_old_tls(server: RunningServer) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.options &= ~ssl.OP_NO_TLSv1_1
+    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
+    with connected(server) as sock, pytest.raises(ssl.SSLError):
+        context.wrap_socket(sock)
+
+
+def status_of(server: RunningServer) -> str:
+    """`--status` asks the management API, and trusts this server's certificate alone."""
+    command = [sys.executable, "-m", "msx_frontend.cli", "--status", "--model-store", str(server.store)]
+    said = subprocess.run(command, capture_output=True, text=True, env=server_environment(server.folder), check=True)
+    return said.stdout
+
+
+def test_a_keystore(tmp_path: Path) -> None:
+    store = write_keystore(Certificate.make(), tmp_path, password="geheim")
+    setup = with_tls(f"keystore={store}\nkeystore_pass=geheim\nkeystore_type=PKCS12\n")
+    with serving(setup, tmp_path) as server:
+        assert server.predict("echo", b"x").content == b"x"
+        assert "geheim" not in server.log.read_text()
+
+
+def test_a_wrong_password_ends_the_start(tmp_path: Path) -> None:
+    store = write_keystore(Certificate.make(), tmp_path, password="geheim")
+    (tmp_path / "config.properties").write_text(f"{HTTPS}keystore={store}\n")
+    command = [sys.executable, "-m", "msx_frontend.cli", "--foreground", "--model-store", str(tmp_path)]
+    command += ["--ts-config", str(tmp_path / "config.properties")]
+    said = subprocess.run(
+        command, capture_output=True, text=True, env=server_environment(tmp_path), cwd=tmp_path, check=False
+    )
+    assert (said.returncode, said.stderr.count("\n")) == (1, 1)
+    assert said.stderr.startswith(f"keystore: {store} cannot be opened: keystore_pass is wrong")
+
+
+def test_unix_sockets(tmp_path: Path) -> None:
+    paths = {name: f"/tmp/msx-{os.getpid()}-{name}.sock" for name in ("inference", "management", "metrics")}
+    properties = "".join(f"{name}_address=unix:{path}\n" for name, path in paths.items())
+    with serving(Setup(services=("echo",), load=("echo.mar",), properties=properties), tmp_path) as server:
+        assert server.predict("echo", b"x").content == b"x"
+        assert server.describe("echo")["modelName"] == "echo"
+        assert server.metrics.get("/metrics").status_code == 200
+        assert "READY" in status_of(server)
