@@ -121,6 +121,10 @@ class Archive(ABC, Generic[M]):
             raise ArchiveError(f"{self.path}: {error}") from None
         self._check_named_files()
 
+    def _is_manifest(self, name: str) -> bool:
+        """torch-model-archiver packs the old manifest of a folder that it is given, and then the new one."""
+        return name == self.schema.manifest_path or name.endswith(f"/{self.schema.manifest_path}")
+
     def _check_named_files(self) -> None:
         known = {member.path for member in self.files}
         for key, name in self.schema.named_files(self.manifest).items():

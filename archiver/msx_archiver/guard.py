@@ -39,11 +39,13 @@ class Guard:
         if problem:
             self.refuse(name, problem)
 
-    def admit(self, member: Member) -> None:
+    def admit(self, member: Member, *, replaces: bool = False) -> None:
+        """`replaces`: an earlier file of the same name does not count."""
         self.check_name(member.name)
         if member.kind is Kind.SPECIAL:
             self.refuse(member.name, "is a device file, a pipe or something else that is not a file")
-        self._check_conflict(member)
+        if not (replaces and self._kinds.get(member.path) is member.kind is Kind.FILE):
+            self._check_conflict(member)
         self._count(member)
 
     def finish(self, members: Iterable[Member]) -> None:

@@ -32,9 +32,9 @@ def _summary(report: Report) -> Iterator[tuple[str, str]]:
     model = report.manifest["model"]
     size = f"{human(report.archive_size)}, unpacked " if report.archive_size else ""
     yield "Archive", f"{report.path} ({report.format}, {size}{human(report.unpacked_size)})"
-    yield "Model", f"{model['modelName']} {model['modelVersion']}"
+    yield "Model", f"{model.get('modelName', '(no name)')} {model['modelVersion']}"
     optional = {
-        "Handler": model["handler"],
+        "Handler": model.get("handler"),
         "Serialized file": model.get("serializedFile"),
         "Model file": model.get("modelFile"),
         "Requirements": model.get("requirementsFile"),

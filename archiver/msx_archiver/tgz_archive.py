@@ -49,18 +49,18 @@ class TgzArchive(Archive[M]):
     def _list(self, guard: Guard, limits: Limits) -> None:
         headers = _Headers(self._gzip, limits.max_members * _HEADERS_PER_MEMBER)
         self._places: dict[str, tuple[int, int]] = {}
-        listed = []
+        listed: dict[str, Member] = {}
         with tarfile.open(fileobj=cast(IO[bytes], headers), mode="r:") as tar:
             for info in tar:
                 if info.isdir() and not normalise(info.name):
                     continue  # `tar -C folder .` begins with `./`
                 member = _member(info, guard)
-                guard.admit(member)
+                guard.admit(member, replaces=member.name in listed and self._is_manifest(member.name))
                 self._places[member.name] = (info.offset_data, info.size)
-                listed.append(member)
-        guard.finish(listed)
+                listed[member.name] = member
+        guard.finish(listed.values())
         self._read_to_the_end()
-        self.members = strip_single_root(listed, self.schema.manifest_path)
+        self.members = strip_single_root(list(listed.values()), self.schema.manifest_path)
         self._by_path = {member.path: member for member in self.members}
 
     def _read_to_the_end(self) -> None:

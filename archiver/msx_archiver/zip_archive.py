@@ -64,13 +64,13 @@ class ZipArchive(Archive[M]):
 
     def _list(self, guard: Guard) -> None:
         self._infos: dict[str, zipfile.ZipInfo] = {}
-        listed = []
+        listed: dict[str, Member] = {}
         for info in sorted(self._zip.infolist(), key=lambda info: info.header_offset):
             member = self._member(info, guard)
-            guard.admit(member)
+            guard.admit(member, replaces=member.name in listed and self._is_manifest(member.name))
             self._infos[member.name] = info
-            listed.append(member)
-        self.members = strip_single_root(listed, self.schema.manifest_path)
+            listed[member.name] = member
+        self.members = strip_single_root(list(listed.values()), self.schema.manifest_path)
 
     def _member(self, info: zipfile.ZipInfo, guard: Guard) -> Member:
         # zipfile cuts names at NUL and lets an extra field replace them; the original is what must be judged.

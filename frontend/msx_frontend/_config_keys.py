@@ -47,7 +47,6 @@ _NO_SEQUENCES = "sequences are not served: requests of one sequence may reach di
 
 NOT_YET = {
     "allowed_urls": _STORE,
-    "default_service_handler": "every archive names its handler",
     "disable_system_metrics": _NO_SYSTEM,
     "grpc_management_address": _NO_MANAGEMENT,
     "grpc_management_max_connection_age_grace_ms": _NO_MANAGEMENT,

@@ -17,10 +17,9 @@ from msx_frontend.config import ServerConfig
 from msx_frontend.devices import DeviceError, DevicePool, ModelDevices
 from msx_frontend.errors import BadRequest, Conflict, InvalidModel, ServiceError, ServiceUnavailable, WorkersNotStarted
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
-from msx_frontend.model_settings import model_settings
+from msx_frontend.model_source import make_source
 from msx_frontend.model_store import ModelStore
-from msx_frontend.model_version import ModelSource, ModelVersion
-from msx_frontend.names import check_names
+from msx_frontend.model_version import ModelVersion
 from msx_frontend.registration import Registration
 from msx_frontend.registry import Registry
 from msx_frontend.spawn import Spawner
@@ -138,20 +137,7 @@ class Management:
         return default, default
 
     def _build(self, path: Path, unpacked: UnpackedModel, wanted: Registration) -> ModelVersion:
-        model = unpacked.manifest.model
-        source = ModelSource(
-            name=wanted.model_name or model.model_name,
-            version=model.model_version,
-            url=wanted.url,
-            digest=unpacked.digest,
-            model_dir=unpacked.path,
-            handler=wanted.handler or model.handler,
-            manifest=unpacked.manifest.to_dict(),
-            config=model_settings(path, unpacked, wanted, self._config),
-            options=wanted.to_dict(),
-            at_startup=wanted.at_startup,
-        )
-        check_names(source.name, source.version)
+        source = make_source(path, unpacked, wanted, self._config)
         metrics = ModelMetrics(self._metrics, source.name, source.version)
         key = f"{source.name}:{source.version}"
         return ModelVersion(

@@ -13,6 +13,7 @@ import msgspec
 from msx_archiver.cache import UnpackedModel
 from msx_frontend.errors import ServiceError
 from msx_frontend.management import Management
+from msx_frontend.model_store import ARCHIVE_SUFFIXES
 from msx_frontend.registration import Registration
 from msx_frontend.start_errors import StartError
 from msx_frontend.state import State
@@ -95,7 +96,7 @@ class Startup:
         try:
             async with self._management.store.using(path) as unpacked:
                 model = unpacked.manifest.model
-                name = name or model.model_name
+                name = name or model.model_name or _stem(path)
                 return _Wanted(name, model.model_version, unpacked.digest, path, _owns_devices(unpacked))
         except ServiceError as error:
             self._failed(f"model {path.name} could not be loaded: {error.message}")
@@ -119,6 +120,12 @@ def _groups_first(wanted: list[_Wanted]) -> list[_Wanted]:
     """Workers of one process share what parallel groups leave. Versions of a name keep their order."""
     names = {one.name for one in wanted if one.owns_devices}
     return sorted(wanted, key=lambda one: one.name not in names)
+
+
+def _stem(path: Path) -> str:
+    """What a model is called that neither the command line nor its manifest names (TorchServe's rule)."""
+    suffix = next((suffix for suffix in ARCHIVE_SUFFIXES if path.name.endswith(suffix)), "")
+    return path.name.removesuffix(suffix)
 
 
 def _owns_devices(unpacked: UnpackedModel) -> bool:

@@ -33,10 +33,13 @@ class FileEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The `model` section. Paths are relative to the archive's root; `serialized_file` may hold `{rank}`."""
+    """The `model` section. Paths are relative to the archive's root; `serialized_file` may hold `{rank}`.
 
-    model_name: Name
-    handler: Text
+    Without a name or a handler, the registration or the server's `default_service_handler` must give them.
+    """
+
+    model_name: Name | None = None
+    handler: str | None = None
     serialized_file: str | None = None
     model_file: str | None = None
     model_version: Text = DEFAULT_VERSION

@@ -86,8 +86,8 @@ def resolve_object(target: Any) -> ResolvedHandler:
 
 
 def _from_archive(location: str, model_dir: Path) -> ModuleType | None:
-    path = model_dir / (location if location.endswith(".py") else f"{location}.py")
-    if not path.is_file():
+    path = _file_of(location, model_dir)
+    if path is None:
         return None
     if path.parent != model_dir:
         _prefer_on_path(str(path.parent))
@@ -103,6 +103,13 @@ def _from_archive(location: str, model_dir: Path) -> ModuleType | None:
         del sys.modules[path.stem]
         raise
     return module
+
+
+def _file_of(location: str, model_dir: Path) -> Path | None:
+    """Inside the archive only: of a path that leads elsewhere or nowhere, TorchServe's workers take the base name."""
+    name = location if location.endswith(".py") else f"{location}.py"
+    inside = [] if Path(name).is_absolute() or ".." in Path(name).parts else [model_dir / name]
+    return next((path for path in [*inside, model_dir / Path(name).name] if path.is_file()), None)
 
 
 def _prefer_on_path(folder: str) -> None:

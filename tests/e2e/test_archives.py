@@ -91,7 +91,7 @@ def test_without_a_manifest(server: RunningServer) -> None:
 @pytest.mark.parametrize(
     ("manifest", "key"),
     [
-        ({"model": {"handler": "h.py"}}, "modelName"),
+        ({"model": {"handler": "h.py"}}, "Model name is not defined"),
         ({"model": {"modelName": "m"}}, "handler"),
         ({"model": {"modelName": "../m", "handler": "h.py"}}, "modelName"),
         ([], "object"),

@@ -135,7 +135,7 @@ def test_without_manifest(tmp_path: Path) -> None:
 
 
 def test_bad_manifest_names_the_archive_and_the_key(tmp_path: Path) -> None:
-    path = write_zip(tmp_path / "m.mar", [("MAR-INF/MANIFEST.json", b'{"model": {"handler": "h"}}')])
+    path = write_zip(tmp_path / "m.mar", [("MAR-INF/MANIFEST.json", b'{"model": {"modelName": 5}}')])
     assert "'model.modelName'" in unusable(path)
 
 
@@ -231,6 +231,32 @@ def test_the_same_name_twice(tmp_path: Path) -> None:
     twice: list[Entry] = [*GOOD, ("./h.py", b"evil")]
     assert "'./h.py' is there twice" in refused(write_zip(tmp_path / "a.mar", twice))
     assert "'./h.py' is there twice" in refused(write_tgz(tmp_path / "b.mar", twice))
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize(("write", "root"), [(write_zip, ""), (write_tgz, "m/")])
+def test_a_manifest_twice_is_the_last_one(
+    tmp_path: Path, write: Callable[[Path, list[Entry]], Path], root: str
+) -> None:
+    """As torch-model-archiver packs a folder that it packed before."""
+    older = [("MAR-INF/MANIFEST.json", MANIFEST.replace(b'"m"', b'"older"'))]
+    path = write(tmp_path / "m.mar", [(root + str(name), data) for name, data in [*older, *GOOD]])
+    assert contents(path) == FILES
+    with open_archive(path) as archive:
+        assert archive.manifest.model.model_name == "m"
+        assert archive.unpacked_size == sum(map(len, FILES.values()))
+
+
+def test_a_manifest_that_is_a_file_and_a_folder(tmp_path: Path) -> None:
+    twice: list[Entry] = [*GOOD, ("MAR-INF/MANIFEST.json/", b"")]
+    assert "is there twice" in refused(write_zip(tmp_path / "m.mar", twice))
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_manifests_count_as_often_as_they_are_there(tmp_path: Path) -> None:
+    many: list[Entry] = [("MAR-INF/MANIFEST.json", bytes(1000)) for _ in range(5)]
+    limits = Limits(max_size=3000)
+    assert "goes past the limit" in refused(write_tgz(tmp_path / "m.mar", [*many, *GOOD]), limits)
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")

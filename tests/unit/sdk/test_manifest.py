@@ -73,6 +73,11 @@ def test_dict_is_torchserves_again() -> None:
     assert list(tree) == [*TORCHSERVE, "files"]
 
 
+def test_a_name_and_a_handler_may_come_from_elsewhere() -> None:
+    model = parse({"model": {}})[0].model
+    assert (model.model_name, model.handler, model.model_version) == (None, None, "1.0")
+
+
 def test_null_is_absent() -> None:
     assert parse(edited(serializedFile=None))[0].model.serialized_file is None
 
@@ -81,11 +86,9 @@ def test_null_is_absent() -> None:
     ("tree", "words"),
     [
         ({}, ["has no 'model'"]),
-        ({"model": {"handler": "h"}}, ["has no 'model.modelName'"]),
-        ({"model": {"modelName": "m"}}, ["has no 'model.handler'"]),
         ({"model": 5}, ["'model' is 5", "expected `object`"]),
         (edited(modelVersion=1.0), ["'model.modelVersion' is 1.0", "expected `str"]),
-        (edited(modelName=["a"]), ["'model.modelName' is [\"a\"]", "expected `str`"]),
+        (edited(modelName=["a"]), ["'model.modelName' is [\"a\"]", "expected `str"]),
         (edited(modelName="../up"), ["'model.modelName' is \"../up\"", "matching regex"]),
         (edited(modelName="a\n"), ["'model.modelName'", "matching regex"]),
         ({**TORCHSERVE, "files": []}, ["'files' is []", "expected `object`"]),

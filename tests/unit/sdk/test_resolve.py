@@ -110,6 +110,19 @@ def test_classes_imported_from_elsewhere_are_no_candidates(tmp_path: Path) -> No
     assert answer(resolved(tmp_path, "h", base=CLASS, h=code)) == "mine"
 
 
+@pytest.mark.parametrize("spec", ["/elsewhere/h.py", "/elsewhere/h", "sub/h.py", "../h.py", "/elsewhere/h.py:handle"])
+def test_of_a_path_that_is_not_in_the_archive_the_base_name_counts(tmp_path: Path, spec: str) -> None:
+    (tmp_path.parent / "h.py").write_text("def handle(data, context): return 'outside'")
+    assert answer(resolved(tmp_path, spec, h="def handle(data, context): return 'inside'")) == "inside"
+
+
+def test_a_handler_file_outside_of_the_archive_is_none(tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text("def handle(data, context): return 'outside'")
+    (tmp_path / "model").mkdir()
+    with pytest.raises(HandlerLoadError, match="neither a file of the archive"):
+        resolve_handler(str(tmp_path / "other.py"), tmp_path / "model")
+
+
 @pytest.mark.parametrize(
     ("spec", "code", "message"),
     [

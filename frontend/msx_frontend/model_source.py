@@ -1,0 +1,58 @@
+"""What a version is started with: of its archive, of its registration, of the server's defaults."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from msx_archiver.cache import UnpackedModel
+from msx_frontend.config import ServerConfig
+from msx_frontend.errors import InvalidModel
+from msx_frontend.model_settings import model_settings
+from msx_frontend.model_version import ModelSource
+from msx_frontend.names import check_names
+from msx_frontend.registration import Registration
+
+log = logging.getLogger("msx.management")
+
+
+def make_source(archive: Path, unpacked: UnpackedModel, wanted: Registration, server: ServerConfig) -> ModelSource:
+    """Raises InvalidModel for what the archive or the registration says, or both leave unsaid."""
+    model = unpacked.manifest.model
+    runtime = wanted.runtime or unpacked.manifest.runtime
+    source = ModelSource(
+        name=_name(archive, unpacked, wanted),
+        version=model.model_version,
+        url=wanted.url,
+        digest=unpacked.digest,
+        model_dir=unpacked.path,
+        handler=_handler(archive, unpacked, wanted, server),
+        manifest={**unpacked.manifest.to_dict(), "runtime": runtime},
+        config=model_settings(archive, unpacked, wanted, server),
+        options=wanted.to_dict(),
+        at_startup=wanted.at_startup,
+    )
+    check_names(source.name, source.version)
+    if runtime == "LSP":
+        log.warning("%s: runtime LSP means C++, and workers are Python: its handler must be too", archive.name)
+    return source
+
+
+def _name(archive: Path, unpacked: UnpackedModel, wanted: Registration) -> str:
+    name = wanted.model_name or unpacked.manifest.model.model_name
+    if not name:
+        raise InvalidModel(
+            f"Model name is not defined. The manifest of {archive.name} has none: give one with model_name."
+        )
+    return name
+
+
+def _handler(archive: Path, unpacked: UnpackedModel, wanted: Registration, server: ServerConfig) -> str:
+    """TorchServe's order."""
+    handler = wanted.handler or unpacked.manifest.model.handler or server.default_service_handler
+    if not handler:
+        raise InvalidModel(
+            f"The manifest of {archive.name} names no handler: give one with handler, or default_service_handler in "
+            "the server's configuration."
+        )
+    return handler
