@@ -19,13 +19,14 @@ from msx_frontend.errors import BadRequest, Conflict, InvalidModel, ServiceError
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.model_source import make_source
 from msx_frontend.model_store import ModelStore
-from msx_frontend.model_version import ModelVersion
+from msx_frontend.model_version import ModelSource, ModelVersion
 from msx_frontend.registration import Registration
 from msx_frontend.registry import Registry
 from msx_frontend.spawn import Spawner
 from msx_frontend.state import State
 from msx_frontend.state_store import StoredVersion
 from msx_frontend.workers.endings import GroupEnd
+from msx_sdk.config import ModelConfig
 
 log = logging.getLogger("msx.management")
 
@@ -83,6 +84,23 @@ class Management:
                 await self._take_back(version)
                 raise
 
+    async def adopt(self, path: Path, wanted: Registration, stored: StoredVersion) -> None:
+        """A version of a snapshot: like `restore`, and remembered."""
+        await self.restore(path, wanted, stored)
+        version = self.registry.find(stored.name, stored.version)
+        await self._state.save(version, self.registry.is_default(version))
+
+    async def adopt_lost(self, wanted: Registration, stored: StoredVersion, reason: str) -> None:
+        """One whose archive cannot be had: it is FAILED for `reason` until it is registered again or unregistered."""
+        config = ModelConfig().with_overrides(**wanted.overrides())
+        source = ModelSource(
+            stored.name, stored.version, stored.url, "", Path(), "", {}, config, wanted.to_dict(), True
+        )
+        version = self._version(source)
+        version.lose(reason, stored.min_workers, stored.max_workers)
+        self.registry.add(version)
+        await self._state.save(version, self.registry.is_default(version))
+
     @asynccontextmanager
     async def _built(self, path: Path, wanted: Registration) -> AsyncIterator[ModelVersion]:
         unpacked = await self.store.unpack(path)
@@ -114,7 +132,7 @@ class Management:
         name, number = version.labels
         if not self.registry.has(name, number):
             return None
-        if not wanted.replace:
+        if not wanted.replace and not self.registry.find(name, number).lost:
             raise Conflict(f"Model version {number} is already registered for model {name}")
         return self.registry.find(name, number)
 
@@ -137,7 +155,9 @@ class Management:
         return default, default
 
     def _build(self, path: Path, unpacked: UnpackedModel, wanted: Registration) -> ModelVersion:
-        source = make_source(path, unpacked, wanted, self._config)
+        return self._version(make_source(path, unpacked, wanted, self._config))
+
+    def _version(self, source: ModelSource) -> ModelVersion:
         metrics = ModelMetrics(self._metrics, source.name, source.version)
         key = f"{source.name}:{source.version}"
         return ModelVersion(

@@ -78,7 +78,9 @@ class ModelStore:
             self._users[unpacked.digest] -= 1
 
     async def release(self, digest: str) -> None:
-        """One version less uses this content."""
+        """One version less uses this content; "" is that of a version that was lost."""
+        if not digest:
+            return
         self._users[digest] -= 1
         if self._users[digest] > 0:
             return

@@ -17,7 +17,7 @@ from msx_backend.protocol import MetricSample
 from msx_frontend.backoff import Backoff
 from msx_frontend.devices import Lease, ModelDevices, NoDevicesError
 from msx_frontend.dispatcher import Dispatcher
-from msx_frontend.errors import NotOffered, ServiceError, ServiceUnavailable, WorkerDied
+from msx_frontend.errors import NotOffered, ServiceError, ServiceUnavailable, WorkerDied, WorkersNotStarted
 from msx_frontend.job import OPERATIONS, Job
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.states import ModelState, move
@@ -72,6 +72,8 @@ class ModelVersion:
         self.last_end: GroupEnd | None = None
         self.capabilities: Capabilities | None = None
         """What its handler offers; None until its first worker has told."""
+        self.lost = ""
+        """Why its archive cannot be had: it is known, and serves nothing until it is registered again."""
         self._been_ready = False
         self._changed = asyncio.Event()
         self._scaling = asyncio.Lock()
@@ -101,8 +103,11 @@ class ModelVersion:
     async def scale(self, min_workers: int, max_workers: int) -> None:
         """Start workers up to `min_workers`, remove those above `max_workers` (the newest first).
 
-        Where parallel groups own devices, no more than fit on them. Raises DeviceError when no other one fits.
+        Where parallel groups own devices, no more than fit on them. Raises DeviceError when no other one fits, and
+        WorkersNotStarted for a version that is lost.
         """
+        if self.lost and min_workers:
+            raise WorkersNotStarted(*self.labels, self.lost)
         async with self._scaling:
             await self._remove(self._given_up())
             least, most = self._capped(min_workers, max_workers)
@@ -113,6 +118,11 @@ class ModelVersion:
             self._judge()
             await self._remove(surplus)
             self._judge()
+
+    def lose(self, reason: str, min_workers: int, max_workers: int) -> None:
+        """There is no archive to start workers from. It is FAILED, with what was wanted of it."""
+        self.lost, self.min_workers, self.max_workers = reason, min_workers, max_workers
+        self._judge()
 
     async def settled(self) -> GroupEnd | None:
         """Until all workers are ready (None), or one has failed its first load (its end)."""
@@ -300,6 +310,8 @@ class ModelVersion:
     @property
     def reason(self) -> str:
         """Why it is not READY, in the last worker's words."""
+        if self.lost:
+            return self.lost
         return "" if self.state is ModelState.READY or self.last_end is None else self.last_end.reason
 
     def _judge(self) -> None:
@@ -315,6 +327,8 @@ class ModelVersion:
 
     def _state_of(self, alive: int) -> ModelState:
         wanted, ready = len(self.replicas), self.ready_workers
+        if self.lost:
+            return ModelState.FAILED
         if ready == wanted:
             self._been_ready = ready > 0
             return ModelState.READY

@@ -30,6 +30,8 @@ from msx_frontend.metrics import ServerMetrics
 from msx_frontend.model_api import ModelApi
 from msx_frontend.model_store import ModelStore
 from msx_frontend.registry import Registry
+from msx_frontend.snapshots.serializer import make_serializer
+from msx_frontend.snapshots.writer import SnapshotWriter
 from msx_frontend.spawn import Spawner
 from msx_frontend.startup import Startup
 from msx_frontend.state import ForgottenState, KeptState, State
@@ -63,6 +65,10 @@ class Server:
         self._metrics = ServerMetrics()
         self._registry = Registry(self._metrics)
         self.health = Health(self._registry)
+        self._snapshots = SnapshotWriter(
+            make_serializer(os.environ) if config.snapshots else None, config, self._registry
+        )
+        self._state.on_change = self._snapshots.changed
 
     async def start(self) -> InstanceInfo:
         """Returns when every listener answers and every model is registered; workers may still be loading."""
@@ -70,7 +76,7 @@ class Server:
         npus = await asyncio.to_thread(detect_npus, self._config.number_of_npu)
         self._management = self._make_management(DevicePool(npus))
         self._listen()
-        not_loaded = await Startup(self._management, self._state, self._models).load()
+        not_loaded = await Startup(self._management, self._state, self._models, self._config.model_snapshot).load()
         await self._management.store.clean()
         self._predictions.only_model = self._only_model()
         self._grpc = self._make_grpc()
@@ -78,6 +84,7 @@ class Server:
         for listener in self._listeners:
             await listener.start()
         self.health.started = True
+        self._snapshots.startup()
         info = self._info(not_loaded)
         self._instance.publish(info)
         return info
@@ -93,6 +100,7 @@ class Server:
 
     async def stop(self) -> None:
         """What was not finished fails now. Then listeners, gRPC, groups, state: what is there after a failed start."""
+        await self._snapshots.close()
         if hasattr(self, "_management"):
             self._management.cancel_all(ServiceUnavailable(_UNFINISHED))
         for listener in getattr(self, "_listeners", []):

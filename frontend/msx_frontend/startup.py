@@ -11,10 +11,12 @@ from typing import NamedTuple
 import msgspec
 
 from msx_archiver.cache import UnpackedModel
+from msx_frontend.config import Snapshot
 from msx_frontend.errors import ServiceError
 from msx_frontend.management import Management
 from msx_frontend.model_store import ARCHIVE_SUFFIXES
 from msx_frontend.registration import Registration
+from msx_frontend.snapshots.restore import versions_of
 from msx_frontend.start_errors import StartError
 from msx_frontend.state import State
 from msx_frontend.state_store import StoredVersion
@@ -38,8 +40,11 @@ class _Wanted(NamedTuple):
 
 
 class Startup:
-    def __init__(self, management: Management, state: State, models: tuple[str, ...]) -> None:
+    def __init__(
+        self, management: Management, state: State, models: tuple[str, ...], snapshot: Snapshot | None = None
+    ) -> None:
         self._management, self._state, self._models = management, state, models
+        self._snapshot = snapshot
         self._failures: list[str] = []
 
     async def load(self) -> list[str]:
@@ -53,17 +58,28 @@ class Startup:
         return self._failures
 
     async def _load_all(self, wanted: Mapping[tuple[str, str], _Wanted], state: list[StoredVersion]) -> None:
-        """In the state's order, so that each name's first version is the same as before."""
+        """In the state's order, so that each name's first version is the same as before. Of a version that both know,
+        the state knows it better than the last snapshot, and worse than one that somebody gave."""
+        named = self._named_by_snapshot()
         for stored in state:
+            if (stored.name, stored.version) in named:
+                continue
             ours = wanted.get((stored.name, stored.version))
             if ours is None or ours.digest == stored.digest:
                 await self._restore(stored)
+        for stored in named.values():
+            await self._adopt(stored)
         for one in wanted.values():
             if not self._management.registry.has(one.name, one.version):
                 await self._add(one)
-        for stored in state:
+        for stored in [*state, *named.values()]:
             if stored.is_default:
                 await self._restore_default(stored.name, stored.version)
+
+    def _named_by_snapshot(self) -> dict[tuple[str, str], StoredVersion]:
+        if self._snapshot is not None and self._snapshot.last_known and not self._state.new:
+            return {}
+        return {(stored.name, stored.version): stored for stored in versions_of(self._snapshot)}
 
     def _expand(self, model: str) -> list[tuple[str | None, Path]]:
         """`all`, `none`, `file.mar`, `name=file.mar`; a value that is an existing path is used as is."""
@@ -83,14 +99,26 @@ class Startup:
         if registry.has(name, version) and not registry.is_default(registry.find(name, version)):
             await self._management.set_default(name, version)
 
-    async def _restore(self, stored: StoredVersion) -> None:
-        wanted = msgspec.convert({**stored.options, "at_startup": True}, Registration)
-        url = Path(stored.url)
+    async def _adopt(self, stored: StoredVersion) -> None:
+        wanted = _registration(stored)
         try:
-            path = url if url.is_absolute() else self._management.store.locate(stored.url)
-            await self._management.restore(path, wanted, stored)
+            await self._management.adopt(self._locate(stored), wanted, stored)
+        except ServiceError as error:
+            self._failed(f"model {stored.name} {stored.version} of the snapshot could not be loaded: {error.message}")
+            if not self._management.registry.has(stored.name, stored.version):
+                await self._management.adopt_lost(wanted, stored, error.message)
+
+    def _locate(self, stored: StoredVersion) -> Path:
+        url = Path(stored.url)
+        return url if url.is_absolute() else self._management.store.locate(stored.url)
+
+    async def _restore(self, stored: StoredVersion) -> None:
+        try:
+            await self._management.restore(self._locate(stored), _registration(stored), stored)
         except ServiceError as error:
             self._failed(f"model {stored.name} {stored.version} could not be restored: {error.message}")
+            if not stored.digest:  # a snapshot named it, and it was lost before
+                await self._management.adopt_lost(_registration(stored), stored, error.message)
 
     async def _look(self, name: str | None, path: Path) -> _Wanted | None:
         try:
@@ -114,6 +142,10 @@ class Startup:
     def _failed(self, why: str) -> None:
         log.error("%s", why)
         self._failures.append(why)
+
+
+def _registration(stored: StoredVersion) -> Registration:
+    return msgspec.convert({**stored.options, "at_startup": True}, Registration)
 
 
 def _groups_first(wanted: list[_Wanted]) -> list[_Wanted]:

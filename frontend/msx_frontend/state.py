@@ -16,6 +16,11 @@ from msx_frontend.state_store import StateStore, StateStoreError, StoredVersion
 class State(Protocol):
     """Each call is one transaction, on disk when it returns. Raises NotSaved; `load` raises StateStoreError."""
 
+    new: bool
+    """Nothing has ever been written: it knows less than a snapshot does."""
+    on_change: Callable[[], None]
+    """Called after a change, when the registry has changed too."""
+
     async def save(self, version: ModelVersion, is_default: bool) -> None: ...
 
     async def set_workers(self, version: ModelVersion) -> None: ...
@@ -33,7 +38,8 @@ class KeptState:
     """SQLite on one thread of its own."""
 
     def __init__(self, store: StateStore) -> None:
-        self._store = store
+        self._store, self.new = store, store.new
+        self.on_change = _nobody_asks
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="state")
 
     async def save(self, version: ModelVersion, is_default: bool) -> None:
@@ -72,10 +78,20 @@ class KeptState:
             await asyncio.get_running_loop().run_in_executor(self._thread, write, *values)
         except StateStoreError as error:
             raise NotSaved(str(error)) from error
+        asyncio.get_running_loop().call_soon(lambda: self.on_change())
+
+
+def _nobody_asks() -> None:
+    return None
 
 
 class ForgottenState:
     """`--ncs`: neither read nor written."""
+
+    new = True
+
+    def __init__(self) -> None:
+        self.on_change = _nobody_asks
 
     async def save(self, version: ModelVersion, is_default: bool) -> None:
         return None

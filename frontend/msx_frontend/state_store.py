@@ -59,6 +59,8 @@ class StateStore:
     def __init__(self, path: Path) -> None:
         """Opens the database, or creates it with its folder. Raises StateStoreError."""
         self.path = path
+        self.new = False
+        """The database was made just now."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             # URLs may hold credentials. SQLite gives its journal the same mode.
@@ -130,6 +132,7 @@ class StateStore:
                 f"{self.path} was written by a newer MSX (schema {version}, this one knows {len(_MIGRATIONS)}): "
                 "upgrade, or start with --ncs"
             )
+        self.new = version == 0
         for number, script in enumerate(_MIGRATIONS[version:], version + 1):
             self._db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number}; COMMIT;")
 

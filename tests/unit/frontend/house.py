@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from msx_frontend.config import ServerConfig
+from msx_frontend.config import ServerConfig, Snapshot
 from msx_frontend.devices import DevicePool
 from msx_frontend.errors import ServiceError
 from msx_frontend.health import Health
@@ -150,8 +150,8 @@ class House:
         self.pack(model, version, config=config)
         await self.management.register(Registration(**{"url": f"{model}.mar", "initial_workers": 1, **wanted}))
 
-    async def start(self, *models: str) -> None:
-        await Startup(self.management, self.state, models).load()
+    async def start(self, *models: str, snapshot: Snapshot | None = None) -> None:
+        await Startup(self.management, self.state, models, snapshot).load()
 
     async def stored(self) -> dict[tuple[str, str], StoredVersion]:
         return {(one.name, one.version): one for one in await self.state.load()}

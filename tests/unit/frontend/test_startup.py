@@ -8,7 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from msx_frontend.config import ModelDefaults, Snapshot
+from msx_frontend.errors import ServiceUnavailable, WorkersNotStarted
 from msx_frontend.startup import StartupError
+from msx_frontend.states import ModelState
 from tests.unit.frontend.archives import pack_model
 from tests.unit.frontend.house import FakeGroup, House, Test, in_a_house, until
 
@@ -294,3 +297,123 @@ def test_an_option_of_another_version_of_the_server_does_not_stop_the_start(tmp_
 
     before(tmp_path, first)
     in_a_house(tmp_path, second)
+
+
+# -- a snapshot --
+
+
+def snapshot_of(*, last_known: bool = False, **models: dict[str, Any]) -> Snapshot:
+    """Models by name; each has version 1.0."""
+    said = {name: {"1.0": msgspec.convert(members, ModelDefaults)} for name, members in models.items()}
+    return Snapshot(said, last_known=last_known)
+
+
+FIVE = {"marName": "m.mar", "defaultVersion": True, "minWorkers": 2, "maxWorkers": 3, "batchSize": 5}
+
+
+def test_a_snapshot_is_honoured_and_remembered(tmp_path: Path) -> None:
+    async def first(house: House) -> None:
+        house.pack("m", config="batchSize: 9\nmaxBatchDelay: 40\n")
+        await house.start(snapshot=snapshot_of(renamed=FIVE | {"responseTimeout": 7, "startupTimeout": 8}))
+        version = house.registry.find("renamed")
+        config = version.config
+        assert (config.batch_size, config.max_batch_delay) == (5, 40), "it beats the yaml in what it says"
+        assert (config.response_timeout, config.startup_timeout) == (7, 8)
+        assert (version.min_workers, version.max_workers) == (2, 3)
+        assert version.source.at_startup
+
+    async def second(house: House) -> None:
+        await house.start()
+        assert house.registry.find("renamed").config.batch_size == 5
+
+    before(tmp_path, first)
+    in_a_house(tmp_path, second)
+
+
+@pytest.mark.parametrize(("last_known", "workers"), [(True, 4), (False, 2)])
+def test_the_state_is_newer_than_the_last_snapshot_and_yields_to_a_given_one(
+    tmp_path: Path, last_known: bool, workers: int
+) -> None:
+    async def first(house: House) -> None:
+        await house.register("m")
+        await house.management.scale("m", "1.0", 4, 4, wait=True)
+
+    async def second(house: House) -> None:
+        house.pack("n")
+        await house.start(snapshot=snapshot_of(last_known=last_known, m=FIVE, n={"marName": "n.mar", "minWorkers": 1}))
+        assert house.registry.find("m").min_workers == workers
+        assert (await house.stored())["m", "1.0"].min_workers == workers
+        assert house.registry.has("n", "1.0") is not last_known
+
+    before(tmp_path, first)
+    in_a_house(tmp_path, second)
+
+
+def test_the_last_snapshot_counts_for_a_server_without_a_state(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        house.pack("m")
+        await house.start(snapshot=snapshot_of(last_known=True, m=FIVE))
+        assert house.registry.find("m").min_workers == 2
+
+    in_a_house(tmp_path, test)
+
+
+def test_the_default_version_of_a_snapshot(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        two_versions(house)
+        one, two = (ModelDefaults(mar_name=f"{name}.mar", default_version=name == "b") for name in "ab")
+        await house.start(snapshot=Snapshot({"m": {"1.0": one, "2.0": two}}))
+        assert house.registry.find("m").labels == ("m", "2.0")
+        assert house.registry.find("m").min_workers == 1
+
+    in_a_house(tmp_path, test)
+
+
+@pytest.mark.parametrize("content", [None, b"PK nonsense"])
+def test_a_snapshot_that_names_what_is_not_there(tmp_path: Path, content: bytes | None) -> None:
+    """The model is FAILED and says why, until it is registered again."""
+
+    async def first(house: House) -> None:
+        house.pack("n")
+        if content:
+            (house.root / "m.mar").write_bytes(content)
+        await house.start(snapshot=snapshot_of(m=FIVE, n={"marName": "n.mar", "minWorkers": 0}))
+        await check(house)
+        assert house.registry.find("n").state is ModelState.READY
+        with pytest.raises(WorkersNotStarted, match=r"m\.mar"):
+            await house.management.scale("m", None, 1, 1, wait=True)
+        with pytest.raises(ServiceUnavailable, match=r"m\.mar"):
+            house.submit("m")
+
+    async def check(house: House) -> None:
+        version = house.registry.find("m")
+        assert (version.state, version.min_workers, version.max_workers) == (ModelState.FAILED, 2, 3)
+        assert "m.mar" in version.reason
+        assert house.health.ping()[0] == 500
+
+    async def second(house: House) -> None:
+        await house.start()
+        await check(house)
+        await house.register("m", initial_workers=1)
+        await until(lambda: not house.management._background)
+        assert house.registry.find("m").state is ModelState.READY
+        assert house.health.ping()[0] == 200
+
+    async def third(house: House) -> None:
+        await house.start()
+        assert house.registry.find("m").min_workers == 1
+        await house.management.unregister("m", None)
+
+    before(tmp_path, first)
+    before(tmp_path, second)
+    in_a_house(tmp_path, third)
+
+
+def test_one_that_was_lost_can_be_unregistered(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        await house.start(snapshot=snapshot_of(m=FIVE))
+        await house.management.unregister("m", None)
+        assert house.registry.names() == []
+        assert await house.stored() == {}
+
+    in_a_house(tmp_path, test)
