@@ -49,14 +49,16 @@ class Certificate:
 
     @property
     def pem(self) -> bytes:
-        return self.certificate.public_bytes(Encoding.PEM)
+        pem: bytes = self.certificate.public_bytes(Encoding.PEM)
+        return pem
 
     @property
     def key_pem(self) -> bytes:
         return self.encoded_key(NoEncryption())
 
     def encoded_key(self, encryption: KeySerializationEncryption) -> bytes:
-        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
+        pem: bytes = self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
+        return pem
 
 
 def write_pem(own: Certificate, folder: Path, password: bytes | None = None) -> tuple[Path, Path]:
