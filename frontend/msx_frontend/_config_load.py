@@ -173,7 +173,7 @@ def _check_ports(config: ServerConfig) -> None:
     taken: dict[tuple[str, int | None, str], str] = {}
     for name, address in _listeners(config).items():
         other = taken.setdefault((address.host, address.port, address.path), name)
-        if other != name and address.port != 0:
+        if other != name and address.port != 0 and not (config.merged and name == "management_address"):
             raise ServerConfigError(f"{name}: {address} is taken by {other}; give each its own port")
 
 

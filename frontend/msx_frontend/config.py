@@ -126,6 +126,11 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     log_config: PathName | None = None
     enable_envvars_config: Switch = False
 
+    @property
+    def merged(self) -> bool:
+        """One listener serves inference and management. Port 0 gives each a free one of its own."""
+        return self.inference_address == self.management_address and self.inference_address.port != 0
+
     @classmethod
     def load(
         cls, cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str]

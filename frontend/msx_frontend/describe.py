@@ -54,6 +54,11 @@ def describe(version: ModelVersion) -> dict[str, Any]:
     return described
 
 
+def kserve_ready(version: ModelVersion) -> dict[str, Any]:
+    """KServe v1: ready is what has a worker that answers (TorchServe's rule)."""
+    return {"name": version.source.name, "ready": version.ready_workers > 0}
+
+
 def _worker(replica: Replica) -> dict[str, Any]:
     group, lease = replica.group, replica.lease
     described: dict[str, Any] = {

@@ -116,6 +116,7 @@ def _registration(values: Values) -> Registration:
         response_timeout=_positive(values, "response_timeout"),
         startup_timeout=_positive(values, "startup_timeout"),
         synchronous=boolean(values, "synchronous", True),
+        s3_sse_kms=boolean(values, "s3_sse_kms", False),
         replace=boolean(values, "replace", False),
     )
 

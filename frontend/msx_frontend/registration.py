@@ -20,6 +20,8 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     response_timeout: int | None = None
     startup_timeout: int | None = None
     synchronous: bool = True
+    s3_sse_kms: bool = False
+    """Taken for TorchServe's clients: archives come with their encryption undone."""
     replace: bool = False
     """Take the place of a version of the same number, which serves until the new one is ready."""
     at_startup: bool = False

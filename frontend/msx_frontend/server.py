@@ -7,7 +7,10 @@ import logging
 import os
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
+
+from starlette.types import ASGIApp
 
 from msx_frontend.access_log import AccessLog
 from msx_frontend.config import ServerConfig
@@ -15,11 +18,14 @@ from msx_frontend.devices import DevicePool, detect_npus
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.grpc_api.server import GrpcServer
 from msx_frontend.health import Health
+from msx_frontend.http.call import Call
 from msx_frontend.http.edge import Edge
-from msx_frontend.http.inference import PROBES, InferenceRoutes
+from msx_frontend.http.gate import Gate, inference_keys, management_keys, merged_keys
+from msx_frontend.http.inference import InferenceRoutes
 from msx_frontend.http.listener import Listener
 from msx_frontend.http.management import ManagementRoutes
-from msx_frontend.http.metrics import metrics_app
+from msx_frontend.http.merged import merged_app
+from msx_frontend.http.metrics import metrics_app, metrics_routes
 from msx_frontend.http.prediction import PredictionEndpoint
 from msx_frontend.http.wire import RawHeaders
 from msx_frontend.instance import Instance, InstanceInfo
@@ -37,7 +43,7 @@ from msx_frontend.startup import Startup
 from msx_frontend.state import ForgottenState, KeptState, State
 from msx_frontend.state_store import StateStore
 from msx_frontend.tls import identity_of
-from msx_frontend.tokens import Tokens
+from msx_frontend.tokens import Kind, Tokens
 
 log = logging.getLogger("msx.server")
 
@@ -133,39 +139,51 @@ class Server:
         config = self._config
         self._predictions = PredictionEndpoint(self._registry, config.max_request_size)
         self._tls_context = None if self._tls is None else self._tls.context()
-        self._add_listener("inference", self._inference_edge())
-        self._add_listener("management", self._management_edge())
+        if config.merged:
+            self._add_listener("inference", self._merged_edge())
+        else:
+            self._add_listener("inference", self._inference_edge())
+            self._add_listener("management", self._management_edge())
         if config.enable_metrics_api:
-            self._add_listener("metrics", Edge(metrics_app(self._metrics), self._access_log))
+            self._add_listener("metrics", Edge(metrics_app(self._metrics), self._access_log, cors=_cors(config)))
 
     def _add_listener(self, name: str, edge: Edge) -> None:
         address = getattr(self._config, f"{name}_address")
         self._listeners.append(Listener(name, address, edge, self._tls_context))
 
     def _inference_edge(self) -> Edge:
+        return self._predicting_edge(InferenceRoutes(self.health).app(), inference_keys)
+
+    def _merged_edge(self) -> Edge:
+        config = self._config
+        metrics = metrics_routes(self._metrics) if config.enable_metrics_api else []
+        return self._predicting_edge(
+            merged_app(InferenceRoutes(self.health), self._management_routes(), metrics), merged_keys
+        )
+
+    def _predicting_edge(self, app: ASGIApp, keys: Callable[[Call], tuple[Kind, ...]]) -> Edge:
         tokens = self._tokens
         check_token = None if tokens is None else lambda given: tokens.check("inference", given)
         return Edge(
-            InferenceRoutes(self._registry, self.health).app(),
+            app,
             self._access_log,
-            check_token=check_token,
-            open_paths=PROBES,
+            gate=self._gate(keys),
             predictions=self._predictions,
             language_models=LanguageModels(self._registry, self._config.max_request_size, check_token),
             cors=_cors(self._config),
         )
 
     def _management_edge(self) -> Edge:
-        tokens, config = self._tokens, self._config
+        app = self._management_routes().app()
+        return Edge(app, self._access_log, gate=self._gate(management_keys), cors=_cors(self._config))
+
+    def _management_routes(self) -> ManagementRoutes:
+        config = self._config
         models = ModelApi(self._management, enabled=config.enable_model_api)
-        routes = ManagementRoutes(models, self.health, tokens, max_request_size=config.max_request_size)
-        return Edge(
-            routes.app(),
-            self._access_log,
-            check_token=None if tokens is None else lambda given: tokens.check("management", given),
-            open_paths=frozenset({"/token"}),
-            cors=_cors(config),
-        )
+        return ManagementRoutes(models, self.health, self._tokens, max_request_size=config.max_request_size)
+
+    def _gate(self, keys: Callable[[Call], tuple[Kind, ...]]) -> Gate | None:
+        return None if self._tokens is None else Gate(self._tokens, keys)
 
     def _make_grpc(self) -> GrpcServer:
         return GrpcServer(self._config, self._registry, self.health, self._tokens, self._access_log)
@@ -176,13 +194,13 @@ class Server:
         return names[0] if len(names) == 1 else None
 
     def _info(self, not_loaded: list[str]) -> InstanceInfo:
-        addresses = [str(listener.address) for listener in self._listeners]
+        addresses = {listener.name: str(listener.address) for listener in self._listeners}
         return InstanceInfo(
             pid=os.getpid(),
             model_store=str(self._store_dir),
-            inference=addresses[0],
-            management=addresses[1],
-            metrics=addresses[2] if len(addresses) > 2 else None,
+            inference=addresses["inference"],
+            management=addresses.get("management", addresses["inference"]),
+            metrics=addresses.get("metrics"),
             grpc_inference=self._grpc.address,
             certificate=None if self._tls is None else self._tls.chain.decode(),
             key_file=None if self._tokens is None else str(self._tokens.path),

@@ -67,7 +67,11 @@ class Tokens:
 
     def check(self, kind: Kind, authorization: str | None) -> None:
         """Raises InvalidKey unless the header carries the valid key of this kind."""
-        if not self._fits(self._keys[kind], authorization):
+        self.check_any((kind,), authorization)
+
+    def check_any(self, kinds: tuple[Kind, ...], authorization: str | None) -> None:
+        """Raises InvalidKey unless the header carries the valid key of one of these kinds."""
+        if not any(self._fits(self._keys[kind], authorization) for kind in kinds):
             raise InvalidKey(_REFUSED.format("Authorization"))
 
     def regenerate(self, kind: str | None, authorization: str | None) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 from starlette.types import ASGIApp
 
 from msx_frontend.access_log import AccessLog
-from msx_frontend.errors import RequestCancelled, ServiceError
+from msx_frontend.errors import PayloadTooLarge, RequestCancelled, ServiceError
 from msx_frontend.http.call import Call
+from msx_frontend.http.gate import Gate
 from msx_frontend.http.prediction import PredictionEndpoint
+from msx_frontend.http.targets import target_of
 from msx_frontend.http.wire import Message, RawHeaders, Receive, Scope, Send, StreamBroken, common_headers, send_error
 from msx_frontend.llm.endpoint import LanguageModels
 
@@ -18,25 +19,20 @@ log = logging.getLogger("msx.http")
 
 
 class Edge:
-    """Pure ASGI. Predictions and language models go straight to their endpoints, everything else to the routed app.
-
-    `check_token` is given the Authorization header, and raises InvalidKey.
-    """
+    """Pure ASGI. Predictions and language models go straight to their endpoints, everything else to the routed app."""
 
     def __init__(
         self,
         app: ASGIApp,
         access_log: AccessLog,
         *,
-        check_token: Callable[[str | None], None] | None = None,
-        open_paths: frozenset[str] = frozenset(),
+        gate: Gate | None = None,
         predictions: PredictionEndpoint | None = None,
         language_models: LanguageModels | None = None,
         cors: RawHeaders | None = None,
     ) -> None:
         self._app, self._access_log = app, access_log
-        self._check_token, self._open_paths = check_token, open_paths
-        self._predictions, self._language_models = predictions, language_models
+        self._gate, self._predictions, self._language_models = gate, predictions, language_models
         self._cors = cors or []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,27 +52,23 @@ class Edge:
             self._access_log.write(call, status)
 
     async def _serve(self, call: Call, receive: Receive, send: _Head) -> int:
-        if self._language_models is not None and self._language_models.serves(call.method, call.path):
+        target = target_of(call.path) if self._predictions is not None else None
+        language = self._language_models
+        if target is None and language is not None and language.serves(call.method, call.path):
             send.errors_close = False
-            return await self._language_models(call, receive, send)
+            return await language(call, receive, send)
         try:
-            self._authorize(call)
+            if self._gate is not None:
+                self._gate.check(call)
         except ServiceError as error:
             await send_error(send, error, call.id)
             return error.status
-        if self._predictions is not None and self._predictions.serves(call.path) and call.method != "OPTIONS":
-            return await self._predictions(call, receive, send)
+        if target is not None and self._predictions is not None:
+            return await self._predictions(call, target, receive, send)
         reply = _Reply(call, send)
         call.scope["msx.request_id"] = call.id
         await self._app(call.scope, receive, reply)
         return reply.status
-
-    def _authorize(self, call: Call) -> None:
-        if self._check_token is None or call.path in self._open_paths:
-            return
-        if call.path == "/" and call.method == "OPTIONS":
-            return
-        self._check_token(call.authorization)
 
 
 class _Head:
@@ -109,5 +101,6 @@ class _Reply:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = [*message["headers"], *common_headers(self._call.id)]
+            if self.status != PayloadTooLarge.status:  # TorchServe's has no id
+                message["headers"] = [*message["headers"], *common_headers(self._call.id)]
         await self._send(message)

@@ -7,45 +7,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from msx_frontend.errors import MethodNotAllowed
 from msx_frontend.health import Health
-from msx_frontend.http.openapi import inference_description, model_description
-from msx_frontend.http.routes import ANY, JsonReply, make_app, status_reply
-from msx_frontend.registry import Registry
-
-PROBES = frozenset({"/livez", "/readyz"})
-"""Answered without a token: they tell nothing but yes or no."""
+from msx_frontend.http.openapi import inference_description
+from msx_frontend.http.routes import ANY, described_by, make_app, status_reply
 
 
 class InferenceRoutes:
-    def __init__(self, registry: Registry, health: Health) -> None:
-        self._registry, self._health = registry, health
+    def __init__(self, health: Health) -> None:
+        self._health = health
 
     def app(self) -> Starlette:
-        return make_app(
-            [
-                Route("/", self.root, methods=ANY),
-                Route("/api-description", self.describe_api, methods=ANY),
-                Route("/ping", self.ping, methods=ANY),
-                Route("/livez", self.live, methods=ANY),
-                Route("/readyz", self.ready, methods=ANY),
-                Route("/predictions/{model}", self.describe_model, methods=["OPTIONS"]),
-                Route("/predictions/{model}/{rest:path}", self.describe_model, methods=["OPTIONS"]),
-            ]
-        )
+        return make_app([*described_by(inference_description), *self.routes()])
 
-    async def root(self, request: Request) -> Response:
-        if request.method != "OPTIONS":
-            raise MethodNotAllowed
-        return await self.describe_api(request)
-
-    async def describe_api(self, request: Request) -> Response:
-        return JsonReply(inference_description())
-
-    async def describe_model(self, request: Request) -> Response:
-        name = request.path_params["model"]
-        self._registry.find(name)
-        return JsonReply(model_description(name))
+    def routes(self) -> list[Route]:
+        return [
+            Route("/ping", self.ping, methods=ANY),
+            Route("/livez", self.live, methods=ANY),
+            Route("/readyz", self.ready, methods=ANY),
+        ]
 
     async def ping(self, request: Request) -> Response:
         status, text = self._health.ping()

@@ -18,7 +18,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from msx_frontend.address import Address
 from msx_frontend.errors import BadRequest
-from msx_frontend.http.wire import StreamBroken, error_bytes
+from msx_frontend.http.wire import StreamBroken, common_headers, error_bytes
+from msx_frontend.ids import new_request_id
 from msx_frontend.start_errors import StartError
 
 
@@ -31,14 +32,14 @@ class Listener:
 
     def __init__(self, name: str, address: Address, app: Any, tls: ssl.SSLContext | None = None) -> None:
         """`tls` is used where the address says https. Raises ListenError."""
-        self._name = name
+        self.name = name
         self._socket = _bind(name, address)
         self.address = address if address.is_unix else address.with_port(self._socket.getsockname()[1])
         self._server = _Server(_uvicorn_config(app, tls if address.scheme == "https" else None))
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]), name=f"listener-{self._name}")
+        self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]), name=f"listener-{self.name}")
         while not self._server.started:
             await asyncio.sleep(0.001)
             if self._task.done():
@@ -69,8 +70,9 @@ class _Protocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """TorchServe's answer to what is no HTTP."""
         body = error_bytes(BadRequest("Invalid HTTP message."))
-        head = b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n"
-        self.transport.write(head + b"content-length: %d\r\n\r\n" % len(body) + body)
+        lines = [b"content-type: application/json", b"content-length: %d" % len(body), b"connection: close"]
+        lines += [b"%b: %b" % header for header in common_headers(new_request_id())]
+        self.transport.write(b"\r\n".join([b"HTTP/1.1 400 Bad Request", *lines, b"", body]))
         self.transport.close()
 
 

@@ -9,10 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from msx_frontend.describe import kserve_ready
 from msx_frontend.errors import MethodNotAllowed, ResourceNotFound
 from msx_frontend.health import Health
-from msx_frontend.http.openapi import management_description, model_description
-from msx_frontend.http.routes import ANY, JsonReply, make_app, parameters, status_reply
+from msx_frontend.http.openapi import managed_model_description, management_description
+from msx_frontend.http.routes import ANY, JsonReply, described_by, make_app, parameters, status_reply
 from msx_frontend.model_api import ModelApi
 from msx_frontend.parameters import text
 from msx_frontend.tokens import Tokens
@@ -24,18 +25,18 @@ class ManagementRoutes:
         self._limit = max_request_size
 
     def app(self) -> Starlette:
-        return make_app(
-            [
-                Route("/", self.root, methods=ANY),
-                Route("/api-description", self.describe_api, methods=ANY),
-                Route("/ping", self.ping, methods=ANY),
-                Route("/token", self.token, methods=ANY),
-                Route("/models", self.models, methods=ANY),
-                Route("/models/{model}", self.model, methods=ANY),
-                Route("/models/{model}/{version}", self.model, methods=ANY),
-                Route("/models/{model}/{version}/set-default", self.set_default, methods=ANY),
-            ]
-        )
+        return make_app([*described_by(management_description), *self.routes()])
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/ping", self.ping, methods=ANY),
+            Route("/token", self.token, methods=ANY),
+            Route("/models", self.models, methods=ANY),
+            Route("/models/{model}", self.model, methods=ANY),
+            Route("/models/{model}/{version}", self.model, methods=ANY),
+            Route("/models/{model}/{version}/set-default", self.set_default, methods=ANY),
+            Route("/v1/models/{model}", self.kserve_ready, methods=ANY),
+        ]
 
     # -- the collection --
 
@@ -60,7 +61,7 @@ class ManagementRoutes:
             return status_reply(*await self._models.unregister(name, number))
         if request.method == "OPTIONS":
             self._models.find(name, number)
-            return JsonReply(model_description(name))
+            return JsonReply(managed_model_description(name))
         raise MethodNotAllowed
 
     async def set_default(self, request: Request) -> Response:
@@ -70,15 +71,13 @@ class ManagementRoutes:
             *await self._models.set_default(request.path_params["model"], request.path_params["version"])
         )
 
-    # -- the server --
-
-    async def root(self, request: Request) -> Response:
-        if request.method != "OPTIONS":
+    async def kserve_ready(self, request: Request) -> Response:
+        """KServe v1."""
+        if request.method not in ("GET", "HEAD"):
             raise MethodNotAllowed
-        return await self.describe_api(request)
+        return JsonReply(kserve_ready(self._models.find(request.path_params["model"], None)))
 
-    async def describe_api(self, request: Request) -> Response:
-        return JsonReply(management_description())
+    # -- the server --
 
     async def ping(self, request: Request) -> Response:
         status, word = self._health.ping()

@@ -13,8 +13,12 @@ from msx_frontend.metrics import ServerMetrics
 
 
 def metrics_app(metrics: ServerMetrics) -> Starlette:
+    return make_app(metrics_routes(metrics))
+
+
+def metrics_routes(metrics: ServerMetrics) -> list[Route]:
     async def expose(request: Request) -> Response:
         names = frozenset(request.query_params.getlist("name[]"))
         return Response(await metrics.expose(names), media_type=CONTENT_TYPE_LATEST)
 
-    return make_app([Route("/metrics", expose, methods=ANY), Route("/metrics/{rest:path}", expose, methods=ANY)])
+    return [Route("/metrics", expose, methods=ANY), Route("/metrics/{rest:path}", expose, methods=ANY)]

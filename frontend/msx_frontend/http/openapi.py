@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 from msx_frontend import __version__
@@ -30,6 +31,11 @@ INFERENCE = (
     Operation("/explanations/{model_name}", "post", "explanations", "Explain by the default version"),
     Operation("/explanations/{model_name}/{model_version}", "post", "version_explanations", "Explain by one version"),
     Operation("/invocations", "post", "invocations", "SageMaker's route", (("model_name", "string"),)),
+    Operation("/models/{model_name}/invoke", "post", "invoke", "SageMaker's route with several models"),
+    Operation("/{model_name}/predict", "post", "predict", "An older route"),
+    Operation("/{model_name}/{model_version}/predict", "post", "version_predict", "An older route"),
+    Operation("/v1/models/{model_name}:predict", "post", "kserve_predictions", "KServe v1"),
+    Operation("/v1/models/{model_name}:explain", "post", "kserve_explanations", "KServe v1"),
 )
 
 _REGISTER = (
@@ -43,6 +49,7 @@ _REGISTER = (
     ("response_timeout", "integer"),
     ("startup_timeout", "integer"),
     ("synchronous", "boolean"),
+    ("s3_sse_kms", "boolean"),
     ("replace", "boolean"),
 )
 _DESCRIBE = (("customized", "boolean"),)
@@ -68,7 +75,10 @@ MANAGEMENT = (
     Operation("/models/{model_name}/{model_version}", "put", "version_scaleWorker", "Scale one version", _SCALE),
     Operation("/models/{model_name}/{model_version}", "delete", "version_unregisterModel", "Unregister one version"),
     Operation("/models/{model_name}/{model_version}/set-default", "put", "setDefault", "Set the default version"),
+    Operation("/v1/models/{model_name}", "get", "kserveReady", "KServe v1: has it a worker that answers?"),
 )
+
+METRICS = (Operation("/metrics", "get", "metrics", "For Prometheus", (("name[]", "string"),)),)
 
 
 def inference_description() -> dict[str, Any]:
@@ -79,9 +89,20 @@ def management_description() -> dict[str, Any]:
     return _description(_TITLE, MANAGEMENT)
 
 
+def merged_description() -> dict[str, Any]:
+    return _description(_TITLE, tuple(dict.fromkeys((*INFERENCE, *MANAGEMENT, *METRICS))))
+
+
 def model_description(name: str) -> dict[str, Any]:
     operation = Operation(f"/predictions/{name}", "post", "predictions", f"Predict by {name}")
     return _description(f"RESTful API for: {name}", (operation,))
+
+
+def managed_model_description(name: str) -> dict[str, Any]:
+    """What can be managed of one model."""
+    own = [one for one in MANAGEMENT if one.path.startswith("/models/{model_name}")]
+    named = tuple(one._replace(path=one.path.replace("{model_name}", name)) for one in own)
+    return _description(f"RESTful Management API for: {name}", named)
 
 
 def _description(title: str, operations: tuple[Operation, ...]) -> dict[str, Any]:
@@ -96,13 +117,13 @@ def _description(title: str, operations: tuple[Operation, ...]) -> dict[str, Any
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
-    names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
+    names = re.findall(r"{(\w+)}", operation.path)
     parameters = [_parameter(name, "path", "string") for name in names]
     parameters += [_parameter(name, "query", kind) for name, kind in operation.queries]
     described: dict[str, Any] = {"summary": operation.summary, "operationId": operation.operation}
     if parameters:
         described["parameters"] = parameters
-    if operation.operation.endswith(("predictions", "explanations")):
+    if operation.operation.endswith(_WITH_BODY):
         described["requestBody"] = {"required": True, "content": {"*/*": {"schema": _BINARY}}}
     described["responses"] = {"200": {"description": "OK"}, "default": {"description": "Error", "content": _ERROR}}
     return described
@@ -113,6 +134,7 @@ def _parameter(name: str, place: str, kind: str) -> dict[str, Any]:
     return {"in": place, "name": name, "required": required, "schema": {"type": kind}}
 
 
+_WITH_BODY = ("predictions", "explanations", "invocations", "invoke", "predict")
 _BINARY = {"type": "string", "format": "binary"}
 _ERROR = {
     "application/json": {

@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
-from msx_frontend.errors import BadRequest, ResourceNotFound, ServiceError
+from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.http.call import Call
 from msx_frontend.http.disconnect import DisconnectWatch
+from msx_frontend.http.openapi import model_description
+from msx_frontend.http.targets import Target
 from msx_frontend.http.wire import (
     ClientGone,
     RawHeaders,
     Receive,
     Send,
     StreamBroken,
+    common_headers,
+    json_bytes,
     read_body,
     reply_headers,
     send_error,
     send_whole,
 )
-from msx_frontend.job import EXPLAIN, PREDICT, Field, Job
+from msx_frontend.job import Field, Job
 from msx_frontend.parse import fields_of_query, merge_fields, parse_fields
 from msx_frontend.registry import Registry
 from msx_frontend.reply_buffer import ReplyBuffer
 
 
 class PredictionEndpoint:
-    """`/predictions/{model}[/{version}[/...]]`, `/explanations/...`, and `/invocations`."""
+    """Predictions by every path of `targets.py`."""
 
     def __init__(self, registry: Registry, max_request_size: int, only_model: str | None = None) -> None:
         self._registry, self._limit = registry, max_request_size
         self.only_model = only_model
 
-    @staticmethod
-    def serves(path: str) -> bool:
-        return path.startswith(("/predictions/", "/explanations/")) or path.rstrip("/") == "/invocations"
-
-    async def __call__(self, call: Call, receive: Receive, send: Send) -> int:
+    async def __call__(self, call: Call, target: Target, receive: Receive, send: Send) -> int:
         """Answer; returns the status for the access log."""
         try:
+            if call.method == "OPTIONS" and target.model is not None:
+                return await self._describe(target.model, call, send)
             body = await read_body(receive, call.content_length, self._limit)
             reply = ReplyBuffer()
-            job = self._job(call, body, reply)
+            job = self._job(call, target, body, reply)
             reply.job = job
             self._registry.submit(job)
         except ServiceError as error:
@@ -48,26 +50,21 @@ class PredictionEndpoint:
             return 499
         return await _answer(job, reply, receive, send)
 
-    def _job(self, call: Call, body: bytes, reply: ReplyBuffer) -> Job:
-        if call.path.startswith("/invocations"):
-            return self._invocation(call, body, reply)
-        _, kind, *rest = call.path.split("/", 4)
-        model, version, url_path = [*rest, "", "", ""][:3]
-        if not model:
-            raise ResourceNotFound
-        explain = kind == "explanations"
-        headers = [*call.headers(), ("explain", "True" if explain else "False"), ("url_path", url_path)]
+    def _job(self, call: Call, target: Target, body: bytes, reply: ReplyBuffer) -> Job:
         fields = parse_fields(call.content_type, body)
-        kind = EXPLAIN if explain else PREDICT
-        return Job(call.id, model, version or None, fields, headers, reply, kind=kind)
-
-    def _invocation(self, call: Call, body: bytes, reply: ReplyBuffer) -> Job:
-        """SageMaker's route: the model is a parameter, query parameters and form fields are inputs."""
-        fields = merge_fields(parse_fields(call.content_type, body), fields_of_query(call.query))
-        model = _text(fields, "model_name") or self.only_model
+        if target.takes_query:
+            fields = merge_fields(fields, fields_of_query(call.query))
+        model = target.model or _text(fields, "model_name") or self.only_model
         if model is None:
             raise BadRequest("Parameter model_name is required.")
-        return Job(call.id, model, None, fields, list(call.headers()), reply)
+        headers = [*call.headers(), *target.headers]
+        return Job(call.id, model, target.version, fields, headers, reply, kind=target.kind)
+
+    async def _describe(self, model: str, call: Call, send: Send) -> int:
+        self._registry.find(model)
+        headers = [*common_headers(call.id), (b"content-type", b"application/json")]
+        await send_whole(send, 200, headers, json_bytes(model_description(model)))
+        return 200
 
 
 async def _answer(job: Job, reply: ReplyBuffer, receive: Receive, send: Send) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -39,6 +39,20 @@ def status_reply(text: str, status: int = 200) -> JsonReply:
     return JsonReply({"status": text}, status)
 
 
+def described_by(description: Callable[[], dict[str, Any]]) -> list[Route]:
+    """OpenAPI at `/` and at TorchServe's second name for it."""
+
+    async def describe(request: Request) -> Response:
+        return JsonReply(description())
+
+    async def root(request: Request) -> Response:
+        if request.method != "OPTIONS":
+            raise MethodNotAllowed
+        return await describe(request)
+
+    return [Route("/", root, methods=ANY), Route("/api-description", describe, methods=ANY)]
+
+
 def make_app(routes: list[Route]) -> Starlette:
     """A routed app whose every error has TorchServe's body."""
     handlers: Mapping[Any, Any] = {
@@ -56,7 +70,7 @@ def make_app(routes: list[Route]) -> Starlette:
 async def parameters(request: Request, limit: int) -> dict[str, Any]:
     """Query parameters, or the members of a JSON body, which win. Raises BadRequest for malformed JSON."""
     values: dict[str, Any] = dict(request.query_params)
-    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         return values
     body = await _body(request, limit)
     try:

@@ -35,6 +35,13 @@ class Directory:
             raise ServiceUnavailable("The models are still loading; ask again when they are ready.")
         raise ModelNotFound(name or f"none that can {operation} text is loaded")
 
+    def names(self) -> list[str]:
+        return self._registry.names()
+
+    def default(self, name: str) -> ModelVersion:
+        """Raises ModelNotFound."""
+        return self._registry.find(name)
+
     def defaults(self) -> list[ModelVersion]:
         """The default version of each model."""
         return [self._registry.find(name) for name in self._registry.names()]

@@ -1,10 +1,10 @@
-"""OpenAI's list of models."""
+"""OpenAI's list of models, with KServe v1's members beside OpenAI's: both protocols have these two paths."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from msx_frontend.errors import ModelNotFound
+from msx_frontend.describe import kserve_ready
 from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.replies import Reply, Whole
 from msx_frontend.model_version import ModelVersion
@@ -12,15 +12,13 @@ from msx_frontend.model_version import ModelVersion
 
 async def list_models(request: Request) -> Reply:
     models = [_described(version) for version in request.directory.language_models()]
-    return Whole({"object": "list", "data": models})
+    return Whole({"object": "list", "data": models, "models": request.directory.names()})
 
 
 async def show_model(request: Request) -> Reply:
-    name = request.path["model"]
-    for version in request.directory.language_models():
-        if version.source.name == name:
-            return Whole(_described(version))
-    raise ModelNotFound(name)
+    version = request.directory.default(request.path["model"])
+    described = _described(version) if version in request.directory.language_models() else {}
+    return Whole({**described, **kserve_ready(version)})
 
 
 def _described(version: ModelVersion) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import socket
 import ssl
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,65 @@ def test_unix_sockets(tmp_path: Path) -> None:
         assert server.describe("echo")["modelName"] == "echo"
         assert server.metrics.get("/metrics").status_code == 200
         assert "READY" in status_of(server)
+
+
+@pytest.fixture(scope="module")
+def merged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """One listener for inference and management, with tokens."""
+    path = f"/tmp/msx-{os.getpid()}-merged.sock"
+    properties = f"inference_address=unix:{path}\nmanagement_address=unix:{path}\n"
+    setup = Setup(services=("echo",), load=("echo.mar",), properties=properties, tokens=True)
+    with serving(setup, tmp_path_factory.mktemp("merged")) as server:
+        yield server
+
+
+def test_equal_addresses_are_one_listener(merged: RunningServer) -> None:
+    assert merged.info["inference"] == merged.info["management"] != merged.info["metrics"]
+    assert merged.predict("echo", b"x").content == b"x"
+    assert merged.describe("echo")["modelName"] == "echo"
+    assert merged.register(Path("echo.mar"), model_name="other", initial_workers=0).status_code == 200
+    assert merged.management.delete("/models/other").status_code == 200
+    assert merged.inference.get("/metrics").text.startswith("# HELP")
+    assert merged.metrics.get("/metrics").text.startswith("# HELP")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/predictions/echo", {"inference"}),
+        ("POST", "/models/echo/invoke", {"inference"}),
+        ("POST", "/v1/models/echo:predict", {"inference"}),
+        ("GET", "/models", {"management"}),
+        ("GET", "/models/echo", {"management"}),
+        ("PUT", "/models/echo/1.0/set-default", {"management"}),
+        ("GET", "/ping", {"inference", "management"}),
+        ("GET", "/metrics", {"inference", "management"}),
+        ("GET", "/absent", {"inference", "management"}),
+        ("OPTIONS", "/", {"inference", "management", "API", "none"}),
+    ],
+)
+def test_one_listener_asks_for_one_key(merged: RunningServer, method: str, path: str, allowed: set[str]) -> None:
+    """§4: upstream asks for both, one after the other, so that no management call can pass."""
+    assert merged.keys is not None
+    keys = {kind: entry["key"] for kind, entry in merged.keys.items()} | {"none": "wrong"}
+    passed = {
+        kind
+        for kind, key in keys.items()
+        if merged.inference.request(method, path, headers={"authorization": f"Bearer {key}"}).status_code != 400
+    }
+    assert passed == allowed
+
+
+def test_one_listener_describes_everything(merged: RunningServer) -> None:
+    paths = merged.inference.options("/").json()["paths"]
+    assert {"/predictions/{model_name}", "/models/{model_name}", "/metrics"} <= paths.keys()
+
+
+def test_one_listener_on_a_port(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    properties = f"inference_address={address}\nmanagement_address={address}\n"
+    with serving(Setup(services=("echo",), properties=properties), tmp_path) as server:
+        assert server.register(Path("echo.mar")).status_code == 200
+        assert server.predict("echo", b"x").content == b"x"

@@ -251,9 +251,17 @@ def test_two_listeners_cannot_share_a_port() -> None:
     )
     assert "grpc_management_port" in message({"grpc_management_port": 7070})
     quiet(clash | {"enable_metrics_api": False})
-    assert "taken by inference_address" in message({"management_address": "http://127.0.0.1:8080"})
-    assert "taken by inference_address" in message({"inference_address": "unix:/s", "management_address": "unix:/s"})
+    assert "taken by inference_address" in message({"management_address": "https://127.0.0.1:8080"})
+    assert "taken by inference_address" in message({"inference_address": "unix:/s", "metrics_address": "unix:/s"})
     quiet({"grpc_management_port": 0, "grpc_inference_port": 0})
+
+
+def test_inference_and_management_may_share_a_listener() -> None:
+    assert quiet({"management_address": "http://127.0.0.1:8080"}).merged
+    assert quiet({"inference_address": "unix:/s", "management_address": "unix:/s"}).merged
+    assert not quiet().merged
+    free = "http://127.0.0.1:0"
+    assert not quiet({"inference_address": free, "management_address": free}).merged
 
 
 def test_paths_must_exist(write: Write) -> None:

@@ -16,7 +16,8 @@ from starlette.routing import Route
 
 from msx_frontend.cli import main
 from msx_frontend.errors import ServiceError
-from msx_frontend.http.inference import PROBES, InferenceRoutes
+from msx_frontend.http.gate import PROBES
+from msx_frontend.http.inference import InferenceRoutes
 from msx_frontend.http.management import ManagementRoutes
 from msx_frontend.http.openapi import INFERENCE, MANAGEMENT
 from msx_frontend.registration import Registration
@@ -29,7 +30,7 @@ SERVER, MANAGEMENT_PAGE, INFERENCE_PAGE = (
 NOBODY = cast(Any, None)
 
 MANAGEMENT_APP = ManagementRoutes(NOBODY, NOBODY, NOBODY, max_request_size=1).app()
-INFERENCE_APP = InferenceRoutes(NOBODY, NOBODY).app()
+INFERENCE_APP = InferenceRoutes(NOBODY).app()
 
 
 def paths_of(app: Starlette) -> list[str]:

@@ -120,11 +120,14 @@ class FakeRegistry:
         self.refusal: ServiceError | None = None
         self._jobs: asyncio.Queue[Job] = asyncio.Queue()
 
+    def find(self, name: str, version: str | None = None) -> None:
+        if name != "m":
+            raise ModelNotFound(name)
+        if version not in (None, "1.0"):
+            raise ModelVersionNotFound(name, version)
+
     def submit(self, job: Job) -> None:
-        if job.model_name != "m":
-            raise ModelNotFound(job.model_name)
-        if job.version not in (None, "1.0"):
-            raise ModelVersionNotFound(job.model_name, job.version)
+        self.find(job.model_name, job.version)
         if self.refusal is not None:
             raise self.refusal
         self._jobs.put_nowait(job)

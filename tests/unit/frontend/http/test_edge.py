@@ -9,8 +9,10 @@ from starlette.routing import Route
 
 from msx_frontend.errors import InvalidKey
 from msx_frontend.http.edge import Edge
+from msx_frontend.http.gate import Gate, inference_keys
 from msx_frontend.http.prediction import PredictionEndpoint
 from msx_frontend.http.routes import ANY, JsonReply, make_app
+from msx_frontend.tokens import Kind
 from tests.unit.frontend.http.client import (
     Exchange,
     FakeAccessLog,
@@ -39,13 +41,13 @@ class Bench:
         self.edge = Edge(
             make_app([Route("/", show, methods=ANY), Route("/show", show, methods=ANY), Route("/bug", break_down)]),
             self.log,  # type: ignore[arg-type]
-            check_token=self.check if tokens else None,
-            open_paths=frozenset({"/livez"}),
+            gate=Gate(self, inference_keys) if tokens else None,
             predictions=PredictionEndpoint(as_registry(self.registry), 1000),
             cors=[(b"access-control-allow-origin", b"*")] if cors else None,
         )
 
-    def check(self, authorization: str | None) -> None:
+    def check_any(self, kinds: tuple[Kind, ...], authorization: str | None) -> None:
+        assert kinds == ("inference",)
         self.checked.append(authorization)
         if authorization != "Bearer good":
             raise InvalidKey("Token Authentication failed.")
@@ -127,7 +129,9 @@ def test_a_prediction_without_a_token_is_not_even_read() -> None:
     assert (exchange.status, exchange.asked) == (400, 0)
 
 
-@pytest.mark.parametrize(("method", "target"), [("GET", "/livez"), ("GET", "/livez/"), ("OPTIONS", "/")])
+@pytest.mark.parametrize(
+    ("method", "target"), [("GET", "/livez"), ("GET", "/livez/"), ("OPTIONS", "/"), ("GET", "/api-description")]
+)
 def test_what_needs_no_token(method: str, target: str) -> None:
     bench = Bench(tokens=True)
     bench.ask(target, method)
@@ -151,10 +155,6 @@ def test_cors_headers_are_on_every_reply() -> None:
     assert [reply.headers["access-control-allow-origin"] for reply in replies] == ["*"] * 4
     assert [reply.status for reply in replies] == [400, 200, 200, 404]
     assert "access-control-allow-origin" not in Bench().ask("/show").headers
-
-
-def test_options_of_a_prediction_are_routed() -> None:
-    assert Bench().ask("/predictions/m", "OPTIONS").status == 404  # this app has no such route, and no job was made
 
 
 def test_other_protocols_are_left_alone() -> None:

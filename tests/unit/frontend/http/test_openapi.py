@@ -11,12 +11,25 @@ from starlette.routing import Match, Route
 
 from msx_frontend.http.inference import InferenceRoutes
 from msx_frontend.http.management import ManagementRoutes
-from msx_frontend.http.openapi import inference_description, management_description, model_description
-from msx_frontend.http.prediction import PredictionEndpoint
+from msx_frontend.http.openapi import (
+    inference_description,
+    managed_model_description,
+    management_description,
+    merged_description,
+    model_description,
+)
+from msx_frontend.http.targets import target_of
 from msx_frontend.registration import Registration
 from tests.unit.frontend.http.client import scope
 
-DESCRIPTIONS = [inference_description(), management_description(), model_description("m")]
+DESCRIPTIONS = [
+    inference_description(),
+    management_description(),
+    merged_description(),
+    model_description("m"),
+    managed_model_description("m"),
+]
+INFERENCE = InferenceRoutes(None).app()  # type: ignore[arg-type]
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}
 Described = dict[str, Any]
 
@@ -62,18 +75,16 @@ def routed(app: Starlette, path: str, method: str) -> bool:
 
 
 def test_all_that_is_described_is_served() -> None:
-    inference = InferenceRoutes(None, None).app()  # type: ignore[arg-type]
     for path, method, _ in operations(inference_description()):
-        assert routed(inference, path, method) or PredictionEndpoint.serves(path), path
+        assert routed(INFERENCE, path, method) or target_of(re.sub(r"{\w+}", "x", path)), path
     management = ManagementRoutes(None, None, None, max_request_size=1).app()  # type: ignore[arg-type]
     for path, method, _ in operations(management_description()):
         assert routed(management, path, method), path
 
 
 def test_all_that_is_served_is_described() -> None:
-    inference = InferenceRoutes(None, None).app()  # type: ignore[arg-type]
     management = ManagementRoutes(None, None, None, max_request_size=1).app()  # type: ignore[arg-type]
-    for app, description in ((inference, inference_description()), (management, management_description())):
+    for app, description in ((INFERENCE, inference_description()), (management, management_description())):
         described = {re.sub(r"{\w+}", "{}", path) for path in description["paths"]}
         for route in app.routes:
             assert isinstance(route, Route)
@@ -99,3 +110,15 @@ def test_one_model() -> None:
     assert description["info"]["title"] == "RESTful API for: m"
     assert list(description["paths"]) == ["/predictions/m"]
     assert description["paths"]["/predictions/m"]["post"]["requestBody"]["required"]
+
+
+def test_the_management_of_one_model() -> None:
+    description = managed_model_description("m")
+    assert description["info"]["title"] == "RESTful Management API for: m"
+    assert {"get", "put", "delete"} == description["paths"]["/models/m"].keys()
+
+
+def test_a_merged_listener_has_everything() -> None:
+    paths = merged_description()["paths"].keys()
+    both = inference_description()["paths"].keys() | management_description()["paths"].keys()
+    assert paths == both | {"/metrics"}

@@ -113,6 +113,31 @@ def test_invocations_of_the_only_model() -> None:
     assert (exchange.status, exchange.json["message"]) == (400, "Parameter model_name is required.")
 
 
+@pytest.mark.parametrize("target", ["/models/m/invoke?k=3", "/m/predict?k=3", "/m/1.0/predict?k=3"])
+def test_older_routes_take_the_query_as_inputs(target: str) -> None:
+    job = job_of(target, b"x")
+    assert (job.model_name, job.version) == ("m", "1.0" if "1.0" in target else None)
+    assert job.fields == [Field("body", None, b"x"), Field("k", None, b"3")]
+    assert dict(job.headers) == {}
+
+
+@pytest.mark.parametrize(("verb", "kind", "explain"), [("predict", PREDICT, "False"), ("explain", EXPLAIN, "True")])
+def test_kserve(verb: str, kind: str, explain: str) -> None:
+    job = job_of(f"/v1/models/m:{verb}?ignored=1", b"{}")
+    assert (job.model_name, job.version, job.kind) == ("m", None, kind)
+    assert job.fields == [Field("body", None, b"{}")]
+    assert dict(job.headers) == {"explain": explain}
+
+
+def test_a_model_describes_itself() -> None:
+    bench = Bench()
+    exchange = run(ask(bench.app, "OPTIONS", "/predictions/m"))
+    assert exchange.json["info"]["title"] == "RESTful API for: m"
+    assert exchange.headers["content-type"] == "application/json"
+    assert run(ask(bench.app, "OPTIONS", "/predictions/nobody")).status == 404
+    assert bench.registry.idle
+
+
 # -- refusals --
 
 
@@ -121,7 +146,6 @@ def test_invocations_of_the_only_model() -> None:
     [
         ("/predictions/nobody", 404, "ModelNotFoundException"),
         ("/predictions/m/9.9", 404, "ModelVersionNotFoundException"),
-        ("/predictions//1.0", 404, "ResourceNotFoundException"),
         ("/explanations/nobody", 404, "ModelNotFoundException"),
         ("/invocations?model_name=nobody", 404, "ModelNotFoundException"),
     ],
@@ -353,8 +377,3 @@ async def _cancel_all_but_this() -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-@pytest.mark.parametrize("path", ["/predictions", "/prediction/m", "/ping", "/invocationsx", "/x/predictions/m"])
-def test_what_it_does_not_serve(path: str) -> None:
-    assert not PredictionEndpoint.serves(path)

@@ -23,8 +23,21 @@ def test_one() -> None:
     async def test() -> None:
         speaker = Speaker(models=MODELS)
         assert (await speaker.ask("/v1/models/m", method="GET")).json["id"] == "m"
-        for name in ("plain", "crow"):
-            exchange = await speaker.ask(f"/v1/models/{name}", method="GET")
-            assert (exchange.status, exchange.json["error"]["code"]) == (404, "model_not_found")
+        exchange = await speaker.ask("/v1/models/crow", method="GET")
+        assert (exchange.status, exchange.json["error"]["code"]) == (404, "model_not_found")
+
+    run(test())
+
+
+def test_kserve_v1_is_on_the_same_paths() -> None:
+    """Every model is in its list; one is ready while it has a worker."""
+
+    async def test() -> None:
+        speaker = Speaker(models=MODELS)
+        assert (await speaker.ask("/v1/models", method="GET")).json["models"] == ["e", "m", "plain", "unknown"]
+        assert (await speaker.ask("/v1/models/plain", method="GET")).json == {"name": "plain", "ready": True}
+        speaker.versions["m"].ready_workers = 0
+        reply = (await speaker.ask("/v1/models/m", method="GET")).json
+        assert (reply["id"], reply["name"], reply["ready"]) == ("m", "m", False)
 
     run(test())

@@ -1,0 +1,15 @@
+"""One listener for inference and management, where their addresses are equal: it serves everything, metrics too."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from msx_frontend.http.inference import InferenceRoutes
+from msx_frontend.http.management import ManagementRoutes
+from msx_frontend.http.openapi import merged_description
+from msx_frontend.http.routes import described_by, make_app
+
+
+def merged_app(inference: InferenceRoutes, management: ManagementRoutes, metrics: list[Route]) -> Starlette:
+    return make_app([*described_by(merged_description), *inference.routes(), *management.routes(), *metrics])
