@@ -64,6 +64,14 @@ class Scheduler:
 
     def next(self) -> Plan | None:
         """None: there is nothing to do, until something is added, or done."""
+        before = self.preempted
+        plan = self._next()
+        while plan is None and self.preempted > before:  # what was held up by those who had to leave can go on
+            before = self.preempted
+            plan = self._next()
+        return plan
+
+    def _next(self) -> Plan | None:
         self._admit()
         idle = [sequence for sequence in self.running if not sequence.in_flight]
         if plan := self._prepare(idle):

@@ -101,6 +101,18 @@ def test_while_others_decode_a_chunk_costs_no_more_than_their_step() -> None:
     assert {len(plan.step.tokens) for plan in plans if isinstance(plan.step, Prefill)} == {4}
 
 
+def test_a_prompt_goes_on_when_the_text_it_waits_for_had_to_leave() -> None:
+    """Nobody asks the scheduler again who got nothing from it."""
+    stage = Stage(prefill=4, total=64)  # 16 blocks
+    (runs,) = stage.add([1] * 20, limit=60)
+    for _ in range(6):
+        stage.step()
+    (urgent,) = stage.add(list(range(100, 136)), priority=-1, limit=37)
+    assert "PD" in kinds(stage.until(urgent))
+    assert stage.scheduler.preempted == 1
+    stage.until(runs)
+
+
 def test_a_prompt_of_one_token_needs_no_prefill() -> None:
     stage = Stage()
     stage.add([1])
