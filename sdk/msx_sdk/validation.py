@@ -9,7 +9,7 @@ import msgspec
 _PLACE = re.compile(r" - at .*?`\$\.?(?P<path>[^`]*)`$")
 
 
-def wrong_value(error: msgspec.ValidationError) -> tuple[str, str]:
+def wrong_value(error: msgspec.DecodeError) -> tuple[str, str]:
     """The path of the value, "" for the whole, and what was expected: `("stop[0]", "expected `str`, got `int`")`."""
     text = str(error)
     place = _PLACE.search(text)

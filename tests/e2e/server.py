@@ -99,8 +99,8 @@ class RunningServer:
         """The archives in the cache, by their digests."""
         return [entry.name for entry in (self.store / ".msx" / "models").iterdir() if entry.is_dir()]
 
-    def wait_ready(self) -> None:
-        wait_until(lambda: self.inference.get("/readyz").status_code == 200, "the server is ready", self.tail)
+    def wait_ready(self, limit: float = WATCHDOG) -> None:
+        wait_until(lambda: self.inference.get("/readyz").status_code == 200, "the server is ready", self.tail, limit)
 
     def kill_worker(self, pid: int, model: str) -> None:
         """SIGKILL; returns when another one serves."""
@@ -138,14 +138,16 @@ def client_of(address: str, key: str | None = None, certificate: str | None = No
     return httpx.Client(base_url=address, headers=headers, timeout=WATCHDOG, verify=verify)
 
 
-def wait_until(condition: Callable[[], Any], what: str, explain: Callable[[], str] = lambda: "") -> Any:
+def wait_until(
+    condition: Callable[[], Any], what: str, explain: Callable[[], str] = lambda: "", limit: float = WATCHDOG
+) -> Any:
     """Look again and again, and fail when it takes longer than the watchdog allows."""
-    deadline = time.monotonic() + WATCHDOG
+    deadline = time.monotonic() + limit
     while time.monotonic() < deadline:
         if result := condition():
             return result
         time.sleep(0.02)
-    raise AssertionError(f"waited {WATCHDOG:g} s in vain until {what}\n{explain()}")
+    raise AssertionError(f"waited {limit:g} s in vain until {what}\n{explain()}")
 
 
 def new_store(folder: Path) -> Path:

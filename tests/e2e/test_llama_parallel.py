@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -40,15 +39,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         pack_llama(store, name, few_graphs((EXAMPLE / file).read_text()))
     models = [f"{name}.mar" for name in ("one", *LAYOUTS)]
     with run_server(folder, "--models", *models, ready=False) as running:
-        wait_ready(running)
+        running.wait_ready(START)
         yield running
-
-
-def wait_ready(server: RunningServer) -> None:
-    deadline = time.monotonic() + START
-    while server.inference.get("/readyz").status_code != 200:
-        assert time.monotonic() < deadline, server.tail()
-        time.sleep(0.2)
 
 
 def wanted(prompt: str) -> dict[str, object]:

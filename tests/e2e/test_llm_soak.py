@@ -41,6 +41,8 @@ KINDS = {"greedy": 50, "sampled": 20, "several": 5, "left": 15, "timed": 10}
 
 Request = message_class("org.pytorch.serve.grpc.inference.PredictionsRequest")
 Response = message_class("org.pytorch.serve.grpc.inference.PredictionResponse")
+LOAD = 240.0
+"""Seconds, on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     config = few_graphs((EXAMPLE / "model-config.yaml").read_text()) + tight
     pack_llama(new_store(folder), "llama", config)
     with run_server(folder, "--models", "llama.mar", ready=False) as running:
-        wait_until(lambda: running.inference.get("/readyz").status_code == 200, "the model is ready", running.tail)
+        running.wait_ready(LOAD)
         yield running
 
 

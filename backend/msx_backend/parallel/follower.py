@@ -88,7 +88,8 @@ class Follower:
         error: BaseException | None = None
         try:
             with self._clock:
-                self._told(message) if self._told else None
+                if self._told:
+                    self._told(message)
         except RAISED as raised:
             log.error("the handler failed", exc_info=raised)
             error = raised

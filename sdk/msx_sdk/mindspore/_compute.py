@@ -23,8 +23,7 @@ def computation(cell: Any, parallel: Parallel) -> Callable[..., Any]:
     ms.set_context(mode=ms.PYNATIVE_MODE)  # what lies between the graphs, messages and chunks, is eager
     if parallel.target == "CPU":
         ms.runtime.launch_blocking()  # the change of mode undoes it, and asynchronous messages hang beside collectives
-    if parallel.target == "CPU" and parallel.stages > 1 and parallel.tp_size > 1:
-        # Seen with MindSpore 2.10: the first stage's ranks now and then never return from their graph.
+    if parallel.graphs_hang:
         logger.warning("mindspore.mode: graph has no effect for pptp on a CPU: graphs with collectives hang there")
         return cell  # type: ignore[no-any-return]
     return counted(ms.jit(cell.construct), cell)

@@ -9,6 +9,7 @@ import msgspec
 
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
+from msx_sdk.validation import wrong_value
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -22,9 +23,9 @@ def read_options(context: Context, section: str, schema: type[S]) -> S:
     try:
         return msgspec.convert({} if given is None else given, schema)
     except msgspec.ValidationError as error:
-        expected, _, place = str(error).partition(" - at `$")
-        key = section + place.rstrip("`")
-        raise HandlerLoadError(f"model-config.yaml, {key}: {expected[:1].lower()}{expected[1:]}") from None
+        path, expected = wrong_value(error)
+        key = f"{section}.{path}".rstrip(".")
+        raise HandlerLoadError(f"model-config.yaml, {key}: {expected}") from None
 
 
 def model_file(context: Context, key: str = "serializedFile") -> Path:

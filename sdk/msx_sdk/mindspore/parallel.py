@@ -68,6 +68,11 @@ class Parallel:
     def pp_group(self) -> str:
         return self.world_group if self.tp_size == 1 else f"pp-{self.tp_rank}"
 
+    @property
+    def graphs_hang(self) -> bool:
+        """Graphs with collectives between some of the ranks now and then never return on a CPU (MindSpore 2.10)."""
+        return self.target == "CPU" and self.stages > 1 and self.tp_size > 1
+
     def peer(self, stage: int) -> int:
         """The rank that holds the same shard of another stage."""
         return stage * self.tp_size + self.tp_rank

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from msx_sdk.errors import HandlerLoadError
+from msx_sdk.validation import wrong_value
 
 Size = Annotated[int, Meta(ge=1)]
 Activation = Literal["gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu"]
@@ -67,7 +68,8 @@ def encoder_config(raw: dict[str, Any]) -> EncoderConfig:
     try:
         config = msgspec.convert(given, EncoderConfig)
     except msgspec.ValidationError as error:
-        raise HandlerLoadError(f"config.json: {error}") from None
+        key, expected = wrong_value(error)
+        raise HandlerLoadError(f"config.json{f', {key}' if key else ''}: {expected}") from None
     if config.hidden_size % config.num_attention_heads:
         raise HandlerLoadError(
             f"config.json: hidden_size {config.hidden_size} cannot be divided by num_attention_heads "

@@ -15,7 +15,6 @@ class Inputs:
     def __init__(self, tokenizer: Tokenizer, longest: int, vocab_size: int, lower_case: bool = False) -> None:
         self._tokenizer, self._longest = tokenizer, longest
         self._vocab_size, self._lower_case = vocab_size, lower_case
-        self._before, self._after = _frame(tokenizer)
 
     def tokens(self, request: EmbedRequest) -> list[int]:
         """Raises InvalidInput, which names the parameter and its limit."""
@@ -39,17 +38,9 @@ class Inputs:
     def _of_text(self, text: str, truncate: int | None) -> list[int]:
         """What is cut off is text: the special tokens around it stay, as with Hugging Face's tokenizers."""
         ids = self._tokenizer.encode(text.lower() if self._lower_case else text, add_special_tokens=False)
-        frame = len(self._before) + len(self._after)
+        frame = len(self._tokenizer.before) + len(self._tokenizer.after)
         if truncate is not None:
             if truncate <= frame:
                 raise InvalidInput(f"truncate: expected at least {frame + 1}: {frame} are special tokens")
             ids = ids[: truncate - frame]
-        return [*self._before, *ids, *self._after]
-
-
-def _frame(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
-    """The special tokens before and after every text."""
-    inner, whole = tokenizer.encode("a", add_special_tokens=False), tokenizer.encode("a")
-    places = range(len(whole) - len(inner) + 1)
-    start = next((at for at in places if whole[at : at + len(inner)] == inner), 0)
-    return whole[:start], whole[start + len(inner) :]
+        return [*self._tokenizer.before, *ids, *self._tokenizer.after]

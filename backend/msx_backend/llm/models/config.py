@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from msx_sdk.errors import HandlerLoadError
+from msx_sdk.validation import wrong_value
 
 Positive = Annotated[int, Meta(ge=1)]
 Amount = Annotated[float, Meta(gt=0)]
@@ -96,9 +97,8 @@ def read_hub_config(folder: Path) -> HubConfig:
     except OSError as error:
         raise HandlerLoadError(f"{FILE} cannot be read: {error.strerror}; a model folder needs one") from None
     except msgspec.DecodeError as error:  # also what ValidationError is
-        expected, _, place = str(error).partition(" - at `$.")
-        key = f", {place.rstrip('`')}" if place else ""
-        raise HandlerLoadError(f"{FILE}{key}: {expected[:1].lower()}{expected[1:]}") from None
+        key, expected = wrong_value(error)
+        raise HandlerLoadError(f"{FILE}{f', {key}' if key else ''}: {expected}") from None
     _check(config)
     return config
 

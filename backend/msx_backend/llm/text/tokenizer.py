@@ -16,7 +16,8 @@ from msx_sdk.generation import TextSpan
 
 
 class Tokenizer:
-    """Text to token ids and back. `eos` is all that ends a text, by any of the model's files.
+    """Text to token ids and back. `eos` is all that ends a text, by any of the model's files; `before` and `after` are
+    the special tokens around each text.
 
     `config` is the content of tokenizer_config.json. Its `add_bos_token` and `add_eos_token`, where it has them, count
     for more than tokenizer.json's post-processor, as for Llamas in Hugging Face transformers before version 5.
@@ -34,8 +35,8 @@ class Tokenizer:
         self.bos, end = (self._id(named.get(name)) for name in ("bos_token", "eos_token"))
         self.eos = eos if end is None else eos | {end}
         before, after = self._frame()
-        self._before = with_token(before, self.bos, config.get("add_bos_token"), at_end=False)
-        self._after = with_token(after, end, config.get("add_eos_token"), at_end=True)
+        self.before = with_token(before, self.bos, config.get("add_bos_token"), at_end=False)
+        self.after = with_token(after, end, config.get("add_eos_token"), at_end=True)
         self.vocab_size = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
 
     @classmethod
@@ -52,7 +53,7 @@ class Tokenizer:
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
         """Raises InvalidInput where the text is no Unicode."""
         ids = self._encode(text).ids
-        return [*self._before, *ids, *self._after] if add_special_tokens else ids
+        return [*self.before, *ids, *self.after] if add_special_tokens else ids
 
     def spans(self, text: str, add_special_tokens: bool = True) -> list[TextSpan]:
         """The tokens, and the characters that each covers: none for a special token that was added; those that make up
@@ -64,8 +65,8 @@ class Tokenizer:
         ]
         if not add_special_tokens:
             return spans
-        before = [TextSpan(id=id, text="", start=0, stop=0) for id in self._before]
-        return [*before, *spans, *(TextSpan(id=id, text="", start=len(text), stop=len(text)) for id in self._after)]
+        before = [TextSpan(id=id, text="", start=0, stop=0) for id in self.before]
+        return [*before, *spans, *(TextSpan(id=id, text="", start=len(text), stop=len(text)) for id in self.after)]
 
     def decode(self, ids: Sequence[int], skip_special: bool = True) -> str:
         return self._tokenizer.decode(list(ids), skip_special_tokens=skip_special)
