@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from msx_frontend.address import Address
-from msx_frontend.errors import BadRequest
-from msx_frontend.http.wire import StreamBroken, common_headers, error_bytes
-from msx_frontend.ids import new_request_id
+from msx_frontend.http.protocol import HttpProtocol
+from msx_frontend.http.wire import StreamBroken
 from msx_frontend.start_errors import StartError
 
 
@@ -66,16 +64,6 @@ class _Server(uvicorn.Server):
         yield
 
 
-class _Protocol(HttpToolsProtocol):
-    def send_400_response(self, msg: str) -> None:
-        """TorchServe's answer to what is no HTTP."""
-        body = error_bytes(BadRequest("Invalid HTTP message."))
-        lines = [b"content-type: application/json", b"content-length: %d" % len(body), b"connection: close"]
-        lines += [b"%b: %b" % header for header in common_headers(new_request_id())]
-        self.transport.write(b"\r\n".join([b"HTTP/1.1 400 Bad Request", *lines, b"", body]))
-        self.transport.close()
-
-
 class _NoBrokenStreams(logging.Filter):
     """A stream that was cut on purpose has been logged where it was cut."""
 
@@ -91,7 +79,7 @@ def _uvicorn_config(app: Any, tls: ssl.SSLContext | None) -> uvicorn.Config:
     logging.getLogger("uvicorn.error").addFilter(_NO_BROKEN_STREAMS)
     return uvicorn.Config(
         app,
-        http=_Protocol,
+        http=HttpProtocol,
         ssl_context_factory=None if tls is None else lambda config, default: tls,
         loop="none",
         ws="none",

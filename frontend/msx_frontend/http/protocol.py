@@ -1,0 +1,68 @@
+"""HTTP/1.1 on one connection: uvicorn's, with TorchServe's answer to what is no HTTP, and without upgrades."""
+
+from __future__ import annotations
+
+import logging
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from msx_frontend.errors import BadRequest
+from msx_frontend.http.wire import common_headers, error_bytes
+from msx_frontend.ids import new_request_id
+
+log = logging.getLogger("msx.http")
+
+_OFFERS = (b"upgrade", b"http2-settings")
+"""Headers of a client that would like another protocol. Java's offers HTTP/2 with every first request."""
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """The parser stops behind the head of a request that offers an upgrade, and would lose its body."""
+
+    _offering: bytes = b""
+    """Such a request's head without its offer."""
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            self._decline(data[offer.args[0] :])
+        except httptools.HttpParserError:
+            log.info("%s sent what is no HTTP", self.client)
+            self.send_400_response("")
+
+    def on_headers_complete(self) -> None:
+        if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
+            self._offering = self._head_without_offer()
+        else:
+            super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        if not self._offering:
+            super().on_message_complete()
+
+    def _decline(self, rest: bytes) -> None:
+        """As a server that does not know the other protocol: the request is an ordinary one (RFC 9110, 7.8)."""
+        head, self._offering = self._offering, b""
+        if head:
+            self.parser = httptools.HttpRequestParser(self)
+            self.data_received(head + rest)
+
+    def _head_without_offer(self) -> bytes:
+        head = [b"%b %b HTTP/1.1" % (self.parser.get_method(), self.url)]
+        for name, value in self.headers:
+            if name == b"connection":
+                value = b",".join(token for token in value.split(b",") if token.strip().lower() not in _OFFERS)
+            if name not in _OFFERS:
+                head.append(b"%b: %b" % (name, value))
+        return b"\r\n".join([*head, b"", b""])
+
+    def send_400_response(self, msg: str) -> None:
+        """TorchServe's answer to what is no HTTP."""
+        body = error_bytes(BadRequest("Invalid HTTP message."))
+        lines = [b"content-type: application/json", b"content-length: %d" % len(body), b"connection: close"]
+        lines += [b"%b: %b" % header for header in common_headers(new_request_id())]
+        self.transport.write(b"\r\n".join([b"HTTP/1.1 400 Bad Request", *lines, b"", body]))
+        self.transport.close()
