@@ -26,7 +26,7 @@ from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.step import PagedRunner, Runner, decode, execute
 from msx_backend.llm.steps import StepThread
-from msx_backend.llm.text import ChatTemplate, Tokenizer
+from msx_backend.llm.text import LONG, ChatTemplate, Tokenizer
 from msx_sdk import Context, InvalidInput
 from msx_sdk.config import parse_model_config
 from msx_sdk.generation import (
@@ -43,8 +43,6 @@ log = logging.getLogger("msx.llm")
 
 LAST_WORDS = 0.5
 """Seconds for the replies that say why the model works no more, before the worker ends and is started again."""
-LONG = 2_000
-"""Characters: to make tokens of more takes longer than a thread does to start."""
 CONSTRAINTS = ("json_schema", "json_object", "regex", "choice", "lark")
 MOST_STOPS, MOST_TOP_TOKENS = 16, 20
 
@@ -188,5 +186,5 @@ def pool_of(runner: Runner, slots: int) -> BlockPool | None:
 
 def _limits(context: Context, config: ModelConfig, parallel: Parallel) -> Any:
     yaml = parse_model_config(context.model_yaml_config)[0]
-    token = config.token_bytes(parallel.stages, parallel.tp_size, 4 if parallel.target == "CPU" else 2)
+    token = config.token_bytes(parallel.stages, parallel.tp_size, parallel.target)
     return limits_of(yaml, config.context, token, psutil.virtual_memory().total)

@@ -42,7 +42,7 @@ class ModelRunner:
         check_division(config, parallel)
         self.vocab_size, self.slots, self.context = config.vocab_size, limits.slots, limits.context
         self._slot_buckets, self._prefill_buckets = limits.slot_buckets, limits.prefill_buckets
-        dtype, kv_heads = _dtype(config, parallel), config.kv_heads // parallel.tp_size
+        dtype, kv_heads = getattr(ms, config.dtype_on(parallel.target)), config.kv_heads // parallel.tp_size
         self._layout, make_cache = make_layout(parallel.target, self.slots, self.context, kv_heads, dtype)
         self._contexts = tuple(self._layout.extent(size) for size in limits.context_buckets)
         parts = Parts(parallel, make_cache, dtype)
@@ -186,11 +186,6 @@ def check_division(config: ModelConfig, parallel: Parallel) -> None:
                 f"config.json, {key}: {size} cannot be divided evenly over tensorParallel: {parallel.tp_size} ranks; "
                 "choose a divisor"
             )
-
-
-def _dtype(config: ModelConfig, parallel: Parallel) -> Any:
-    """CPUs compute in float32 only: what files have in 16 bits is widened."""
-    return ms.float32 if parallel.target == "CPU" else getattr(ms, config.dtype, ms.bfloat16)
 
 
 def _bucket(sizes: Sequence[int], wanted: int, what: str) -> int:

@@ -9,13 +9,11 @@ from msx_backend.llm.embedding.batcher import Batcher
 from msx_backend.llm.embedding.model import load_model
 from msx_backend.llm.embedding.pooling import Array, normalized
 from msx_backend.llm.embedding.shapes import Shape
+from msx_backend.llm.text import LONG
 from msx_sdk.context import Context
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import Capabilities, EmbedReply, EmbedRequest
 from msx_sdk.text_generation import TextGenerationHandler
-
-LONG = 20_000
-"""Characters; tokenizing a longer text would keep other requests waiting."""
 
 
 class EmbeddingHandler(TextGenerationHandler):

@@ -84,8 +84,15 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
         """Query heads per key-value head."""
         return self.heads // self.kv_heads
 
-    def token_bytes(self, stages: int = 1, shards: int = 1, itemsize: int = 4) -> int:
+    def dtype_on(self, target: str) -> str:
+        """What it is computed in: on a CPU what files have in 16 bits is widened, and no device has what is smaller."""
+        if target == "CPU" or self.dtype == "float32":
+            return "float32"
+        return "float16" if self.dtype == "float16" else "bfloat16"
+
+    def token_bytes(self, stages: int = 1, shards: int = 1, target: str = "CPU") -> int:
         """What keys and values of one token take on the rank that holds most of them."""
+        itemsize = 4 if self.dtype_on(target) == "float32" else 2
         return -(-self.layers // stages) * 2 * (self.kv_heads // shards) * self.head_dim * itemsize
 
 

@@ -14,6 +14,9 @@ from msx_backend.llm.text.vocabulary import Vocabulary
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import TextSpan
 
+LONG = 2_000
+"""Characters: to make tokens of more takes longer than a thread does to start."""
+
 
 class Tokenizer:
     """Text to token ids and back. `eos` is all that ends a text, by any of the model's files; `before` and `after` are

@@ -40,7 +40,24 @@ def test_sizes_and_what_follows_from_them(tmp_path: Path) -> None:
 def test_a_token_takes_keys_and_values_of_the_largest_stage(tmp_path: Path) -> None:
     config = read(tmp_path)
     assert config.token_bytes() == 3 * 2 * 2 * 8 * 4
-    assert config.token_bytes(stages=2, shards=2, itemsize=2) == 2 * 2 * 1 * 8 * 2
+    assert config.token_bytes(stages=2, shards=2) == 2 * 2 * 1 * 8 * 4
+
+
+@pytest.mark.parametrize(
+    ("stated", "computed", "size"),
+    [
+        ("float32", "float32", 4),
+        ("float16", "float16", 2),
+        ("bfloat16", "bfloat16", 2),
+        ("float8_e4m3fn", "bfloat16", 2),
+    ],
+)
+def test_what_a_device_computes_in_is_what_its_cache_holds(
+    stated: str, computed: str, size: int, tmp_path: Path
+) -> None:
+    config = read(tmp_path, torch_dtype=stated)
+    assert (config.dtype_on("CPU"), config.dtype_on("Ascend")) == ("float32", computed)
+    assert config.token_bytes(target="Ascend") * 4 == config.token_bytes() * size
 
 
 def test_llama_2_has_as_many_key_value_heads_as_heads(tmp_path: Path) -> None:
