@@ -36,7 +36,6 @@ WITHOUT_MEANING = {
     "use_native_io": _JAVA,
     "version": "use --version",
     "vmargs": _JAVA,
-    "workflow_store": "workflows are not served yet",
 }
 
 _STORE = "archives are taken from the model store only"

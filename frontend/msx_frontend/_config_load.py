@@ -189,6 +189,8 @@ def _listeners(config: ServerConfig) -> dict[str, Address]:
 def _check_paths(config: ServerConfig, given: Mapping[str, Any]) -> None:
     if not config.model_store.is_dir():
         raise ServerConfigError(f"model_store (--model-store): {config.model_store} is not an existing folder")
+    if config.workflow_store is not None and not config.workflow_store.is_dir():
+        raise ServerConfigError(f"workflow_store (--workflow-store): {config.workflow_store} is not an existing folder")
     for name in ("log_config", "metrics_config", "python"):
         if name in given and not given[name].is_file():
             raise ServerConfigError(f"{name}: {given[name]} is not an existing file")

@@ -23,6 +23,7 @@ STOP_LIMIT = 90.0
 class Options:
     models: tuple[str, ...]
     model_store: Path | None
+    workflow_store: Path | None
     ts_config: Path | None
     foreground: bool
     ncs: bool
@@ -36,6 +37,7 @@ class Options:
         """The flags as fields of ServerConfig; None where a flag was not given."""
         return {
             "model_store": self.model_store,
+            "workflow_store": self.workflow_store,
             "load_models": self.models or None,
             "log_config": self.log_config,
             "enable_model_api": self.enable_model_api,

@@ -80,6 +80,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     keystore_type: Text = "PKCS12"
 
     model_store: PathName = Path(".")
+    workflow_store: PathName | None = None
     load_models: Names = ()
     models: Models = {}
     model_snapshot: Snapshot | None = None

@@ -6,10 +6,6 @@ ServiceError
 ├── ResourceNotFound, MethodNotAllowed         the path or its method
 ├── ModelNotFound, ModelVersionNotFound        no such model
 ├── ArchiveNotFound                            no such archive in the model store
-├── WorkflowNotFound                           no such workflow, or no such archive in the workflow store
-├── InvalidWorkflow, InvalidDagError           its archive or spec; its graph
-├── WorkflowNotRegistered                      one of its nodes could not be
-├── NodeFailed                                 one of its nodes ended the request: with that node's status and type
 ├── BadRequest, PayloadTooLarge                what the client sent
 │   └── NotOffered                             an operation that the model's handler does not have
 ├── InvalidKey                                 its token
@@ -91,25 +87,6 @@ class ArchiveNotFound(ServiceError):
     status, type, grpc_code = 404, "ModelNotFoundException", "NOT_FOUND"
 
 
-class WorkflowNotFound(ServiceError):
-    status, type, grpc_code = 404, "WorkflowNotFoundException", "NOT_FOUND"
-
-
-class InvalidWorkflow(ServiceError):
-    status, type, grpc_code = 400, "InvalidWorkflowException", "INVALID_ARGUMENT"
-
-
-class InvalidDagError(InvalidWorkflow):
-    type = "InvalidDAGException"
-
-
-class WorkflowNotRegistered(ServiceError):
-    type = "WorkflowException"
-
-    def __init__(self, name: str, failures: list[str]) -> None:
-        super().__init__(f"Workflow {name} has failed to register. Failures: [{', '.join(failures)}]")
-
-
 class Conflict(ServiceError):
     status, type, grpc_code = 409, "ConflictStatusException", "ALREADY_EXISTS"
 
@@ -178,15 +155,6 @@ class WorkerDied(ServiceError):
 class WorkerTimedOut(ServiceError):
     def __init__(self, limit: str) -> None:
         super().__init__(f"Worker died. {limit}")
-
-
-class NodeFailed(ServiceError):
-    """What ended a node of a workflow, with the node's name before it and in a header."""
-
-    def __init__(self, node: str, cause: ServiceError) -> None:
-        super().__init__(f"Error executing {node}: {cause.message}")
-        self.status, self.type, self.grpc_code = cause.status, cause.type, cause.grpc_code
-        self.headers = (*cause.headers, ("x-workflow-node", node))
 
 
 class RequestCancelled(ServiceError):

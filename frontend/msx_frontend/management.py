@@ -130,6 +130,7 @@ class Management:
 
     def _replaced(self, version: ModelVersion, wanted: Registration) -> ModelVersion | None:
         name, number = version.labels
+        self._refuse_nodes(name)
         if not self.registry.has(name, number):
             return None
         if not wanted.replace and not self.registry.find(name, number).lost:
@@ -159,13 +160,42 @@ class Management:
 
     def _version(self, source: ModelSource) -> ModelVersion:
         metrics = ModelMetrics(self._metrics, source.name, source.version)
-        key = f"{source.name}:{source.version}"
-        return ModelVersion(
-            source,
-            ModelDevices(self._devices, key, source.config),
-            self._spawner.spec,
-            metrics,
-        )
+        devices = ModelDevices(self._devices, f"{source.name}:{source.version}", source.config)
+        return ModelVersion(source, devices, self._spawner.spec, metrics)
+
+    # -- nodes of workflows: served like any other version, but remembered and removed with their workflow --
+
+    async def add_node(self, source: ModelSource, least: int, most: int, *, wait: bool) -> ModelVersion:
+        """Serve `source`, whose content the caller has unpacked. Raises ServiceError; then it is released."""
+        try:
+            version = self._version(source)
+            async with self._only(*version.labels):
+                if source.name in self.registry.names():
+                    raise Conflict(f"Model {source.name} is already registered")
+                await self._start_node(version, least, most, wait)
+        except BaseException:
+            await asyncio.shield(self.store.release(source.digest))
+            raise
+        return version
+
+    async def remove_node(self, version: ModelVersion) -> None:
+        self.registry.remove(version)
+        await asyncio.shield(self._close(version))
+
+    async def _start_node(self, version: ModelVersion, least: int, most: int, wait: bool) -> None:
+        self.registry.add(version)
+        try:
+            await _start_workers(version, least, most)
+            if wait:
+                await self._wait_for_workers(version)
+        except BaseException:
+            await self._take_back(version)
+            raise
+
+    def _refuse_nodes(self, name: str) -> None:
+        owners = [version.source.workflow for version in self.registry.all_versions() if version.source.name == name]
+        if any(owners):
+            raise Conflict(f"Model {name} is a node of workflow {owners[0]}: it comes and goes with that workflow.")
 
     # -- scale, default, unregister --
 
@@ -189,13 +219,14 @@ class Management:
     async def set_default(self, name: str, number: str) -> None:
         self.registry.find(name, number)
         async with self._only(name, number):
-            self.registry.find(name, number)
-            await self._state.set_default(name, number)
-            self.registry.set_default(name, number)
+            if not self.registry.is_default(self.registry.find(name, number)):
+                await self._state.set_default(name, number)
+                self.registry.set_default(name, number)
 
     async def unregister(self, name: str, number: str | None) -> None:
-        """Drains for up to `responseTimeout`, then fails what is left. Raises DefaultVersionInUse."""
+        """Drains for up to `responseTimeout`, then fails the rest. Raises DefaultVersionInUse, Conflict for a node."""
         name, number = self.registry.find(name, number).labels
+        self._refuse_nodes(name)
         async with self._only(name, number):
             version = self.registry.find(name, number)
             self.registry.check_removable(version)

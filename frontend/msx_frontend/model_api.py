@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from msx_frontend.customized import customized_metadata
@@ -10,13 +9,8 @@ from msx_frontend.describe import describe
 from msx_frontend.errors import BadRequest, ModelApiDisabled
 from msx_frontend.management import Management
 from msx_frontend.model_version import ModelVersion
-from msx_frontend.parameters import boolean, integer, text
+from msx_frontend.parameters import Values, boolean, integer, page, text
 from msx_frontend.registration import Registration
-
-MOST_LISTED = 100
-
-Values = Mapping[str, Any]
-"""Parameters by their names; what was not given is not there."""
 
 
 class Told(NamedTuple):
@@ -42,16 +36,11 @@ class ModelApi:
         return self._management.registry.find(name, number)
 
     def models(self, values: Values) -> dict[str, Any]:
-        """TorchServe's paging: a next token is given as long as it is not beyond the number of models."""
-        limit = integer(values, "limit", MOST_LISTED)
-        if limit is None or not 0 <= limit <= MOST_LISTED:
-            limit = MOST_LISTED
-        start = max(integer(values, "next_page_token") or 0, 0)
+        """All but the functions of workflows, which TorchServe does not list either."""
         registry = self._management.registry
-        names = registry.names()
-        page = [registry.find(name) for name in names[start : start + limit]]
-        entries = [{"modelName": version.source.name, "modelUrl": version.source.url} for version in page]
-        following = {"nextPageToken": str(start + limit)} if start + limit <= len(names) else {}
+        listed = [version for name in registry.names() if (version := registry.find(name)).source.url]
+        following, shown = page(listed, values)
+        entries = [{"modelName": version.source.name, "modelUrl": version.source.url} for version in shown]
         return {**following, "models": entries}
 
     async def describe(self, name: str, number: str | None, values: Values, request_id: str) -> list[dict[str, Any]]:

@@ -7,13 +7,15 @@ import logging
 import os
 import shutil
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from msx_archiver.cache import ArchiveCache, UnpackedModel
+from msx_archiver.cache import ArchiveCache, Unpacked, UnpackedModel, UnpackedWorkflow
 from msx_archiver.errors import ArchiveError
+from msx_archiver.schema import M
 from msx_frontend.errors import ArchiveNotFound, InvalidModel
+from msx_frontend.workflows.errors import InvalidWorkflow
 
 log = logging.getLogger("msx.store")
 
@@ -55,12 +57,23 @@ class ModelStore:
 
     async def unpack(self, path: Path) -> UnpackedModel:
         """Raises InvalidModel with the archiver's sentence: missing, damaged, hostile, or no space."""
+        try:
+            return await self._unpack(self._cache.unpack, path)
+        except ArchiveError as error:
+            raise InvalidModel(str(error)) from None
+
+    async def unpack_workflow(self, path: Path) -> UnpackedWorkflow:
+        """The same; raises InvalidWorkflow."""
+        try:
+            return await self._unpack(self._cache.unpack_workflow, path)
+        except ArchiveError as error:
+            raise InvalidWorkflow(str(error)) from None
+
+    async def _unpack(self, unpack: Callable[[Path], Unpacked[M]], path: Path) -> Unpacked[M]:
         async with self._removing:  # what is being removed must not be found
             self._unpacking += 1
         try:
-            unpacked = await asyncio.to_thread(self._cache.unpack, path)
-        except ArchiveError as error:
-            raise InvalidModel(str(error)) from None
+            unpacked = await asyncio.to_thread(unpack, path)
         finally:
             self._unpacking -= 1
         for warning in unpacked.warnings:
@@ -76,6 +89,10 @@ class ModelStore:
             yield unpacked
         finally:
             self._users[unpacked.digest] -= 1
+
+    def share(self, digest: str) -> None:
+        """One version more uses this content, which is in use already."""
+        self._users[digest] += 1
 
     async def release(self, digest: str) -> None:
         """One version less uses this content; "" is that of a version that was lost."""

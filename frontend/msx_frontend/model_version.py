@@ -50,6 +50,8 @@ class ModelSource:
     options: dict[str, Any] = field(default_factory=dict)
     """What the registration asked for, to be asked again after a restart."""
     at_startup: bool = False
+    workflow: str = ""
+    """Whose node it is. A node that is a function has no `url`."""
 
 
 class ModelVersion:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+Values = Mapping[str, Any]
+"""Parameters by their names; what was not given is not there."""
+
+MOST_LISTED = 100
+
+T = TypeVar("T")
 
 
-def integer(values: Mapping[str, Any], name: str, default: int | None = None) -> int | None:
+def integer(values: Values, name: str, default: int | None = None) -> int | None:
     """TorchServe's rule: what is no integer of 32 bits counts as not given."""
     try:
         value = int(values[name])
@@ -15,10 +22,23 @@ def integer(values: Mapping[str, Any], name: str, default: int | None = None) ->
     return value if -(1 << 31) <= value < 1 << 31 else default
 
 
-def boolean(values: Mapping[str, Any], name: str, default: bool) -> bool:
+def boolean(values: Values, name: str, default: bool) -> bool:
     return str(values.get(name, default)).strip().lower() == "true"
 
 
-def text(values: Mapping[str, Any], name: str) -> str | None:
+def text(values: Values, name: str) -> str | None:
     value = values.get(name)
     return None if value is None else str(value)
+
+
+def page(entries: Sequence[T], values: Values) -> tuple[dict[str, str], Sequence[T]]:
+    """The entries that `limit` and `next_page_token` mean, after the member that leads to the next ones.
+
+    TorchServe's paging: a next token is given as long as it is not beyond the number of entries.
+    """
+    limit = integer(values, "limit", MOST_LISTED)
+    if limit is None or not 0 <= limit <= MOST_LISTED:
+        limit = MOST_LISTED
+    start = max(integer(values, "next_page_token") or 0, 0)
+    following = {"nextPageToken": str(start + limit)} if start + limit <= len(entries) else {}
+    return following, entries[start : start + limit]

@@ -18,6 +18,7 @@ from msx_frontend.devices import DevicePool, detect_npus
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.grpc_api.server import GrpcServer
 from msx_frontend.health import Health
+from msx_frontend.http import workflows as workflow_routes
 from msx_frontend.http.call import Call
 from msx_frontend.http.edge import Edge
 from msx_frontend.http.gate import Gate, inference_keys, management_keys, merged_keys
@@ -44,6 +45,9 @@ from msx_frontend.state import ForgottenState, KeptState, State
 from msx_frontend.state_store import StateStore
 from msx_frontend.tls import identity_of
 from msx_frontend.tokens import Kind, Tokens
+from msx_frontend.workflows.api import WorkflowApi
+from msx_frontend.workflows.management import WorkflowManagement
+from msx_frontend.workflows.workflow import WorkflowRegistry
 
 log = logging.getLogger("msx.server")
 
@@ -70,6 +74,7 @@ class Server:
         self._access_log = AccessLog(output.write, as_json=output.as_json, logger=output.logger)
         self._metrics = ServerMetrics()
         self._registry = Registry(self._metrics)
+        self._workflows = WorkflowRegistry()
         self.health = Health(self._registry)
         self._snapshots = SnapshotWriter(
             make_serializer(os.environ) if config.snapshots else None, config, self._registry
@@ -81,8 +86,10 @@ class Server:
         self._listeners: list[Listener] = []
         npus = await asyncio.to_thread(detect_npus, self._config.number_of_npu)
         self._management = self._make_management(DevicePool(npus))
+        self._workflow_management = WorkflowManagement(self._management, self._workflows, self._state, self._config)
         self._listen()
         not_loaded = await Startup(self._management, self._state, self._models, self._config.model_snapshot).load()
+        not_loaded += await self._workflow_management.restore_all()
         await self._management.store.clean()
         self._predictions.only_model = self._only_model()
         self._grpc = self._make_grpc()
@@ -99,14 +106,19 @@ class Server:
         """Not ready from now on, nothing new is taken; what was accepted may finish for `limit` seconds."""
         self.health.draining = True
         self._registry.refuse_new()
+        self._workflows.refuse_new()
         self._management.refuse_new()
         deadline = time.monotonic() + limit
-        while self._management.busy() and time.monotonic() < deadline:  # noqa: ASYNC110  # once, at the end
+        while self._busy() and time.monotonic() < deadline:  # noqa: ASYNC110  # once, at the end
             await asyncio.sleep(0.05)
+
+    def _busy(self) -> bool:
+        return self._management.busy() or self._workflows.busy()
 
     async def stop(self) -> None:
         """What was not finished fails now. Then listeners, gRPC, groups, state: what is there after a failed start."""
         await self._snapshots.close()
+        self._workflows.cancel_all(ServiceUnavailable(_UNFINISHED))
         if hasattr(self, "_management"):
             self._management.cancel_all(ServiceUnavailable(_UNFINISHED))
         for listener in getattr(self, "_listeners", []):
@@ -152,13 +164,13 @@ class Server:
         self._listeners.append(Listener(name, address, edge, self._tls_context))
 
     def _inference_edge(self) -> Edge:
-        return self._predicting_edge(InferenceRoutes(self.health).app(), inference_keys)
+        return self._predicting_edge(self._inference_routes().app(), inference_keys)
 
     def _merged_edge(self) -> Edge:
         config = self._config
         metrics = metrics_routes(self._metrics) if config.enable_metrics_api else []
         return self._predicting_edge(
-            merged_app(InferenceRoutes(self.health), self._management_routes(), metrics), merged_keys
+            merged_app(self._inference_routes(), self._management_routes(), metrics), merged_keys
         )
 
     def _predicting_edge(self, app: ASGIApp, keys: Callable[[Call], tuple[Kind, ...]]) -> Edge:
@@ -173,6 +185,10 @@ class Server:
             cors=_cors(self._config),
         )
 
+    def _inference_routes(self) -> InferenceRoutes:
+        sizes = self._config.max_request_size, self._config.max_response_size
+        return InferenceRoutes(self.health, workflow_routes.inference_routes(self._workflows, *sizes))
+
     def _management_edge(self) -> Edge:
         app = self._management_routes().app()
         return Edge(app, self._access_log, gate=self._gate(management_keys), cors=_cors(self._config))
@@ -180,7 +196,10 @@ class Server:
     def _management_routes(self) -> ManagementRoutes:
         config = self._config
         models = ModelApi(self._management, enabled=config.enable_model_api)
-        return ManagementRoutes(models, self.health, self._tokens, max_request_size=config.max_request_size)
+        limit = config.max_request_size
+        workflows = WorkflowApi(self._workflow_management, enabled=config.enable_model_api)
+        more = workflow_routes.management_routes(workflows, limit)
+        return ManagementRoutes(models, self.health, self._tokens, max_request_size=limit, more=more)
 
     def _gate(self, keys: Callable[[Call], tuple[Kind, ...]]) -> Gate | None:
         return None if self._tokens is None else Gate(self._tokens, keys)
@@ -190,7 +209,7 @@ class Server:
 
     def _only_model(self) -> str | None:
         """The model of `/invocations` without a name: the one loaded at startup, if there is just one."""
-        names = self._registry.names()
+        names = [name for name in self._registry.names() if not self._registry.find(name).source.workflow]
         return names[0] if len(names) == 1 else None
 
     def _info(self, not_loaded: list[str]) -> InstanceInfo:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from msx_frontend.errors import NotSaved
 from msx_frontend.model_version import ModelVersion
-from msx_frontend.state_store import StateStore, StateStoreError, StoredVersion
+from msx_frontend.state_store import StateStore, StateStoreError, StoredVersion, StoredWorkflow
 
 
 class State(Protocol):
@@ -30,6 +30,12 @@ class State(Protocol):
     async def remove(self, version: ModelVersion) -> None: ...
 
     async def load(self) -> list[StoredVersion]: ...
+
+    async def save_workflow(self, record: StoredWorkflow) -> None: ...
+
+    async def remove_workflow(self, name: str) -> None: ...
+
+    async def load_workflows(self) -> list[StoredWorkflow]: ...
 
     def close(self) -> None: ...
 
@@ -58,7 +64,11 @@ class KeptState:
         await self._write(self._store.save_version, record)
 
     async def set_workers(self, version: ModelVersion) -> None:
-        await self._write(self._store.set_workers, *version.labels, version.min_workers, version.max_workers)
+        workflow, counts = version.source.workflow, (version.min_workers, version.max_workers)
+        if workflow:
+            await self._write(self._store.set_node_workers, workflow, version.source.name, *counts)
+        else:
+            await self._write(self._store.set_workers, *version.labels, *counts)
 
     async def set_default(self, name: str, number: str) -> None:
         await self._write(self._store.set_default, name, number)
@@ -68,6 +78,15 @@ class KeptState:
 
     async def load(self) -> list[StoredVersion]:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._store.load_all)
+
+    async def save_workflow(self, record: StoredWorkflow) -> None:
+        await self._write(self._store.save_workflow, record)
+
+    async def remove_workflow(self, name: str) -> None:
+        await self._write(self._store.remove_workflow, name)
+
+    async def load_workflows(self) -> list[StoredWorkflow]:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._store.load_workflows)
 
     def close(self) -> None:
         self._thread.shutdown()
@@ -106,6 +125,15 @@ class ForgottenState:
         return None
 
     async def load(self) -> list[StoredVersion]:
+        return []
+
+    async def save_workflow(self, record: StoredWorkflow) -> None:
+        return None
+
+    async def remove_workflow(self, name: str) -> None:
+        return None
+
+    async def load_workflows(self) -> list[StoredWorkflow]:
         return []
 
     def close(self) -> None:

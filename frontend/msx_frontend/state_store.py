@@ -33,6 +33,15 @@ _MIGRATIONS = (
     );
     CREATE UNIQUE INDEX one_default ON versions (name) WHERE is_default;
     """,
+    """
+    CREATE TABLE workflows (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        url TEXT NOT NULL,
+        workers TEXT NOT NULL,
+        created_at REAL NOT NULL
+    );
+    """,
 )
 _COLUMNS = "name, version, url, digest, options, min_workers, max_workers, is_default, created_at"
 
@@ -52,6 +61,15 @@ class StoredVersion(msgspec.Struct, frozen=True, kw_only=True):
     min_workers: int
     max_workers: int
     is_default: bool
+    created_at: float
+
+
+class StoredWorkflow(msgspec.Struct, frozen=True, kw_only=True):
+    """One registered workflow: `workers` are the least and most of each of its nodes."""
+
+    name: str
+    url: str
+    workers: dict[str, tuple[int, int]]
     created_at: float
 
 
@@ -104,6 +122,39 @@ class StateStore:
         """Of an unknown version too."""
         with self._transaction():
             self._db.execute("DELETE FROM versions WHERE name = ? AND version = ?", (name, version))
+
+    def save_workflow(self, record: StoredWorkflow) -> None:
+        values = msgspec.to_builtins(record) | {"workers": msgspec.json.encode(record.workers).decode()}
+        with self._transaction():
+            self._db.execute(
+                "INSERT OR REPLACE INTO workflows (name, url, workers, created_at)"
+                " VALUES (:name, :url, :workers, :created_at)",
+                values,
+            )
+
+    def set_node_workers(self, workflow: str, node: str, min_workers: int, max_workers: int) -> None:
+        """Of an unknown workflow too: it is just being registered or unregistered."""
+        with self._transaction():
+            self._db.execute(
+                "UPDATE workflows SET workers = json_set(workers, '$.' || json_quote(?), json_array(?, ?))"
+                " WHERE name = ?",
+                (node, min_workers, max_workers, workflow),
+            )
+
+    def remove_workflow(self, name: str) -> None:
+        with self._transaction():
+            self._db.execute("DELETE FROM workflows WHERE name = ?", (name,))
+
+    def load_workflows(self) -> list[StoredWorkflow]:
+        """In the order of registration."""
+        with self._errors_named():
+            rows = self._db.execute("SELECT name, url, workers, created_at FROM workflows ORDER BY id").fetchall()
+        try:
+            decoded = [(name, url, msgspec.json.decode(workers), at) for name, url, workers, at in rows]
+            names = StoredWorkflow.__struct_fields__
+            return [msgspec.convert(dict(zip(names, row, strict=True)), StoredWorkflow) for row in decoded]
+        except msgspec.MsgspecError as exc:
+            raise StateStoreError(self._damaged(exc)) from exc
 
     def load_all(self) -> list[StoredVersion]:
         """In the order of registration."""

@@ -13,7 +13,7 @@ class InvalidDag(ValueError):
 
 @dataclass(frozen=True)
 class WorkflowDag:
-    """`successors` and `predecessors` have every node; `order` is one in which each node comes after all that it needs."""
+    """`successors` and `predecessors` have every node; in `order` each node comes after all that it needs."""
 
     successors: dict[str, tuple[str, ...]]
     predecessors: dict[str, tuple[str, ...]]

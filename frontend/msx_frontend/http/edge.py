@@ -102,5 +102,7 @@ class _Reply:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             if self.status != PayloadTooLarge.status:  # TorchServe's has no id
-                message["headers"] = [*message["headers"], *common_headers(self._call.id)]
+                own = {name for name, _ in message["headers"]}
+                common = [pair for pair in common_headers(self._call.id) if pair[0] not in own]
+                message["headers"] = [*message["headers"], *common]
         await self._send(message)

@@ -46,7 +46,7 @@ def management_keys(call: Call) -> tuple[Kind, ...]:
 
 def merged_keys(call: Call) -> tuple[Kind, ...]:
     """Of one listener for both: the key of the call's side, and either where both sides have it."""
-    if target_of(call.path) is not None:
+    if target_of(call.path) is not None or call.path.startswith("/wfpredict/"):
         return ("inference",)
     if call.path.split("/", 2)[1] in MANAGEMENT:
         return management_keys(call)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,8 +15,10 @@ from msx_frontend.http.routes import ANY, described_by, make_app, status_reply
 
 
 class InferenceRoutes:
-    def __init__(self, health: Health) -> None:
-        self._health = health
+    """`more`: the routes of workflows and plugins."""
+
+    def __init__(self, health: Health, more: Sequence[Route] = ()) -> None:
+        self._health, self._more = health, more
 
     def app(self) -> Starlette:
         return make_app([*described_by(inference_description), *self.routes()])
@@ -24,6 +28,7 @@ class InferenceRoutes:
             Route("/ping", self.ping, methods=ANY),
             Route("/livez", self.live, methods=ANY),
             Route("/readyz", self.ready, methods=ANY),
+            *self._more,
         ]
 
     async def ping(self, request: Request) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -20,9 +21,19 @@ from msx_frontend.tokens import Tokens
 
 
 class ManagementRoutes:
-    def __init__(self, models: ModelApi, health: Health, tokens: Tokens | None, *, max_request_size: int) -> None:
+    """`more`: the routes of workflows and plugins."""
+
+    def __init__(
+        self,
+        models: ModelApi,
+        health: Health,
+        tokens: Tokens | None,
+        *,
+        max_request_size: int,
+        more: Sequence[Route] = (),
+    ) -> None:
         self._models, self._health, self._tokens = models, health, tokens
-        self._limit = max_request_size
+        self._limit, self._more = max_request_size, more
 
     def app(self) -> Starlette:
         return make_app([*described_by(management_description), *self.routes()])
@@ -36,6 +47,7 @@ class ManagementRoutes:
             Route("/models/{model}/{version}", self.model, methods=ANY),
             Route("/models/{model}/{version}/set-default", self.set_default, methods=ANY),
             Route("/v1/models/{model}", self.kserve_ready, methods=ANY),
+            *self._more,
         ]
 
     # -- the collection --

@@ -31,6 +31,7 @@ INFERENCE = (
     Operation("/explanations/{model_name}", "post", "explanations", "Explain by the default version"),
     Operation("/explanations/{model_name}/{model_version}", "post", "version_explanations", "Explain by one version"),
     Operation("/invocations", "post", "invocations", "SageMaker's route", (("model_name", "string"),)),
+    Operation("/wfpredict/{workflow_name}", "post", "workflow_predictions", "Predict by a workflow"),
     Operation("/models/{model_name}/invoke", "post", "invoke", "SageMaker's route with several models"),
     Operation("/{model_name}/predict", "post", "predict", "An older route"),
     Operation("/{model_name}/{model_version}/predict", "post", "version_predict", "An older route"),
@@ -52,6 +53,8 @@ _REGISTER = (
     ("s3_sse_kms", "boolean"),
     ("replace", "boolean"),
 )
+_WORKFLOW = (("url", "string"), ("workflow_name", "string"))
+_PAGE = (("limit", "integer"), ("next_page_token", "string"))
 _DESCRIBE = (("customized", "boolean"),)
 _SCALE = (("min_worker", "integer"), ("max_worker", "integer"), ("synchronous", "boolean"))
 
@@ -60,7 +63,7 @@ MANAGEMENT = (
     Operation("/api-description", "get", "apiDescription", "This description"),
     Operation("/ping", "get", "ping", "Healthy unless a model has workers that will not come back"),
     Operation("/token", "get", "token", "A new key of a kind, for who has the API key", (("type", "string"),)),
-    Operation("/models", "get", "listModels", "List models", (("limit", "integer"), ("next_page_token", "string"))),
+    Operation("/models", "get", "listModels", "List models", _PAGE),
     Operation("/models", "post", "registerModel", "Register a model of the model store", _REGISTER),
     Operation("/models/{model_name}", "get", "describeModel", "Describe the default version", _DESCRIBE),
     Operation("/models/{model_name}", "put", "scaleWorker", "Scale the default version", _SCALE),
@@ -75,6 +78,10 @@ MANAGEMENT = (
     Operation("/models/{model_name}/{model_version}", "put", "version_scaleWorker", "Scale one version", _SCALE),
     Operation("/models/{model_name}/{model_version}", "delete", "version_unregisterModel", "Unregister one version"),
     Operation("/models/{model_name}/{model_version}/set-default", "put", "setDefault", "Set the default version"),
+    Operation("/workflows", "get", "listWorkflows", "List workflows", _PAGE),
+    Operation("/workflows", "post", "registerWorkflow", "Register a workflow of the workflow store", _WORKFLOW),
+    Operation("/workflows/{workflow_name}", "get", "describeWorkflow", "Describe a workflow"),
+    Operation("/workflows/{workflow_name}", "delete", "unregisterWorkflow", "Unregister a workflow and its nodes"),
     Operation("/v1/models/{model_name}", "get", "kserveReady", "KServe v1: has it a worker that answers?"),
 )
 

@@ -72,7 +72,7 @@ async def parameters(request: Request, limit: int) -> dict[str, Any]:
     values: dict[str, Any] = dict(request.query_params)
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         return values
-    body = await _body(request, limit)
+    body = await read_whole(request, limit)
     try:
         members = msgspec.json.decode(body) if body else {}
     except msgspec.DecodeError as error:
@@ -82,7 +82,7 @@ async def parameters(request: Request, limit: int) -> dict[str, Any]:
     return {**values, **members}
 
 
-async def _body(request: Request, limit: int) -> bytes:
+async def read_whole(request: Request, limit: int) -> bytes:
     declared = request.headers.get("content-length", "")
     return await read_body(request.receive, int(declared) if declared.isdecimal() else None, limit)
 

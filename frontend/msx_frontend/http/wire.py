@@ -92,10 +92,15 @@ def reply_headers(request_id: str, own: list[tuple[str, str]]) -> RawHeaders:
     common = common_headers(request_id)
     if not own:
         return common
-    encoded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in own]
-    wanted = [pair for pair in encoded if pair[0] not in _SERVERS_OWN]
+    wanted = own_headers(own)
     names = {name for name, _ in wanted}
     return [*(pair for pair in common if pair[0] not in names), *wanted]
+
+
+def own_headers(own: list[tuple[str, str]]) -> RawHeaders:
+    """What a handler may set of its `own`."""
+    encoded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in own]
+    return [pair for pair in encoded if pair[0] not in _SERVERS_OWN]
 
 
 async def read_body(receive: Receive, declared: int | None, limit: int) -> bytes:

@@ -20,6 +20,7 @@ from msx_frontend.http.gate import PROBES
 from msx_frontend.http.inference import InferenceRoutes
 from msx_frontend.http.management import ManagementRoutes
 from msx_frontend.http.openapi import INFERENCE, MANAGEMENT
+from msx_frontend.http.workflows import inference_routes, management_routes
 from msx_frontend.registration import Registration
 from msx_frontend.states import ModelState
 
@@ -129,3 +130,9 @@ def test_every_logger() -> None:
     sources = (DOCS.parent / "frontend").rglob("*.py")
     names = {name for path in sources for name in re.findall(r'getLogger\("(msx[\w.]*)"\)', path.read_text())}
     assert {name for name in names if f"`{name}`" not in SERVER} == set()
+
+
+def test_every_route_of_workflows() -> None:
+    page = mentioned((DOCS / "workflows.md").read_text())
+    routes = [*inference_routes(NOBODY, 1, 1), *management_routes(NOBODY, 1)]
+    assert {route.path for route in routes} <= page

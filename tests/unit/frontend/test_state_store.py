@@ -132,7 +132,7 @@ def test_a_newer_schema_is_refused(store: StateStore, path: Path) -> None:
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA user_version = 99")
     db.close()
-    with pytest.raises(StateStoreError, match=r"was written by a newer MSX \(schema 99, this one knows 1\): upgrade"):
+    with pytest.raises(StateStoreError, match=r"was written by a newer MSX \(schema 99, this one knows 2\): upgrade"):
         StateStore(path)
 
 

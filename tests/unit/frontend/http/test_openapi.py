@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from starlette.applications import Starlette
@@ -19,6 +19,7 @@ from msx_frontend.http.openapi import (
     model_description,
 )
 from msx_frontend.http.targets import target_of
+from msx_frontend.http.workflows import inference_routes, management_routes
 from msx_frontend.registration import Registration
 from tests.unit.frontend.http.client import scope
 
@@ -29,7 +30,9 @@ DESCRIPTIONS = [
     model_description("m"),
     managed_model_description("m"),
 ]
-INFERENCE = InferenceRoutes(None).app()  # type: ignore[arg-type]
+NOBODY = cast(Any, None)
+INFERENCE = InferenceRoutes(NOBODY, inference_routes(NOBODY, 1, 1)).app()
+MANAGEMENT = ManagementRoutes(NOBODY, NOBODY, None, max_request_size=1, more=management_routes(NOBODY, 1)).app()
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}
 Described = dict[str, Any]
 
@@ -77,14 +80,12 @@ def routed(app: Starlette, path: str, method: str) -> bool:
 def test_all_that_is_described_is_served() -> None:
     for path, method, _ in operations(inference_description()):
         assert routed(INFERENCE, path, method) or target_of(re.sub(r"{\w+}", "x", path)), path
-    management = ManagementRoutes(None, None, None, max_request_size=1).app()  # type: ignore[arg-type]
     for path, method, _ in operations(management_description()):
-        assert routed(management, path, method), path
+        assert routed(MANAGEMENT, path, method), path
 
 
 def test_all_that_is_served_is_described() -> None:
-    management = ManagementRoutes(None, None, None, max_request_size=1).app()  # type: ignore[arg-type]
-    for app, description in ((INFERENCE, inference_description()), (management, management_description())):
+    for app, description in ((INFERENCE, inference_description()), (MANAGEMENT, management_description())):
         described = {re.sub(r"{\w+}", "{}", path) for path in description["paths"]}
         for route in app.routes:
             assert isinstance(route, Route)

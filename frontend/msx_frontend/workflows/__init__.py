@@ -1,0 +1,1 @@
+"""Workflows: a graph of models and functions that answers a request as one."""

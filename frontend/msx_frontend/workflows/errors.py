@@ -1,0 +1,41 @@
+"""What only workflows meet, in TorchServe's words.
+
+ServiceError
+├── WorkflowNotFound            no such workflow, or no such archive in the workflow store
+├── InvalidWorkflow             its archive, its spec or its name
+│   └── InvalidDagError         its graph
+├── WorkflowNotRegistered       one of its nodes could not be
+└── NodeFailed                  one of its nodes ended the request, with that node's own status and type
+"""
+
+from __future__ import annotations
+
+from msx_frontend.errors import ServiceError
+
+
+class WorkflowNotFound(ServiceError):
+    status, type, grpc_code = 404, "WorkflowNotFoundException", "NOT_FOUND"
+
+
+class InvalidWorkflow(ServiceError):
+    status, type, grpc_code = 400, "InvalidWorkflowException", "INVALID_ARGUMENT"
+
+
+class InvalidDagError(InvalidWorkflow):
+    type = "InvalidDAGException"
+
+
+class WorkflowNotRegistered(ServiceError):
+    type = "WorkflowException"
+
+    def __init__(self, name: str, failures: list[str]) -> None:
+        super().__init__(f"Workflow {name} has failed to register. Failures: [{', '.join(failures)}]")
+
+
+class NodeFailed(ServiceError):
+    """The node's name is before the message, and in a header. TorchServe has the name only."""
+
+    def __init__(self, node: str, cause: ServiceError) -> None:
+        super().__init__(f"Error executing {node}: {cause.message}")
+        self.status, self.type, self.grpc_code = cause.status, cause.type, cause.grpc_code
+        self.headers = (*cause.headers, ("x-workflow-node", node))

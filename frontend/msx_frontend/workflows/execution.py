@@ -1,0 +1,123 @@
+"""One request on its way through a workflow."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from msx_frontend.errors import RequestCancelled, ServiceError
+from msx_frontend.job import Field
+from msx_frontend.workflows.errors import NodeFailed
+from msx_frontend.workflows.node_call import Answer, NodeCall
+from msx_frontend.workflows.workflow import Workflow
+
+JSON = ("content-type", "application/json")
+"""TorchServe's, whatever it is. Ours unless the handler says otherwise."""
+
+
+class _Stopped(Exception):
+    """A node has ended the request; how is known to its execution."""
+
+
+class Execution:
+    """A task a node, which waits for those that it needs: branches run side by side.
+
+    The first failure, or `cancel`, ends all that run.
+    """
+
+    def __init__(
+        self, workflow: Workflow, request_id: str, fields: list[Field], headers: list[tuple[str, str]], limit: int
+    ) -> None:
+        self._workflow, self._spec = workflow, workflow.spec
+        self._id, self._fields, self._headers, self._limit = request_id, fields, headers, limit
+        self._tasks: dict[str, asyncio.Task[Answer]] = {}
+        self._end: Answer | ServiceError | None = None
+        """What it ended with, if not with what its leaves answer."""
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def run(self) -> Answer:
+        """Raises the ServiceError of the node that failed, which it names."""
+        self._workflow.executions.add(self)
+        try:
+            return await self._run()
+        finally:
+            self._workflow.executions.discard(self)
+            self.ended.set_result(None)
+
+    def cancel(self, error: ServiceError | None = None) -> None:
+        self._stop(error or RequestCancelled())
+
+    async def _run(self) -> Answer:
+        for name in self._spec.dag.order:
+            self._tasks[name] = asyncio.create_task(self._node(name))
+        try:
+            await asyncio.wait(self._tasks.values())
+        finally:
+            self._cancel_tasks()
+            results = await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        if isinstance(self._end, ServiceError):
+            raise self._end
+        if self._end is not None:
+            return self._end
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return await self._leaves()
+
+    async def _node(self, name: str) -> Answer:
+        fields = await self._inputs(name)
+        version = self._workflow.versions[name]
+        call = NodeCall(self._spec.nodes[name], version, self._id, self._headers, self._limit)
+        try:
+            answer = await call.answer(fields)
+        except ServiceError as error:
+            self._stop(NodeFailed(name, error))
+            raise _Stopped from error
+        if answer.failed:
+            named = [*answer.headers, ("x-workflow-node", name)]
+            self._stop(Answer(answer.status, named, answer.body))
+            raise _Stopped
+        return answer
+
+    async def _inputs(self, name: str) -> list[Field]:
+        """TorchServe's: the request for the start node, the one answer as `body`, or several by their nodes' names."""
+        before = self._spec.dag.predecessors[name]
+        if not before:
+            return self._fields
+        answers = [(one, await self._tasks[one]) for one in before]
+        if len(answers) == 1:
+            return [Field("body", None, answers[0][1].body)]
+        return [Field(one, None, answer.body) for one, answer in answers]
+
+    def _stop(self, end: Answer | ServiceError) -> None:
+        if self._end is None:
+            self._end = end
+            self._cancel_tasks()
+
+    def _cancel_tasks(self) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+
+    async def _leaves(self) -> Answer:
+        """One leaf's answer as it is; several as JSON, by their names (TorchServe's)."""
+        answers = {name: self._tasks[name].result() for name in self._spec.dag.leaves}
+        if len(answers) == 1:
+            (only,) = answers.values()
+            typed = any(name.lower() == "content-type" for name, _ in only.headers)
+            return only if typed else Answer(only.status, [*only.headers, JSON], only.body)
+        body = await asyncio.to_thread(_joined, {name: answer.body for name, answer in answers.items()})
+        return Answer(200, [JSON], body)
+
+
+def _joined(bodies: dict[str, bytes]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode({name: _value(body) for name, body in bodies.items()}), indent=2)
+
+
+def _value(body: bytes) -> Any:
+    """What is no JSON is a text."""
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return body.decode("utf-8", "replace")

@@ -1,0 +1,201 @@
+"""What an operator can do to workflows."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from msx_archiver.cache import UnpackedWorkflow
+from msx_frontend.config import ServerConfig
+from msx_frontend.errors import ServiceError, ServiceUnavailable, WorkersNotStarted
+from msx_frontend.management import Management
+from msx_frontend.model_version import ModelVersion
+from msx_frontend.state import State
+from msx_frontend.state_store import StoredWorkflow
+from msx_frontend.workflows.errors import (
+    InvalidDagError,
+    InvalidWorkflow,
+    WorkflowNotFound,
+    WorkflowNotRegistered,
+)
+from msx_frontend.workflows.sources import NodeSources
+from msx_frontend.workflows.workflow import Workflow, WorkflowRegistry, node_model
+from msx_sdk.manifest import MODEL_NAME
+from msx_sdk.values import ConfigError
+from msx_sdk.workflow_spec import InvalidDag, WorkflowNode, WorkflowSpec, load_workflow_spec
+
+log = logging.getLogger("msx.workflows")
+
+Workers = dict[str, tuple[int, int]]
+
+
+class WorkflowManagement:
+    """A workflow is registered with all of its nodes or not at all, and is one record of the state."""
+
+    def __init__(self, management: Management, registry: WorkflowRegistry, state: State, config: ServerConfig) -> None:
+        self.registry = registry
+        self._management, self._state, self._config = management, state, config
+        self._root = (config.workflow_store or config.model_store).resolve()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def register(self, url: str, name: str | None) -> Workflow:
+        """Returns when every node has its workers. Raises ServiceError; then nothing of it is left."""
+        path = self.locate(url)
+        async with self._unpacked(path) as unpacked:
+            name = name or unpacked.manifest.workflow.workflow_name
+            workflow = Workflow(_checked(name), path.name, unpacked.digest, await _spec(path, unpacked))
+            async with self._only(name):
+                self.registry.check_free(name)
+                await self._add_nodes(workflow, unpacked, None)
+                try:
+                    await self._state.save_workflow(_record(workflow))
+                except BaseException:
+                    await self._remove_nodes(workflow)
+                    raise
+                self.registry.add(workflow)
+        return workflow
+
+    async def restore(self, stored: StoredWorkflow) -> None:
+        """As it was left; workers load in the background, and nothing is written. Raises ServiceError."""
+        path = self.locate(stored.url)
+        async with self._unpacked(path) as unpacked:
+            workflow = Workflow(stored.name, stored.url, unpacked.digest, await _spec(path, unpacked))
+            await self._add_nodes(workflow, unpacked, stored.workers)
+            self.registry.add(workflow)
+
+    async def restore_all(self) -> list[str]:
+        """Returns why workflows are not there."""
+        failures = []
+        for stored in await self._state.load_workflows():
+            try:
+                await self.restore(stored)
+            except ServiceError as error:
+                failures.append(f"workflow {stored.name} could not be restored: {error.message}")
+                log.error("%s", failures[-1])
+        return failures
+
+    async def unregister(self, name: str) -> None:
+        """Requests that run may finish, within the longest responseTimeout of its nodes."""
+        async with self._only(name):
+            workflow = self.registry.find(name)
+            await self._state.remove_workflow(name)
+            self.registry.remove(workflow)
+            await asyncio.shield(self._close(workflow))
+
+    def locate(self, url: str) -> Path:
+        """An archive or folder of the workflow store, by its file name. Raises WorkflowNotFound."""
+        if ".." in url:
+            raise WorkflowNotFound(f"Relative path is not allowed in url: {url}")
+        if "://" in url:
+            raise InvalidWorkflow(
+                f"Workflows are taken from the workflow store only: download {url} into {self._root} and register its "
+                "name."
+            )
+        path = self._root / Path(url).name
+        if not url or not path.exists():
+            raise WorkflowNotFound(f"Workflow not found in workflow store: {url}")
+        return path
+
+    # -- nodes --
+
+    async def _add_nodes(self, workflow: Workflow, unpacked: UnpackedWorkflow, stored: Workers | None) -> None:
+        """All at once. Raises WorkflowNotRegistered with what is wrong with each, when none is left."""
+        sources = NodeSources(self._management, self._config, workflow.name, unpacked)
+        nodes = workflow.spec.nodes
+        tasks = {name: asyncio.create_task(self._add_node(sources, nodes[name], stored)) for name in nodes}
+        try:
+            await asyncio.wait(tasks.values())
+        finally:
+            for task in tasks.values():
+                task.cancel()  # when this call itself is cancelled
+            results = await asyncio.gather(*tasks.values(), return_exceptions=True)
+            done = dict(zip(tasks, results, strict=True))
+            workflow.versions = {name: one for name, one in done.items() if isinstance(one, ModelVersion)}
+            if len(workflow.versions) < len(nodes):
+                await self._remove_nodes(workflow)
+        failures = {name: one for name, one in done.items() if isinstance(one, BaseException)}
+        if failures:
+            raise WorkflowNotRegistered(workflow.name, [_failure(workflow, *failure) for failure in failures.items()])
+
+    async def _add_node(self, sources: NodeSources, node: WorkflowNode, stored: Workers | None) -> ModelVersion:
+        settings = node.settings
+        source = await sources.of(node, at_startup=stored is not None)
+        least, most = (stored or {}).get(source.name, (settings.min_workers, settings.most_workers))
+        return await self._management.add_node(source, least, most, wait=stored is None)
+
+    async def _remove_nodes(self, workflow: Workflow) -> None:
+        versions = workflow.versions.values()
+        await asyncio.gather(*(asyncio.shield(self._management.remove_node(version)) for version in versions))
+
+    async def _close(self, workflow: Workflow) -> None:
+        limit = max(version.config.response_timeout for version in workflow.versions.values())
+        if running := [execution.ended for execution in workflow.executions]:
+            await asyncio.wait(running, timeout=limit)
+        for execution in list(workflow.executions):
+            execution.cancel(ServiceUnavailable(f"Workflow {workflow.name} was unregistered while the request ran."))
+        await self._remove_nodes(workflow)
+        await self._management.store.release(workflow.digest)
+
+    # -- helpers --
+
+    @asynccontextmanager
+    async def _unpacked(self, path: Path) -> AsyncIterator[UnpackedWorkflow]:
+        """Released when the block raises; else the workflow holds it."""
+        store = self._management.store
+        unpacked = await store.unpack_workflow(path)
+        try:
+            yield unpacked
+        except BaseException:
+            await asyncio.shield(store.release(unpacked.digest))
+            raise
+
+    @asynccontextmanager
+    async def _only(self, name: str) -> AsyncIterator[None]:
+        async with self._locks.setdefault(name, asyncio.Lock()):
+            yield
+
+
+async def _spec(path: Path, unpacked: UnpackedWorkflow) -> WorkflowSpec:
+    file = unpacked.path / unpacked.manifest.workflow.spec_file
+    try:
+        spec, warnings = await asyncio.to_thread(load_workflow_spec, file)
+    except InvalidDag as error:
+        raise InvalidDagError(str(error)) from None
+    except ConfigError as error:
+        raise InvalidWorkflow(f"{path.name}: {str(error).removeprefix(f'{unpacked.path}/')}.") from None
+    for warning in warnings:
+        log.warning("%s: %s: %s", path.name, file.name, warning)
+    return spec
+
+
+def _checked(name: str) -> str:
+    if not MODEL_NAME.fullmatch(name):
+        raise InvalidWorkflow(
+            f"Workflow name {name!r} cannot be served: expected letters, digits, '_', '-' and '.', and a letter or "
+            "digit first."
+        )
+    return name
+
+
+def _failure(workflow: Workflow, node: str, error: BaseException) -> str:
+    """TorchServe's words. A bug is no failure to be told in a sentence."""
+    if not isinstance(error, ServiceError):
+        raise error
+    if isinstance(error, WorkersNotStarted):
+        return error.message
+    return f"Workflow Node {node_model(workflow.name, node)} failed to register. Details: {error.message}"
+
+
+def _record(workflow: Workflow) -> StoredWorkflow:
+    workers = {
+        version.source.name: (version.min_workers, version.max_workers) for version in workflow.versions.values()
+    }
+    return StoredWorkflow(name=workflow.name, url=workflow.url, workers=workers, created_at=time.time())
+
+
+__all__ = ["WorkflowManagement"]

@@ -1,0 +1,84 @@
+"""What the models behind the nodes of a workflow are started from."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from msx_archiver.cache import UnpackedWorkflow
+from msx_frontend.config import ServerConfig
+from msx_frontend.management import Management
+from msx_frontend.model_source import make_source
+from msx_frontend.model_version import ModelSource
+from msx_frontend.registration import Registration
+from msx_frontend.workflows.errors import InvalidWorkflow
+from msx_frontend.workflows.workflow import node_model
+from msx_sdk.config import ModelConfig
+from msx_sdk.manifest import DEFAULT_VERSION, Manifest, ModelEntry
+from msx_sdk.workflow_spec import WorkflowNode
+
+
+class NodeSources:
+    """Of one workflow's nodes. The content of a source has one user more, who must release it."""
+
+    def __init__(self, management: Management, config: ServerConfig, workflow: str, unpacked: UnpackedWorkflow) -> None:
+        self._management, self._config = management, config
+        self._workflow, self._unpacked = workflow, unpacked
+
+    async def of(self, node: WorkflowNode, *, at_startup: bool) -> ModelSource:
+        """Raises ServiceError."""
+        if node.url is None:
+            return self._function(node, at_startup)
+        return await self._model(node, node.url, at_startup)
+
+    async def _model(self, node: WorkflowNode, url: str, at_startup: bool) -> ModelSource:
+        store, settings = self._management.store, node.settings
+        path = store.locate(url)
+        wanted = Registration(
+            url=path.name,
+            model_name=node_model(self._workflow, node.name),
+            batch_size=settings.batch_size,
+            max_batch_delay=settings.max_batch_delay,
+            at_startup=at_startup,
+        )
+        unpacked = await store.unpack(path)
+        try:
+            return replace(make_source(path, unpacked, wanted, self._config), workflow=self._workflow)
+        except BaseException:
+            await asyncio.shield(store.release(unpacked.digest))
+            raise
+
+    def _function(self, node: WorkflowNode, at_startup: bool) -> ModelSource:
+        """A worker like any other, on the CPU, whose handler is this function of the workflow's file."""
+        name, settings = node_model(self._workflow, node.name), node.settings
+        handler = f"{self._handler_file(node.name)}:{node.name}"
+        config = ModelConfig().with_overrides(
+            batch_size=settings.batch_size or 1, max_batch_delay=settings.max_batch_delay or 0, device_type="cpu"
+        )
+        self._management.store.share(self._unpacked.digest)
+        return ModelSource(
+            name=name,
+            version=DEFAULT_VERSION,
+            url="",
+            digest=self._unpacked.digest,
+            model_dir=self._unpacked.path,
+            handler=handler,
+            manifest=Manifest(model=ModelEntry(model_name=name, handler=handler)).to_dict(),
+            config=config.with_defaults(
+                response_timeout=self._config.default_response_timeout,
+                startup_timeout=self._config.default_startup_timeout,
+                job_queue_size=self._config.job_queue_size,
+            ),
+            at_startup=at_startup,
+            workflow=self._workflow,
+        )
+
+    def _handler_file(self, function: str) -> str:
+        file = self._unpacked.manifest.workflow.handler
+        if file is None:
+            raise InvalidWorkflow(
+                f"dag: {function} is not under models, so it is a function, and the workflow has no handler file: "
+                "pack one with --handler."
+            )
+        return Path(file).name

@@ -1,0 +1,72 @@
+"""One registered workflow, and those that are registered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from msx_frontend.errors import Conflict, ServiceError, ServiceUnavailable
+from msx_frontend.model_version import ModelVersion
+from msx_frontend.workflows.errors import WorkflowNotFound
+from msx_sdk.workflow_spec import WorkflowSpec
+
+if TYPE_CHECKING:
+    from msx_frontend.workflows.execution import Execution
+
+
+def node_model(workflow: str, node: str) -> str:
+    """The name of the model that is a node (TorchServe's)."""
+    return f"{workflow}__{node}"
+
+
+@dataclass(eq=False)
+class Workflow:
+    """`digest` is its unpacked archive's, `versions` are its nodes' models by the names of the nodes."""
+
+    name: str
+    url: str
+    digest: str
+    spec: WorkflowSpec
+    versions: dict[str, ModelVersion] = field(default_factory=dict)
+    executions: set[Execution] = field(default_factory=set)
+    """The requests that run."""
+
+
+class WorkflowRegistry:
+    def __init__(self) -> None:
+        self._workflows: dict[str, Workflow] = {}
+        self._refusing = False
+
+    def refuse_new(self) -> None:
+        """From now on no request is taken: the server is ending. Those that run may finish."""
+        self._refusing = True
+
+    def check_serving(self) -> None:
+        if self._refusing:
+            raise ServiceUnavailable("The server is shutting down and takes no more requests.")
+
+    def find(self, name: str) -> Workflow:
+        if name not in self._workflows:
+            raise WorkflowNotFound(f"Workflow not found: {name}")
+        return self._workflows[name]
+
+    def check_free(self, name: str) -> None:
+        if name in self._workflows:
+            raise Conflict(f"Workflow {name} is already registered.")
+
+    def names(self) -> list[str]:
+        return sorted(self._workflows)
+
+    def add(self, workflow: Workflow) -> None:
+        self._workflows[workflow.name] = workflow
+
+    def remove(self, workflow: Workflow) -> None:
+        self._workflows.pop(workflow.name, None)
+
+    def busy(self) -> bool:
+        return any(workflow.executions for workflow in self._workflows.values())
+
+    def cancel_all(self, error: ServiceError) -> None:
+        for workflow in self._workflows.values():
+            for execution in list(workflow.executions):
+                execution.cancel(error)
