@@ -63,7 +63,6 @@ NOT_YET = {
     "ts_header_key_sequence_id": _NO_SEQUENCES,
     "ts_header_key_sequence_start": _NO_SEQUENCES,
     "ts_open_inference_protocol": "the protocol is not served",
-    "unregister_model_timeout": "unregistering waits for the model's own responseTimeout",
     "use_env_allowed_urls": _STORE,
 }
 """Settings of TorchServe that are read and checked, but not served: what happens instead."""

@@ -127,6 +127,10 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     log_config: PathName | None = None
     enable_envvars_config: Switch = False
 
+    def defaults_of(self, name: str, version: str) -> ModelDefaults:
+        """What the key `models` says about it."""
+        return self.models.get(name, {}).get(version) or ModelDefaults()
+
     @property
     def merged(self) -> bool:
         """One listener serves inference and management. Port 0 gives each a free one of its own."""

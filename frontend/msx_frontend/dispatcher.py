@@ -118,7 +118,7 @@ class Dispatcher:
 
     def _refusal(self, job: Job, reason: str) -> str:
         """TorchServe's text, then the reason."""
-        version = f" Version: {self._version}" if job.version else ""
+        version = f" Version {self._version}" if job.version else ""
         kind = "describe" if job.kind == DESCRIBE else "inference"
         text = f'Model "{self._name}"{version} has no worker to serve {kind} request. '
         text += "Please use scale workers API to add workers."

@@ -10,6 +10,7 @@ ServiceError
 │   └── NotOffered                             an operation that the model's handler does not have
 ├── InvalidKey                                 its token
 ├── InvalidModel, Conflict, DefaultVersionInUse, ModelApiDisabled, WorkersNotStarted, NotSaved   management
+├── UnregisterTimedOut                         it is out, but its workers have not ended
 ├── ServiceUnavailable                         no worker, draining
 │   └── Overloaded                             no ticket, queue full
 ├── DeadlineExceeded                           the request's own time was up
@@ -115,6 +116,18 @@ class WorkersNotStarted(ServiceError):
         super().__init__(f"Failed to start workers for model {name} version: {version}. {reason}")
         if out_of_memory:
             self.status = 507
+
+
+class UnregisterTimedOut(ServiceError):
+    """TorchServe's first words."""
+
+    status, type, grpc_code = 408, "RequestTimeoutException", "DEADLINE_EXCEEDED"
+
+    def __init__(self, name: str, limit: int, left: float) -> None:
+        super().__init__(
+            f"Timed out while cleaning resources: {name}. It takes no more requests, but running ones did not end "
+            f"within unregister_model_timeout ({limit} s); they may go on until responseTimeout ({left:g} s) is over."
+        )
 
 
 class NotSaved(ServiceError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from msx_frontend.registry import Registry
-from msx_frontend.states import ModelState
 
 
 class Health:
@@ -30,9 +29,5 @@ class Health:
 
     def ping(self) -> tuple[int, str]:
         """TorchServe's: unhealthy only when a default version has workers that will not come back."""
-        unhealthy = any(
-            version.state is ModelState.FAILED
-            for version in self._registry.all_versions()
-            if self._registry.is_default(version)
-        )
-        return (500, "Unhealthy") if unhealthy else (200, "Healthy")
+        defaults = [self._registry.find(name) for name in self._registry.names()]
+        return (200, "Healthy") if all(version.healthy for version in defaults) else (500, "Unhealthy")

@@ -15,7 +15,15 @@ import msgspec
 from msx_archiver.cache import UnpackedModel
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices import DeviceError, DevicePool, ModelDevices
-from msx_frontend.errors import BadRequest, Conflict, InvalidModel, ServiceError, ServiceUnavailable, WorkersNotStarted
+from msx_frontend.errors import (
+    BadRequest,
+    Conflict,
+    InvalidModel,
+    ServiceError,
+    ServiceUnavailable,
+    UnregisterTimedOut,
+    WorkersNotStarted,
+)
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.model_source import make_source
 from msx_frontend.model_store import ModelStore
@@ -144,12 +152,16 @@ class Management:
             await self._wait_for_workers(version)
 
     def _worker_counts(self, version: ModelVersion, wanted: Registration) -> tuple[int, int]:
-        """TorchServe's order: the yaml's minWorkers, what the call asks for, default_workers_per_model."""
+        """TorchServe's order: the yaml's minWorkers, what the call asks for, at the start the key `models`, then
+        default_workers_per_model."""
         config = version.config
         if config.min_workers:
             return config.min_workers, max(config.max_workers or 0, config.min_workers)
         if wanted.initial_workers is not None:
             return wanted.initial_workers, wanted.initial_workers
+        said = self._config.defaults_of(*version.labels)
+        if version.source.at_startup and said.min_workers is not None:
+            return said.min_workers, max(said.max_workers or 0, said.min_workers)
         default = self._config.default_workers_per_model
         if version.source.at_startup and not default:
             default = version.devices.default_workers
@@ -224,7 +236,10 @@ class Management:
                 self.registry.set_default(name, number)
 
     async def unregister(self, name: str, number: str | None) -> None:
-        """Drains for up to `responseTimeout`, then fails the rest. Raises DefaultVersionInUse, Conflict for a node."""
+        """Drains for up to `responseTimeout`, then fails the rest. Raises DefaultVersionInUse, Conflict for a node.
+
+        Raises UnregisterTimedOut when that takes longer than `unregister_model_timeout`; it goes on then.
+        """
         name, number = self.registry.find(name, number).labels
         self._refuse_nodes(name)
         async with self._only(name, number):
@@ -232,7 +247,13 @@ class Management:
             self.registry.check_removable(version)
             await self._state.remove(version)
             self.registry.remove(version)
-            await asyncio.shield(self._close(version))
+            await self._closed(version)
+
+    def default_versions(self) -> list[tuple[str, str]]:
+        """Names and versions that the key `models` makes defaults."""
+        return [
+            (name, number) for name, of in self._config.models.items() for number in of if of[number].default_version
+        ]
 
     def refuse_new(self) -> None:
         """The server is ending: no more changes, and nobody waits for workers any longer."""
@@ -271,6 +292,16 @@ class Management:
         if (end := settled.result()) is not None:
             raise _not_started(version, end)
 
+    async def _closed(self, version: ModelVersion) -> None:
+        closing = self._in_background(self._close(version))
+        limit = self._config.unregister_model_timeout
+        await asyncio.wait({closing}, timeout=limit)
+        if not closing.done():
+            raise UnregisterTimedOut(version.source.name, limit, version.config.response_timeout)
+        if closing.cancelled():
+            raise _shutting_down()
+        closing.result()
+
     async def _close(self, version: ModelVersion) -> None:
         self._leaving.add(version)
         try:
@@ -279,10 +310,11 @@ class Management:
             self._leaving.discard(version)
         await self.store.release(version.source.digest)
 
-    def _in_background(self, work: Coroutine[Any, Any, object]) -> None:
+    def _in_background(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[None]:
         task = asyncio.create_task(_logged(work))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+        return task
 
     @asynccontextmanager
     async def _only(self, name: str, number: str) -> AsyncIterator[None]:

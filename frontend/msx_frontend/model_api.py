@@ -118,7 +118,7 @@ def _positive(values: Values, name: str, least: int = 1) -> int | None:
 
 
 def _registered(version: ModelVersion, wanted: Registration) -> Told:
-    source, workers = version.source, version.min_workers
+    source, workers = version.source, version.asked_workers
     head = f'Model "{source.name}" Version: {source.version} registered with {workers} initial workers'
     if not workers:
         return Told(f"{head}. Use scale workers API to add workers for the model.")

@@ -1,4 +1,4 @@
-"""The settings of a model version: what its registration asks for, else its yaml, else the server's defaults."""
+"""The settings of a version: what its registration asks for, else its yaml, else the key `models`, else our own."""
 
 from __future__ import annotations
 
@@ -16,12 +16,16 @@ log = logging.getLogger("msx.management")
 
 def model_settings(archive: Path, unpacked: UnpackedModel, wanted: Registration, server: ServerConfig) -> ModelConfig:
     """Raises InvalidModel, which names the archive and the file in it, not where that is unpacked."""
-    name = unpacked.manifest.model.config_file
+    model = unpacked.manifest.model
+    name = model.config_file
     try:
         config, warnings = load_model_config(unpacked.path / name) if name else (ModelConfig(), [])
+        said = server.defaults_of(wanted.model_name or model.model_name or "", model.model_version)
         config = config.with_overrides(**wanted.overrides()).with_defaults(
-            response_timeout=server.default_response_timeout,
-            startup_timeout=server.default_startup_timeout,
+            batch_size=said.batch_size,
+            max_batch_delay=said.max_batch_delay,
+            response_timeout=said.response_timeout or server.default_response_timeout,
+            startup_timeout=said.startup_timeout or server.default_startup_timeout,
             job_queue_size=server.job_queue_size,
         )
     except ConfigError as error:

@@ -70,6 +70,8 @@ class ModelVersion:
         self.state = ModelState.READY
         self.replicas: list[Replica] = []
         self.min_workers = self.max_workers = 0
+        self.asked_workers = 0
+        """The minimum before it was capped by the devices that there are."""
         self.created = time.time()
         self.last_end: GroupEnd | None = None
         self.capabilities: Capabilities | None = None
@@ -111,6 +113,7 @@ class ModelVersion:
         if self.lost and min_workers:
             raise WorkersNotStarted(*self.labels, self.lost)
         async with self._scaling:
+            self.asked_workers = min_workers
             await self._remove(self._given_up())
             least, most = self._capped(min_workers, max_workers)
             leases = self._lease_devices(least - len(self.replicas))
@@ -308,6 +311,12 @@ class ModelVersion:
     def serving(self) -> bool:
         """Answers requests now; a version without wanted workers is not missing any."""
         return self.state in (ModelState.READY, ModelState.DEGRADED) and (self.ready_workers > 0 or not self.replicas)
+
+    @property
+    def healthy(self) -> bool:
+        """TorchServe's: no worker of the wanted ones has been given up; one that restarts counts as healthy."""
+        kept = sum(replica.state is not ReplicaState.FAILED for replica in self.replicas)
+        return self.state is not ModelState.FAILED and kept >= min(self.min_workers, len(self.replicas))
 
     @property
     def reason(self) -> str:

@@ -72,9 +72,13 @@ class Startup:
         for one in wanted.values():
             if not self._management.registry.has(one.name, one.version):
                 await self._add(one)
-        for stored in [*state, *named.values()]:
+        known = [*state, *named.values()]
+        for stored in known:
             if stored.is_default:
                 await self._restore_default(stored.name, stored.version)
+        for name, version in self._management.default_versions():
+            if name not in {stored.name for stored in known}:
+                await self._restore_default(name, version)
 
     def _named_by_snapshot(self) -> dict[tuple[str, str], StoredVersion]:
         if self._snapshot is not None and self._snapshot.last_known and not self._state.new:

@@ -119,7 +119,7 @@ def test_no_worker(server: RunningServer) -> None:
     assert_error(reply, 503, "ServiceUnavailableException", 'Model "report" has no worker', "scale workers API")
     assert reply.headers["retry-after"] == "1"
     named = server.predict("report/1.0", b"")
-    assert_error(named, 503, "ServiceUnavailableException", 'Model "report" Version: 1.0 has no worker')
+    assert_error(named, 503, "ServiceUnavailableException", 'Model "report" Version 1.0 has no worker')
     assert server.inference.get("/ping").json() == {"status": "Healthy"}
     server.management.put("/models/report", params={"min_worker": 1, "synchronous": "true"})
     assert server.predict("report", b"").status_code == 200

@@ -108,7 +108,7 @@ def test_no_worker_has_torchserves_words() -> None:
     assert caught.value.message.startswith(
         'Model "m" has no worker to serve inference request. Please use scale workers API to add workers.'
     )
-    with pytest.raises(ServiceUnavailable, match=r'Model "m" Version: 1.0 has no worker to serve inference request\.'):
+    with pytest.raises(ServiceUnavailable, match=r'Model "m" Version 1.0 has no worker to serve inference request\.'):
         Bench().submit("a", version="1.0")
     with pytest.raises(ServiceUnavailable, match=r"to serve describe request\. Please use .* add workers\.$"):
         Bench().submit("a", kind=DESCRIBE)

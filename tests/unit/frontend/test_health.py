@@ -86,6 +86,21 @@ def test_a_model_that_will_not_come_back(tmp_path: Path) -> None:
     in_a_house(tmp_path, test)
 
 
+def test_fewer_workers_than_wanted_for_good(tmp_path: Path) -> None:
+    """TorchServe counts the healthy workers; one that is starting again is."""
+
+    async def test(house: House) -> None:
+        await house.register("m", config="maxRetryTimeoutInSec: 0", initial_workers=2)
+        house.groups()[0].end(DIED)
+        await until(lambda: house.health.ping() == (500, "Unhealthy"))
+        assert len(house.groups()) == 1
+        assert house.health.ready()
+        await house.management.scale("m", None, 1, 1, wait=True)
+        assert house.health.ping() == (200, "Healthy")
+
+    in_a_house(tmp_path, test)
+
+
 def test_a_server_that_is_ending_is_not_ready(tmp_path: Path) -> None:
     async def test(house: House) -> None:
         house.health.draining = True

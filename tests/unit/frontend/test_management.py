@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
+from msx_frontend.config import ModelDefaults
 from msx_frontend.errors import (
     BadRequest,
     Conflict,
@@ -18,6 +19,7 @@ from msx_frontend.errors import (
     ModelNotFound,
     NotSaved,
     ServiceUnavailable,
+    UnregisterTimedOut,
     WorkersNotStarted,
 )
 from msx_frontend.registration import Registration
@@ -295,6 +297,65 @@ def test_a_worker_that_failed_once_does_not_hide_another_that_fails_now(tmp_path
     in_a_house(tmp_path, test)
 
 
+# -- the key `models` --
+
+KEY = {"m": {"1.0": ModelDefaults(batch_size=4, max_batch_delay=7, response_timeout=11, min_workers=2, max_workers=3)}}
+
+
+def test_the_key_models_fills_what_nobody_else_says(tmp_path: Path) -> None:
+    """TorchServe's order: the call, the yaml, the key, the defaults. Its workers are for the start."""
+
+    async def test(house: House) -> None:
+        await house.register("m", config="maxBatchDelay: 8", response_timeout=12)
+        config = house.registry.find("m").config
+        assert (config.batch_size, config.max_batch_delay, config.response_timeout) == (4, 8, 12)
+        assert config.startup_timeout == 120
+        assert len(house.groups()) == 1
+        await house.register("n")
+        assert house.registry.find("n").config.batch_size == 1
+
+    in_a_house(tmp_path, test, models=KEY)
+
+
+def test_the_key_models_of_another_version_does_not_count(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        await house.register("m", "2.0")
+        assert house.registry.find("m").config.batch_size == 1
+
+    in_a_house(tmp_path, test, models=KEY)
+
+
+def test_the_key_models_at_the_start(tmp_path: Path) -> None:
+    key = {"m": {"1.0": ModelDefaults(min_workers=2, max_workers=3), "2.0": ModelDefaults(default_version=True)}}
+
+    async def test(house: House) -> None:
+        house.pack("m", "1.0").rename(house.root / "m1.mar")
+        house.pack("m", "2.0").rename(house.root / "m2.mar")
+        await house.start("m1.mar", "m2.mar")
+        version = house.registry.find("m", "1.0")
+        assert (version.min_workers, version.max_workers) == (2, 3)
+        assert house.registry.find("m").labels == ("m", "2.0")
+
+    in_a_house(tmp_path, test, models=key)
+
+
+def test_what_an_operator_made_the_default_beats_the_key(tmp_path: Path) -> None:
+    key = {"m": {"2.0": ModelDefaults(default_version=True)}}
+
+    async def first(house: House) -> None:
+        house.pack("m", "1.0").rename(house.root / "m1.mar")
+        house.pack("m", "2.0").rename(house.root / "m2.mar")
+        await house.start("m1.mar", "m2.mar")
+        await house.management.set_default("m", "1.0")
+
+    async def second(house: House) -> None:
+        await house.start("m1.mar", "m2.mar")
+        assert house.registry.find("m").labels == ("m", "1.0")
+
+    in_a_house(tmp_path, first, models=key)
+    in_a_house(tmp_path, second, models=key)
+
+
 # -- default, unregister --
 
 
@@ -347,6 +408,23 @@ def test_unregistering_lets_requests_finish(tmp_path: Path) -> None:
         await going
 
     in_a_house(tmp_path, test)
+
+
+def test_unregistering_waits_for_so_long(tmp_path: Path) -> None:
+    """Then it is told, and the rest goes on: the request is answered, and nothing is left of the version."""
+
+    async def test(house: House) -> None:
+        await house.register("m")
+        job = house.submit("m")
+        with pytest.raises(UnregisterTimedOut, match=r"^Timed out while cleaning resources: m\. It takes no more"):
+            await house.management.unregister("m", None)
+        assert house.registry.names() == []
+        assert await house.stored() == {}
+        house.groups()[0].answer()
+        assert job.status == 200
+        await until(lambda: not house.contents)
+
+    in_a_house(tmp_path, test, unregister_model_timeout=0.01)
 
 
 def test_jobs_that_a_dying_group_returns_to_a_version_that_goes_are_answered(tmp_path: Path) -> None:
