@@ -10,9 +10,9 @@ import sys
 import time
 from typing import Any
 
-import torch  # type: ignore[import-not-found]  # it is in that environment alone
+import torch  # it is in that environment alone
 import transformers  # type: ignore[import-not-found]
-from torch.nn import functional  # type: ignore[import-not-found]
+from torch.nn import functional
 
 from benchmarks._llm_orders import Answer, serve
 

@@ -97,7 +97,9 @@ class AsyncLoop:
         task.add_done_callback(partial(self._ended, request))
 
     def _ended(self, request: InferenceRequest, task: asyncio.Task[None]) -> None:
-        del self._tasks[request.number], self._started[request.number]
+        del self._tasks[request.number]
+        seconds = self._loop.time() - self._started.pop(request.number)
+        self._runner.context.metrics.prediction_time(seconds, [request.id])
         self._tell_clock()
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("request %s could not be answered", request.id, exc_info=error)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Sequence
 
 from msx_backend.control import CallClock
 from msx_backend.jobs import Jobs
 from msx_backend.protocol import RECEIVE_SIZE, Drain, FrameReader, Predict, ToWorker
 from msx_backend.replies import ReplyWriter
+from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import Runner
 
 Frames = Sequence[tuple[ToWorker, bytes]]
@@ -51,7 +53,13 @@ class BatchLoop:
         self._replies.expect(requests)
         wanted = [request for request in requests if not request.cancelled]
         if wanted:
-            with self._clock:
-                self._runner.run(wanted, self._replies)
+            self._run(wanted)
         self._replies.drop_unanswered(requests)
         self._jobs.release(requests)
+
+    def _run(self, requests: list[InferenceRequest]) -> None:
+        started = time.monotonic()
+        with self._clock:
+            self._runner.run(requests, self._replies)
+        ids = [request.id for request in requests]
+        self._runner.context.metrics.prediction_time(time.monotonic() - started, ids)

@@ -120,4 +120,4 @@ class ControlThread(threading.Thread):
         if lost := self.metrics.dropped - self._dropped:
             self._dropped += lost
             log.warning("%d metric samples are lost: between two pings a worker keeps %d", lost, self.metrics.LIMIT)
-        return [MetricSample(s.name, s.kind, s.unit, s.value, list(s.labels)) for s in taken]
+        return [MetricSample(s.name, s.kind, s.unit, s.value, list(s.labels), s.request_id) for s in taken]

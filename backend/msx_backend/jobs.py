@@ -69,14 +69,17 @@ def read_requests(heads: list[RequestHead], body: bytes) -> list[InferenceReques
     requests: list[InferenceRequest] = []
     for head in heads:
         parts: dict[str, Part] = {}
+        headers = Headers(head.headers)
         for field in head.fields:
             parts[field.name] = Part(bytearray(view[: field.size]), field.content_type)
             view = view[field.size :]
+            if field.content_type:
+                headers.setdefault(field.name, {"content-type": field.content_type})
         deadline = None if head.timeout is None else now + head.timeout
         request = InferenceRequest(
             head.id,
             parts,
-            Headers(head.headers),
+            headers,
             number=head.number,
             deadline=deadline,
             operation=head.operation,

@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from msx_backend import compat
+from msx_backend.envelopes import wrapped
 from msx_backend.parallel.leader import Leader
 from msx_backend.protocol import Load, LoadProgress
 from msx_backend.replies import ReplyWriter
@@ -124,7 +126,11 @@ class LoadedModel:
         model_dir = Path(self._load.model_dir)
         furnish(model_dir)
         sys.dont_write_bytecode = True  # the unpacked archive is shared and stays as it is
-        return resolve_handler(self._load.handler, model_dir)
+        compat.offer()
+        spec = compat.default_handler(self._load.handler, self._load.manifest)
+        handler = resolve_handler(spec, model_dir, compat.DEFAULT_HANDLERS)
+        envelope = self._load.service_envelope
+        return wrapped(handler, envelope) if envelope else handler
 
     def _examples(self) -> list[InferenceRequest]:
         return warmup_requests(self.handler.example, self._load.config)

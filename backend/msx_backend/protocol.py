@@ -63,6 +63,8 @@ class Load(_Message, tag=1, kw_only=True):
     limit_max_image_pixels: bool
     max_response_size: int
     server_version: str
+    service_envelope: str = ""
+    """One of `body`, `json`, `kserve` and `kservev2` wraps the handler; "" leaves it as it is."""
 
 
 class FieldHead(_Message):
@@ -208,11 +210,14 @@ class Dropped(_Message, tag=25):
 
 
 class MetricSample(_Message):
+    """`request_id` is that of the request, or of all requests of the call with commas between; "" outside of calls."""
+
     name: str
     kind: str
     unit: str
     value: float
     labels: list[tuple[str, str]]
+    request_id: str = ""
 
 
 class Pong(_Message, tag=30):

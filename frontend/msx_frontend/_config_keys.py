@@ -57,7 +57,6 @@ NOT_YET = {
     "metrics_mode": _SCRAPED,
     "model_metrics_auto_detect": "all metrics that a handler records are shown",
     "python": "workers run on the server's own Python",
-    "service_envelope": "handlers get requests as they come",
     "system_metrics_cmd": _NO_SYSTEM,
     "ts_header_key_sequence_end": _NO_SEQUENCES,
     "ts_header_key_sequence_id": _NO_SEQUENCES,

@@ -93,8 +93,8 @@ class ReplyBuffer:
 
     @property
     def whole(self) -> bool:
-        """All of the answer is there, so that its length is known: `take` gives it at once."""
-        return self._ended and self._error is None
+        """All of the answer is there, in one piece: what was sent in several stays a stream, however fast it came."""
+        return self._ended and self._error is None and len(self._chunks) <= 1
 
     async def take(self) -> tuple[bytes, bool]:
         """All that is there, joined, and whether that was the last; waits for something.

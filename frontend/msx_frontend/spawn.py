@@ -64,6 +64,7 @@ class Spawner:
             limit_max_image_pixels=server.limit_max_image_pixels,
             max_response_size=server.max_response_size,
             server_version=__version__,
+            service_envelope=server.service_envelope or "",
         )
 
     def _environment(self, source: ModelSource, lease: Lease, rank: int, port: int | None) -> dict[str, str]:

@@ -83,6 +83,8 @@ class Context:
         self.metrics = metrics or Metrics(info.model_name)
         self.system_properties: dict[str, Any] = _system_properties(info)
         self.stopping_criteria: Any = None
+        self.cache: dict[Any, Any] = {}
+        """The handler's own, from call to call: what it keeps of sequences and of generations in progress."""
         self.cl_socket: Any = None  # TorchServe's handlers may look at it; nothing is sent on it here
         self.graphs_key = ""
         """What kept graphs (`mindspore.compileCache`) depend on beside the archive; to be set before `setup`."""
@@ -103,9 +105,9 @@ class Context:
     def get_request_id(self, idx: int = 0) -> str:
         return self._bound.requests[idx].id
 
-    def get_request_header(self, idx: int, key: str) -> str | None:
-        value = self._bound.requests[idx].headers.get(key)
-        return None if value is None else str(value)
+    def get_request_header(self, idx: int, key: str) -> Any:
+        """Its text, or None. A field's name gives what TorchServe has there: `{"content-type": …}`, if it has one."""
+        return self._bound.requests[idx].headers.get(key)
 
     def get_all_request_header(self, idx: int) -> Headers:
         return self._bound.requests[idx].headers
@@ -122,6 +124,10 @@ class Context:
     def operation(self, idx: int = 0) -> str:
         """What is asked for: "" for a prediction, else an operation of `msx_sdk.generation`."""
         return self._bound.requests[idx].operation
+
+    def is_example(self, idx: int = 0) -> bool:
+        """True in warm-up, for the handler's own example."""
+        return self._bound.requests[idx].is_example
 
     def cancelled(self, idx: int = 0) -> bool:
         """True once nobody waits for this request's answer."""
@@ -240,7 +246,7 @@ def _system_properties(info: ModelInfo) -> dict[str, Any]:
         "gpu_id": info.device_id,
         "npu_id": info.device_id,
         "batch_size": info.batch_size,
-        "server_name": "MSX",
+        "server_name": "MMS",  # TorchServe's, which handlers may ask for
         "server_version": info.server_version,
         "limit_max_image_pixels": info.limit_max_image_pixels,
     }

@@ -84,8 +84,9 @@ def summary(error: BaseException) -> str:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Python's own error, or one whose text says so: MindSpore and CANN raise RuntimeError."""
-    return isinstance(error, MemoryError) or "out of memory" in _text(error).lower()
+    """Python's own error, or one whose text says so: MindSpore and CANN raise RuntimeError, torch one with "CUDA"."""
+    text = _text(error)
+    return isinstance(error, MemoryError) or "out of memory" in text.lower() or "CUDA" in text
 
 
 def shortened(text: str, limit: int) -> str:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from msx_sdk.batch import current_request_ids
+
+log = logging.getLogger("msx.metrics")
+
 COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
 
-_UNITS = {
+UNITS = {
     "ms": "Milliseconds",
     "s": "Seconds",
     "percent": "Percent",
@@ -30,14 +35,25 @@ class Dimension(Protocol):
 Dimensions = Mapping[str, str] | Iterable[Dimension]
 
 
+class MetricNotFound(KeyError):
+    """No metric of this name and type was added to the cache."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class Sample(NamedTuple):
-    """One update: an amount to add (counter), a value to set (gauge) or to observe (histogram)."""
+    """One update: an amount to add (counter), a value to set (gauge) or to observe (histogram).
+
+    `request_id` names the request, or the requests of the batch with commas between, for log lines.
+    """
 
     name: str
     kind: str
     unit: str
     value: float
     labels: tuple[tuple[str, str], ...]
+    request_id: str = ""
 
 
 class Metric:
@@ -63,17 +79,22 @@ class CachedMetric:
         self.dimension_names, self.metric_type = list(names), kind
 
     def add_or_update(self, value: float, dimension_values: Sequence[str] = (), request_id: str = "") -> None:
-        """Add to a counter, set a gauge, observe in a histogram. Raises ValueError for too few or too many values."""
+        """Add to a counter, set a gauge, observe in a histogram.
+
+        Too few or too many values are logged and left out, as TorchServe does: a metric never fails a prediction.
+        """
         if len(dimension_values) != len(self.dimension_names):
-            raise ValueError(
-                f"metric {self.metric_name} has the dimensions {self.dimension_names}, got {list(dimension_values)}"
-            )
-        labels = dict(zip(self.dimension_names, dimension_values, strict=True))
-        self._metrics.record(self.metric_name, self.metric_type, self.unit, value, labels)
+            got = list(dimension_values)
+            log.error("metric %s has the dimensions %s, got %s", self.metric_name, self.dimension_names, got)
+            return
+        self._record(value, request_id, dict(zip(self.dimension_names, dimension_values, strict=True)))
 
     def update(self, value: float, request_id: str = "", dimensions: Dimensions | None = None) -> None:
         """TorchServe's older call."""
-        self._metrics.record(self.metric_name, self.metric_type, self.unit, value, _labels(dimensions))
+        self._record(value, request_id, _labels(dimensions))
+
+    def _record(self, value: float, request_id: str, labels: Mapping[str, str]) -> None:
+        self._metrics.add_sample(self.metric_name, self.metric_type, self.unit, value, labels, request_id)
 
 
 class Metrics:
@@ -85,8 +106,11 @@ class Metrics:
         self.model_name = model_name
         self.dropped = 0
         self._samples: list[Sample] = []
-        self._cache: dict[tuple[str, str], CachedMetric] = {}
         self._lock = lock or threading.Lock()
+        self.cache: dict[str, dict[str, CachedMetric]] = {COUNTER: {}, GAUGE: {}, HISTOGRAM: {}}
+        """By type and name, what `get_metric` finds. The first two are those of TorchServe's own metrics.yaml."""
+        for name in ("HandlerTime", "PredictionTime"):
+            self.add_metric_to_cache(name, "ms", ["ModelName", "Level"], GAUGE)
 
     def counter(self, name: str, unit: str = "count", labels: tuple[str, ...] = ()) -> Metric:
         return Metric(self, name, COUNTER, unit, labels)
@@ -152,36 +176,62 @@ class Metrics:
         dimensions: Dimensions | None = None,
         metric_type: str = COUNTER,
     ) -> None:
-        """TorchServe's call; ModelName and Level=Model are added. `idx` names the request, for logs only."""
+        """TorchServe's call; ModelName and Level=Model are added. `idx` is the request's place, for logs only."""
         labels = {"ModelName": self.model_name, "Level": "Model", **_labels(dimensions)}
-        self.record(name, metric_type, unit, value, labels)
+        ids = current_request_ids.get().split(",")
+        request_id = ids[int(idx)] if idx is not None and 0 <= int(idx) < len(ids) else ""
+        kind = _checked_kind(name, metric_type)
+        if name not in self.cache[kind]:
+            self.add_metric_to_cache(name, unit, list(labels), kind)
+        self.add_sample(name, kind, unit, value, labels, request_id)
 
     def add_metric_to_cache(
         self, metric_name: str, unit: str, dimension_names: Sequence[str] = (), metric_type: str = COUNTER
     ) -> CachedMetric:
-        """TorchServe's call. A metric of this name and type that is there already is returned as it is."""
-        kind = _kind(metric_type)
-        made = CachedMetric(self, metric_name, unit, dimension_names, kind)
-        return self._cache.setdefault((metric_name, kind), made)
+        """TorchServe's call. A metric of this name and type that is there already is replaced if it differs."""
+        kind = _checked_kind(metric_name, metric_type)
+        known = self.cache[kind].get(metric_name)
+        if known and (known.unit, known.dimension_names) == (unit, list(dimension_names)):
+            return known
+        if known:
+            log.warning("%s %s is replaced: it had the dimensions %s", kind, metric_name, known.dimension_names)
+        made = self.cache[kind][metric_name] = CachedMetric(self, metric_name, unit, dimension_names, kind)
+        return made
 
     def get_metric(self, metric_name: str, metric_type: str = COUNTER) -> CachedMetric:
-        """One that `add_metric_to_cache` has made. Raises KeyError."""
-        kind = _kind(metric_type)
-        if (metric_name, kind) not in self._cache:
-            raise KeyError(f"there is no {kind} {metric_name!r}: call add_metric_to_cache first")
-        return self._cache[metric_name, kind]
+        """One that `add_metric_to_cache` or an `add_*` method has made. Raises MetricNotFound, a KeyError."""
+        kind = _checked_kind(metric_name, metric_type)
+        if metric_name not in self.cache[kind]:
+            raise MetricNotFound(f"there is no {kind} {metric_name!r}: call add_metric_to_cache first")
+        return self.cache[kind][metric_name]
 
-    def record(self, name: str, kind: str, unit: str, value: float, labels: Mapping[str, str]) -> None:
-        kind = _kind(kind)
-        if kind not in (COUNTER, GAUGE, HISTOGRAM):
-            raise ValueError(f"metric {name!r} has the unknown type {kind!r}: counter, gauge or histogram")
+    def add_sample(
+        self, name: str, kind: str, unit: str, value: float, labels: Mapping[str, str], request_id: str = ""
+    ) -> None:
+        """As `record`; a counter that would go down is logged and left out, as TorchServe does."""
+        if kind == COUNTER and value < 0:
+            log.error("counter %s cannot go down: %s is left out", name, value)
+        else:
+            self.record(name, kind, unit, value, labels, request_id)
+
+    def record(
+        self, name: str, kind: str, unit: str, value: float, labels: Mapping[str, str], request_id: str = ""
+    ) -> None:
+        """`request_id` is "" for what concerns all requests of the call."""
+        kind = _checked_kind(name, kind)
         pairs = tuple(sorted((str(key), str(text)) for key, text in labels.items()))
-        sample = Sample(str(name), kind, _UNITS.get(unit, str(unit or "unit")), float(value), pairs)
+        request_id = request_id or current_request_ids.get()
+        sample = Sample(str(name), kind, UNITS.get(unit, str(unit or "unit")), float(value), pairs, request_id)
         with self._lock:
             if len(self._samples) < self.LIMIT:
                 self._samples.append(sample)
             else:
                 self.dropped += 1
+
+    def prediction_time(self, seconds: float, request_ids: Iterable[str]) -> None:
+        """TorchServe's metric of every call of the handler."""
+        labels = {"ModelName": self.model_name, "Level": "Model"}
+        self.record("PredictionTime", GAUGE, "ms", seconds * 1000, labels, ",".join(request_ids))
 
     def take(self) -> list[Sample]:
         with self._lock:
@@ -195,6 +245,9 @@ def _labels(dimensions: Dimensions | None) -> dict[str, str]:
     return dict(dimensions) if isinstance(dimensions, Mapping) else {one.name: one.value for one in dimensions}
 
 
-def _kind(metric_type: Any) -> str:
-    """TorchServe's MetricTypes is an enumeration of these texts."""
-    return str(getattr(metric_type, "value", metric_type))
+def _checked_kind(name: str, metric_type: Any) -> str:
+    """TorchServe's MetricTypes is an enumeration of these texts. Raises ValueError for another one."""
+    kind = str(getattr(metric_type, "value", metric_type))
+    if kind not in (COUNTER, GAUGE, HISTOGRAM):
+        raise ValueError(f"metric {name!r} has the unknown type {kind!r}: counter, gauge or histogram")
+    return kind

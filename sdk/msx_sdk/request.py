@@ -20,13 +20,16 @@ class Part:
     content_type: str | None = None
 
 
-class Headers(dict[str, str]):
-    """Request headers; look-ups find any case, as HTTP means it."""
+class Headers(dict[str, Any]):
+    """Request headers; look-ups find any case, as HTTP means it.
 
-    def __init__(self, items: Mapping[str, str] | list[tuple[str, str]] = ()) -> None:  # type: ignore[assignment]
+    As TorchServe has it, a field that has a content type is there too: `{"body": {"content-type": "image/png"}}`.
+    """
+
+    def __init__(self, items: Mapping[str, Any] | list[tuple[str, str]] = ()) -> None:  # type: ignore[assignment]
         super().__init__(items)
 
-    def __missing__(self, key: str) -> str:
+    def __missing__(self, key: str) -> Any:
         wanted = key.lower()
         for name, value in self.items():
             if name.lower() == wanted:
@@ -77,6 +80,11 @@ class InferenceRequest:
         request._data = data
         return request
 
+    @property
+    def is_example(self) -> bool:
+        """It was made by `of_data`, and no client sent it."""
+        return self._data is not None
+
     def data(self, decode: bool = True) -> dict[str, Any]:
         """Field name to value, decoded as TorchServe does (JSON and text; everything else a bytearray)."""
         if self._data is not None:
@@ -93,7 +101,7 @@ def _decoded(part: Part) -> Any:
     kind = (part.content_type or "").partition(";")[0].strip()
     try:
         if kind == JSON:
-            return _json(part.data)
+            return json_value(part.data)
         if kind.startswith("text"):
             return part.data.decode()
     except (ValueError, RecursionError):
@@ -101,8 +109,9 @@ def _decoded(part: Part) -> Any:
     return _raw(part)
 
 
-def _json(data: bytes | bytearray) -> Any:
+def json_value(data: bytes | bytearray) -> Any:
+    """Python's JSON, with NaN and Infinity. Raises ValueError, or RecursionError for what is nested too deeply."""
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:
-        return json.loads(data)  # NaN and Infinity, which Python's clients send
+        return json.loads(data)  # which Python's clients send

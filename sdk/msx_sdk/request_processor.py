@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from msx_sdk.context import Context
@@ -16,10 +16,10 @@ class RequestProcessor:
     def __init__(self, context: Context, idx: int) -> None:
         self._context, self._idx = context, idx
 
-    def get_request_property(self, key: str) -> str | None:
+    def get_request_property(self, key: str) -> Any:
         return self._context.get_request_header(self._idx, key)
 
-    def get_request_properties(self) -> dict[str, str]:
+    def get_request_properties(self) -> dict[str, Any]:
         return self._context.get_all_request_header(self._idx)
 
     def report_status(self, code: int, reason_phrase: str | None = None) -> None:

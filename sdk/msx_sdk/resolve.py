@@ -10,6 +10,7 @@ import logging
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +24,26 @@ ENTRY_POINTS = "msx.handlers"
 log = logging.getLogger("msx.worker")
 
 
+class HandleKind(Enum):
+    """What calling a handler gives."""
+
+    PLAIN = "a list"
+    GENERATOR = "lists, one after the other"
+    COROUTINE = "a list, once awaited"
+    ASYNC_GENERATOR = "lists, one after the other, each awaited"
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> HandleKind:
+        """Of a function, or of an object that can be called."""
+        if not inspect.isroutine(function) and not isinstance(function, functools.partial):
+            function = type(function).__call__
+        if inspect.isgeneratorfunction(function):
+            return cls.GENERATOR
+        if inspect.iscoroutinefunction(function):
+            return cls.COROUTINE
+        return cls.ASYNC_GENERATOR if inspect.isasyncgenfunction(function) else cls.PLAIN
+
+
 @dataclass(frozen=True)
 class ResolvedHandler:
     """A handler's calls, whatever form its author chose."""
@@ -34,8 +55,12 @@ class ResolvedHandler:
     """The module or instance that may carry `example`."""
 
     @property
+    def kind(self) -> HandleKind:
+        return HandleKind.of(self.handle)
+
+    @property
     def is_async(self) -> bool:
-        return _kind_of(self.handle) in (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+        return self.kind in (HandleKind.COROUTINE, HandleKind.ASYNC_GENERATOR)
 
     @property
     def follow(self) -> Callable[[bytes], Any] | None:
@@ -53,9 +78,9 @@ class ResolvedHandler:
         return getattr(self.owner, "example", None)
 
 
-def resolve_handler(spec: str, model_dir: Path) -> ResolvedHandler:
+def resolve_handler(spec: str, model_dir: Path, package: str = "") -> ResolvedHandler:
     """Find `spec`: a file of the archive (`h.py`, `h`, `h.py:func`, `h:Class`), an entry point of the group
-    `msx.handlers`, or an importable module.
+    `msx.handlers`, an importable module, or a module of `package`.
 
     The order and the rules are TorchServe's (`model_loader.py`): a function `func` or `handle` of the module,
     else its one class with `initialize` and `handle`. Raises HandlerLoadError.
@@ -63,6 +88,8 @@ def resolve_handler(spec: str, model_dir: Path) -> ResolvedHandler:
     location, _, attribute = spec.partition(":")
     _prefer_on_path(str(model_dir))
     module = _from_archive(location, model_dir) or _from_entry_point(location) or _from_path(location)
+    if module is None and package:
+        module = _from_path(f"{package}.{location}")
     if module is None:
         known = ", ".join(sorted(point.name for point in entry_points(group=ENTRY_POINTS))) or "none"
         raise HandlerLoadError(
@@ -158,7 +185,9 @@ def _first_call(function: Callable[[Any, Context], Any]) -> Callable[[Context], 
 
     One that was never meant to be called so, because it goes straight at its data, is left alone.
     """
-    return _ignore if _kind_of(function) else lambda context: _call_without_data(function, context)
+    if HandleKind.of(function) is not HandleKind.PLAIN:
+        return _ignore
+    return lambda context: _call_without_data(function, context)
 
 
 def _call_without_data(function: Callable[[Any, Context], Any], context: Context) -> None:
@@ -168,14 +197,6 @@ def _call_without_data(function: Callable[[Any, Context], Any], context: Context
         if "NoneType" not in str(error) and not isinstance(error, NoRequestError):
             raise
         log.debug("%s() cannot be called without data, so it is not initialised: %s", _name(function), error)
-
-
-def _kind_of(function: Callable[..., Any]) -> Callable[[Any], bool] | None:
-    """The test of `inspect` that this function passes, None for a plain one; for an object, what its __call__ is."""
-    if not inspect.isroutine(function) and not isinstance(function, functools.partial):
-        function = type(function).__call__
-    kinds = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
-    return next((kind for kind in kinds if kind(function)), None)
 
 
 def _name(function: Callable[..., Any]) -> str:

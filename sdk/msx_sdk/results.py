@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +32,7 @@ class ReplyHead:
 def encode(value: Any) -> bytes:
     """Bytes as they are, text as UTF-8, everything else as JSON indented by two (TorchServe's rule).
 
+    A torch tensor is what `torch.save` makes of it; inside of lists and dicts it is JSON.
     NumPy arrays and scalars and MindSpore tensors become JSON lists and numbers.
     Raises PredictionError 503 for what has no JSON form.
     """
@@ -39,12 +42,21 @@ def encode(value: Any) -> bytes:
         return value.encode()
     if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _saved(torch, value)
     return _json(value)
+
+
+def _saved(torch: Any, tensor: Any) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(tensor, buffer)
+    return buffer.getvalue()
 
 
 def _json(value: Any) -> bytes:
     try:
-        return msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=2)
+        return msgspec.json.format(msgspec.json.encode(value, enc_hook=plain), indent=2)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return _slow_json(value)
 
@@ -52,13 +64,14 @@ def _json(value: Any) -> bytes:
 def _slow_json(value: Any) -> bytes:
     """Python's encoder takes what msgspec does not, such as integers beyond 64 bits."""
     try:
-        return json.dumps(value, indent=2, default=_plain).encode()
+        return json.dumps(value, indent=2, default=plain).encode()
     except (TypeError, ValueError, RecursionError) as error:
         text = f"Unsupported model output data type: {type(value).__name__} ({error})"
         raise PredictionError(PREDICTION_FAILED, text) from None
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """What JSON can say of a NumPy array or scalar, or of a tensor. Raises TypeError for anything else."""
     if hasattr(value, "asnumpy"):
         return value.asnumpy().tolist()
     if hasattr(value, "tolist"):

@@ -28,7 +28,7 @@ def test_status_and_headers(tmp_path: Path) -> None:
         worker.predict(wanted, headers=[("X-A", "1")])
         message, body = worker.receive()
     assert message == Chunk(1, True, 202, "Later", [("content-type", "text/x"), ("X-B", "2")])
-    assert json.loads(body) == {"X-A": "1"}
+    assert json.loads(body) == {"X-A": "1", "body": {"content-type": "application/json"}}
 
 
 @pytest.mark.parametrize("service", ["one_bad_item", "raise_on_bad"])

@@ -270,10 +270,11 @@ def test_paths_must_exist(write: Write) -> None:
 
 
 def test_a_key_that_is_not_served_yet_is_noticed_with_what_happens_instead(write: Write) -> None:
-    path = write("service_envelope=kserve\nmetrics_mode=log\nenable_envvars_config=true")
+    path = write("disable_system_metrics=true\nmetrics_mode=log\nenable_envvars_config=true")
     _, notices = ServerConfig.load({}, path, {"TS_USE_ENV_ALLOWED_URLS": "true"})
     assert notices == [
-        "service_envelope: has no effect yet: handlers get requests as they come",
+        "disable_system_metrics: has no effect yet: "
+        "metrics of the machine are not collected; its node exporter has them",
         "use_env_allowed_urls: has no effect yet: archives are taken from the model store only",
     ]
 

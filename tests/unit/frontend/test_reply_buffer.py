@@ -26,13 +26,24 @@ def test_a_whole_answer() -> None:
         assert not reply.whole
         reply.start(201, "Made", [("a", "b")])
         reply.chunk(b"one")
-        reply.chunk(b"two")
         assert not reply.whole
         job.finish(201)
         assert await reply.head() == (201, "Made", [("a", "b")])
         assert reply.whole
-        assert await reply.take() == (b"onetwo", True)
+        assert await reply.take() == (b"one", True)
         assert await reply.take() == (b"", True)
+
+    run(test)
+
+
+def test_what_was_sent_in_pieces_is_no_whole_answer() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        reply.start(200, "", [])
+        reply.chunk(b"one")
+        reply.chunk(b"two")
+        job.finish(200)
+        assert not reply.whole
+        assert [chunk async for chunk in reply] == [b"one", b"two"]
 
     run(test)
 

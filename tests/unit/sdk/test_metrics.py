@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from msx_sdk.batch import current_request_ids
 from msx_sdk.metrics import Metrics, Sample
 
 
@@ -65,15 +66,61 @@ def test_the_cache_of_torchserve() -> None:
     made.add_or_update(2.5, ["m", "Model"])
     assert only(metrics) == Sample("Size", "gauge", "Megabytes", 2.5, (("Level", "Model"), ("ModelName", "m")))
     assert metrics.get_metric("Size", "gauge") is made
-    assert metrics.add_metric_to_cache("Size", "MB", metric_type="gauge") is made
+    assert metrics.add_metric_to_cache("Size", "MB", ["ModelName", "Level"], "gauge") is made
     made.update(1, "request", [SimpleNamespace(name="a", value="b")])
     assert only(metrics).labels == (("a", "b"),)
     metrics.add_metric_to_cache("Calls", "count").add_or_update(1)
     assert only(metrics) == Sample("Calls", "counter", "Count", 1.0, ())
-    with pytest.raises(ValueError, match=r"metric Size has the dimensions \['ModelName', 'Level'\], got \['m'\]"):
-        made.add_or_update(1, ["m"])
     with pytest.raises(KeyError, match="there is no counter 'Size'"):
         metrics.get_metric("Size")
+
+
+def test_torchserves_own_metrics_are_in_the_cache() -> None:
+    metrics = Metrics("m")
+    metrics.get_metric("HandlerTime", "gauge").add_or_update(1.5, ["m", "Model"])
+    assert only(metrics) == Sample(
+        "HandlerTime", "gauge", "Milliseconds", 1.5, (("Level", "Model"), ("ModelName", "m"))
+    )
+    assert metrics.get_metric("PredictionTime", "gauge").dimension_names == ["ModelName", "Level"]
+    metrics.add_counter("Calls", 1)
+    assert metrics.get_metric("Calls").dimension_names == ["ModelName", "Level"]
+
+
+def test_a_metric_that_differs_takes_the_place_of_the_one_before(caplog: pytest.LogCaptureFixture) -> None:
+    metrics = Metrics("m")
+    metrics.add_metric_to_cache("Size", "MB", ["a"])
+    other = metrics.add_metric_to_cache("Size", "MB", ["b"])
+    assert metrics.get_metric("Size") is other
+    assert "counter Size is replaced: it had the dimensions ['a']" in caplog.text
+
+
+def test_a_metric_never_fails_a_prediction(caplog: pytest.LogCaptureFixture) -> None:
+    """TorchServe's calls log what is wrong with an update, and leave it out."""
+    metrics = Metrics("m")
+    cached = metrics.add_metric_to_cache("Size", "MB", ["a", "b"])
+    cached.add_or_update(1, ["x"])
+    cached.add_or_update(-1, ["x", "y"])
+    metrics.add_counter("Calls", -2)
+    assert metrics.take() == []
+    assert "metric Size has the dimensions ['a', 'b'], got ['x']" in caplog.text
+    assert "counter Size cannot go down: -1 is left out" in caplog.text
+    assert "counter Calls cannot go down: -2 is left out" in caplog.text
+
+
+def test_samples_name_their_requests() -> None:
+    metrics = Metrics("m")
+    token = current_request_ids.set("a,b")
+    try:
+        metrics.add_counter("all", 1)
+        metrics.add_counter("second", 1, 1)
+        metrics.add_counter("beyond", 1, 7)
+        metrics.add_metric_to_cache("named", "count").add_or_update(1, request_id="c")
+        metrics.prediction_time(0.5, ["d", "e"])
+    finally:
+        current_request_ids.reset(token)
+    samples = metrics.take()
+    assert [sample.request_id for sample in samples] == ["a,b", "b", "a,b", "c", "d,e"]
+    assert (samples[-1].name, samples[-1].value, samples[-1].unit) == ("PredictionTime", 500.0, "Milliseconds")
 
 
 def test_errors_are_counted_by_text() -> None:

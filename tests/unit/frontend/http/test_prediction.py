@@ -192,12 +192,18 @@ def replied(*chunks: bytes, **options: Any) -> Exchange:
 
 
 def test_a_whole_answer_has_its_length() -> None:
-    exchange = replied(b"hello ", b"world", headers=[("content-type", "text/plain")])
+    exchange = replied(b"hello world", headers=[("content-type", "text/plain")])
     assert (exchange.status, exchange.chunks) == (200, [b"hello world"])
     assert exchange.headers["content-length"] == "11"
     assert exchange.headers["content-type"] == "text/plain"
     assert exchange.headers["x-request-id"] == "id-1"
     assert "ts_stream_next" not in exchange.headers
+
+
+def test_a_stream_that_is_over_at_once_is_one() -> None:
+    exchange = replied(b"hello ", b"world")
+    assert exchange.chunks == [b"hello ", b"world"]
+    assert exchange.headers["ts_stream_next"] == "true"
 
 
 def test_an_empty_answer() -> None:

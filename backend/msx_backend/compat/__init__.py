@@ -1,0 +1,29 @@
+"""The package `ts` that TorchServe's handlers import: thin adapters over the SDK.
+
+It is importable in workers only, under the name `ts`, and last of all: a `ts` that is installed, or that the archive
+brings, wins.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+DEFAULT_HANDLERS = "ts.torch_handler"
+TORCH_FILES = (".pt", ".pth", ".pt2", ".onnx", ".so")
+
+
+def offer() -> None:
+    """Make `import ts` work in this process."""
+    folder = str(Path(__file__).parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
+
+
+def default_handler(spec: str, manifest: dict[str, Any]) -> str:
+    """TorchServe and MSX both have an `image_classifier`: torch's files are for TorchServe's."""
+    files = manifest.get("model", {}).get("serializedFile") or ""
+    if spec == "image_classifier" and files.endswith(TORCH_FILES):
+        return f"{DEFAULT_HANDLERS}.{spec}"
+    return spec

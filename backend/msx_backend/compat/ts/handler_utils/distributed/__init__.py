@@ -1,0 +1,1 @@
+"""Helpers of parallel handlers, which are different here."""

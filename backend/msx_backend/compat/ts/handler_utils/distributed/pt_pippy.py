@@ -1,0 +1,13 @@
+"""`ts.handler_utils.distributed.pt_pippy`: imports, and says what to use."""
+
+from typing import Any, NoReturn
+
+from ._gone import gone
+
+
+def initialize_rpc_workers(local_rank: int, world_size: int, ctx: Any) -> NoReturn:
+    gone("PiPPy (initialize_rpc_workers)")
+
+
+def get_pipeline_driver(model: Any, world_size: int, ctx: Any) -> NoReturn:
+    gone("PiPPy (get_pipeline_driver)")

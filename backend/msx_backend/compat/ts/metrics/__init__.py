@@ -1,0 +1,1 @@
+"""`ts.metrics`: over `msx_sdk.metrics`."""

@@ -1,0 +1,25 @@
+"""`ts.metrics.metric_cache_errors`: names for what `context.metrics` raises."""
+
+from __future__ import annotations
+
+import yaml
+
+from msx_sdk.metrics import MetricNotFound as MetricsCacheKeyError
+
+__all__ = [
+    "GeneralMetricsCacheError",
+    "MetricsCacheIOError",
+    "MetricsCacheKeyError",
+    "MetricsCachePyYamlError",
+    "MetricsCacheTypeError",
+    "MetricsCacheValueError",
+]
+
+MetricsCacheValueError = ValueError
+MetricsCacheTypeError = TypeError
+MetricsCacheIOError = OSError
+MetricsCachePyYamlError = yaml.YAMLError
+
+
+class GeneralMetricsCacheError(Exception):
+    """Never raised here; for handlers that catch it."""

@@ -1,0 +1,18 @@
+"""`ts.metrics.metrics_store`: what `context.metrics` was before TorchServe 0.6."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msx_sdk.metrics import Metrics, Sample
+
+
+class MetricsStore(Metrics):
+    def __init__(self, request_ids: Mapping[int, str] | None, model_name: str) -> None:
+        super().__init__(model_name)
+        self.request_ids = request_ids
+
+    @property
+    def store(self) -> list[Sample]:
+        """What was recorded and not yet taken."""
+        return list(self._samples)

@@ -1,0 +1,12 @@
+"""`ts.metrics.unit`."""
+
+from __future__ import annotations
+
+from msx_sdk.metrics import UNITS
+
+
+class Units:
+    """Short names of units, and what they are called in metrics."""
+
+    def __init__(self) -> None:
+        self.units: dict[str | None, str] = dict([*UNITS.items(), ("", "unit"), (None, "unit")])

@@ -1,0 +1,18 @@
+"""`ts.service`: what handlers import of it. Calling them is the worker's own business here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .metrics.metric import Metric
+from .utils.util import PredictionException
+
+__all__ = ["PREDICTION_METRIC", "PredictionException", "emit_metrics"]
+
+PREDICTION_METRIC = "PredictionTime"
+
+
+def emit_metrics(metrics: Iterable[Metric]) -> None:
+    """Print them as the lines that TorchServe's workers print."""
+    for metric in metrics:
+        print(f"[METRICS]{metric}")  # noqa: T201  # the line is the interface

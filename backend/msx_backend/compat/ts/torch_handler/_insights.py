@@ -1,0 +1,36 @@
+"""Captum's attributions, where the package is installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msx_sdk import PredictionError
+
+from .._extras import need
+
+
+def integrated_gradients(model: Any, inputs: Any, target: Any) -> Any:
+    """How much each value of the inputs counts for `target`, normalised; shaped as the inputs."""
+    gradients = _captum().IntegratedGradients(model)
+    return normalised(gradients.attribute(inputs, target=target, n_steps=15))
+
+
+def layer_gradients(model: Any, layer: Any, inputs: Any, offsets: Any, target: Any) -> Any:
+    """How much each token counts for `target`, normalised."""
+    gradients = _captum().LayerIntegratedGradients(model, layer)
+    return normalised(gradients.attribute(inputs, additional_forward_args=(offsets,), target=target).sum(dim=-1))
+
+
+def normalised(attributions: Any) -> Any:
+    """Divided by their norm; all zeros stay."""
+    norm = need("torch").norm(attributions)
+    return attributions if norm == 0 else attributions / norm
+
+
+def _captum() -> Any:
+    try:
+        return need("captum.attr")
+    except ImportError as error:
+        raise PredictionError(501, f"explanations need captum where the workers run: {error}") from error
+    except Exception as error:
+        raise PredictionError(501, f"explanations are not to be had: {error}") from error

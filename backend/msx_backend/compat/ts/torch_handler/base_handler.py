@@ -1,0 +1,172 @@
+"""`ts.torch_handler.base_handler`: the base of handlers of torch models. Torch is imported when one is loaded."""
+
+from __future__ import annotations
+
+import abc
+import logging
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from msx_sdk import HandlerLoadError, PredictionError
+
+from .._extras import need
+from ..handler_utils.micro_batching import MicroBatching
+from ..handler_utils.timer import timed
+from ..utils.util import load_label_mapping
+from ._loading import compiled, load_eager, load_exported, load_onnx, run_onnx
+
+log = logging.getLogger(__name__)
+
+PROFILER = "ENABLE_TORCH_PROFILER"
+
+
+class BaseHandler(abc.ABC):  # noqa: B024  # as handlers know it: `class Mine(BaseHandler, ABC)`
+    """preprocess → inference → postprocess, each to be overridden; `initialize` loads the model of the manifest.
+
+    Where TorchServe would use the GPU `gpu_id`, so does this if torch sees one; else models run on the CPU.
+    """
+
+    def __init__(self) -> None:
+        self.model: Any = None
+        self.mapping: dict[str, Any] | None = None
+        self.device: Any = None
+        self.map_location: str | None = None
+        self.initialized = False
+        self.context: Any = None
+        self.manifest: dict[str, Any] = {}
+        self.model_pt_path: str | None = None
+        self.model_yaml_config: dict[str, Any] = {}
+        self.explain = False
+        self.target = 0
+        self.profiler_args: dict[str, Any] = {}
+        self._is_onnx = False
+        self._micro_batching: MicroBatching | None = None
+
+    def initialize(self, context: Any) -> None:
+        """Load the model. Raises HandlerLoadError, which says what is missing."""
+        torch = need("torch")
+        self.context, self.manifest = context, context.manifest
+        self.model_yaml_config = context.model_yaml_config or {}
+        gpu_id = context.system_properties.get("gpu_id")
+        self.map_location = "cuda" if gpu_id is not None and torch.cuda.is_available() else "cpu"
+        self.device = torch.device(f"cuda:{gpu_id}" if self.map_location == "cuda" else "cpu")
+        self._load(context.system_properties["model_dir"])
+        self.mapping = load_label_mapping(Path(context.system_properties["model_dir"]) / "index_to_name.json")
+        if section := self.model_yaml_config.get("micro_batching"):
+            size, parallelism = section.get("micro_batch_size", 1), section.get("parallelism")
+            self._micro_batching = MicroBatching(self, size, parallelism)
+        self.initialized = True
+
+    def _load(self, model_dir: str) -> None:
+        described = self.manifest.get("model", {})
+        serialized, model_file = described.get("serializedFile"), described.get("modelFile")
+        path = self.model_pt_path = str(Path(model_dir) / serialized) if serialized else None
+        if path and (self._use_torch_export_aot_compile() or path.endswith((".so", ".pt2"))):
+            self.model = self._load_torch_export_aot_compile(path)
+        elif path and path.endswith(".onnx"):
+            self.model, self._is_onnx = load_onnx(path, self.device), True
+        elif model_file:
+            self.model = self._load_pickled_model(model_dir, model_file, path)
+            self.model.to(self.device)
+            self.model.eval()
+        elif path and path.endswith(".pt"):
+            self.model = self._load_torchscript_model(path)
+            self.model.eval()
+        else:
+            raise HandlerLoadError(
+                f"{serialized or 'an archive without --serialized-file'} holds no model that this handler can load: "
+                "pack a TorchScript .pt, an .onnx or a .pt2, or give the class of an eager model as --model-file"
+            )
+        if not self._is_onnx:
+            self.model = compiled(self.model, self.model_yaml_config.get("pt2"))
+
+    def _load_torchscript_model(self, model_pt_path: str) -> Any:
+        return need("torch").jit.load(model_pt_path, map_location=self.device)
+
+    def _load_pickled_model(self, model_dir: str, model_file: str, model_pt_path: str | None) -> Any:
+        return load_eager(model_dir, model_file, model_pt_path)
+
+    def _load_torch_export_aot_compile(self, model_so_path: str) -> Any:
+        return load_exported(model_so_path, self.device)
+
+    def _use_torch_export_aot_compile(self) -> bool:
+        section = self.model_yaml_config.get("pt2")
+        export = section.get("export") if isinstance(section, dict) else None
+        return isinstance(export, dict) and export.get("aot_compile") is True
+
+    @timed
+    def preprocess(self, data: Any) -> Any:
+        return need("torch").as_tensor(data, device=self.device)
+
+    @timed
+    def inference(self, data: Any, *args: Any, **kwargs: Any) -> Any:
+        """The model's output for tensors, or for a list of tensors of different shapes."""
+        with need("torch").inference_mode():
+            moved = [item.to(self.device) for item in data] if isinstance(data, list) else data.to(self.device)
+            return run_onnx(self.model, moved) if self._is_onnx else self.model(moved, *args, **kwargs)
+
+    @timed
+    def postprocess(self, data: Any) -> Any:
+        """One entry a request."""
+        return data.tolist()
+
+    def handle(self, data: Any, context: Any) -> Any:
+        """Answer a batch, an explanation, or what the model is."""
+        started = time.perf_counter()
+        self.context = context
+        answers = self._answer(data)
+        context.metrics.add_time("HandlerTime", (time.perf_counter() - started) * 1000, None, "ms")
+        return answers
+
+    def _answer(self, data: Any) -> Any:
+        if self._is_describe():
+            return [self.describe_handle()]
+        if self._is_explain():
+            return self.explain_handle(self.preprocess(data), data)
+        if self._micro_batching:
+            return self._micro_batching.handle(data)
+        if os.environ.get(PROFILER, "").lower() == "true":
+            return self._infer_with_profiler(data)
+        return self.postprocess(self.inference(self.preprocess(data)))
+
+    def _infer_with_profiler(self, data: Any) -> Any:
+        """The same under torch's profiler; its traces go to the worker's folder, or where `profiler_args` say."""
+        profiler = need("torch.profiler")
+        options = {
+            "activities": [profiler.ProfilerActivity.CPU],
+            "record_shapes": True,
+            "on_trace_ready": profiler.tensorboard_trace_handler("profiler"),
+        }
+        with profiler.profile(**{**options, **self.profiler_args}):
+            return self.postprocess(self.inference(self.preprocess(data)))
+
+    def explain_handle(self, data_preprocess: Any, raw_data: Any) -> Any:
+        """Answer `/explanations` by `get_insights`, with the `target` that the request's JSON may name."""
+        insights = getattr(self, "get_insights", None)
+        if insights is None:
+            raise PredictionError(
+                501, f"{type(self).__name__} has no explanations: it does not implement get_insights()"
+            )
+        raw = raw_data[0].get("data") or raw_data[0].get("body")
+        target = raw.get("target", self.target) if isinstance(raw, dict) else self.target
+        return insights(data_preprocess, raw, target)
+
+    def describe_handle(self) -> Any:
+        """What `GET /models/{model}?customized=true` shows."""
+        return {}
+
+    def get_device(self) -> Any:
+        return self.device
+
+    def _is_explain(self) -> bool:
+        return bool(self.context and self.context.get_request_header(0, "explain") == "True")
+
+    def _is_describe(self) -> bool:
+        return bool(self.context and self.context.get_request_header(0, "describe") == "True")
+
+
+def setup_ort_session(model_pt_path: str, map_location: str) -> Any:
+    """TorchServe's way to a session of onnxruntime."""
+    return load_onnx(model_pt_path, need("torch").device(map_location))

@@ -1,0 +1,1 @@
+"""Bases of parallel handlers, which are different here."""

@@ -1,0 +1,13 @@
+"""`ts.torch_handler.distributed.base_deepspeed_handler`: imports, and says what to use."""
+
+from __future__ import annotations
+
+from abc import ABC
+
+from ...handler_utils.distributed._gone import gone
+from ..base_handler import BaseHandler
+
+
+class BaseDeepSpeedHandler(BaseHandler, ABC):
+    def __init__(self) -> None:
+        gone(f"{type(self).__name__}, a handler on DeepSpeed,")

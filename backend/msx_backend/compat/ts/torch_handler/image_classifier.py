@@ -1,0 +1,29 @@
+"""`ts.torch_handler.image_classifier`: the most probable classes of each image."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._extras import need
+from ..handler_utils.timer import timed
+from ..utils.util import map_class_to_label
+from .vision_handler import IMAGENET_PROCESSING, VisionHandler
+
+
+class ImageClassifier(VisionHandler):
+    """`{label: probability}` of the `topk` best, most probable first; the model gives logits."""
+
+    topk = 5
+    image_processing = IMAGENET_PROCESSING
+
+    def set_max_result_classes(self, topk: int) -> None:
+        self.topk = topk
+
+    def get_max_result_classes(self) -> int:
+        return self.topk
+
+    @timed
+    def postprocess(self, data: Any) -> list[dict[Any, float]]:
+        probabilities = need("torch").nn.functional.softmax(data, dim=1)
+        best, classes = probabilities.topk(min(self.topk, probabilities.shape[1]), dim=1)
+        return map_class_to_label(best.tolist(), self.mapping, classes.tolist())

@@ -1,0 +1,22 @@
+"""`ts.torch_handler.image_segmenter`: the class of each pixel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._extras import need
+from .vision_handler import IMAGENET_PROCESSING, VisionHandler
+
+
+class ImageSegmenter(VisionHandler):
+    """Of each image [height, width, 2]: the most probable class, and its probability."""
+
+    image_processing = IMAGENET_PROCESSING
+
+    def postprocess(self, data: Any) -> list[Any]:
+        """`data` is the model's output, a dict with the logits [batch, class, height, width] at `out`."""
+        torch = need("torch")
+        logits = data["out"] if isinstance(data, dict) else data
+        best, classes = torch.nn.functional.softmax(logits, dim=1).max(dim=1)
+        answers: list[Any] = torch.stack([classes.to(best.dtype), best], dim=3).tolist()
+        return answers

@@ -1,0 +1,28 @@
+"""`ts.torch_handler.object_detector`: the objects on each image."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..utils.util import map_class_to_label
+from .vision_handler import TENSOR_PROCESSING, VisionHandler
+
+
+class ObjectDetector(VisionHandler):
+    """`[{label: [left, top, right, bottom], "score": probability}, …]` of those above `threshold`."""
+
+    image_processing = TENSOR_PROCESSING
+    threshold = 0.5
+
+    def postprocess(self, data: Any) -> list[list[dict[Any, Any]]]:
+        """`data` is one dict an image, of `boxes`, `labels` and `scores`, as torchvision's detectors give."""
+        return [self._objects(found) for found in data]
+
+    def _objects(self, found: dict[str, Any]) -> list[dict[Any, Any]]:
+        objects = []
+        for box, label, score in zip(
+            found["boxes"].tolist(), found["labels"].tolist(), found["scores"].tolist(), strict=True
+        ):
+            if score >= self.threshold:
+                objects.append({**map_class_to_label([[box]], self.mapping, [[label]])[0], "score": score})
+        return objects

@@ -1,0 +1,1 @@
+"""The envelopes that `service_envelope` names."""

@@ -1,0 +1,85 @@
+"""`ts.torch_handler.vision_handler`: images to tensors."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+from abc import ABC
+from typing import Any
+
+from msx_sdk import InvalidInput
+
+from .._extras import Lazy, need
+from ..handler_utils.timer import timed
+from ._insights import integrated_gradients
+from .base_handler import BaseHandler
+
+IMAGENET = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
+
+
+class VisionHandler(BaseHandler, ABC):
+    """A request's `data` or `body`: an image file, one as base64 text, or a tensor as nested lists.
+
+    `image_processing` makes a tensor of a PIL image: torchvision's transforms, or any function.
+    """
+
+    image_processing: Any
+
+    def initialize(self, context: Any) -> None:
+        super().initialize(context)
+        if not context.system_properties.get("limit_max_image_pixels", True):
+            need("PIL.Image").MAX_IMAGE_PIXELS = None
+
+    @timed
+    def preprocess(self, data: Any) -> Any:
+        """One tensor of all images, on the device; a list where their sizes differ."""
+        images = [self._tensor(row) for row in data]
+        if len({image.shape for image in images}) > 1:
+            return [image.to(self.device) for image in images]
+        return need("torch").stack(images).to(self.device)
+
+    def _tensor(self, row: Any) -> Any:
+        value = row.get("data") or row.get("body")
+        if isinstance(value, str):
+            value = _from_base64(value)
+        if isinstance(value, (bytes, bytearray)):
+            return self.image_processing(_image(value))
+        if isinstance(value, list):
+            return need("torch").FloatTensor(value)
+        raise InvalidInput(f"data: expected an image, base64 text or nested lists, got {type(value).__name__}")
+
+    def get_insights(self, tensor_data: Any, _: Any, target: Any = 0) -> Any:
+        """One attribution an image, by captum's integrated gradients."""
+        return integrated_gradients(self.model, tensor_data, target).tolist()
+
+
+def imagenet_processing() -> Any:
+    """The transforms of torchvision's classifiers."""
+    transforms = need("torchvision.transforms")
+    steps = [transforms.Resize(256), transforms.CenterCrop(224), transforms.ToTensor()]
+    return transforms.Compose([*steps, transforms.Normalize(**IMAGENET)])
+
+
+def tensor_processing() -> Any:
+    """An image as it is, of 0 to 1."""
+    transforms = need("torchvision.transforms")
+    return transforms.Compose([transforms.ToTensor()])
+
+
+IMAGENET_PROCESSING, TENSOR_PROCESSING = Lazy(imagenet_processing), Lazy(tensor_processing)
+
+
+def _from_base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text.rpartition("base64,")[2])
+    except (ValueError, binascii.Error) as error:
+        raise InvalidInput(f"data: text must be an image as base64: {error}") from None
+
+
+def _image(data: bytes | bytearray) -> Any:
+    images = need("PIL.Image")
+    try:
+        return images.open(io.BytesIO(data)).convert("RGB")
+    except (OSError, ValueError, images.DecompressionBombError) as error:
+        raise InvalidInput(f"data: not an image that can be read: {error}") from None

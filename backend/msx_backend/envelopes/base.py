@@ -1,0 +1,92 @@
+"""The base of all envelopes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from msx_sdk.context import Context
+from msx_sdk.errors import InvalidInput
+from msx_sdk.request import json_value
+
+
+class BaseEnvelope(ABC):
+    """`ts.torch_handler.request_envelope.base.BaseEnvelope`: one object a call, so that calls cannot mix."""
+
+    context: Context
+
+    def __init__(self, handle_fn: Callable[[Any, Context], Any]) -> None:
+        self._handle_fn = handle_fn
+
+    def handle(self, data: list[Any], context: Context) -> list[Any]:
+        self.context = context
+        return self.format_output(self._handle_fn(self.parse_input(data), context))
+
+    async def handle_async(self, data: list[Any], context: Context) -> list[Any]:
+        self.context = context
+        return self.format_output(await self._handle_fn(self.parse_input(data), context))
+
+    @abstractmethod
+    def parse_input(self, data: list[Any]) -> list[Any]:
+        """What the handler gets for these requests. Raises InvalidInput, which names what is wrong."""
+
+    @abstractmethod
+    def format_output(self, data: Any) -> list[Any]:
+        """One entry a request, of what the handler returned."""
+
+
+def body_of(row: Any, *keys: str) -> dict[str, Any]:
+    """The JSON object of a request, of which one of `keys` is expected. Raises InvalidInput."""
+    body = row if any(key in row for key in keys) else row.get("data") or row.get("body")
+    if isinstance(body, (bytes, bytearray, str)):
+        body = _decoded(body)
+    if not isinstance(body, dict):
+        raise InvalidInput(f"body: expected a JSON object with {' and '.join(map(repr, keys))}, got {_named(body)}")
+    return body
+
+
+def listed(body: dict[str, Any], key: str) -> list[Any]:
+    """The list that stands at `key`. Raises InvalidInput."""
+    value = body.get(key)
+    if not isinstance(value, list):
+        got = f"it is {_named(value)}" if key in body else "it is missing"
+        raise InvalidInput(f"{key!r} must be a list, and {got}")
+    return value
+
+
+class Counts:
+    """How many entries of the handler's data, and so of its answer, each request has."""
+
+    def __init__(self, groups: list[list[Any]]) -> None:
+        self._counts = [len(group) for group in groups]
+
+    def split(self, values: Any) -> list[Any]:
+        """The answer's part of each request. What is no fitting list is left for the batch to complain about."""
+        if not isinstance(values, (list, tuple)):
+            return [values] * len(self._counts)
+        if len(self._counts) == 1:
+            return [list(values)]
+        if len(values) != sum(self._counts):
+            total = sum(self._counts)
+            raise ValueError(
+                f"the handler was given {total} inputs of {len(self._counts)} requests, and returned {len(values)}"
+            )
+        parts = iter(values)
+        return [[next(parts) for _ in range(count)] for count in self._counts]
+
+
+def first_error(values: Any) -> BaseException | None:
+    """A request whose inputs include one that failed has failed."""
+    return next((value for value in values if isinstance(value, BaseException)), None)
+
+
+def _decoded(body: bytes | bytearray | str) -> Any:
+    try:
+        return json_value(body.encode() if isinstance(body, str) else body)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"body: not valid JSON: {error}") from None
+
+
+def _named(value: Any) -> str:
+    return {type(None): "nothing", dict: "an object", list: "a list"}.get(type(value), type(value).__name__)

@@ -1,0 +1,39 @@
+"""`service_envelope=json`: `{"instances": […]}` in, `{"predictions": […]}` out."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import Any
+
+from msx_backend.envelopes.base import BaseEnvelope, Counts, body_of, first_error, listed
+from msx_sdk.errors import InvalidInput
+from msx_sdk.results import plain
+
+INSTANCES = "instances"
+
+
+class JSONEnvelope(BaseEnvelope):
+    """The instances of all requests are one batch; `{"b64": …}` in the place of one is decoded to bytes."""
+
+    def parse_input(self, data: list[Any]) -> list[Any]:
+        groups = [[_instance(item) for item in listed(body_of(row, INSTANCES), INSTANCES)] for row in data]
+        self._counts = Counts(groups)
+        return [item for group in groups for item in group]
+
+    def format_output(self, data: Any) -> list[Any]:
+        return [first_error(part) or self._packed(part) for part in self._counts.split(data)]
+
+    def _packed(self, part: Any) -> Any:
+        """TorchServe writes this envelope's replies on one line."""
+        return json.dumps({"predictions": part}, default=plain)
+
+
+def _instance(item: Any) -> Any:
+    if not isinstance(item, dict) or item.keys() != {"b64"}:
+        return item
+    try:
+        return base64.b64decode(item["b64"], validate=True)
+    except (TypeError, ValueError, binascii.Error) as error:
+        raise InvalidInput(f"'b64' holds no base64 text: {error}") from None
