@@ -38,14 +38,12 @@ WITHOUT_MEANING = {
     "vmargs": _JAVA,
 }
 
-_STORE = "archives are taken from the model store only"
 _NO_MANAGEMENT = "management is served over HTTP only"
 _SCRAPED = "all metrics are on the metrics listener, in Prometheus' format"
 _NO_SYSTEM = "metrics of the machine are not collected; its node exporter has them"
 _NO_SEQUENCES = "sequences are not served: requests of one sequence may reach different workers"
 
 NOT_YET = {
-    "allowed_urls": _STORE,
     "disable_system_metrics": _NO_SYSTEM,
     "grpc_management_address": _NO_MANAGEMENT,
     "grpc_management_max_connection_age_grace_ms": _NO_MANAGEMENT,
@@ -62,7 +60,6 @@ NOT_YET = {
     "ts_header_key_sequence_id": _NO_SEQUENCES,
     "ts_header_key_sequence_start": _NO_SEQUENCES,
     "ts_open_inference_protocol": "the protocol is not served",
-    "use_env_allowed_urls": _STORE,
 }
 """Settings of TorchServe that are read and checked, but not served: what happens instead."""
 

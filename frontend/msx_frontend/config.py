@@ -92,6 +92,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     python: PathName | None = None
     allowed_urls: Regexes = (re.compile("file://.*"), re.compile("http(s)?://.*"))
     use_env_allowed_urls: Switch = False
+    max_download_size: Positive = 100 << 30
+    download_timeout: Positive = 3600
     enable_model_api: Switch = False
 
     default_response_timeout: Positive = 120

@@ -6,6 +6,7 @@ ServiceError
 ├── ResourceNotFound, MethodNotAllowed         the path or its method
 ├── ModelNotFound, ModelVersionNotFound        no such model
 ├── ArchiveNotFound                            no such archive in the model store
+├── DownloadFailed                             an archive elsewhere that could not be fetched
 ├── BadRequest, PayloadTooLarge                what the client sent
 │   └── NotOffered                             an operation that the model's handler does not have
 ├── InvalidKey                                 its token
@@ -86,6 +87,15 @@ class InvalidModel(ServiceError):
 
 class ArchiveNotFound(ServiceError):
     status, type, grpc_code = 404, "ModelNotFoundException", "NOT_FOUND"
+
+
+class DownloadFailed(ServiceError):
+    """TorchServe's first words, and why."""
+
+    status, type, grpc_code = 400, "DownloadArchiveException", "INVALID_ARGUMENT"
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"Failed to download archive from: {url} ({reason})")
 
 
 class Conflict(ServiceError):

@@ -70,8 +70,8 @@ class Management:
 
         Raises ServiceError; then nothing of it is left.
         """
-        path = self.store.locate(wanted.url)
-        return await self.register_from(path, msgspec.structs.replace(wanted, url=path.name))
+        async with self.store.obtained(wanted.url, signed=wanted.s3_sse_kms, replace=wanted.replace) as found:
+            return await self.register_from(found.path, msgspec.structs.replace(wanted, url=found.url))
 
     async def register_from(self, path: Path, wanted: Registration) -> ModelVersion:
         async with self._built(path, wanted) as version:
@@ -309,6 +309,7 @@ class Management:
         finally:
             self._leaving.discard(version)
         await self.store.release(version.source.digest)
+        await self.store.forget(version.source.url, [other.source.url for other in self._all_versions()])
 
     def _in_background(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[None]:
         task = asyncio.create_task(_logged(work))

@@ -104,8 +104,8 @@ def _registration(values: Values) -> Registration:
         initial_workers=None if workers is None else max(workers, 0),
         response_timeout=_positive(values, "response_timeout"),
         startup_timeout=_positive(values, "startup_timeout"),
-        synchronous=boolean(values, "synchronous", True),
         s3_sse_kms=boolean(values, "s3_sse_kms", False),
+        synchronous=boolean(values, "synchronous", True),
         replace=boolean(values, "replace", False),
     )
 

@@ -7,14 +7,19 @@ import logging
 import os
 import shutil
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from msx_archiver.cache import ArchiveCache, Unpacked, UnpackedModel, UnpackedWorkflow
 from msx_archiver.errors import ArchiveError
+from msx_archiver.members import path_problem
 from msx_archiver.schema import M
-from msx_frontend.errors import ArchiveNotFound, InvalidModel
+from msx_frontend.archive_urls import check_url, file_name, is_remote, local_path, shown
+from msx_frontend.config import ServerConfig
+from msx_frontend.download import Downloads
+from msx_frontend.errors import ArchiveNotFound, Conflict, DownloadFailed, InvalidModel
 from msx_frontend.workflows.errors import InvalidWorkflow
 
 log = logging.getLogger("msx.store")
@@ -22,11 +27,20 @@ log = logging.getLogger("msx.store")
 ARCHIVE_SUFFIXES = (".mar", ".tar.gz", ".tgz", ".zip")
 
 
+class Found(NamedTuple):
+    """An archive or a folder, and the `modelUrl` of what is registered from it."""
+
+    path: Path
+    url: str
+
+
 class ModelStore:
     """Resolves the `url` of a registration, unpacks once per content, and frees what no version uses any more."""
 
-    def __init__(self, root: Path, state_dir: Path) -> None:
+    def __init__(self, root: Path, state_dir: Path, downloads: Downloads | None = None) -> None:
         self.root = root
+        self._downloads = downloads or Downloads(ServerConfig(), state_dir / "downloads")
+        self._fetching: set[Path] = set()
         self._compiled = state_dir / "compiled"
         self._cache = ArchiveCache(state_dir / "models")
         self._users: Counter[str] = Counter()
@@ -36,20 +50,69 @@ class ModelStore:
     def locate(self, url: str) -> Path:
         """The archive or folder that `url` names, by its file name, in the model store (TorchServe's rule).
 
-        Raises ArchiveNotFound, with TorchServe's texts.
+        An absolute path of a folder is taken as it is, where `allowed_urls` lets `file://` and it through; of what was
+        downloaded, the file. Raises ArchiveNotFound, with TorchServe's texts.
         """
-        if not url:
-            raise ArchiveNotFound("empty url")
-        if ".." in url:
-            raise ArchiveNotFound(f"Relative path is not allowed in url: {url}")
-        if "://" in url:
-            raise InvalidModel(
-                f"Archives are taken from the model store only: download {url} into {self.root} and register its name."
-            )
-        path = self.root / Path(url).name
+        check_url(url)
+        if folder := self._folder(url):
+            return folder
+        path = self.root / file_name(url)
         if not os.path.exists(path):  # false also for a name that no file can have
-            raise ArchiveNotFound(f"Model not found at: {url} (model store: {self.root})")
+            raise ArchiveNotFound(f"Model not found at: {shown(url)} (model store: {self.root})")
         return path
+
+    @asynccontextmanager
+    async def obtained(
+        self, url: str, *, signed: bool = False, replace: bool = False, reuse: bool = False
+    ) -> AsyncIterator[Found]:
+        """What `url` names, downloaded into the model store if it is elsewhere, and removed again if the block fails.
+
+        A file of that name must not be there, unless to `replace` it or to `reuse` it. Raises ArchiveNotFound,
+        DownloadFailed, or Conflict.
+        """
+        check_url(url)
+        path = self._download_path(url)
+        if path is None or (reuse and path.exists()):
+            path = self.locate(url)
+            yield Found(path, url if is_remote(url) and path.parent == self.root else self.url_of(path))
+            return
+        if path.is_dir() or (path.exists() and not replace) or path in self._fetching:
+            raise Conflict(f"Model file already exists {path.name}")
+        self._fetching.add(path)
+        try:
+            async with self._downloads.placed(url, path, signed=signed):
+                self._fetching.discard(path)
+                yield Found(path, url)
+        finally:
+            self._fetching.discard(path)
+
+    async def forget(self, url: str, others: Iterable[str]) -> None:
+        """Remove what was downloaded for a version that is gone, unless one of the `others` came from it too."""
+        path = self._download_path(url)
+        if path and all(file_name(other) != path.name for other in others):
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+
+    def _download_path(self, url: str) -> Path | None:
+        """Where it is put; None for what is not downloaded."""
+        if not is_remote(url) or self._folder(url):
+            return None
+        name = file_name(url)
+        if path_problem(name) or name.startswith("."):
+            raise DownloadFailed(shown(url), "its path ends with no name of a file")
+        return self.root / name
+
+    def _folder(self, url: str) -> Path | None:
+        """A folder that is used where it is."""
+        path = local_path(url) if is_remote(url) else Path(url)
+        if path is None or not path.is_absolute() or not path.is_dir():
+            return None
+        if not path.resolve().is_relative_to(self.root):
+            self._downloads.check(f"file://{path}")
+        return path
+
+    def url_of(self, path: Path) -> str:
+        """What a file or folder of this machine is registered as."""
+        return path.name if path.parent.resolve() == self.root else str(path)
 
     def all_archives(self) -> list[Path]:
         """What `--models all` means: every archive, and every folder with a manifest."""
@@ -113,6 +176,7 @@ class ModelStore:
     async def clean(self) -> None:
         """At start: throw away what an earlier server left half-done or no longer needs."""
         await asyncio.to_thread(self._cache.clean, set(self._users))
+        await asyncio.to_thread(self._downloads.clean)
         await asyncio.to_thread(self._clean_compiled)
 
     def _remove(self, digest: str) -> None:

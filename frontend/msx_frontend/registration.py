@@ -19,9 +19,9 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     initial_workers: int | None = None
     response_timeout: int | None = None
     startup_timeout: int | None = None
-    synchronous: bool = True
     s3_sse_kms: bool = False
-    """Taken for TorchServe's clients: archives come with their encryption undone."""
+    """Sign the download by the AWS keys of the environment."""
+    synchronous: bool = True
     replace: bool = False
     """Take the place of a version of the same number, which serves until the new one is ready."""
     at_startup: bool = False

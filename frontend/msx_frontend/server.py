@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 from msx_frontend.access_log import AccessLog
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices import DevicePool, detect_npus
+from msx_frontend.download import Downloads
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.grpc_api.server import GrpcServer
 from msx_frontend.health import Health
@@ -142,7 +143,8 @@ class Server:
         return KeptState(StateStore(self._instance.state_dir / "state.db"))
 
     def _make_management(self, devices: DevicePool) -> Management:
-        store = ModelStore(self._store_dir, self._instance.state_dir)
+        downloads = Downloads(self._config, self._instance.state_dir / "downloads")
+        store = ModelStore(self._store_dir, self._instance.state_dir, downloads)
         compiled = self._instance.state_dir / "compiled"
         spawner = Spawner(self._config, self._run_dir, compiled, os.environ)
         return Management(self._config, self._registry, store, devices, self._state, spawner, self._metrics)

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from msx_archiver.cache import UnpackedModel
+from msx_frontend.archive_urls import is_remote, shown
 from msx_frontend.config import Snapshot
 from msx_frontend.errors import ServiceError
 from msx_frontend.management import Management
-from msx_frontend.model_store import ARCHIVE_SUFFIXES
+from msx_frontend.model_store import ARCHIVE_SUFFIXES, Found
 from msx_frontend.registration import Registration
 from msx_frontend.snapshots.restore import versions_of
 from msx_frontend.start_errors import StartError
 from msx_frontend.state import State
 from msx_frontend.state_store import StoredVersion
 from msx_sdk.config import ConfigError, load_model_config
+from msx_sdk.manifest import MODEL_NAME
 
 log = logging.getLogger("msx.startup")
 
@@ -35,7 +38,7 @@ class _Wanted(NamedTuple):
     name: str
     version: str
     digest: str
-    path: Path
+    found: Found
     owns_devices: bool
 
 
@@ -85,18 +88,20 @@ class Startup:
             return {}
         return {(stored.name, stored.version): stored for stored in versions_of(self._snapshot)}
 
-    def _expand(self, model: str) -> list[tuple[str | None, Path]]:
-        """`all`, `none`, `file.mar`, `name=file.mar`; a value that is an existing path is used as is."""
+    def _expand(self, model: str) -> list[tuple[str | None, Path | str]]:
+        """`all`, `none`, `file.mar`, `name=file.mar`, `name=https://…`; an existing path is used as is."""
         store = self._management.store
         if model == "all":
             return [(None, path) for path in store.all_archives()]
         if model == "none" or not model:
             return []
-        name, _, location = ("", "", model) if Path(model).exists() else model.rpartition("=")
+        name, location = _name_and_location(model)
+        if is_remote(location):
+            return [(name, location)]
         path = Path(location) if Path(location).exists() else store.root / location
         if not path.exists():
             raise StartupError(f"--models {model}: {location} is neither a path nor in the model store {store.root}")
-        return [(name or None, Path(os.path.abspath(path)))]
+        return [(name, Path(os.path.abspath(path)))]
 
     async def _restore_default(self, name: str, version: str) -> None:
         registry = self._management.registry
@@ -106,42 +111,59 @@ class Startup:
     async def _adopt(self, stored: StoredVersion) -> None:
         wanted = _registration(stored)
         try:
-            await self._management.adopt(self._locate(stored), wanted, stored)
+            async with self._archive_of(stored) as path:
+                await self._management.adopt(path, wanted, stored)
         except ServiceError as error:
             self._failed(f"model {stored.name} {stored.version} of the snapshot could not be loaded: {error.message}")
             if not self._management.registry.has(stored.name, stored.version):
                 await self._management.adopt_lost(wanted, stored, error.message)
 
-    def _locate(self, stored: StoredVersion) -> Path:
-        url = Path(stored.url)
-        return url if url.is_absolute() else self._management.store.locate(stored.url)
+    @asynccontextmanager
+    async def _archive_of(self, stored: StoredVersion) -> AsyncIterator[Path]:
+        """Downloaded again if it came from elsewhere and is not there any more."""
+        if Path(stored.url).is_absolute():
+            yield Path(stored.url)
+            return
+        signed = bool(stored.options.get("s3_sse_kms"))
+        async with self._management.store.obtained(stored.url, signed=signed, reuse=True) as found:
+            yield found.path
 
     async def _restore(self, stored: StoredVersion) -> None:
         try:
-            await self._management.restore(self._locate(stored), _registration(stored), stored)
+            async with self._archive_of(stored) as path:
+                await self._management.restore(path, _registration(stored), stored)
         except ServiceError as error:
             self._failed(f"model {stored.name} {stored.version} could not be restored: {error.message}")
             if not stored.digest:  # a snapshot named it, and it was lost before
                 await self._management.adopt_lost(_registration(stored), stored, error.message)
 
-    async def _look(self, name: str | None, path: Path) -> _Wanted | None:
+    async def _look(self, name: str | None, at: Path | str) -> _Wanted | None:
+        store = self._management.store
         try:
-            async with self._management.store.using(path) as unpacked:
-                model = unpacked.manifest.model
-                name = name or model.model_name or _stem(path)
-                return _Wanted(name, model.model_version, unpacked.digest, path, _owns_devices(unpacked))
+            if isinstance(at, Path):
+                return await self._identify(name, Found(at, store.url_of(at)))
+            async with store.obtained(at, reuse=True) as found:
+                return await self._identify(name, found)
         except ServiceError as error:
-            self._failed(f"model {path.name} could not be loaded: {error.message}")
+            self._failed(f"model {at.name if isinstance(at, Path) else shown(at)} could not be loaded: {error.message}")
             return None
 
+    async def _identify(self, name: str | None, found: Found) -> _Wanted:
+        async with self._management.store.using(found.path) as unpacked:
+            model = unpacked.manifest.model
+            name = name or model.model_name or _stem(found.path)
+            return _Wanted(name, model.model_version, unpacked.digest, found, _owns_devices(unpacked))
+
     async def _add(self, one: _Wanted) -> None:
-        in_store = one.path.parent.resolve() == self._management.store.root
-        url = one.path.name if in_store else str(one.path)
+        path, url = one.found
         wanted = Registration(url=url, model_name=one.name, synchronous=False, at_startup=True)
         try:
-            await self._management.register_from(one.path, wanted)
+            await self._management.register_from(path, wanted)
         except ServiceError as error:
-            self._failed(f"model {one.path.name} could not be loaded: {error.message}")
+            self._failed(f"model {path.name} could not be loaded: {error.message}")
+            await self._management.store.forget(
+                url, [version.source.url for version in self._management.registry.all_versions()]
+            )
 
     def _failed(self, why: str) -> None:
         log.error("%s", why)
@@ -156,6 +178,14 @@ def _groups_first(wanted: list[_Wanted]) -> list[_Wanted]:
     """Workers of one process share what parallel groups leave. Versions of a name keep their order."""
     names = {one.name for one in wanted if one.owns_devices}
     return sorted(wanted, key=lambda one: one.name not in names)
+
+
+def _name_and_location(model: str) -> tuple[str | None, str]:
+    """`name=location`, where a location may have `=` too."""
+    name, _, location = model.partition("=")
+    if not location or Path(model).exists() or not MODEL_NAME.fullmatch(name):
+        return None, model
+    return name, location
 
 
 def _stem(path: Path) -> str:

@@ -271,11 +271,12 @@ def test_paths_must_exist(write: Write) -> None:
 
 def test_a_key_that_is_not_served_yet_is_noticed_with_what_happens_instead(write: Write) -> None:
     path = write("disable_system_metrics=true\nmetrics_mode=log\nenable_envvars_config=true")
-    _, notices = ServerConfig.load({}, path, {"TS_USE_ENV_ALLOWED_URLS": "true"})
+    _, notices = ServerConfig.load({}, path, {"TS_INSTALL_PY_DEP_PER_MODEL": "true"})
     assert notices == [
         "disable_system_metrics: has no effect yet: "
         "metrics of the machine are not collected; its node exporter has them",
-        "use_env_allowed_urls: has no effect yet: archives are taken from the model store only",
+        "install_py_dep_per_model: has no effect yet: "
+        "install the requirements of archives where the server is installed",
     ]
 
 

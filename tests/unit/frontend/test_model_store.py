@@ -48,18 +48,14 @@ def test_an_archive_is_found_by_its_file_name(root: Path, store: ModelStore, url
         ("nobody.mar", "Model not found at: nobody.mar (model store: "),
         ("x" * 5000, "Model not found at: "),
         ("a\0b", "Model not found at: "),
+        ("s3://bucket/m.mar", "Model not found at: s3://bucket/m.mar (model store: "),
+        ("ftp://host/m.mar", "Model not found at: ftp://host/m.mar (model store: "),
     ],
 )
 def test_archives_that_are_not_there(store: ModelStore, url: str, words: str) -> None:
     with pytest.raises(ArchiveNotFound) as caught:
         store.locate(url)
     assert caught.value.message.startswith(words)
-
-
-@pytest.mark.parametrize("url", ["https://host/m.mar", "s3://bucket/m.mar", "file:///m.mar"])
-def test_nothing_is_downloaded(store: ModelStore, url: str) -> None:
-    with pytest.raises(InvalidModel, match="Archives are taken from the model store only: download"):
-        store.locate(url)
 
 
 def test_all_archives(root: Path, store: ModelStore) -> None:

@@ -26,6 +26,7 @@ NOT_HERE = {
     errors.PayloadTooLarge,
     errors.InvalidModel,
     errors.ArchiveNotFound,
+    errors.DownloadFailed,
     errors.Conflict,
     errors.DefaultVersionInUse,
     errors.ModelApiDisabled,

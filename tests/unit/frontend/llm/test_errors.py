@@ -15,6 +15,7 @@ from tests.unit.frontend.test_errors import subclasses
 MANAGEMENT = {
     errors.InvalidModel,
     errors.ArchiveNotFound,
+    errors.DownloadFailed,
     errors.Conflict,
     errors.DefaultVersionInUse,
     errors.ModelApiDisabled,
