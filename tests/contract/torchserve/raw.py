@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 
 import httpx
 
@@ -12,9 +13,8 @@ from tests.e2e.server import WATCHDOG
 
 
 class Connection:
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-        self._file = sock.makefile("rb")
+    def __init__(self, sock: socket.socket, file: BufferedReader) -> None:
+        self._sock, self._file = sock, file
 
     def send(self, data: bytes) -> None:
         self._sock.sendall(data)
@@ -52,8 +52,8 @@ class Connection:
 def connected(client: httpx.Client) -> Iterator[Connection]:
     """To the listener of this client."""
     url = client.base_url
-    with socket.create_connection((url.host, url.port or 80), timeout=WATCHDOG) as sock:
-        yield Connection(sock)
+    with socket.create_connection((url.host, url.port or 80), timeout=WATCHDOG) as sock, sock.makefile("rb") as file:
+        yield Connection(sock, file)
 
 
 def answer_to(client: httpx.Client, request: bytes) -> tuple[str, dict[str, str], bytes]:
