@@ -22,6 +22,7 @@ from msx_backend.workdir import furnish
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.generation import Capabilities
+from msx_sdk.kserve.inference import announced
 from msx_sdk.request import InferenceRequest
 from msx_sdk.resolve import ResolvedHandler, resolve_handler
 from msx_sdk.runner import AsyncRunner, Conductor, Runner
@@ -81,6 +82,11 @@ class LoadedModel:
         except (msgspec.ValidationError, TypeError) as error:
             raise HandlerLoadError(f"capabilities() returned no msx_sdk.generation.Capabilities: {error}") from None
         return offered
+
+    def signature(self) -> dict[str, Any]:
+        """The tensors that the handler announces. Raises HandlerLoadError for what is no `Signature`."""
+        signature: dict[str, Any] = msgspec.to_builtins(announced(self.handler.tensor_signature))
+        return signature
 
     def examples_by_id(self) -> dict[str, InferenceRequest]:
         return {request.id: request for request in self._examples()}

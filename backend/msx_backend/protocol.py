@@ -79,7 +79,7 @@ class RequestHead(_Message):
     """One request of a batch. `timeout` is in seconds from now; None means that nobody's patience is limited.
 
     `number` names the request on these two sockets; each is larger than all that were sent before it.
-    `operation` is "" for a prediction, else one of `msx_sdk.generation`.
+    `operation` is "" for a prediction, `msx_sdk.kserve.INFER`, or one of `msx_sdk.generation`.
     """
 
     number: int
@@ -156,12 +156,14 @@ class LoadProgress(_Message, tag=20):
 class Loaded(_Message, tag=21):
     """The model answers now. An async handler takes many requests at once.
 
-    `capabilities` is a `msx_sdk.generation.Capabilities`, empty for a handler that only predicts.
+    `capabilities` is a `msx_sdk.generation.Capabilities`, empty for a handler that only predicts; `signature` a
+    `msx_sdk.kserve.Signature`, empty for one that takes any tensors.
     """
 
     is_async: bool
     seconds: float
     capabilities: dict[str, Any] = {}
+    signature: dict[str, Any] = {}
 
 
 class LoadFailed(_Message, tag=22):

@@ -126,10 +126,10 @@ class Worker:
         if graphs := sys.modules.get(GRAPHS):
             graphs.loaded()
         with _loading(self._replies):
-            capabilities = model.capabilities()
+            capabilities, signature = model.capabilities(), model.signature()
         gc.collect()
         gc.freeze()  # what the model holds lives as long as the worker: not worth a look at each collection
-        self._replies.send(Loaded(model.is_async, time.monotonic() - self._started, capabilities))
+        self._replies.send(Loaded(model.is_async, time.monotonic() - self._started, capabilities, signature))
 
 
 class _LoadError(Exception):

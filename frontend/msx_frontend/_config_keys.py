@@ -59,7 +59,6 @@ NOT_YET = {
     "ts_header_key_sequence_end": _NO_SEQUENCES,
     "ts_header_key_sequence_id": _NO_SEQUENCES,
     "ts_header_key_sequence_start": _NO_SEQUENCES,
-    "ts_open_inference_protocol": "the protocol is not served",
 }
 """Settings of TorchServe that are read and checked, but not served: what happens instead."""
 

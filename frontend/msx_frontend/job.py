@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_sdk.generation import EMBED, GENERATE, TOKENIZE
+from msx_sdk.kserve.types import INFER as INFER  # a kind of job, like the following
 
 if TYPE_CHECKING:
     from msx_frontend.workers.group import WorkerGroup

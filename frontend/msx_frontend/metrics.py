@@ -17,6 +17,7 @@ from msx_frontend.handler_metrics import HandlerMetrics
 from msx_frontend.job import Job
 from msx_frontend.llm.metrics import TextFamilies, TextMetrics
 from msx_frontend.states import ModelState
+from msx_frontend.statistics import InferenceStatistics
 from msx_frontend.verbatim_counter import VerbatimCounter, exposition
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -86,6 +87,7 @@ class ModelMetrics:
         self._codes: dict[int, Counter] = {}
         self._torchserve: dict[str, tuple[Counter, Counter, Counter]] = {}
         self._text: TextMetrics | None = None
+        self.statistics = InferenceStatistics()
 
     @property
     def text(self) -> TextMetrics:
@@ -97,6 +99,7 @@ class ModelMetrics:
     def job_ended(self, job: Job) -> None:
         now = time.monotonic()
         self.answered(job.status)
+        self.statistics.job_ended(job, now)
         taken = job.started or now
         self._queue.observe(taken - job.enqueued)
         self._request.observe(now - job.enqueued)
@@ -115,6 +118,7 @@ class ModelMetrics:
 
     def batch(self, size: int, seconds: float) -> None:
         self._batch_size.observe(size)
+        self.statistics.batch(size, seconds)
         self._batch_seconds.observe(seconds)
 
     def handler_samples(self, samples: list[MetricSample]) -> None:

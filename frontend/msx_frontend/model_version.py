@@ -26,6 +26,7 @@ from msx_frontend.workers.group import GroupSpec, GroupState, WorkerGroup
 from msx_frontend.workers.replica import Replica, ReplicaState
 from msx_sdk.config import ModelConfig
 from msx_sdk.generation import Capabilities
+from msx_sdk.kserve import Signature
 
 log = logging.getLogger("msx.models")
 
@@ -76,6 +77,8 @@ class ModelVersion:
         self.last_end: GroupEnd | None = None
         self.capabilities: Capabilities | None = None
         """What its handler offers; None until its first worker has told."""
+        self.signature: Signature | None = None
+        """The tensors that it takes and gives; likewise."""
         self.lost = ""
         """Why its archive cannot be had: it is known, and serves nothing until it is registered again."""
         self._been_ready = False
@@ -219,7 +222,7 @@ class ModelVersion:
 
     def replica_changed(self, replica: Replica) -> None:
         if replica.state is ReplicaState.READY and replica.group is not None:
-            self.capabilities = replica.group.capabilities
+            self.capabilities, self.signature = replica.group.capabilities, replica.group.signature
             self.dispatcher.groups.append(replica.group)
         else:
             self.last_end = replica.last_end or self.last_end

@@ -31,6 +31,8 @@ from msx_frontend.http.metrics import metrics_app, metrics_routes
 from msx_frontend.http.prediction import PredictionEndpoint
 from msx_frontend.http.wire import RawHeaders
 from msx_frontend.instance import Instance, InstanceInfo
+from msx_frontend.kserve.endpoint import OpenInference
+from msx_frontend.kserve.repository import Repository
 from msx_frontend.llm.endpoint import LanguageModels
 from msx_frontend.logs import LogOutput
 from msx_frontend.management import Management
@@ -184,8 +186,14 @@ class Server:
             gate=self._gate(keys),
             predictions=self._predictions,
             language_models=LanguageModels(self._registry, self._config.max_request_size, check_token),
+            open_inference=self._open_inference(),
             cors=_cors(self._config),
         )
+
+    def _open_inference(self) -> OpenInference:
+        config = self._config
+        repository = Repository(self._management, enabled=config.enable_model_api)
+        return OpenInference(self._registry, self.health, repository, config.max_request_size, self._tokens)
 
     def _inference_routes(self) -> InferenceRoutes:
         sizes = self._config.max_request_size, self._config.max_response_size

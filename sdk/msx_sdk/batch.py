@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from msx_sdk.errors import PREDICTION_FAILED, Failure, PredictionError
 from msx_sdk.request import InferenceRequest
-from msx_sdk.results import Last, ReplyHead, encode
+from msx_sdk.results import NOTHING, Last, ReplyHead
 
 current_request_ids: ContextVar[str] = ContextVar("current_request_ids", default="")
 """Ids of the requests being worked on, for log lines."""
@@ -69,7 +69,7 @@ class Batch:
     def close(self) -> None:
         """A stream ended without a last value."""
         for idx in self.open_indices():
-            self._end(idx, b"")
+            self._end(idx, NOTHING)
 
     def fail(self, error: BaseException) -> None:
         failure = Failure.of(error)
@@ -108,7 +108,7 @@ class Batch:
             self._open[idx] = not last
             return None
         try:
-            body = encode(value)
+            body = self._encoded(idx, value)
         except Exception as error:
             return self._fail(idx, Failure.of(error))
         with self._lock:
@@ -117,6 +117,12 @@ class Batch:
             head = None if self._started[idx] else self.heads[idx]
             self._started[idx], self._open[idx] = True, not last
             return self._sink.chunk(self.requests[idx], body, head, last)
+
+    def _encoded(self, idx: int, value: Any) -> bytes:
+        """What ends a reply that has begun may be empty, also where each piece of it is a message of its own."""
+        if value is NOTHING or (self._started[idx] and value in (None, "", b"")):
+            return b""
+        return self.requests[idx].encode(value, self.heads[idx].status)
 
     def _fail(self, idx: int, failure: Failure) -> None:
         with self._lock:

@@ -9,6 +9,9 @@ from typing import Any
 
 import msgspec
 
+from msx_sdk.kserve.inference import Inference
+from msx_sdk.results import encode
+
 JSON = "application/json"
 
 
@@ -49,10 +52,10 @@ class Headers(dict[str, Any]):
 class InferenceRequest:
     """A request: its id, headers, fields, deadline (a `time.monotonic()` instant) and cancel flag.
 
-    `operation` is "" for a prediction, else one of `msx_sdk.generation`.
+    `operation` is "" for a prediction, `msx_sdk.kserve.INFER`, or one of `msx_sdk.generation`.
     """
 
-    __slots__ = ("_data", "cancelled", "deadline", "headers", "id", "number", "operation", "parts")
+    __slots__ = ("_data", "cancelled", "deadline", "headers", "id", "inference", "number", "operation", "parts")
 
     def __init__(
         self,
@@ -71,6 +74,8 @@ class InferenceRequest:
         self.headers = Headers() if headers is None else headers
         self.deadline = deadline
         self.cancelled = False
+        self.inference: Inference | None = None
+        """Of a request of the Open Inference Protocol, once it has been read."""
         self._data: dict[str, Any] | None = None
 
     @classmethod
@@ -89,7 +94,13 @@ class InferenceRequest:
         """Field name to value, decoded as TorchServe does (JSON and text; everything else a bytearray)."""
         if self._data is not None:
             return dict(self._data)
+        if self.inference is not None and (decode or not self.inference.is_json):
+            return {"body": self.inference.body()}
         return {name: _decoded(part) if decode else _raw(part) for name, part in self.parts.items()}
+
+    def encode(self, value: Any, status: int) -> bytes:
+        """A value of its reply. Raises PredictionError for what cannot be sent."""
+        return encode(value) if self.inference is None or status >= 400 else self.inference.encode(value)
 
 
 def _raw(part: Part) -> bytearray:

@@ -74,6 +74,12 @@ class ResolvedHandler:
         return announce if callable(announce) else None
 
     @property
+    def tensor_signature(self) -> Callable[[], Any] | None:
+        """Of a handler that announces the tensors that it takes and gives (`msx_sdk.kserve.Signature`)."""
+        announce = getattr(self.owner, "tensor_signature", None)
+        return announce if callable(announce) else None
+
+    @property
     def example(self) -> Any:
         return getattr(self.owner, "example", None)
 

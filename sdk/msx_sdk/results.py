@@ -20,6 +20,10 @@ class Last:
     value: Any = b""
 
 
+NOTHING = object()
+"""Ends a reply without a last value."""
+
+
 @dataclass(slots=True)
 class ReplyHead:
     """Status and headers of one reply; they leave with its first chunk."""

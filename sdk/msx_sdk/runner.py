@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from msx_sdk.batch import Batch, InvalidResult, ReplySink
 from msx_sdk.context import Context
-from msx_sdk.errors import PredictionError
+from msx_sdk.errors import Failure, PredictionError
+from msx_sdk.kserve.inference import Reader
 from msx_sdk.request import InferenceRequest
 from msx_sdk.resolve import ResolvedHandler
 
@@ -57,6 +58,7 @@ class Runner:
         self.handler, self.context = handler, context
         self._isolate = isolate
         self._conductor = conductor or Alone()
+        self._reader = Reader(handler.tensor_signature, (context.info.model_name, context.info.model_version))
 
     def run(self, requests: list[InferenceRequest], sink: ReplySink | None) -> None:
         """Answer every request; without a sink the answers are dropped, as on all ranks of a group but the first.
@@ -64,9 +66,24 @@ class Runner:
         What a handler raises never leaves here (KeyboardInterrupt apart).
         """
         try:
-            self._run(requests, sink)
+            readable = self._read(requests, sink)
+            if readable:
+                self._run(readable, sink)
         finally:
             self.context.bind(None)  # what the requests hold is free now
+
+    def _read(self, requests: list[InferenceRequest], sink: ReplySink | None) -> list[InferenceRequest]:
+        """What cannot be read fails alone, before the ranks are told of the call."""
+        readable = []
+        for request in requests:
+            try:
+                self._reader.read(request)
+                readable.append(request)
+            except RAISED as error:
+                _log(self.context.logger, error)
+                if sink is not None:
+                    sink.fail(request, Failure.of(error))
+        return readable
 
     def _run(self, requests: list[InferenceRequest], sink: ReplySink | None) -> None:
         batch = Batch(requests, sink)
@@ -121,12 +138,14 @@ class AsyncRunner:
 
     def __init__(self, handler: ResolvedHandler, context: Context) -> None:
         self.handler, self.context = handler, context
+        self._reader = Reader(handler.tensor_signature, (context.info.model_name, context.info.model_version))
 
     async def run(self, request: InferenceRequest, sink: ReplySink) -> None:
         """Answer one request. To cancel it, set its flag and cancel the task that runs this."""
         batch = Batch([request], sink)
         context = self.context.for_call(batch)
         try:
+            self._reader.read(request)
             result = self.handler.handle([request.data(context.info.decode_input)], context)
             if isinstance(result, AsyncGenerator):
                 await self._stream(batch, result)

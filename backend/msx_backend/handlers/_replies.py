@@ -9,6 +9,7 @@ import numpy as np
 from msx_backend.handlers._arrays import Array, to_npy
 from msx_backend.handlers._requests import Form, TensorRequest
 from msx_sdk import Context, InvalidInput, PredictionError
+from msx_sdk.kserve import INFER
 
 JSON = "application/json"
 NPY = "application/x-npy"
@@ -19,7 +20,7 @@ Outputs = dict[str, Array]
 
 def encode_reply(context: Context, idx: int, request: TensorRequest, outputs: Outputs) -> Any:
     """npy if the request's Accept header asks for it, or the request was one and Accept leaves it open; else JSON."""
-    if wants_npy(context.get_request_header(idx, "Accept"), request.form):
+    if context.operation(idx) != INFER and wants_npy(context.get_request_header(idx, "Accept"), request.form):
         context.set_response_content_type(idx, NPY)
         return to_npy(_only(request, outputs))
     context.set_response_content_type(idx, JSON)
@@ -66,7 +67,7 @@ def _kserve(context: Context, request: TensorRequest, outputs: Outputs) -> dict[
 
 def _tensor(name: str, array: Array) -> dict[str, Any]:
     datatype = _DATATYPES.get(array.dtype.name, array.dtype.name.upper())
-    return {"name": name, "datatype": datatype, "shape": list(array.shape), "data": array.ravel().tolist()}
+    return {"name": name, "datatype": datatype, "shape": list(array.shape), "data": array.ravel()}
 
 
 def _only(request: TensorRequest, outputs: Outputs) -> Array:

@@ -66,7 +66,7 @@ class RequestParser:
             raise InvalidInput(f"the body is neither JSON nor an npy file; {self._expected()}") from None
 
     def _object(self, body: dict[str, Any]) -> TensorRequest:
-        if isinstance(body.get("inputs"), list) and "inputs" not in self._names:
+        if isinstance(body.get("inputs"), list) and ("inputs" not in self._names or _are_tensors(body["inputs"])):
             return self._kserve(body)
         if "instances" in body and "instances" not in self._names:
             return self._instances(body["instances"])
@@ -124,6 +124,11 @@ class RequestParser:
 
     def _expected(self) -> str:
         return "this model takes " + ", ".join(map(_brief, self._inputs))
+
+
+def _are_tensors(inputs: list[Any]) -> bool:
+    """Of a model whose own input is called `inputs`."""
+    return bool(inputs) and all(isinstance(item, dict) and "datatype" in item for item in inputs)
 
 
 def _faults(missing: list[str], unknown: list[str]) -> list[tuple[str, list[str]]]:

@@ -11,6 +11,7 @@ from msx_backend.handlers._batching import batch_axis, run_all
 from msx_backend.handlers._replies import encode_reply
 from msx_backend.handlers._requests import RequestParser, TensorRequest
 from msx_sdk import Context, Handler, InvalidInput
+from msx_sdk.kserve import Signature, TensorMeta
 from msx_sdk.mindir import DYNAMIC_RANK, TensorSpec
 from msx_sdk.mindspore import Network, setup
 
@@ -24,6 +25,7 @@ class TensorHandler(Handler):
     """
 
     network: Network
+    platform = "mindspore"
 
     def load(self, context: Context) -> Network:
         raise NotImplementedError
@@ -33,7 +35,7 @@ class TensorHandler(Handler):
         setup(context)
         self.network = self.load(context)
         self._axis = batch_axis(self.network)
-        inputs = self.network.inputs if self._axis is None else [_any_rows(spec) for spec in self.network.inputs]
+        inputs = self._shown(self.network.inputs)
         self._parser = RequestParser(inputs, self._axis is not None)
         self.example = example_of(inputs)
 
@@ -50,6 +52,14 @@ class TensorHandler(Handler):
 
     def describe(self) -> dict[str, Any]:
         return self.network.describe()
+
+    def tensor_signature(self) -> Signature:
+        inputs, outputs = self._shown(self.network.inputs), self._shown(self.network.outputs)
+        return Signature(tuple(map(_announced, inputs)), tuple(map(_announced, outputs)), self.platform)
+
+    def _shown(self, specs: list[TensorSpec]) -> list[TensorSpec]:
+        """As clients see them."""
+        return specs if self._axis is None else [_any_rows(spec) for spec in specs]
 
     def _parsed(self, item: dict[str, Any]) -> TensorRequest | InvalidInput:
         try:
@@ -82,3 +92,9 @@ def example_of(inputs: list[TensorSpec]) -> dict[str, Any] | None:
 def _any_rows(spec: TensorSpec) -> TensorSpec:
     """A request may have as many rows as it likes: calls of a fixed size are padded."""
     return spec if spec.shape == DYNAMIC_RANK else TensorSpec(spec.name, spec.dtype, (-1, *spec.shape[1:]))
+
+
+def _announced(spec: TensorSpec) -> TensorMeta:
+    """The protocol cannot say that even the rank is open."""
+    shape = (-1,) if spec.shape == DYNAMIC_RANK else spec.shape
+    return TensorMeta(spec.name, spec.kserve_datatype or spec.dtype, shape)

@@ -10,5 +10,7 @@ from msx_sdk.mindspore import Network, load_mindir
 class MindIRHandler(TensorHandler):
     """Serves the MindIR file that was packed with `--serialized-file`."""
 
+    platform = "mindspore_mindir"
+
     def load(self, context: Context) -> Network:
         return load_mindir(context)

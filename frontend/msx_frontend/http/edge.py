@@ -13,6 +13,7 @@ from msx_frontend.http.gate import Gate
 from msx_frontend.http.prediction import PredictionEndpoint
 from msx_frontend.http.targets import target_of
 from msx_frontend.http.wire import Message, RawHeaders, Receive, Scope, Send, StreamBroken, common_headers, send_error
+from msx_frontend.kserve.endpoint import OpenInference
 from msx_frontend.llm.endpoint import LanguageModels
 
 log = logging.getLogger("msx.http")
@@ -29,10 +30,12 @@ class Edge:
         gate: Gate | None = None,
         predictions: PredictionEndpoint | None = None,
         language_models: LanguageModels | None = None,
+        open_inference: OpenInference | None = None,
         cors: RawHeaders | None = None,
     ) -> None:
         self._app, self._access_log = app, access_log
         self._gate, self._predictions, self._language_models = gate, predictions, language_models
+        self._open_inference = open_inference
         self._cors = cors or []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,6 +60,9 @@ class Edge:
         if target is None and language is not None and language.serves(call.method, call.path):
             send.errors_close = False
             return await language(call, receive, send)
+        if self._open_inference is not None and self._open_inference.serves(call.path):
+            send.errors_close = False
+            return await self._open_inference(call, receive, send)
         try:
             if self._gate is not None:
                 self._gate.check(call)

@@ -35,6 +35,7 @@ from msx_frontend.workers.in_flight import InFlight
 from msx_frontend.workers.lockstep import Lockstep
 from msx_frontend.workers.stragglers import Stragglers
 from msx_sdk.generation import Capabilities
+from msx_sdk.kserve import Signature
 
 
 class GroupState(Enum):
@@ -89,6 +90,7 @@ class WorkerGroup:
         self.load_seconds = 0.0
         self.is_async = False
         self.capabilities = Capabilities()
+        self.signature = Signature()
         self._replied = False
         self._crew = Crew(spec.ranks, self)
         self._lockstep = Lockstep(len(spec.ranks), spec.rank_skew_timeout, self._diverged)
@@ -195,6 +197,7 @@ class WorkerGroup:
             self.is_async, self.load_seconds = message.is_async, max(message.seconds, self.load_seconds)
             if rank == 0:
                 self.capabilities = msgspec.convert(message.capabilities, Capabilities)
+                self.signature = msgspec.convert(message.signature, Signature)
             self._ready_when_all_are()
         elif isinstance(message, LoadFailed):
             self._end(endings.load_failed(message, self._named(rank)))

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from msx_backend.protocol import FieldHead, Predict, RequestHead, encode_frame_parts
-from msx_frontend.job import OPERATIONS, Job
+from msx_frontend.job import INFER, OPERATIONS, Job
 
 
 @dataclass(slots=True)
@@ -85,5 +85,5 @@ class InFlight:
 def _head(job: Job, now: float) -> RequestHead:
     fields = [FieldHead(part.name, part.content_type, len(part.data)) for part in job.fields]
     timeout = None if job.deadline is None else max(job.deadline - now, 0.0)
-    operation = job.kind if job.kind in OPERATIONS else ""
+    operation = job.kind if job.kind in OPERATIONS or job.kind == INFER else ""
     return RequestHead(job.number, job.id, job.headers, fields, timeout, operation)

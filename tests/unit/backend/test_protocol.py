@@ -48,7 +48,7 @@ MESSAGES: list[Any] = [
     Ping(1),
     Cancel([1, 2**40]),
     LoadProgress("warming up"),
-    Loaded(True, 0.5),
+    Loaded(True, 0.5, {"generate": True}, {"inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 3]}]}),
     LoadFailed("ValueError: x", "Traceback …", False),
     Chunk(1, False, 200, "OK", [("content-type", "a/b")]),
     Chunk(1, True),

@@ -29,6 +29,7 @@ from msx_frontend.workers import endings, replica
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupEvents, GroupSpec, GroupState
 from msx_sdk.generation import Capabilities
+from msx_sdk.kserve import Signature
 from tests.unit.frontend.archives import pack_model
 from tests.unit.frontend.jobs import make_job, run
 
@@ -50,6 +51,7 @@ class FakeGroup:
         self.model = spec.load.model_name
         self.labels = {"model": self.model}
         self.state, self.phase = GroupState.LOADING, "initializing"
+        self.signature = Signature()
         self.start_time, self.load_seconds, self.is_async = time.time(), 0.1, False
         self.capabilities = self.offers.get(self.model, Capabilities())
         self.pid, self.memory = 4711, 1 << 20

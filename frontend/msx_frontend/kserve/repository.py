@@ -1,0 +1,95 @@
+"""Triton's model repository: an index of what is registered or lies in the model store, load and unload."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msx_frontend.errors import ModelApiDisabled, ModelNotFound, ServiceError
+from msx_frontend.management import Management
+from msx_frontend.model_store import ARCHIVE_SUFFIXES
+from msx_frontend.model_version import ModelVersion
+from msx_frontend.registration import Registration
+from msx_frontend.states import ModelState
+
+READY, LOADING, UNAVAILABLE = "READY", "LOADING", "UNAVAILABLE"
+
+
+class Unsupported(ServiceError):
+    status, type, grpc_code = 501, "UnsupportedOperationException", "UNIMPLEMENTED"
+
+
+class Repository:
+    """`enabled` is the key enable_model_api: without it nothing is loaded or unloaded. Methods raise ServiceError."""
+
+    def __init__(self, management: Management, *, enabled: bool) -> None:
+        self._management, self._enabled = management, enabled
+
+    async def index(self, only_ready: bool) -> list[dict[str, str]]:
+        """Registered versions, then archives of the model store that no version was made from."""
+        registered = [_entry(version) for version in self._management.registry.all_versions()]
+        if only_ready:
+            return [entry for entry in registered if entry["state"] == READY]
+        archives = await asyncio.to_thread(self._management.store.all_archives)
+        used = {Path(version.source.url).name for version in self._management.registry.all_versions()}
+        return registered + [_archive(_stem(path)) for path in archives if path.name not in used]
+
+    async def load(self, name: str, parameters: Mapping[str, Any]) -> None:
+        """Workers for the versions of `name` that have none; else the archive of this name, registered."""
+        self._check_enabled()
+        if parameters:
+            raise Unsupported(
+                f"Parameters of load are not served ({', '.join(parameters)}): pack them into the archive's "
+                "model-config.yaml, and load it."
+            )
+        if name not in self._management.registry.names():
+            await self._register(name)
+        for version in self._management.registry.versions_of(name):
+            if not _has_workers(version):
+                least = version.config.min_workers or 1
+                most = max(version.config.max_workers or 0, least)
+                await self._management.scale(*version.labels, least, most, wait=True)
+
+    async def unload(self, name: str) -> None:
+        """Every version of `name` is left without workers; it stays registered."""
+        self._check_enabled()
+        for version in self._management.registry.versions_of(name):
+            await self._management.scale(*version.labels, 0, 0, wait=True)
+
+    async def _register(self, name: str) -> None:
+        archives = await asyncio.to_thread(self._management.store.all_archives)
+        path = next((path for path in archives if _stem(path) == name), None)
+        if path is None:
+            raise ModelNotFound(name)
+        await self._management.register(Registration(url=path.name, model_name=name, initial_workers=1))
+
+    def _check_enabled(self) -> None:
+        if not self._enabled:
+            raise ModelApiDisabled
+
+
+def answers(version: ModelVersion) -> bool:
+    """Whether a request would find a worker now; unlike the probes', a version without any does not count."""
+    return version.serving and version.ready_workers > 0
+
+
+def _has_workers(version: ModelVersion) -> bool:
+    return bool(version.replicas) and version.state is not ModelState.FAILED
+
+
+def _entry(version: ModelVersion) -> dict[str, str]:
+    entry = {"name": version.source.name, "version": version.source.version, "state": READY, "reason": ""}
+    if not answers(version):
+        entry["state"] = LOADING if _has_workers(version) else UNAVAILABLE
+        entry["reason"] = version.reason or ("loading" if _has_workers(version) else "unloaded")
+    return entry
+
+
+def _archive(name: str) -> dict[str, str]:
+    return {"name": name, "version": "", "state": UNAVAILABLE, "reason": "not registered"}
+
+
+def _stem(path: Path) -> str:
+    return next((path.name.removesuffix(end) for end in ARCHIVE_SUFFIXES if path.name.endswith(end)), path.name)

@@ -1,0 +1,58 @@
+"""The paths of the protocol: which answer each has, for which method, and whose token it takes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from msx_frontend.tokens import Kind
+
+
+@dataclass(frozen=True)
+class Route:
+    """`answer` names a method of `Answers`."""
+
+    method: Literal["GET", "POST"]
+    answer: str
+    key: Kind | None = "inference"
+    """Which key it needs; None for what tells nothing but yes or no."""
+
+
+@dataclass(frozen=True)
+class Found:
+    route: Route
+    model: str = ""
+    version: str | None = None
+
+
+EXACT = {
+    "/v2": Route("GET", "server"),
+    "/v2/health/live": Route("GET", "live", None),
+    "/v2/health/ready": Route("GET", "ready", None),
+    "/v2/models": Route("GET", "models"),
+    "/v2/models/stats": Route("GET", "all_statistics"),
+    "/v2/repository/index": Route("POST", "index"),
+}
+OF_MODEL = {
+    "": Route("GET", "model"),
+    "/ready": Route("GET", "model_ready"),
+    "/infer": Route("POST", "infer"),
+    "/explain": Route("POST", "explain"),
+    "/config": Route("GET", "config"),
+    "/stats": Route("GET", "statistics"),
+}
+OF_REPOSITORY = {"load": Route("POST", "load", "management"), "unload": Route("POST", "unload", "management")}
+
+_MODEL = re.compile(r"/v2/models/(?P<model>[^/]+)(?:/versions/(?P<version>[^/]+))?(?P<rest>/[a-z]+)?")
+_REPOSITORY = re.compile(r"/v2/repository/models/(?P<model>[^/]+)/(?P<what>load|unload)")
+
+
+def find(path: str) -> Found | None:
+    if path in EXACT:
+        return Found(EXACT[path])
+    if named := _REPOSITORY.fullmatch(path):
+        return Found(OF_REPOSITORY[named["what"]], named["model"])
+    named = _MODEL.fullmatch(path)
+    route = OF_MODEL.get(named["rest"] or "") if named else None
+    return Found(route, named["model"], named["version"]) if named and route else None

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+from msx_sdk import Context, HandlerLoadError  # noqa: E402
+from msx_sdk.kserve import Signature, TensorMeta  # noqa: E402
+from msx_sdk.kserve.inference import announced  # noqa: E402
+from tests.unit.sdk.kserve.messages import binary, opened, parted, request, served, tensor  # noqa: E402
+
+X = np.array([1.5, 2.5], np.float32)
+WRONG = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1, 2]}]}
+GOOD = {"id": "7", "inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1.5]}]}
+
+
+def mirror(data: Any, context: Context) -> list[Any]:
+    """Each request's inputs as its outputs."""
+    return [{one["name"]: one["data"] for one in item["body"]["inputs"]} for item in data]
+
+
+def test_bytes_in_and_out() -> None:
+    (reply,) = served(mirror, request(*binary(tensor("x", X), id="7", parameters={"binary_data_output": True})))
+    head, raw = opened(reply)
+    assert (head["id"], head["model_name"], head["model_version"]) == ("7", "local", "1.0")
+    assert raw == {"x": X.tobytes()}
+
+
+def test_a_wrong_request_fails_alone() -> None:
+    seen = []
+
+    def counts(data: Any, context: Context) -> list[Any]:
+        seen.append(len(data))
+        return mirror(data, context)
+
+    wrong, good = served(counts, request(WRONG, id="a"), request(GOOD, id="b"))
+    assert wrong.failure is not None
+    assert (wrong.status, wrong.failure.message) == (400, "input 'x': shape [1] takes 1 values, 'data' has 2")
+    assert opened(good)[0]["id"] == "7"
+    assert seen == [1]
+
+
+def test_an_async_handler() -> None:
+    async def handle(data: Any, context: Context) -> list[Any]:
+        return mirror(data, context)
+
+    wrong, good = served(handle, request(WRONG, id="a"), request(GOOD, id="b"))
+    assert wrong.status == 400
+    assert opened(good)[0]["outputs"][0]["data"] == [1.5]
+
+
+def test_a_handler_that_changed_the_request_gets_it_anew() -> None:
+    def spoils(data: Any, context: Context) -> list[Any]:
+        names = [item["body"]["inputs"].pop()["name"] for item in data]
+        if len(data) > 1:
+            raise ValueError("not together")
+        return [{"y": names} for _ in data]
+
+    assert [opened(reply)[0]["outputs"][0]["data"] for reply in served(spoils, request(GOOD), request(GOOD, id="b"))]
+
+
+def test_every_piece_of_a_stream_is_a_reply() -> None:
+    def streams(data: Any, context: Context) -> Any:
+        yield [[1]]
+        yield [[2]]
+        return [""]
+
+    (reply,) = served(streams, request(GOOD))
+    assert [parted(chunk)[0]["outputs"][0]["data"] for chunk in reply.chunks if chunk] == [[1], [2]]
+    assert reply.complete
+
+
+def test_under_an_error_status_the_words_are_the_handlers() -> None:
+    def refuses(data: Any, context: Context) -> list[Any]:
+        context.set_response_status(409)
+        return ["not now"]
+
+    (reply,) = served(refuses, request(GOOD))
+    assert (reply.status, reply.body) == (409, b"not now")
+
+
+def test_what_a_handler_announces() -> None:
+    spec = TensorMeta("x", "FP32", (-1, 3))
+    assert announced(lambda: Signature((spec,))) == Signature((spec,))
+    assert announced(lambda: {"inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 3]}]}) == Signature((spec,))
+    assert announced(None) == Signature()
+    with pytest.raises(HandlerLoadError, match=r"tensor_signature\(\) returned no msx_sdk.kserve.Signature"):
+        announced(lambda: {"inputs": [{"name": "x"}]})

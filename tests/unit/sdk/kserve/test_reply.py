@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+np = pytest.importorskip("numpy")
+
+from msx_sdk import PredictionError  # noqa: E402
+from msx_sdk.kserve import Signature, TensorMeta  # noqa: E402
+from msx_sdk.kserve.message import split  # noqa: E402
+from msx_sdk.kserve.reply import encode_reply  # noqa: E402
+from msx_sdk.kserve.request import InferRequest  # noqa: E402
+from msx_sdk.kserve.tensors import DTYPES, from_raw  # noqa: E402
+from tests.unit.sdk.kserve.messages import parted, same  # noqa: E402
+
+MODEL = ("m", "1.0")
+
+
+def outputs(value: Any, signature: Signature | None = None, **asked: Any) -> list[dict[str, Any]]:
+    head, _ = parted(encode_reply(value, InferRequest({}, **asked), MODEL, signature or Signature()))
+    found: list[dict[str, Any]] = head["outputs"]
+    return found
+
+
+def output(name: str, datatype: str, shape: list[int], data: list[Any]) -> dict[str, Any]:
+    return {"name": name, "datatype": datatype, "shape": shape, "data": data}
+
+
+class Tensor:
+    """As MindSpore's: an array in disguise."""
+
+    def asnumpy(self) -> Any:
+        return np.array([1, 2], np.int32)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (
+            {"y": np.array([[1.5]], np.float32), "z": [1, 2]},
+            [("y", "FP32", [1, 1], [1.5]), ("z", "INT64", [2], [1, 2])],
+        ),
+        ({"y": Tensor()}, [("y", "INT32", [2], [1, 2])]),
+        ({"y": 1.5, "z": True}, [("y", "FP64", [1], [1.5]), ("z", "BOOL", [1], [True])]),
+        ([[1.5, 2.5]], [("output_0", "FP64", [1, 2], [1.5, 2.5])]),
+        (np.array([1], np.float16), [("output_0", "FP16", [1], [1.0])]),
+        ("cat", [("output_0", "BYTES", [1], ["cat"])]),
+        (b"cat", [("output_0", "BYTES", [1], ["cat"])]),
+        (["a", "b"], [("output_0", "BYTES", [2], ["a", "b"])]),
+        ({"a": {"b": 1}}, [("output_0", "BYTES", [1], ['{\n  "a": {\n    "b": 1\n  }\n}'])]),
+        ([[1], [2, 3]], [("output_0", "BYTES", [1], ["[\n  [\n    1\n  ],\n  [\n    2,\n    3\n  ]\n]"])]),
+    ],
+)
+def test_what_a_handler_may_return(value: Any, expected: list[Any]) -> None:
+    assert outputs(value) == [output(*one) for one in expected]
+
+
+REPLY = {
+    "model_name": "other",
+    "id": "own",
+    "parameters": {"a": 1},
+    "outputs": [output("y", "FP32", [2, 2], [[1, 2], [3, 4]]), output("s", "BYTES", [1], ["é"])],
+}
+
+
+@pytest.mark.parametrize("value", [REPLY, msgspec.json.encode(REPLY), msgspec.json.encode(REPLY).decode()])
+def test_the_protocols_own_reply(value: Any) -> None:
+    head, raw = parted(encode_reply(value, InferRequest({}, wanted={"s": True, "y": False}), MODEL, Signature()))
+    assert head == {
+        "model_name": "m",
+        "model_version": "1.0",
+        "id": "own",
+        "parameters": {"a": 1},
+        "outputs": [
+            {"name": "s", "datatype": "BYTES", "shape": [1], "parameters": {"binary_data_size": 6}},
+            output("y", "FP32", [2, 2], [1, 2, 3, 4]),
+        ],
+    }
+    assert raw == {"s": b"\x02\0\0\0" + "é".encode()}
+    head, raw = parted(encode_reply(value, InferRequest({}, id="7", binary=True), MODEL, Signature()))
+    assert head["id"] == "7"
+    assert np.frombuffer(raw["y"], np.float32).tolist() == [1, 2, 3, 4]
+
+
+def test_arrays_take_the_data_type_and_shape_that_they_are_said_to_have() -> None:
+    declared = {"name": "y", "datatype": "FP32", "shape": [2, 1], "data": np.array([1.5, 2.5])}
+    assert outputs({"outputs": [declared]}) == [output("y", "FP32", [2, 1], [1.5, 2.5])]
+    assert outputs({"outputs": [{"name": "y", "data": np.array([1], np.int8)}]}) == [output("y", "INT8", [1], [1])]
+    declared = {"name": "y", "datatype": "BF16", "shape": [1], "data": [1.5]}
+    _, raw = parted(encode_reply({"outputs": [declared]}, InferRequest({}, binary=True), MODEL, Signature()))
+    assert raw == {"y": b"\xc0\x3f"}
+
+
+def test_the_name_of_an_only_output() -> None:
+    assert outputs([1], wanted={"asked": False})[0]["name"] == "asked"
+    assert outputs([1], Signature((), (TensorMeta("known", "INT64", (1,)),)))[0]["name"] == "known"
+
+
+@pytest.mark.parametrize(
+    ("value", "asked", "status", "message"),
+    [
+        ({"y": [1]}, {"wanted": {"z": False}}, 400, "unknown output 'z'; this model gives 'y'"),
+        ({"y": np.array([1j])}, {}, 500, "output 'y': the protocol has no data type for complex128"),
+        (b"\xff", {}, 400, "output 'output_0' has bytes that JSON cannot carry: ask for it with binary_data"),
+        ({"outputs": [output("y", "FP32", [3], [1])]}, {}, 500, r"'y': shape \[3\] does not hold the 1 values"),
+        ({"outputs": [output("y", "FP32", [-1], [1])]}, {}, 500, r"'y': shape \[-1\] does not hold"),
+        ({"outputs": [output("y", "FP32", [1], ["a"])]}, {"binary": True}, 500, "output 'y': its data is not FP32"),
+    ],
+)
+def test_replies_that_cannot_be_sent(value: Any, asked: Any, status: int, message: str) -> None:
+    with pytest.raises(PredictionError, match=message) as refused:
+        outputs(value, **asked)
+    assert refused.value.status == status
+
+
+@given(st.sampled_from([name for name in DTYPES if name != "BF16"]), st.lists(st.integers(0, 3), max_size=3), st.data())
+def test_round_trip_of_arrays(datatype: str, shape: list[int], data: st.DataObject) -> None:
+    size = int(np.prod(shape))
+    values = st.binary(max_size=3) if datatype == "BYTES" else st.integers(0, 1)
+    array = np.empty(size, object)
+    array[:] = data.draw(st.lists(values, min_size=size, max_size=size))
+    array = array.astype(DTYPES[datatype]).reshape(shape)
+    named = {"outputs": [{"name": "y", "datatype": datatype, "data": array}]}
+    head, raw = parted(encode_reply(named, InferRequest({}, binary=True), MODEL, Signature()))
+    (found,) = head["outputs"]
+    again = from_raw("y", found["datatype"], found["shape"], memoryview(raw["y"]))
+    assert same(again, array if array.ndim else array.reshape(1))
+
+
+@pytest.mark.parametrize("message", [b"", b"\1\0\0", b"\0\0\0\0{}", b"\3\0\0\0{}"])
+def test_what_is_no_message(message: bytes) -> None:
+    with pytest.raises(ValueError, match="bytes of JSON"):
+        split(message)
