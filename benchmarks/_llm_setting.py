@@ -25,7 +25,6 @@ from benchmarks._venv import install
 from msx_archiver.options import PackOptions
 
 VERSIONS = {"torch": "2.13.0", "transformers": "5.23.0"}
-CPU_WHEELS = ("--extra-index-url", "https://download.pytorch.org/whl/cpu")
 MODEL = "llm"
 SLOTS = (1, 4, 8, 16)
 CONTEXTS = (256, 512, 2304)
@@ -82,7 +81,7 @@ def setting(folder: Path, vocabulary: int, chunk: int, torch: Peer | None) -> It
 def with_torch(folder: Path) -> contextlib.AbstractContextManager[Peer]:
     """Installs it if need be. Raises NotInstalled."""
     progress("llm: torch and transformers, installed if they are not")
-    return peer("torch", install("torch", VERSIONS, *CPU_WHEELS), "-m", "benchmarks._llm_torch", str(folder))
+    return peer("torch", install("torch", VERSIONS), "-m", "benchmarks._llm_torch", str(folder))
 
 
 def config(chunk: int, graphs: str | None = None) -> dict[str, Any]:

@@ -17,8 +17,8 @@ class NotInstalled(Exception):
     """What is compared with cannot be had here; the message says why."""
 
 
-def install(name: str, versions: dict[str, str], *options: str) -> Path:
-    """The Python that has these packages; `options` are pip's. Raises NotInstalled."""
+def install(name: str, versions: dict[str, str]) -> Path:
+    """The Python that has these packages. Raises NotInstalled."""
     label = "-".join([name, versions[name], str(sys.version_info.minor)])
     folder = Path(platformdirs.user_cache_dir("msx-benchmarks")) / label
     python = folder / "bin" / "python"
@@ -26,7 +26,7 @@ def install(name: str, versions: dict[str, str], *options: str) -> Path:
         packages = [f"{package}=={version}" for package, version in versions.items()]
         _run([sys.executable, "-m", "venv", "--clear", str(folder)], name, folder)
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        _run([*pip, *options, *packages], name, folder)
+        _run([*pip, *packages], name, folder)
     return python
 
 
