@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_sdk import PredictionError
+from msx_sdk import HandlerLoadError, PredictionError
 
 from .._extras import need
 
@@ -30,7 +30,5 @@ def normalised(attributions: Any) -> Any:
 def _captum() -> Any:
     try:
         return need("captum.attr")
-    except ImportError as error:
+    except (ImportError, HandlerLoadError) as error:
         raise PredictionError(501, f"explanations need captum where the workers run: {error}") from error
-    except Exception as error:
-        raise PredictionError(501, f"explanations are not to be had: {error}") from error

@@ -46,8 +46,9 @@ def load_exported(path: str, device: Any) -> Any:
 def load_onnx(path: str, device: Any) -> Any:
     """A session of onnxruntime. Raises HandlerLoadError without the package."""
     runtime = need("onnxruntime")
-    providers = [f"{device.type.upper()}ExecutionProvider", "CPUExecutionProvider"]
-    return runtime.InferenceSession(path, providers=[p for p in providers if p in runtime.get_available_providers()])
+    wanted = ["CUDAExecutionProvider"] if device.type == "cuda" else []
+    known = [name for name in wanted if name in runtime.get_available_providers()]
+    return runtime.InferenceSession(path, providers=[*known, "CPUExecutionProvider"])
 
 
 def run_onnx(session: Any, tensor: Any) -> Any:

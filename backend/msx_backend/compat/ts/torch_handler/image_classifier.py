@@ -7,14 +7,15 @@ from typing import Any
 from .._extras import need
 from ..handler_utils.timer import timed
 from ..utils.util import map_class_to_label
-from .vision_handler import IMAGENET_PROCESSING, VisionHandler
+from ._image_processing import IMAGENET
+from .vision_handler import VisionHandler
 
 
 class ImageClassifier(VisionHandler):
     """`{label: probability}` of the `topk` best, most probable first; the model gives logits."""
 
     topk = 5
-    image_processing = IMAGENET_PROCESSING
+    image_processing: Any = IMAGENET
 
     def set_max_result_classes(self, topk: int) -> None:
         self.topk = topk

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from .._extras import need
-from .vision_handler import IMAGENET_PROCESSING, VisionHandler
+from ._image_processing import IMAGENET
+from .vision_handler import VisionHandler
 
 
 class ImageSegmenter(VisionHandler):
     """Of each image [height, width, 2]: the most probable class, and its probability."""
 
-    image_processing = IMAGENET_PROCESSING
+    image_processing: Any = IMAGENET
 
     def postprocess(self, data: Any) -> list[Any]:
         """`data` is the model's output, a dict with the logits [batch, class, height, width] at `out`."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ..utils.util import map_class_to_label
-from .vision_handler import TENSOR_PROCESSING, VisionHandler
+from ._image_processing import ImageProcessing
+from .vision_handler import VisionHandler
 
 
 class ObjectDetector(VisionHandler):
     """`[{label: [left, top, right, bottom], "score": probability}, …]` of those above `threshold`."""
 
-    image_processing = TENSOR_PROCESSING
+    image_processing: Any = ImageProcessing()
     threshold = 0.5
 
     def postprocess(self, data: Any) -> list[list[dict[Any, Any]]]:

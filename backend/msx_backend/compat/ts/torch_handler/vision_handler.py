@@ -10,18 +10,16 @@ from typing import Any
 
 from msx_sdk import InvalidInput
 
-from .._extras import Lazy, need
+from .._extras import need
 from ..handler_utils.timer import timed
 from ._insights import integrated_gradients
 from .base_handler import BaseHandler
-
-IMAGENET = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
 
 
 class VisionHandler(BaseHandler, ABC):
     """A request's `data` or `body`: an image file, one as base64 text, or a tensor as nested lists.
 
-    `image_processing` makes a tensor of a PIL image: torchvision's transforms, or any function.
+    `image_processing` makes a tensor of a PIL image: transforms of torchvision, or any function.
     """
 
     image_processing: Any
@@ -52,22 +50,6 @@ class VisionHandler(BaseHandler, ABC):
     def get_insights(self, tensor_data: Any, _: Any, target: Any = 0) -> Any:
         """One attribution an image, by captum's integrated gradients."""
         return integrated_gradients(self.model, tensor_data, target).tolist()
-
-
-def imagenet_processing() -> Any:
-    """The transforms of torchvision's classifiers."""
-    transforms = need("torchvision.transforms")
-    steps = [transforms.Resize(256), transforms.CenterCrop(224), transforms.ToTensor()]
-    return transforms.Compose([*steps, transforms.Normalize(**IMAGENET)])
-
-
-def tensor_processing() -> Any:
-    """An image as it is, of 0 to 1."""
-    transforms = need("torchvision.transforms")
-    return transforms.Compose([transforms.ToTensor()])
-
-
-IMAGENET_PROCESSING, TENSOR_PROCESSING = Lazy(imagenet_processing), Lazy(tensor_processing)
 
 
 def _from_base64(text: str) -> bytes:

@@ -1,0 +1,56 @@
+"""From a PIL image to a tensor, as torchvision's transforms do it, without torchvision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .._extras import need
+
+
+@dataclass(frozen=True)
+class ImageProcessing:
+    """[channel, height, width] of 0 to 1, then normalised.
+
+    The shorter side becomes `resize` pixels (bilinear), and the middle `crop` × `crop` is cut out; without them the
+    image stays as it is.
+    """
+
+    resize: int | None = None
+    crop: int | None = None
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+
+    def __call__(self, image: Any) -> Any:
+        if self.resize:
+            image = _resized(image, self.resize)
+        if self.crop:
+            image = _cropped(image, self.crop)
+        tensor = _tensor(image)
+        if self.mean and self.std:
+            torch = need("torch")
+            mean, std = (torch.tensor(values).reshape(-1, 1, 1) for values in (self.mean, self.std))
+            tensor = (tensor - mean) / std
+        return tensor
+
+
+IMAGENET = ImageProcessing(resize=256, crop=224, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+"""What the classifiers of torchvision were trained with."""
+
+
+def _resized(image: Any, side: int) -> Any:
+    width, height = image.size
+    scale = side / min(width, height)
+    size = (side, int(height * scale)) if width <= height else (int(width * scale), side)
+    return image.resize(size, need("PIL.Image").Resampling.BILINEAR)
+
+
+def _cropped(image: Any, side: int) -> Any:
+    """What lies beyond the image's border is black."""
+    left, top = (round((length - side) / 2) for length in image.size)
+    return image.crop((left, top, left + side, top + side))
+
+
+def _tensor(image: Any) -> Any:
+    pixels = need("numpy").asarray(image, dtype="float32") / 255
+    return need("torch").from_numpy(pixels).reshape(*pixels.shape[:2], -1).permute(2, 0, 1).contiguous()

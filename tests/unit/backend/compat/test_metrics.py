@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from msx_backend.compat.ts.metrics.dimension import Dimension
+from msx_backend.compat.ts.metrics.metric import Metric
+from msx_backend.compat.ts.metrics.metric_cache_errors import MetricsCacheKeyError
+from msx_backend.compat.ts.metrics.metric_cache_yaml_impl import MetricsCacheYamlImpl
+from msx_backend.compat.ts.metrics.metric_encoder import MetricEncoder
+from msx_backend.compat.ts.metrics.metric_type_enum import MetricTypes
+from msx_backend.compat.ts.metrics.metrics_store import MetricsStore
+from msx_backend.compat.ts.metrics.unit import Units
+from msx_backend.compat.ts.service import emit_metrics
+
+LINE = re.compile(
+    r"\s*([\w\s]+)\.([\w\s]+):([0-9\-,.e]+)\|#([^|]*)(\|#type:([^|,]+))?\|#hostname:([^,]+),([^,]+)(,(.*))?"
+)
+"""How TorchServe reads the lines of its workers."""
+
+
+def test_dimension() -> None:
+    dimension = Dimension("a", "b")
+    assert (str(dimension), dimension.to_dict()) == ("a:b", {"Name": "a", "Value": "b"})
+
+
+def test_units() -> None:
+    units = Units().units
+    assert [units[name] for name in ("ms", "percent", "kB", "", None)] == [
+        "Milliseconds",
+        "Percent",
+        "Kilobytes",
+        "unit",
+        "unit",
+    ]
+
+
+def test_one_metric(capsys: pytest.CaptureFixture[str]) -> None:
+    metric = Metric("Time", 1.5, "ms", [Dimension("a", "b"), Dimension("c", "d")], "id-1", "counter")
+    metric.update(2)
+    emit_metrics([metric])
+    line = capsys.readouterr().out.strip()
+    assert line.startswith("[METRICS]")
+    found = LINE.fullmatch(line.removeprefix("[METRICS]"))
+    assert found
+    assert (found[1], found[2], found[3], found[4], found[10]) == ("Time", "Milliseconds", "3.5", "a:b,c:d", "id-1")
+    told = json.loads(json.dumps([metric], cls=MetricEncoder))[0]
+    assert (told["MetricName"], told["Value"], told["RequestId"]) == ("Time", 3.5, "id-1")
+    assert told["Dimensions"][0] == {"Name": "a", "Value": "b"}
+    metric.reset()
+    assert metric.value == 0
+
+
+def test_a_cache_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "metrics.yaml").write_text(
+        "model_metrics:\n  histogram:\n    - name: Size\n      unit: MB\n      dimensions: [a]\n"
+    )
+    cache = MetricsCacheYamlImpl(tmp_path / "metrics.yaml")
+    cache.initialize_cache()
+    metric = cache.get_metric("Size", MetricTypes.HISTOGRAM)
+    assert (metric.unit, metric.dimension_names) == ("MB", ["a"])
+    assert cache.cache[MetricTypes.HISTOGRAM]["Size"] is metric
+    assert "histogram:Size" in cache.cache_keys
+    with pytest.raises(MetricsCacheKeyError, match="there is no counter 'Size'"):
+        cache.get_metric("Size")
+
+
+def test_the_older_store() -> None:
+    store = MetricsStore({0: "id"}, "m")
+    store.add_counter("Calls", 2)
+    assert [(sample.name, sample.value) for sample in store.store] == [("Calls", 2.0)]

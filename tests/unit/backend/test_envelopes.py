@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+
+from msx_backend.envelopes import ENVELOPES, wrapped
+from msx_sdk import HandlerLoadError
+from msx_sdk.batch import Batch
+from msx_sdk.context import Context, ModelInfo
+from msx_sdk.request import Headers, InferenceRequest
+from msx_sdk.resolve import resolve_object
+
+
+def context_of(count: int, **headers: str) -> Context:
+    context = Context(ModelInfo("m"))
+    context.bind(Batch([InferenceRequest(f"id-{n}", {}, Headers(headers)) for n in range(count)], None))
+    return context
+
+
+def answer(name: str, bodies: list[Any], handler: Any, **headers: str) -> Any:
+    handle = wrapped(resolve_object(handler), name).handle
+    return handle([{"body": body} for body in bodies], context_of(len(bodies), **headers))
+
+
+def test_instances_of_several_requests_are_one_batch() -> None:
+    seen: list[Any] = []
+
+    def handle(data: Any, context: Any) -> Any:
+        seen.append(data)
+        return [value * 10 for value in data]
+
+    assert answer("kserve", [{"instances": [1, 2]}, {"instances": []}, {"instances": [3]}], handle) == [
+        {"predictions": [10, 20]},
+        {"predictions": []},
+        {"predictions": [30]},
+    ]
+    assert seen == [[1, 2, 3]]
+
+
+def test_an_answer_of_another_length() -> None:
+    """Of one request it is the answer; of several nobody could say whose it is."""
+    assert answer("json", [{"instances": [1, 2]}], lambda data, context: [sum(data)]) == ['{"predictions": [3]}']
+    with pytest.raises(ValueError, match="given 2 inputs of 2 requests, and returned 1"):
+        answer("json", [{"instances": [1]}, {"instances": [2]}], lambda data, context: [sum(data)])
+
+
+def test_an_instance_that_failed_fails_its_request() -> None:
+    error = ValueError("bad")
+    replies = answer("kserve", [{"instances": [1]}, {"instances": [2, 3]}], lambda data, context: [1, 2, error])
+    assert replies == [{"predictions": [1]}, error]
+
+
+def test_arrays_in_the_json_envelope() -> None:
+    replies = answer("json", [{"instances": [1]}], lambda data, context: [np.array([1.5, 2.5])])
+    assert replies == ['{"predictions": [[1.5, 2.5]]}']
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ([1.5, 2], ("FP64", [1.5, 2.0], [2])),
+        ([[1, 2], [3, 4]], ("INT64", [1, 2, 3, 4], [2, 2])),
+        ([True, False], ("BOOL", [True, False], [2])),
+        (np.zeros((1, 2), np.float32), ("FP32", [0.0, 0.0], [1, 2])),
+        ("text", ("BYTES", ["text"], [])),
+        (["a", "b"], ("BYTES", ["a", "b"], [2])),
+        (b"raw", ("BYTES", ["raw"], [1])),
+        ({"cat": 0.5}, ("BYTES", ['{"cat": 0.5}'], [1])),
+        ([[1], [2, 3]], ("BYTES", ["[1]", "[2, 3]"], [2])),
+    ],
+)
+def test_outputs_of_kservev2(value: Any, expected: tuple[str, list[Any], list[int]]) -> None:
+    body = {"inputs": [{"name": "a", "shape": [1], "datatype": "INT8", "data": [1]}]}
+    [reply] = answer("kservev2", [body], lambda data, context: [value, value])
+    first, second = reply["outputs"]
+    assert (first["datatype"], first["data"], first["shape"]) == expected
+    assert (first["name"], second["name"]) == ("a", "output1")
+
+
+def test_kservev2_of_several_requests() -> None:
+    inputs = [{"name": "a", "shape": [1], "datatype": "INT8", "data": [1]}]
+    bodies = [{"inputs": inputs, "id": "x"}, {"inputs": inputs}]
+    replies = answer("kservev2", bodies, lambda data, context: [entry["data"] for entry in data])
+    assert [reply["id"] for reply in replies] == ["x", "id-1"]
+
+
+@pytest.mark.parametrize("name", ENVELOPES)
+def test_the_question_what_the_model_is_comes_without_an_envelope(name: str) -> None:
+    assert answer(name, [b""], lambda data, context: ["as it is"], describe="True") == ["as it is"]
+
+
+def test_an_example_comes_without_an_envelope() -> None:
+    handle = wrapped(resolve_object(lambda data, context: data), "json").handle
+    context = Context(ModelInfo("m"))
+    context.bind(Batch([InferenceRequest.of_data("warmup-0", {"body": 1})], None))
+    assert handle([{"body": 1}], context) == [{"body": 1}]
+
+
+def test_an_async_handler() -> None:
+    async def double(data: Any, context: Any) -> Any:
+        return [2 * value for value in data]
+
+    handler = wrapped(resolve_object(double), "kserve")
+    assert handler.is_async
+    answered = handler.handle([{"body": {"instances": [1, 2]}}], context_of(1))
+    assert asyncio.run(answered) == [{"predictions": [2, 4]}]
+
+
+def test_a_handler_that_streams_by_yield_has_no_whole_reply() -> None:
+    def stream(data: Any, context: Any) -> Any:
+        yield data
+
+    with pytest.raises(HandlerLoadError, match="service_envelope=json packs whole replies"):
+        wrapped(resolve_object(stream), "json")
