@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -17,6 +18,8 @@ from tests.torch_archiver import FORMATS, torch_archive
 from tests.torch_models import Colours, cnn, digit_image, digit_of, png, saved, scripted, torch
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+
+Files: TypeAlias = dict[str, bytes | str]
 
 LABELS = json.dumps({"0": ["n1", "red"], "1": "green", "2": "blue"})
 TEXT = """
@@ -44,16 +47,16 @@ class Tensors(BaseHandler):
 
 
 def prepare(store: Path) -> None:
-    files = {"cnn_model.py": (SERVICES / "cnn_model.py").read_text(), "digits.pt": saved(cnn().state_dict())}
+    files: Files = {"cnn_model.py": (SERVICES / "cnn_model.py").read_text(), "digits.pt": saved(cnn().state_dict())}
     model = {"modelFile": "cnn_model.py", "serializedFile": "digits.pt"}
     for archive_format in FORMATS:
         archive_of("cnn", store, name=f"cnn-{archive_format}", files=files, archive_format=archive_format, **model)
-    images = {"colours.pt": scripted(Colours()), "index_to_name.json": LABELS}
+    images: Files = {"colours.pt": scripted(Colours()), "index_to_name.json": LABELS}
     torch_archive(store, "images", images, handler="image_classifier", serializedFile="colours.pt")
-    words = {"source_vocab.pt": saved({"<unk>": 0, "good": 1, "bad": 2}), "index_to_name.json": LABELS}
-    text: dict[str, bytes | str] = {"bag.py": TEXT, "bag.pt": saved(WEIGHTS), **words}
+    words: Files = {"source_vocab.pt": saved({"<unk>": 0, "good": 1, "bad": 2}), "index_to_name.json": LABELS}
+    text: Files = {"bag.py": TEXT, "bag.pt": saved(WEIGHTS), **words}
     torch_archive(store, "text", text, handler="text_classifier", modelFile="bag.py", serializedFile="bag.pt")
-    tensors: dict[str, bytes | str] = {"h.py": TENSOR, "colours.pt": scripted(Colours())}
+    tensors: Files = {"h.py": TENSOR, "colours.pt": scripted(Colours())}
     torch_archive(store, "tensors", tensors, serializedFile="colours.pt")
 
 
