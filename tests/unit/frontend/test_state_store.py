@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.state_store import StateStore, StateStoreError, StoredVersion
+from msx_frontend.state_store import StateStore, StateStoreError, StoredVersion, StoredWorkflow
 
 
 @pytest.fixture
@@ -182,3 +182,30 @@ def test_use_after_close_is_no_damage(store: StateStore) -> None:
     store.close()
     with pytest.raises(sqlite3.ProgrammingError, match="closed database"):
         store.load_all()
+
+
+def workflow(name: str = "w") -> StoredWorkflow:
+    return StoredWorkflow(name=name, url=f"{name}.war", workers={f"{name}__m-1.x": (1, 2)}, created_at=1.5)
+
+
+def test_workflows(store: StateStore) -> None:
+    store.save_workflow(workflow("b"))
+    store.save_workflow(workflow("a"))
+    assert store.load_workflows() == [workflow("b"), workflow("a")]
+    store.remove_workflow("b")
+    store.remove_workflow("b")
+    assert store.load_workflows() == [workflow("a")]
+
+
+def test_the_workers_of_a_node(store: StateStore) -> None:
+    store.save_workflow(workflow())
+    store.set_node_workers("w", "w__m-1.x", 3, 4)
+    store.set_node_workers("unknown", "w__m-1.x", 5, 6)
+    assert store.load_workflows()[0].workers == {"w__m-1.x": (3, 4)}
+
+
+def test_a_damaged_workflow(store: StateStore) -> None:
+    store.save_workflow(workflow())
+    store._db.execute("UPDATE workflows SET workers = '[]'")
+    with pytest.raises(StateStoreError, match="is damaged"):
+        store.load_workflows()

@@ -33,6 +33,7 @@ class Checked:
         ("GET", "/models", ("management",)),
         ("DELETE", "/models/m/1.0", ("management",)),
         ("POST", "/workflows", ("management",)),
+        ("POST", "/wfpredict/w", ("inference",)),
         ("GET", "/modelsx", EITHER),
         ("GET", "/ping", EITHER),
         ("GET", "/metrics", EITHER),

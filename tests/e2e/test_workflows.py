@@ -1,0 +1,123 @@
+"""Workflows over the life of a server: restarts, the end of it, and who may do what."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.e2e.server import RunningServer, client_of, new_store, run_server, start_server, wait_until
+from tests.e2e.test_state import kill
+from tests.wars import CHAIN, MODELS, pack_node, pack_war
+
+pytestmark = pytest.mark.e2e
+
+TEXT = {"content-type": "text/plain"}
+ANSWER = 'post(body=m1(body=pre(body="x")))'
+
+
+def pack_chain(folder: Path) -> Path:
+    store = new_store(folder)
+    pack_node(store, "m1")
+    pack_war(store, "chain", MODELS + CHAIN)
+    return store
+
+
+def register(server: RunningServer, **parameters: Any) -> None:
+    reply = server.management.post("/workflows", params={"url": "chain.war", **parameters})
+    assert reply.status_code == 200, reply.text
+
+
+def ask(server: RunningServer, content: str = "x") -> httpx.Response:
+    return server.inference.post("/wfpredict/chain", content=content, headers=TEXT)
+
+
+def names(server: RunningServer) -> list[str]:
+    return [one["workflowName"] for one in server.management.get("/workflows").json()["workflows"]]
+
+
+def test_after_sigkill_they_are_there_again(tmp_path: Path) -> None:
+    pack_chain(tmp_path)
+    server = start_server(tmp_path)
+    register(server)
+    register(server, workflow_name="gone")
+    assert server.management.put("/models/chain__m1?min_worker=2&synchronous=true").status_code == 200
+    assert server.management.put("/models/chain__m1/1.0/set-default").status_code == 200
+    assert server.management.delete("/workflows/gone").status_code == 200
+    kill(server)
+    with run_server(tmp_path) as again:
+        assert names(again) == ["chain"]
+        assert ask(again).text == ANSWER
+        assert again.describe("chain__m1")["minWorkers"] == 2
+        assert again.describe("chain__pre")["loadedAtStartup"] is True
+        assert again.management.get("/models/gone__m1").status_code == 404
+        assert again.management.delete("/workflows/chain").status_code == 200
+    with run_server(tmp_path) as third:
+        assert names(third) == []
+        assert third.unpacked() == []
+    snapshots = [path.read_text() for path in (tmp_path / "logs" / "config").iterdir()]
+    assert snapshots
+    assert "chain" not in "".join(snapshots)
+
+
+def test_an_archive_that_is_gone_is_named_at_the_start(tmp_path: Path) -> None:
+    store = pack_chain(tmp_path)
+    with run_server(tmp_path) as server:
+        register(server)
+    (store / "chain.war").unlink()
+    with run_server(tmp_path, model_api=False) as again:
+        assert again.info["not_loaded"] == [
+            "workflow chain could not be restored: Workflow not found in workflow store: chain.war"
+        ]
+        assert again.management.get("/models").json()["models"] == []
+        for reply in (again.management.post("/workflows?url=x"), again.management.delete("/workflows/x")):
+            assert (reply.status_code, reply.json()["type"]) == (405, "MethodNotAllowedException")
+
+
+def test_the_end_of_the_server_lets_a_request_take_all_of_its_nodes(tmp_path: Path) -> None:
+    pack_chain(tmp_path)
+    file = tmp_path / "go"
+    with run_server(tmp_path) as server, ThreadPoolExecutor(2) as pool:
+        register(server)
+        answer = pool.submit(ask, server, f"m1:wait_for={file}")
+        wait_until(Path(f"{file}.waiting").exists, "the second node runs", server.tail)
+        ended = pool.submit(server.terminate)
+        wait_until(lambda: server.inference.get("/readyz").status_code == 503, "the server drains", server.tail)
+        assert ask(server).json()["message"] == "The server is shutting down and takes no more requests."
+        file.touch()
+        assert answer.result().text == f'post(body=m1(body=pre(body="m1:wait_for={file}")))'
+        assert ended.result() == 0
+
+
+def test_unregister_lets_a_request_take_all_of_its_nodes(tmp_path: Path) -> None:
+    pack_chain(tmp_path)
+    file = tmp_path / "go"
+    with run_server(tmp_path) as server, ThreadPoolExecutor(2) as pool:
+        register(server)
+        answer = pool.submit(ask, server, f"m1:wait_for={file}")
+        wait_until(Path(f"{file}.waiting").exists, "the second node runs", server.tail)
+        gone = pool.submit(server.management.delete, "/workflows/chain")
+        wait_until(lambda: names(server) == [], "it is being unregistered", server.tail)
+        file.touch()
+        assert answer.result().status_code == 200
+        assert gone.result().json() == {"status": 'Workflow "chain" unregistered'}
+        assert server.management.get("/models/chain__pre").status_code == 404
+        assert server.unpacked() == []
+
+
+def test_a_store_of_their_own_and_keys(tmp_path: Path) -> None:
+    store = pack_chain(tmp_path)
+    wars = tmp_path / "wars"
+    wars.mkdir()
+    (store / "chain.war").rename(wars / "chain.war")
+    with run_server(tmp_path, "--workflow-store", str(wars), tokens=True) as server:
+        register(server)
+        assert ask(server).text == ANSWER
+        inference, management = server.keys["inference"]["key"], server.keys["management"]["key"]
+        with client_of(server.info["inference"], management) as client:
+            assert client.post("/wfpredict/chain").json()["type"] == "InvalidKeyException"
+        with client_of(server.info["management"], inference) as client:
+            assert client.get("/workflows").json()["type"] == "InvalidKeyException"
