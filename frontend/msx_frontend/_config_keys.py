@@ -30,7 +30,6 @@ WITHOUT_MEANING = {
     "model_server_home": "MSX finds its own packages",
     "netty_client_threads": _JAVA,
     "number_of_netty_threads": _JAVA,
-    "plugins_path": "plugins are Python packages, found by their entry points",
     "prefer_direct_buffer": _JAVA,
     "tsConfigFile": "use --ts-config or TS_CONFIG_FILE",
     "use_native_io": _JAVA,

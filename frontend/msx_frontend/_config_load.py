@@ -10,8 +10,9 @@ import msgspec
 from msx_frontend._config_keys import ALIASES, NOT_FROM_ENV, NOT_YET, WITHOUT_MEANING, env_names
 from msx_frontend.address import Address
 from msx_frontend.config import Models, ServerConfig, ServerConfigError, Snapshot
+from msx_frontend.plugins.loading import use_plugins_path
 from msx_frontend.properties import PropertiesError, read_properties
-from msx_frontend.snapshots.serializer import make_serializer
+from msx_frontend.snapshots.serializer import SavedSnapshot, make_serializer
 from msx_sdk.values import ConfigError, convert, near_miss, show
 
 FIELDS = {field.name: field for field in msgspec.structs.fields(ServerConfig)}
@@ -44,12 +45,23 @@ def _from_files(
     if named is not None:
         return _from_file(named, env, notices)
     here = Path("config.properties")
-    last = make_serializer(env).get_last() if cli.get("snapshots") is not False else None
+    last = _last_snapshot(here, cli, env) if cli.get("snapshots") is not False else None
     if last is None:
         return _from_file(here, env, notices) if here.is_file() else {}
     instead = f", not {here}: give --ts-config {here} to use that" if here.is_file() else ""
     notices.append(f"the configuration is that of the last snapshot, {last.name}{instead}")
     return _last_known(_values(last.properties, last.name, notices))
+
+
+def _last_snapshot(here: Path, cli: Mapping[str, Any], env: Mapping[str, str]) -> SavedSnapshot | None:
+    """Where it is kept is said by ./config.properties, of which nothing else counts where there is one."""
+    try:
+        texts = read_properties(here, env) if here.is_file() else {}
+    except PropertiesError as exc:
+        raise ServerConfigError(str(exc)) from exc
+    folders = cli.get("plugins_path") or texts.get("plugins_path", "")
+    use_plugins_path(_read("plugins_path", "plugins_path", folders))
+    return make_serializer(env, texts.get("snapshot_serializer"), texts).get_last()
 
 
 def _from_file(path: Path, env: Mapping[str, str], notices: list[str]) -> dict[str, Any]:
@@ -118,7 +130,7 @@ def _read(key: str, name: str, value: Any) -> Any:
         return _address(key, value)
     if name in _JSON and isinstance(value, str):
         return _json(key, value, _JSON[name])
-    if name in ("load_models", "allowed_urls"):
+    if name in ("load_models", "allowed_urls", "plugins_path"):
         value = _split(value)
     try:
         return convert(key, value, FIELDS[name].type, strict=False, hook=_hook)

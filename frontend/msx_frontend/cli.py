@@ -26,6 +26,9 @@ PATH = click.Path(path_type=Path)
     "--model-store", type=PATH, help="Folder with the archives; the state is kept in its .msx. Default: here."
 )
 @click.option("-w", "--workflow-store", type=PATH, help="Folder with the workflow archives. Default: the model store.")
+@click.option(
+    "--plugins-path", "--ppath", metavar="FOLDERS", help="Folders with the packages of plugins, comma-separated."
+)
 @click.option("--ts-config", type=PATH, help="A config.properties file.")
 @click.option("--foreground", is_flag=True, help="Stay in the foreground and log to the terminal.")
 @click.option("--ncs", "--no-config-snapshots", "ncs", is_flag=True, help="Neither restore nor keep the state.")

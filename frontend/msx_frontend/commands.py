@@ -24,6 +24,7 @@ class Options:
     models: tuple[str, ...]
     model_store: Path | None
     workflow_store: Path | None
+    plugins_path: str | None
     ts_config: Path | None
     foreground: bool
     ncs: bool
@@ -38,6 +39,7 @@ class Options:
         return {
             "model_store": self.model_store,
             "workflow_store": self.workflow_store,
+            "plugins_path": self.plugins_path,
             "load_models": self.models or None,
             "log_config": self.log_config,
             "enable_model_api": self.enable_model_api,

@@ -19,6 +19,7 @@ __all__ = ["Address", "ModelDefaults", "ServerConfig", "ServerConfigError", "Sna
 
 Port = Annotated[int, Meta(ge=0, le=65535, description="a port from 0 to 65535")]
 PathName = Annotated[Path, Meta(description="a path")]
+Paths = Annotated[tuple[Path, ...], Meta(description="a comma-separated list of folders")]
 Regex = Annotated[re.Pattern[str], Meta(description="a regular expression")]
 Regexes = Annotated[tuple[re.Pattern[str], ...], Meta(description="a comma-separated list of regular expressions")]
 Names = Annotated[tuple[str, ...], Meta(description="a comma-separated list")]
@@ -85,6 +86,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     models: Models = {}
     model_snapshot: Snapshot | None = None
     snapshots: Switch = True
+    snapshot_serializer: Text | None = None
+    plugins_path: Paths = ()
     default_workers_per_model: Count = 0
     default_service_handler: Text | None = None
     service_envelope: Envelope | None = None

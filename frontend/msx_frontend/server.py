@@ -28,6 +28,7 @@ from msx_frontend.http.listener import Listener
 from msx_frontend.http.management import ManagementRoutes
 from msx_frontend.http.merged import merged_app
 from msx_frontend.http.metrics import metrics_app, metrics_routes
+from msx_frontend.http.plugins import PluginEndpoints
 from msx_frontend.http.prediction import PredictionEndpoint
 from msx_frontend.http.wire import RawHeaders
 from msx_frontend.instance import Instance, InstanceInfo
@@ -39,8 +40,10 @@ from msx_frontend.management import Management
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.model_api import ModelApi
 from msx_frontend.model_store import ModelStore
+from msx_frontend.plugins.loading import load_plugins, use_plugins_path
+from msx_frontend.plugins.view import View, config_view
 from msx_frontend.registry import Registry
-from msx_frontend.snapshots.serializer import make_serializer
+from msx_frontend.snapshots.serializer import SnapshotSerializer, make_serializer
 from msx_frontend.snapshots.writer import SnapshotWriter
 from msx_frontend.spawn import Spawner
 from msx_frontend.startup import Startup
@@ -51,6 +54,7 @@ from msx_frontend.tokens import Kind, Tokens
 from msx_frontend.workflows.api import WorkflowApi
 from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
+from msx_sdk.plugins import ENDPOINTS
 
 log = logging.getLogger("msx.server")
 
@@ -65,8 +69,12 @@ class Server:
     """`start`, then `drain`, then `stop`: the life cycle calls them."""
 
     def __init__(self, config: ServerConfig, models: tuple[str, ...], output: LogOutput) -> None:
-        """Takes the model store, the key file and the ports; raises the error of the first that it cannot have."""
+        """Loads plugins, takes the model store, the key file and the ports; raises the first error."""
         self._config, self._models = config, models
+        self._metrics = ServerMetrics()
+        self._registry = Registry(self._metrics)
+        self._plugins = self._load_plugins()
+        serializer = self._serializer()
         self._tls = identity_of(config)
         self._store_dir = config.model_store.resolve()
         self._instance = Instance(self._store_dir)
@@ -75,13 +83,9 @@ class Server:
         self._state: State = self._open_state()
         self._tokens = None if config.disable_token_authorization else _new_tokens(config)
         self._access_log = AccessLog(output.write, as_json=output.as_json, logger=output.logger)
-        self._metrics = ServerMetrics()
-        self._registry = Registry(self._metrics)
         self._workflows = WorkflowRegistry()
         self.health = Health(self._registry)
-        self._snapshots = SnapshotWriter(
-            make_serializer(os.environ) if config.snapshots else None, config, self._registry
-        )
+        self._snapshots = SnapshotWriter(serializer, config, self._registry)
         self._state.on_change = self._snapshots.changed
 
     async def start(self) -> InstanceInfo:
@@ -144,6 +148,18 @@ class Server:
             return ForgottenState()
         return KeptState(StateStore(self._instance.state_dir / "state.db"))
 
+    def _load_plugins(self) -> PluginEndpoints:
+        config = self._config
+        use_plugins_path(config.plugins_path)
+        view, limit = View(config, self._registry), float(config.default_response_timeout)
+        return PluginEndpoints(load_plugins(ENDPOINTS), view, config.max_request_size, limit)
+
+    def _serializer(self) -> SnapshotSerializer | None:
+        config = self._config
+        if not config.snapshots:
+            return None
+        return make_serializer(os.environ, config.snapshot_serializer, config_view(config))
+
     def _make_management(self, devices: DevicePool) -> Management:
         downloads = Downloads(self._config, self._instance.state_dir / "downloads")
         store = ModelStore(self._store_dir, self._instance.state_dir, downloads)
@@ -161,29 +177,29 @@ class Server:
             self._add_listener("inference", self._inference_edge())
             self._add_listener("management", self._management_edge())
         if config.enable_metrics_api:
-            self._add_listener("metrics", Edge(metrics_app(self._metrics), self._access_log, cors=_cors(config)))
+            self._add_listener("metrics", Edge(self._metrics_app(), self._access_log, cors=_cors(config)))
 
     def _add_listener(self, name: str, edge: Edge) -> None:
         address = getattr(self._config, f"{name}_address")
         self._listeners.append(Listener(name, address, edge, self._tls_context))
 
     def _inference_edge(self) -> Edge:
-        return self._predicting_edge(self._inference_routes().app(), inference_keys)
+        return self._predicting_edge(self._inference_routes().app(), self._gate(inference_keys, "inference"))
 
     def _merged_edge(self) -> Edge:
         config = self._config
         metrics = metrics_routes(self._metrics) if config.enable_metrics_api else []
-        return self._predicting_edge(
-            merged_app(self._inference_routes(), self._management_routes(), metrics), merged_keys
-        )
+        metrics += self._plugins.of("metrics").routes
+        app = merged_app(self._inference_routes(), self._management_routes(), metrics)
+        return self._predicting_edge(app, self._gate(merged_keys, "inference", "management", "metrics"))
 
-    def _predicting_edge(self, app: ASGIApp, keys: Callable[[Call], tuple[Kind, ...]]) -> Edge:
+    def _predicting_edge(self, app: ASGIApp, gate: Gate | None) -> Edge:
         tokens = self._tokens
         check_token = None if tokens is None else lambda given: tokens.check("inference", given)
         return Edge(
             app,
             self._access_log,
-            gate=self._gate(keys),
+            gate=gate,
             predictions=self._predictions,
             language_models=LanguageModels(self._registry, self._config.max_request_size, check_token),
             open_inference=self._open_inference(),
@@ -197,22 +213,33 @@ class Server:
 
     def _inference_routes(self) -> InferenceRoutes:
         sizes = self._config.max_request_size, self._config.max_response_size
-        return InferenceRoutes(self.health, workflow_routes.inference_routes(self._workflows, *sizes))
+        workflows, plugins = workflow_routes.inference_routes(self._workflows, *sizes), self._plugins.of("inference")
+        return InferenceRoutes(self.health, [*workflows, *plugins.routes], plugins.operations)
 
     def _management_edge(self) -> Edge:
         app = self._management_routes().app()
-        return Edge(app, self._access_log, gate=self._gate(management_keys), cors=_cors(self._config))
+        return Edge(app, self._access_log, gate=self._gate(management_keys, "management"), cors=_cors(self._config))
 
     def _management_routes(self) -> ManagementRoutes:
         config = self._config
         models = ModelApi(self._management, enabled=config.enable_model_api)
         limit = config.max_request_size
         workflows = WorkflowApi(self._workflow_management, enabled=config.enable_model_api)
-        more = workflow_routes.management_routes(workflows, limit)
-        return ManagementRoutes(models, self.health, self._tokens, max_request_size=limit, more=more)
+        plugins = self._plugins.of("management")
+        return ManagementRoutes(
+            models,
+            self.health,
+            self._tokens,
+            max_request_size=limit,
+            more=[*workflow_routes.management_routes(workflows, limit), *plugins.routes],
+            described=plugins.operations,
+        )
 
-    def _gate(self, keys: Callable[[Call], tuple[Kind, ...]]) -> Gate | None:
-        return None if self._tokens is None else Gate(self._tokens, keys)
+    def _metrics_app(self) -> ASGIApp:
+        return metrics_app(self._metrics, self._plugins.of("metrics").routes)
+
+    def _gate(self, keys: Callable[[Call], tuple[Kind, ...]], *listeners: str) -> Gate | None:
+        return None if self._tokens is None else Gate(self._tokens, keys, self._plugins.keys(*listeners))
 
     def _make_grpc(self) -> GrpcServer:
         return GrpcServer(self._config, self._registry, self.health, self._tokens, self._access_log)

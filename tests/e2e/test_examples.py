@@ -15,6 +15,7 @@ import pytest
 
 from tests.e2e.checkpoint import write_qwen
 from tests.e2e.server import FREE_PORTS, wait_until
+from tests.plugins import install
 
 pytestmark = [pytest.mark.e2e, pytest.mark.mindspore]
 
@@ -27,13 +28,17 @@ class Shell:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         config = folder / "free-ports.properties"
-        config.write_text(FREE_PORTS)
+        own = folder / "config.properties"
+        config.write_text(FREE_PORTS + (own.read_text() if own.exists() else ""))
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self.env = {**os.environ, "PATH": path, "TS_CONFIG_FILE": str(config), "XDG_STATE_HOME": str(folder / "state")}
 
     def run(self, command: str) -> str:
         if command.startswith("python client.py"):
             command += f" --url {self.address}/predictions/{self.folder.name}"
+        elif command.startswith("curl"):
+            command = command.replace("http://127.0.0.1:8080", self.address)
+            command = command.replace("http://127.0.0.1:8081", self.info["management"])
         elif "chat.py" in command:
             command += f" --url {self.address}"
         done = subprocess.run(command, shell=True, cwd=self.folder, env=self.env, capture_output=True, text=True)
@@ -41,9 +46,14 @@ class Shell:
         return done.stdout
 
     @property
+    def info(self) -> dict[str, str]:
+        info: dict[str, str] = json.loads((self.folder / ".msx" / "server.json").read_text())
+        return info
+
+    @property
     def address(self) -> str:
         """Where it listens, once the model is ready."""
-        address: str = json.loads((self.folder / ".msx" / "server.json").read_text())["inference"]
+        address = self.info["inference"]
         wait_until(lambda: httpx.get(f"{address}/readyz").status_code == 200, "the model is ready")
         return address
 
@@ -62,6 +72,8 @@ def commands(example: str) -> list[str]:
         ("llama", ["Exceptions"]),
         ("matmul", ["-48"]),
         ("qwen", []),
+        ("workflow", ['"language": "de"', '"mood": "good"', "registered and scaled", "unregistered"]),
+        ("plugin", ['"MaxPayloadInMB": 6', "-startup.cfg", "-shutdown.cfg"]),
     ],
 )
 def test_readme(example: str, expected: list[str], tmp_path: Path) -> None:
@@ -70,6 +82,8 @@ def test_readme(example: str, expected: list[str], tmp_path: Path) -> None:
     if example == "qwen":
         write_qwen(folder / "checkpoint")
         shutil.copytree(EXAMPLES / "llama", tmp_path / "llama", ignore=shutil.ignore_patterns("*.safetensors"))
+    if example == "plugin":
+        install(folder / "plugins", folder)
     shell = Shell(folder)
     output = ""
     try:

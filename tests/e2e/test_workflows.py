@@ -116,6 +116,7 @@ def test_a_store_of_their_own_and_keys(tmp_path: Path) -> None:
     with run_server(tmp_path, "--workflow-store", str(wars), tokens=True) as server:
         register(server)
         assert ask(server).text == ANSWER
+        assert server.keys is not None
         inference, management = server.keys["inference"]["key"], server.keys["management"]["key"]
         with client_of(server.info["inference"], management) as client:
             assert client.post("/wfpredict/chain").json()["type"] == "InvalidKeyException"

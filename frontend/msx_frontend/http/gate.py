@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 from msx_frontend.http.call import Call
@@ -24,14 +25,21 @@ class ChecksKeys(Protocol):
 class Gate:
     """`kinds` says by which keys a request may pass: one is enough, and none is needed where there are none."""
 
-    def __init__(self, tokens: ChecksKeys, kinds: Callable[[Call], tuple[Kind, ...]]) -> None:
-        self._tokens, self._kinds = tokens, kinds
+    def __init__(
+        self,
+        tokens: ChecksKeys,
+        kinds: Callable[[Call], tuple[Kind, ...]],
+        plugins: Mapping[str, tuple[Kind, ...]] = MappingProxyType({}),
+    ) -> None:
+        """`plugins`: the same for the paths of plugins, by their first segments."""
+        self._tokens, self._kinds, self._plugins = tokens, kinds, plugins
 
     def check(self, call: Call) -> None:
         """Raises InvalidKey."""
         if call.path in OPEN_PATHS or (call.path == "/" and call.method == "OPTIONS"):
             return
-        if kinds := self._kinds(call):
+        own = self._plugins.get(call.path.split("/", 2)[1])
+        if kinds := self._kinds(call) if own is None else own:
             self._tokens.check_any(kinds, call.authorization)
 
 

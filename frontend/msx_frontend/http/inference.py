@@ -10,18 +10,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from msx_frontend.health import Health
-from msx_frontend.http.openapi import inference_description
+from msx_frontend.http.openapi import Operations, inference_description
 from msx_frontend.http.routes import ANY, described_by, make_app, status_reply
 
 
 class InferenceRoutes:
-    """`more`: the routes of workflows and plugins."""
+    """`more`: the routes of workflows and plugins; `described`: those of plugins."""
 
-    def __init__(self, health: Health, more: Sequence[Route] = ()) -> None:
-        self._health, self._more = health, more
+    def __init__(self, health: Health, more: Sequence[Route] = (), described: Operations = ()) -> None:
+        self._health, self._more, self.described = health, more, described
 
     def app(self) -> Starlette:
-        return make_app([*described_by(inference_description), *self.routes()])
+        return make_app([*described_by(lambda: inference_description(self.described)), *self.routes()])
 
     def routes(self) -> list[Route]:
         return [

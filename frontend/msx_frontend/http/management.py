@@ -13,7 +13,7 @@ from starlette.routing import Route
 from msx_frontend.describe import kserve_ready
 from msx_frontend.errors import MethodNotAllowed, ResourceNotFound
 from msx_frontend.health import Health
-from msx_frontend.http.openapi import managed_model_description, management_description
+from msx_frontend.http.openapi import Operations, managed_model_description, management_description
 from msx_frontend.http.routes import ANY, JsonReply, described_by, make_app, parameters, status_reply
 from msx_frontend.model_api import ModelApi
 from msx_frontend.parameters import text
@@ -21,7 +21,7 @@ from msx_frontend.tokens import Tokens
 
 
 class ManagementRoutes:
-    """`more`: the routes of workflows and plugins."""
+    """`more`: the routes of workflows and plugins; `described`: those of plugins."""
 
     def __init__(
         self,
@@ -31,12 +31,13 @@ class ManagementRoutes:
         *,
         max_request_size: int,
         more: Sequence[Route] = (),
+        described: Operations = (),
     ) -> None:
         self._models, self._health, self._tokens = models, health, tokens
-        self._limit, self._more = max_request_size, more
+        self._limit, self._more, self.described = max_request_size, more, described
 
     def app(self) -> Starlette:
-        return make_app([*described_by(management_description), *self.routes()])
+        return make_app([*described_by(lambda: management_description(self.described)), *self.routes()])
 
     def routes(self) -> list[Route]:
         return [

@@ -12,4 +12,7 @@ from msx_frontend.http.routes import described_by, make_app
 
 
 def merged_app(inference: InferenceRoutes, management: ManagementRoutes, metrics: list[Route]) -> Starlette:
-    return make_app([*described_by(merged_description), *inference.routes(), *management.routes(), *metrics])
+    more = [*inference.described, *management.described]
+    return make_app(
+        [*described_by(lambda: merged_description(more)), *inference.routes(), *management.routes(), *metrics]
+    )

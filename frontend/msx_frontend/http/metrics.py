@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -12,8 +14,9 @@ from msx_frontend.http.routes import ANY, make_app
 from msx_frontend.metrics import ServerMetrics
 
 
-def metrics_app(metrics: ServerMetrics) -> Starlette:
-    return make_app(metrics_routes(metrics))
+def metrics_app(metrics: ServerMetrics, more: Sequence[Route] = ()) -> Starlette:
+    """`more`: the routes of plugins."""
+    return make_app([*metrics_routes(metrics), *more])
 
 
 def metrics_routes(metrics: ServerMetrics) -> list[Route]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from msx_frontend import __version__
@@ -88,16 +89,20 @@ MANAGEMENT = (
 METRICS = (Operation("/metrics", "get", "metrics", "For Prometheus", (("name[]", "string"),)),)
 
 
-def inference_description() -> dict[str, Any]:
-    return _description(_TITLE, INFERENCE)
+Operations = Sequence[Operation]
 
 
-def management_description() -> dict[str, Any]:
-    return _description(_TITLE, MANAGEMENT)
+def inference_description(more: Operations = ()) -> dict[str, Any]:
+    """`more`: what plugins serve."""
+    return _description(_TITLE, (*INFERENCE, *more))
 
 
-def merged_description() -> dict[str, Any]:
-    return _description(_TITLE, tuple(dict.fromkeys((*INFERENCE, *MANAGEMENT, *METRICS))))
+def management_description(more: Operations = ()) -> dict[str, Any]:
+    return _description(_TITLE, (*MANAGEMENT, *more))
+
+
+def merged_description(more: Operations = ()) -> dict[str, Any]:
+    return _description(_TITLE, tuple(dict.fromkeys((*INFERENCE, *MANAGEMENT, *METRICS, *more))))
 
 
 def model_description(name: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def properties_of(config: ServerConfig) -> dict[str, str]:
     for field in msgspec.structs.fields(ServerConfig):
         value = getattr(config, field.name)
         if field.name not in NOT_WRITTEN and value != field.default:
-            found[_TORCHSERVE_NAMES.get(field.name, field.name)] = _text(value)
+            found[_TORCHSERVE_NAMES.get(field.name, field.name)] = text_of(value)
     return {**found, "model_store": str(config.model_store.resolve())}
 
 
@@ -76,7 +76,7 @@ def _archive(url: str) -> str:
     return Path(url.partition("?")[0]).name if "://" in url else url
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, re.Pattern):
@@ -84,5 +84,5 @@ def _text(value: Any) -> str:
     if isinstance(value, (dict, msgspec.Struct)):
         return msgspec.json.encode(value).decode()
     if isinstance(value, Iterable) and not isinstance(value, str):
-        return ",".join(_text(one) for one in value)
+        return ",".join(text_of(one) for one in value)
     return str(value)

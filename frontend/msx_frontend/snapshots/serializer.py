@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, Protocol
 
+from msx_frontend.plugins.loading import Plugin, load_plugin, reason
 from msx_frontend.start_errors import StartError
+from msx_sdk.plugins import SNAPSHOTS, SavedSnapshot, SnapshotSerializer
+
+__all__ = ["SavedSnapshot", "SnapshotError", "SnapshotSerializer", "log_location", "make_serializer"]
 
 
 class SnapshotError(StartError):
     """A snapshot cannot be read: the message names it and the remedy."""
-
-
-class SavedSnapshot(NamedTuple):
-    """`name`: `20261121093000123-startup.cfg`. `properties`: of config.properties, and `model_snapshot` (JSON)."""
-
-    name: str
-    properties: dict[str, str]
-
-
-class SnapshotSerializer(Protocol):
-    """TorchServe's interface of this name. Methods may block: they are called on a thread, one at a time.
-
-    They raise OSError or SnapshotError. What `save` raises is logged and stops nothing; what `get_last` raises at the
-    start ends it.
-    """
-
-    def save(self, snapshot: SavedSnapshot) -> None:
-        """Keep it. One of this name that is there already stays as it is."""
-
-    def get(self, name: str) -> SavedSnapshot:
-        """The one of this name."""
-
-    def get_last(self) -> SavedSnapshot | None:
-        """The newest by the time stamp in its name; None when there is none."""
 
 
 def log_location(env: Mapping[str, str]) -> Path:
@@ -42,8 +22,43 @@ def log_location(env: Mapping[str, str]) -> Path:
     return Path(env.get("LOG_LOCATION") or "logs")
 
 
-def make_serializer(env: Mapping[str, str]) -> SnapshotSerializer:
-    """Files in `config` below the folder of the logs."""
+def make_serializer(env: Mapping[str, str], plugin: str | None, config: Mapping[str, str]) -> SnapshotSerializer:
+    """What `snapshot_serializer` names, given `config`; else files in `config` below the folder of the logs.
+
+    Raises PluginError.
+    """
     from msx_frontend.snapshots.files import SnapshotFiles
 
-    return SnapshotFiles(log_location(env) / "config")
+    if plugin is None:
+        return SnapshotFiles(log_location(env) / "config")
+    return PluginSerializer(load_plugin(SNAPSHOTS, plugin, "snapshot_serializer"), config)
+
+
+class PluginSerializer:
+    """One of a plugin, which is named in what it raises."""
+
+    def __init__(self, plugin: Plugin, config: Mapping[str, str]) -> None:
+        self._label = plugin.label
+        with self._named("cannot be started"):
+            self._own: SnapshotSerializer = plugin.value(config)
+
+    def save(self, snapshot: SavedSnapshot) -> None:
+        with self._named("failed"):
+            self._own.save(snapshot)
+
+    def get(self, name: str) -> SavedSnapshot:
+        with self._named(f"has no snapshot {name}"):
+            return self._own.get(name)
+
+    def get_last(self) -> SavedSnapshot | None:
+        with self._named("cannot read its last snapshot"):
+            return self._own.get_last()
+
+    @contextmanager
+    def _named(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (Exception, SystemExit) as error:
+            raise SnapshotError(
+                f"The plugin {self._label} {what}: {reason(error)}. --ncs starts without snapshots."
+            ) from error

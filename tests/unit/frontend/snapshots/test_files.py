@@ -54,6 +54,6 @@ def test_a_damaged_one_is_named_with_the_remedy(tmp_path: Path) -> None:
 
 def test_where_they_are(tmp_path: Path) -> None:
     for env, folder in (({}, "logs/config"), ({"LOG_LOCATION": str(tmp_path)}, f"{tmp_path}/config")):
-        files = make_serializer(env)
+        files = make_serializer(env, None, {})
         assert isinstance(files, SnapshotFiles)
         assert str(files.folder) == folder

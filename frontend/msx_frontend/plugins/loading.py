@@ -1,0 +1,75 @@
+"""Finds plugins: in what is installed, and in the folders of `plugins_path`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msx_frontend.start_errors import StartError
+from msx_sdk.errors import summary
+
+
+class PluginError(StartError):
+    """A plugin that cannot be used; the message names it and the remedy."""
+
+
+class Plugin(NamedTuple):
+    """`label` names it and its package, for messages; `value` is what its entry point leads to."""
+
+    name: str
+    label: str
+    value: Any
+
+
+def reason(error: BaseException) -> str:
+    return f"it called sys.exit({error.code!r})" if isinstance(error, SystemExit) else summary(error)
+
+
+def use_plugins_path(folders: Sequence[Path]) -> None:
+    """Behind everything that is installed. Raises PluginError for what is no folder."""
+    for folder in folders:
+        if not folder.is_dir():
+            raise PluginError(f"plugins_path (--plugins-path): {folder} is not an existing folder")
+        if (path := str(folder.resolve())) not in sys.path:
+            sys.path.append(path)
+
+
+def load_plugins(group: str) -> list[Plugin]:
+    """All of a group, by name. Raises PluginError for the first that cannot be imported."""
+    return [_load(point) for point in _found(group)]
+
+
+def load_plugin(group: str, name: str, key: str) -> Plugin:
+    """The one that `key` of the configuration names. Raises PluginError."""
+    found = _found(group)
+    for point in found:
+        if point.name == name:
+            return _load(point)
+    known = ", ".join(point.name for point in found) or "none"
+    raise PluginError(
+        f"{key}: there is no plugin {name} in the group {group} (found: {known}): install its package, or add its "
+        "folder to plugins_path"
+    )
+
+
+def _found(group: str) -> list[EntryPoint]:
+    """Each name once: of two packages with one name, what is installed comes before plugins_path."""
+    points: dict[str, EntryPoint] = {}
+    for point in entry_points(group=group):
+        points.setdefault(point.name, point)
+    return [points[name] for name in sorted(points)]
+
+
+def _load(point: EntryPoint) -> Plugin:
+    package = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
+    label = f"{point.name} ({point.value} of {package})"
+    try:
+        return Plugin(point.name, label, point.load())
+    except (Exception, SystemExit) as error:
+        raise PluginError(
+            f"The plugin {label} cannot be loaded: {reason(error)}. Correct it, uninstall it, or take it out of "
+            "plugins_path."
+        ) from error

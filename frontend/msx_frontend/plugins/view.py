@@ -1,0 +1,47 @@
+"""What plugins see of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from msx_frontend.config import ServerConfig
+from msx_frontend.model_version import ModelVersion
+from msx_frontend.registry import Registry
+from msx_frontend.snapshots.content import text_of
+from msx_sdk.plugins import ModelView, WorkerView
+
+SECRET = {"keystore_pass"}
+
+
+def config_view(config: ServerConfig) -> Mapping[str, str]:
+    """Every setting that has a value."""
+    fields = [field.name for field in msgspec.structs.fields(ServerConfig) if field.name not in SECRET]
+    values = {name: getattr(config, name) for name in fields}
+    return {name: text_of(value) for name, value in values.items() if value is not None}
+
+
+class View:
+    def __init__(self, config: ServerConfig, registry: Registry) -> None:
+        self.config, self._registry = config_view(config), registry
+
+    def models(self) -> list[ModelView]:
+        return [self._model(version) for version in self._registry.all_versions()]
+
+    def _model(self, version: ModelVersion) -> ModelView:
+        name, number = version.labels
+        return ModelView(
+            name=name,
+            version=number,
+            url=version.source.url,
+            is_default=self._registry.is_default(version),
+            state=version.state.value,
+            min_workers=version.min_workers,
+            max_workers=version.max_workers,
+            batch_size=version.config.batch_size,
+            workers=[
+                WorkerView(str(one.number), one.state.value, one.group.pid if one.group else None)
+                for one in list(version.replicas)
+            ],
+        )

@@ -1,0 +1,134 @@
+"""Plugins are found by their entry points, and one that cannot be used is named."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from msx_frontend.config import ServerConfig
+from msx_frontend.http.plugins import OURS, PluginEndpoints
+from msx_frontend.plugins.loading import PluginError, load_plugin, load_plugins, use_plugins_path
+from msx_frontend.plugins.view import config_view
+from msx_frontend.snapshots.serializer import SnapshotError, make_serializer
+from msx_sdk.plugins import ENDPOINTS, SavedSnapshot
+from tests.plugins import install_module
+
+BEGIN = "from msx_sdk.plugins import Endpoint\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Of plugins; what is imported from it is forgotten afterwards."""
+    before, modules = sys.path[:], set(sys.modules)
+    yield tmp_path / "plugins"
+    sys.path[:] = before
+    for name in set(sys.modules) - modules:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def endpoints(folder: Path) -> PluginEndpoints:
+    use_plugins_path([folder])
+    return PluginEndpoints(load_plugins(ENDPOINTS), cast(Any, None), 1, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "import nothing_of_this_name",
+            "cannot be loaded: ModuleNotFoundError: No module named 'nothing_of_this_name'",
+        ),
+        ("raise SystemExit(3)", "cannot be loaded: it called sys.exit(3)"),
+        ("class Other: pass", "cannot be loaded: AttributeError"),
+        ("class It: path = 'x'", "is no subclass of msx_sdk.plugins.Endpoint."),
+        ("class It(Endpoint): pass", "path is None, not one segment of a path, without slashes."),
+        ("class It(Endpoint): path = 'a/b'", "path is 'a/b', not one segment of a path, without slashes."),
+        ("class It(Endpoint): path, listener = 'x', 'grpc'", "listener is 'grpc', not one of inference, management, "),
+        ("class It(Endpoint): path = 'models'", "wants the path /models, which is the server's own."),
+        (
+            "class It(Endpoint):\n path = 'x'\n def __init__(self, server): raise OSError('full')",
+            "cannot be started: OSE",
+        ),
+    ],
+)
+def test_an_endpoint_that_cannot_be_used(folder: Path, text: str, message: str) -> None:
+    install_module(folder, "broken", f"{BEGIN}{text}\n", endpoints={"it": "broken:It"})
+    with pytest.raises(PluginError) as raised:
+        endpoints(folder)
+    assert str(raised.value).startswith("The plugin it (broken:It of broken 1.0)")
+    assert message in str(raised.value)
+
+
+def test_two_endpoints_of_one_path(folder: Path) -> None:
+    points = {"one": "twice:It", "two": "twice:It"}
+    install_module(folder, "twice", f"{BEGIN}class It(Endpoint): path = 'x'\n", endpoints=points)
+    with pytest.raises(PluginError, match=r"The plugins one \(.*\) and two \(.*\) both want the path /x\."):
+        endpoints(folder)
+
+
+def test_keys_are_those_of_the_listener(folder: Path) -> None:
+    text = f"{BEGIN}class A(Endpoint): path = 'a'\nclass B(Endpoint): path, listener = 'b', 'management'\n"
+    text += "class C(Endpoint): path, open = 'c', True\nclass D(Endpoint): path, listener = 'd', 'metrics'\n"
+    install_module(folder, "four", text, endpoints={name: f"four:{name}" for name in "ABCD"})
+    found = endpoints(folder)
+    assert found.keys("inference") == {"a": ("inference",), "c": ()}
+    assert found.keys("management") == {"b": ("management",)}
+    assert found.keys("inference", "management", "metrics").keys() == {"a", "b", "c", "d"}
+    assert [route.path for route in found.of("metrics").routes] == ["/d", "/d/{rest:path}"]
+
+
+def test_the_servers_own_paths() -> None:
+    assert {"models", "predictions", "v1", "metrics", "workflows", "wfpredict", "generate", "ping"} <= OURS
+
+
+def test_a_folder_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(PluginError, match=r"plugins_path \(--plugins-path\): .*absent is not an existing folder"):
+        use_plugins_path([tmp_path / "absent"])
+
+
+def test_a_name_that_nobody_has() -> None:
+    with pytest.raises(PluginError, match=r"^it: there is no plugin absent in the group msx\.nothing \(found: none\)"):
+        load_plugin("msx.nothing", "absent", "it")
+
+
+SERIALIZER = """
+class Broken:
+    def __init__(self, config):
+        if "broken" in config:
+            raise ValueError(config["broken"])
+
+    def save(self, snapshot):
+        raise ValueError("save")
+
+    def get(self, name):
+        raise KeyError(name)
+
+    def get_last(self):
+        raise SystemExit(3)
+"""
+
+
+def test_a_place_for_snapshots_is_named_in_its_errors(folder: Path) -> None:
+    install_module(folder, "places", SERIALIZER, snapshots={"it": "places:Broken"})
+    use_plugins_path([folder])
+    made = make_serializer({}, "it", {})
+    for call, message in (
+        (lambda: made.save(SavedSnapshot("n", {})), "failed: ValueError: save. --ncs starts without snapshots."),
+        (lambda: made.get("n"), "has no snapshot n: KeyError"),
+        (made.get_last, "cannot read its last snapshot: "),
+        (lambda: make_serializer({}, "it", {"broken": "yes"}), "cannot be started: ValueError: yes"),
+    ):
+        with pytest.raises(SnapshotError) as raised:
+            call()
+        assert str(raised.value).startswith(f"The plugin it (places:Broken of places 1.0) {message}")
+
+
+def test_the_settings_that_plugins_see() -> None:
+    view = config_view(ServerConfig(keystore_pass="secret"))
+    assert "secret" not in "".join(view.values())
+    assert view["inference_address"] == "http://127.0.0.1:8080"
