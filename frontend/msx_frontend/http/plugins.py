@@ -21,7 +21,7 @@ from msx_sdk.plugins import EndpointRequest, EndpointResponse, ServerView
 from msx_sdk.request import Headers
 
 OURS = {path.split("/")[1] for path in (*EXACT, *(one.path for one in (*INFERENCE, *MANAGEMENT, *METRICS)))}
-OURS -= {"", "{model_name}"}
+OURS = (OURS - {"", "{model_name}"}) | {"v2"}
 """First segments that no plugin can have."""
 
 
