@@ -37,17 +37,12 @@ WITHOUT_MEANING = {
     "vmargs": _JAVA,
 }
 
-_NO_MANAGEMENT = "management is served over HTTP only"
 _SCRAPED = "all metrics are on the metrics listener, in Prometheus' format"
 _NO_SYSTEM = "metrics of the machine are not collected; its node exporter has them"
 _NO_SEQUENCES = "sequences are not served: requests of one sequence may reach different workers"
 
 NOT_YET = {
     "disable_system_metrics": _NO_SYSTEM,
-    "grpc_management_address": _NO_MANAGEMENT,
-    "grpc_management_max_connection_age_grace_ms": _NO_MANAGEMENT,
-    "grpc_management_max_connection_age_ms": _NO_MANAGEMENT,
-    "grpc_management_port": _NO_MANAGEMENT,
     "install_py_dep_per_model": "install the requirements of archives where the server is installed",
     "metric_time_interval": _NO_SYSTEM,
     "metrics_config": _SCRAPED,

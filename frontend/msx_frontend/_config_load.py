@@ -31,7 +31,6 @@ def load_server_config(
         if name in values:
             values[name] = _complete(name, values[name])
     config = ServerConfig(**values)
-    _check_tls(config)
     _check_ports(config)
     _check_paths(config, values)
     return config, notices + _not_yet(values)
@@ -171,14 +170,6 @@ def _complete(name: str, address: Address) -> Address:
     if address.is_unix or address.port is not None:
         return address
     return address.with_port(FIELDS[name].default.port)
-
-
-def _check_tls(config: ServerConfig) -> None:
-    if config.enable_grpc_ssl:
-        raise ServerConfigError(
-            "enable_grpc_ssl: true is not supported yet: this server does not speak TLS itself; "
-            "remove the key and put a TLS proxy before the gRPC ports"
-        )
 
 
 def _check_ports(config: ServerConfig) -> None:

@@ -28,6 +28,7 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     management: str
     metrics: str | None
     grpc_inference: str
+    grpc_management: str
     certificate: str | None = None
     """In PEM, where listeners speak TLS: who asks this server trusts it alone."""
     key_file: str | None
@@ -42,7 +43,7 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
             "inference": self.inference,
             "management": self.management,
             "metrics": self.metrics or "off",
-            "gRPC": self.grpc_inference,
+            "gRPC": f"{self.grpc_inference}, management {self.grpc_management}",
             "tokens": self.key_file or "off (--disable-token-auth)",
         }
         return {**found, "log": self.log_file} if self.log_file else found

@@ -222,18 +222,20 @@ class Server:
 
     def _management_routes(self) -> ManagementRoutes:
         config = self._config
-        models = ModelApi(self._management, enabled=config.enable_model_api)
         limit = config.max_request_size
         workflows = WorkflowApi(self._workflow_management, enabled=config.enable_model_api)
         plugins = self._plugins.of("management")
         return ManagementRoutes(
-            models,
+            self._model_api(),
             self.health,
             self._tokens,
             max_request_size=limit,
             more=[*workflow_routes.management_routes(workflows, limit), *plugins.routes],
             described=plugins.operations,
         )
+
+    def _model_api(self) -> ModelApi:
+        return ModelApi(self._management, enabled=self._config.enable_model_api)
 
     def _metrics_app(self) -> ASGIApp:
         return metrics_app(self._metrics, self._plugins.of("metrics").routes)
@@ -242,7 +244,8 @@ class Server:
         return None if self._tokens is None else Gate(self._tokens, keys, self._plugins.keys(*listeners))
 
     def _make_grpc(self) -> GrpcServer:
-        return GrpcServer(self._config, self._registry, self.health, self._tokens, self._access_log)
+        models = self._model_api()
+        return GrpcServer(self._config, self._registry, models, self.health, self._tokens, self._access_log, self._tls)
 
     def _only_model(self) -> str | None:
         """The model of `/invocations` without a name: the one loaded at startup, if there is just one."""
@@ -257,7 +260,8 @@ class Server:
             inference=addresses["inference"],
             management=addresses.get("management", addresses["inference"]),
             metrics=addresses.get("metrics"),
-            grpc_inference=self._grpc.address,
+            grpc_inference=self._grpc.inference.address,
+            grpc_management=self._grpc.management.address,
             certificate=None if self._tls is None else self._tls.chain.decode(),
             key_file=None if self._tokens is None else str(self._tokens.path),
             log_file=os.environ.get("MSX_LOG_FILE"),

@@ -231,7 +231,8 @@ def assert_nothing_left(server: RunningServer, processes: list[psutil.Process]) 
             assert not os.path.exists(address.removeprefix("unix:")), f"the socket file of {name} is left"
         else:
             assert not _answers(address.rpartition("//")[2]), f"{name} still listens"
-    assert not _answers(server.info["grpc_inference"]), "gRPC still listens"
+    for name in ("grpc_inference", "grpc_management"):
+        assert not _answers(server.info[name]), f"{name} still listens"
     state = server.store / ".msx"
     assert not (state / "run").exists(), "working directories are left"
     assert not (state / "server.json").exists() or server.process.returncode < 0, "server.json is left"
@@ -258,4 +259,5 @@ inference_address=http://127.0.0.1:0
 management_address=http://127.0.0.1:0
 metrics_address=http://127.0.0.1:0
 grpc_inference_port=0
+grpc_management_port=0
 """

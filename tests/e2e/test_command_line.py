@@ -296,7 +296,7 @@ def test_an_unknown_flag(terminal: Terminal) -> None:
 
 
 def test_a_port_that_is_taken(terminal: Terminal) -> None:
-    keys = ("inference_address", "management_address", "metrics_address", "grpc_inference_port")
+    keys = ("inference_address", "management_address", "metrics_address", "grpc_inference_port", "grpc_management_port")
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         for key in keys:

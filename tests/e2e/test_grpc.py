@@ -116,11 +116,14 @@ def test_a_client_that_leaves_a_stream_ends_it_in_the_worker(channel: grpc.Chann
 def test_the_handlers_own_error(channel: grpc.Channel) -> None:
     code, details = refused(channel, "prediction_error", b"404")
     assert code == "NOT_FOUND"
-    assert details == "you asked for 404\nInternalServerException"
+    assert details == "you asked for 404\norg.pytorch.serve.http.InternalServerException"
 
 
 def test_an_unknown_model(channel: grpc.Channel) -> None:
-    assert refused(channel, "nobody") == ("INTERNAL", "Model not found: nobody\nModelNotFoundException")
+    assert refused(channel, "nobody") == (
+        "INTERNAL",
+        "Model not found: nobody\norg.pytorch.serve.archive.model.ModelNotFoundException",
+    )
 
 
 def test_health(channel: grpc.Channel) -> None:
@@ -142,14 +145,20 @@ def test_ping(channel: grpc.Channel) -> None:
 
 def test_an_unknown_version(channel: grpc.Channel) -> None:
     message = "Model version: 9.9 does not exist for model: echo"
-    assert refused(channel, "echo", version="9.9") == ("INTERNAL", f"{message}\nModelVersionNotFoundException")
+    assert refused(channel, "echo", version="9.9") == (
+        "INTERNAL",
+        f"{message}\norg.pytorch.serve.archive.model.ModelVersionNotFoundException",
+    )
     assert (
         predictions(channel)(Request(model_name="echo", model_version="1.0", input={"body": b"x"})).prediction == b"x"
     )
 
 
 def test_without_a_model_name(channel: grpc.Channel) -> None:
-    assert refused(channel, "") == ("INTERNAL", "Parameter model_name is required.\nBadRequestException")
+    assert refused(channel, "") == (
+        "INTERNAL",
+        "Parameter model_name is required.\norg.pytorch.serve.http.BadRequestException",
+    )
 
 
 @pytest.mark.parametrize(
@@ -203,7 +212,10 @@ def test_an_error_in_a_stream(channel: grpc.Channel, tmp_path: Path, kind: str) 
     """What came before it arrives, then the status."""
     replies = stream(channel, f"fails_{kind}", order(tmp_path, after=2, status=429))
     assert [next(replies).prediction, next(replies).prediction] == [b"0\n", b"1\n"]
-    assert failure(lambda: next(replies)) == ("RESOURCE_EXHAUSTED", "no more chunks\nInternalServerException")
+    assert failure(lambda: next(replies)) == (
+        "RESOURCE_EXHAUSTED",
+        "no more chunks\norg.pytorch.serve.http.InternalServerException",
+    )
 
 
 def test_a_worker_that_dies_in_a_stream(server: RunningServer, channel: grpc.Channel, tmp_path: Path) -> None:

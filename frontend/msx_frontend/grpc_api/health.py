@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Collection
 from typing import Any, Protocol
 
 import grpc
 
 from msx_frontend.errors import ModelNotFound, ModelVersionNotFound
 from msx_frontend.grpc_api.handlers import Context, service_handler
-from msx_frontend.grpc_api.inference import SERVICE as INFERENCE_SERVICE
 from msx_frontend.grpc_api.inference import Pings
 from msx_frontend.grpc_api.messages import message_class
 
@@ -23,7 +23,6 @@ LOOK = 1.0
 """Seconds between two looks of a Watch."""
 
 _Response = message_class("grpc.health.v1.HealthCheckResponse")
-_WHOLE_SERVER = ("", INFERENCE_SERVICE)
 
 
 class KnowsHealth(Pings, Protocol):
@@ -42,13 +41,14 @@ class FindsModels(Protocol):
 
 
 class HealthService:
-    """`service` is empty or the inference service's name for the whole server, else a model's name.
+    """`service` is empty or one of `services` for the whole server, else a model's name.
 
     SERVING is what the readiness probe says, or whether the model's default version answers.
     """
 
-    def __init__(self, registry: FindsModels, state: KnowsHealth) -> None:
+    def __init__(self, registry: FindsModels, state: KnowsHealth, services: Collection[str]) -> None:
         self._registry, self._state = registry, state
+        self._whole_server = frozenset({"", *services})
         self._closed = asyncio.Event()
 
     def handler(self) -> grpc.GenericRpcHandler[Any, Any]:
@@ -74,7 +74,7 @@ class HealthService:
 
     def _status(self, name: str) -> int:
         """Raises ModelNotFound, ModelVersionNotFound."""
-        serving = self._state.ready() if name in _WHOLE_SERVER else self._registry.find(name).serving
+        serving = self._state.ready() if name in self._whole_server else self._registry.find(name).serving
         return int(_Response.SERVING if serving and not self._closed.is_set() else _Response.NOT_SERVING)
 
     def _status_or_unknown(self, name: str) -> int:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, NoReturn, Protocol
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any, Protocol
 
 import grpc
 
-from msx_frontend.errors import BadRequest, MethodNotAllowed, ServiceError
-from msx_frontend.grpc_api.handlers import REQUEST_ID, Context, LogsCalls, service_handler
+from msx_frontend.errors import BadRequest, ServiceError
+from msx_frontend.grpc_api.admission import Admission
+from msx_frontend.grpc_api.handlers import Context, LogsCalls, service_handler
 from msx_frontend.grpc_api.messages import message_class
-from msx_frontend.grpc_api.status import torchserve_code
-from msx_frontend.ids import new_request_id
+from msx_frontend.grpc_api.sequences import Asked, SequenceNamer, SequenceNames, answers_in_order
+from msx_frontend.grpc_api.status import status_message, torchserve_code
 from msx_frontend.job import Field, Job
 from msx_frontend.reply_buffer import ReplyBuffer
-from msx_frontend.tokens import Kind
 
 SERVICE = "org.pytorch.serve.grpc.inference.InferenceAPIsService"
 
@@ -33,28 +35,24 @@ class TakesJobs(Protocol):
         """Raises ServiceError when the job cannot be taken."""
 
 
-class ChecksTokens(Protocol):
-    def check(self, kind: Kind, authorization: str | None) -> None:
-        """Raises InvalidKey."""
-
-
 class ResponseTooLarge(ServiceError):
     grpc_code = "RESOURCE_EXHAUSTED"
 
 
 class InferenceService:
-    """`tokens` is None when authorization is off; `max_response_size` is in bytes of one prediction."""
+    """`max_response_size` is in bytes of one prediction; `keys` name the headers of sequences."""
 
     def __init__(
         self,
         registry: TakesJobs,
         health: Pings,
-        tokens: ChecksTokens | None,
+        admission: Admission,
         *,
+        keys: SequenceNames,
         max_response_size: int,
         access_log: LogsCalls | None = None,
     ) -> None:
-        self._registry, self._health, self._tokens = registry, health, tokens
+        self._registry, self._health, self._admission, self._keys = registry, health, admission, keys
         self._max_response_size, self._access_log = max_response_size, access_log
 
     def handler(self) -> grpc.GenericRpcHandler[Any, Any]:
@@ -67,8 +65,8 @@ class InferenceService:
         return service_handler(SERVICE, methods, code_of=torchserve_code, access_log=self._access_log)
 
     async def _ping(self, request: Any, context: Context) -> Any:
-        self._admit(context)
-        return _HealthResponse(health=json.dumps({"status": self._health.ping()[1]}, indent=2) + "\n")
+        self._admission.admit(context)
+        return _HealthResponse(health=json.dumps({"status": self._health.ping()[1]}, indent=2))
 
     async def _predictions(self, request: Any, context: Context) -> Any:
         """The whole answer in one response, also that of a handler that streams."""
@@ -91,53 +89,64 @@ class InferenceService:
     async def _stream_predictions(self, request: Any, context: Context) -> None:
         """A response for each chunk; an empty one when there was none, so that success always says something."""
         reply = self._submit(request, context)
-        silent = True
         try:
-            async for chunk in reply:
+            async for chunk in _said(reply):
                 await context.write(self._response(chunk))
-                silent = False
-            if silent:
-                await context.write(self._response(b""))
         finally:
             reply.close()
 
-    async def _stream_predictions2(self, requests: Any, context: Context) -> NoReturn:
-        self._admit(context)
-        raise MethodNotAllowed(
-            "StreamPredictions2 is not served, because sequence batching is not there yet: "
-            "call StreamPredictions once for each request."
-        )
+    async def _stream_predictions2(self, requests: Any, context: Context) -> None:
+        """The requests of one sequence, and their answers in order; an error of one does not end the call."""
+        request_id, deadline = self._admission.admit(context), _deadline(context)
+        sequence = SequenceNamer(self._keys)
+
+        def ask(request: Any, number: int) -> Asked:
+            try:
+                id, headers = sequence.headers(request)
+                own_id = request_id if number == 1 else f"{request_id}-{number}"
+                return Asked(id, self._ask(request, own_id, deadline, headers))
+            except ServiceError as error:
+                return Asked(request.sequence_id, error)
+
+        async with aclosing(answers_in_order(requests, ask)) as answers:
+            async for asked in answers:
+                await self._answer(asked, context)
+
+    async def _answer(self, asked: Asked, context: Context) -> None:
+        try:
+            async for chunk in _said(asked.reply()):
+                await context.write(self._response(chunk, sequence_id=await asked.name(self._keys.id)))
+        except ServiceError as error:
+            await context.write(_PredictionResponse(sequence_id=asked.id, status=status_message(error)))
+        finally:
+            asked.close()
 
     def _submit(self, request: Any, context: Context) -> ReplyBuffer:
-        request_id = self._admit(context)
+        request_id = self._admission.admit(context)
+        headers = [(self._keys.id, request.sequence_id)] if request.sequence_id else []
+        return self._ask(request, request_id, _deadline(context), headers)
+
+    def _ask(self, request: Any, id: str, deadline: float | None, headers: list[tuple[str, str]]) -> ReplyBuffer:
+        """Raises ServiceError when the job is not taken."""
         if not request.model_name:
             raise BadRequest("Parameter model_name is required.")
         reply = ReplyBuffer()
         job = Job(
-            request_id,
+            id,
             request.model_name,
             request.model_version or None,
             [Field(name, None, data) for name, data in request.input.items()],
-            [("explain", "False"), ("url_path", "")],
+            [("explain", "False"), ("url_path", ""), *headers],
             reply,
-            deadline=_deadline(context),
+            deadline=deadline,
         )
         self._registry.submit(job)
         reply.job = job
         return reply
 
-    def _admit(self, context: Context) -> str:
-        """The request's id, which the client may choose and gets back. Raises InvalidKey."""
-        given = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
-        request_id = given.get(REQUEST_ID) or new_request_id()
-        context.set_trailing_metadata(((REQUEST_ID, request_id),))
-        if self._tokens is not None:
-            self._tokens.check("inference", given.get("authorization"))
-        return request_id
-
-    def _response(self, data: bytes) -> Any:
+    def _response(self, data: bytes, **more: Any) -> Any:
         self._check_size(len(data))
-        return _PredictionResponse(prediction=data)
+        return _PredictionResponse(prediction=data, **more)
 
     def _check_size(self, size: int) -> None:
         if size > self._max_response_size:
@@ -145,6 +154,16 @@ class InferenceService:
                 f"The response has more than max_response_size ({self._max_response_size} bytes): "
                 "raise it in config.properties, or let the handler send smaller pieces to StreamPredictions."
             )
+
+
+async def _said(reply: ReplyBuffer) -> AsyncIterator[bytes]:
+    """Its chunks, or an empty one. Raises the job's ServiceError."""
+    silent = True
+    async for chunk in reply:
+        yield chunk
+        silent = False
+    if silent:
+        yield b""
 
 
 def _deadline(context: Context) -> float | None:

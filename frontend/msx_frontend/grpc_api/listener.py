@@ -13,6 +13,7 @@ from grpc_reflection.v1alpha import reflection
 
 from msx_frontend.grpc_api.messages import POOL
 from msx_frontend.start_errors import StartError
+from msx_frontend.tls import TlsIdentity
 
 _FRAMING = 64
 """Bytes that a response may have beyond its payload."""
@@ -51,15 +52,19 @@ class GrpcListen:
 
 
 class GrpcListener:
-    """`services` by their full names; reflection shows them. `on_stop` ends calls that would not end by themselves."""
+    """`services` by their full names; reflection shows them. With `tls` it speaks nothing else.
+
+    `on_stop` ends calls that would not end by themselves.
+    """
 
     def __init__(
         self,
         listen: GrpcListen,
         services: Mapping[str, grpc.GenericRpcHandler[Any, Any]],
         on_stop: Callable[[], None] = lambda: None,
+        tls: TlsIdentity | None = None,
     ) -> None:
-        self._listen, self._on_stop = listen, on_stop
+        self._listen, self._on_stop, self._tls = listen, on_stop, tls
         self._server = grpc.aio.server(handlers=list(services.values()), options=listen.options())
         reflection.enable_server_reflection([*services, reflection.SERVICE_NAME], self._server, pool=POOL)
         self.bound_port = 0
@@ -72,10 +77,16 @@ class GrpcListener:
         """Raises GrpcListenError."""
         try:
             await _probe(self._listen.host, self._listen.port)
-            self.bound_port = self._server.add_insecure_port(self._listen.target(self._listen.port))
+            self.bound_port = self._add_port(self._listen.target(self._listen.port))
         except (OSError, RuntimeError) as error:
             raise GrpcListenError(_refusal(self._listen, error)) from error
         await self._server.start()
+
+    def _add_port(self, target: str) -> int:
+        if self._tls is None:
+            return self._server.add_insecure_port(target)
+        credentials = grpc.ssl_server_credentials([(self._tls.key, self._tls.chain)])
+        return self._server.add_secure_port(target, credentials)
 
     async def stop(self, grace: float) -> None:
         """No new calls; running ones may end for `grace` seconds, then they are cancelled."""

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import asyncio
+from typing import Any, Protocol
+
+import grpc
 
 from msx_frontend.config import ServerConfig
-from msx_frontend.grpc_api import health, inference
+from msx_frontend.grpc_api import health, inference, management
+from msx_frontend.grpc_api.admission import Admission, ChecksTokens
 from msx_frontend.grpc_api.handlers import LogsCalls
 from msx_frontend.grpc_api.listener import GrpcListen, GrpcListener
+from msx_frontend.grpc_api.sequences import SequenceNames
+from msx_frontend.tls import TlsIdentity
+
+Services = dict[str, "grpc.GenericRpcHandler[Any, Any]"]
 
 
 class Models(inference.TakesJobs, health.FindsModels, Protocol):
@@ -15,39 +23,50 @@ class Models(inference.TakesJobs, health.FindsModels, Protocol):
 
 
 class GrpcServer:
-    """Predictions, health and reflection; the latter two need no token, because probes have none."""
+    """Two listeners: predictions, and management. Both have health and reflection, without tokens: probes have none."""
 
     def __init__(
         self,
         config: ServerConfig,
         registry: Models,
+        models: management.ManagesModels,
         state: health.KnowsHealth,
-        tokens: inference.ChecksTokens | None,
+        tokens: ChecksTokens | None,
         access_log: LogsCalls | None = None,
+        tls: TlsIdentity | None = None,
     ) -> None:
+        tls = tls if config.enable_grpc_ssl else None
         predictions = inference.InferenceService(
-            registry, state, tokens, max_response_size=config.max_response_size, access_log=access_log
+            registry,
+            state,
+            Admission(tokens, "inference"),
+            keys=_sequence_names(config),
+            max_response_size=config.max_response_size,
+            access_log=access_log,
         )
-        probes = health.HealthService(registry, state)
-        services = {inference.SERVICE: predictions.handler(), health.SERVICE: probes.handler()}
-        self._inference = GrpcListener(_inference_listen(config), services, probes.close)
+        operations = management.ManagementService(models, Admission(tokens, "management"), access_log)
 
-    @property
-    def bound_port(self) -> int:
-        return self._inference.bound_port
+        def listener(listen: GrpcListen, services: Services) -> GrpcListener:
+            probes = health.HealthService(registry, state, services)
+            return GrpcListener(listen, {**services, health.SERVICE: probes.handler()}, probes.close, tls)
 
-    @property
-    def address(self) -> str:
-        """`host:port` of the inference services, once started."""
-        return self._inference.address
+        self.inference = listener(_inference_listen(config), {inference.SERVICE: predictions.handler()})
+        self.management = listener(_management_listen(config), {management.SERVICE: operations.handler()})
 
     async def start(self) -> None:
         """Raises GrpcListenError."""
-        await self._inference.start()
+        await self.inference.start()
+        await self.management.start()
 
     async def stop(self, grace: float) -> None:
         """No new calls; running ones may end for `grace` seconds, then they and their jobs are cancelled."""
-        await self._inference.stop(grace)
+        await asyncio.gather(self.inference.stop(grace), self.management.stop(grace))
+
+
+def _sequence_names(config: ServerConfig) -> SequenceNames:
+    return SequenceNames(
+        config.ts_header_key_sequence_id, config.ts_header_key_sequence_start, config.ts_header_key_sequence_end
+    )
 
 
 def _inference_listen(config: ServerConfig) -> GrpcListen:
@@ -59,4 +78,16 @@ def _inference_listen(config: ServerConfig) -> GrpcListen:
         config.max_response_size,
         config.grpc_inference_max_connection_age_ms,
         config.grpc_inference_max_connection_age_grace_ms,
+    )
+
+
+def _management_listen(config: ServerConfig) -> GrpcListen:
+    return GrpcListen(
+        "grpc_management",
+        config.grpc_management_address,
+        config.grpc_management_port,
+        config.max_request_size,
+        config.max_response_size,
+        config.grpc_management_max_connection_age_ms,
+        config.grpc_management_max_connection_age_grace_ms,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from grpc import StatusCode
 
 from msx_frontend.errors import (
@@ -12,9 +14,23 @@ from msx_frontend.errors import (
     ServiceError,
     ServiceUnavailable,
 )
+from msx_frontend.grpc_api.messages import message_class
+
+_Status = message_class("google.rpc.Status")
+_ErrorInfo = message_class("google.rpc.ErrorInfo")
 
 # TorchServe's inference service calls all of these INTERNAL; its clients may look for that.
 _TORCHSERVE_INTERNAL = (BadRequest, ModelNotFound, ModelVersionNotFound, ServiceUnavailable)
+
+_ARCHIVE, _HTTP = "org.pytorch.serve.archive", "org.pytorch.serve.http"
+_PACKAGES = {
+    "DownloadArchiveException": _ARCHIVE,
+    "InvalidModelException": f"{_ARCHIVE}.model",
+    "ModelException": f"{_ARCHIVE}.model",
+    "ModelNotFoundException": f"{_ARCHIVE}.model",
+    "ModelVersionNotFoundException": f"{_ARCHIVE}.model",
+}
+"""Of TorchServe's classes that are not in its package http."""
 
 LONGEST_MESSAGE = 2048
 """Bytes. Details travel as a header, three bytes for each byte that is not ASCII; clients take 8 KiB of headers."""
@@ -30,12 +46,24 @@ def torchserve_code(error: ServiceError) -> StatusCode:
 
 
 def details(error: ServiceError) -> str:
-    """TorchServe's: the message, then the type on a line of its own; a refused token has the message alone.
+    """TorchServe's: the message, then the name of its class on a line of its own; for a refused token the message.
 
     A message of more than LONGEST_MESSAGE bytes is cut.
     """
     message = _cut(error.message)
-    return message if isinstance(error, InvalidKey) else f"{message}\n{error.type}"
+    return message if isinstance(error, InvalidKey) else f"{message}\n{class_name(error)}"
+
+
+def class_name(error: ServiceError) -> str:
+    """TorchServe's class of such an error, with its package."""
+    return f"{_PACKAGES.get(error.type, _HTTP)}.{error.type}"
+
+
+def status_message(error: ServiceError) -> Any:
+    """A google.rpc.Status, for the error of one request of a stream that goes on."""
+    status = _Status(code=torchserve_code(error).value[0], message=_cut(error.message))
+    status.details.add().Pack(_ErrorInfo(reason=class_name(error)))
+    return status
 
 
 def _cut(text: str) -> str:

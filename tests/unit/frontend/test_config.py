@@ -234,10 +234,6 @@ def test_a_wrong_value_of_the_environment_names_the_variable(write: Write) -> No
     assert message(file=path, env={"TS_JOB_QUEUE_SIZE": "x"}) == "TS_JOB_QUEUE_SIZE: 'x' is not an integer of 1 or more"
 
 
-def test_tls_of_grpc_is_refused_with_the_remedy(write: Write) -> None:
-    assert message(file=write("enable_grpc_ssl=true")).startswith("enable_grpc_ssl: true is not supported yet")
-
-
 def test_an_address_without_a_port_has_its_own_default() -> None:
     config = quiet({"inference_address": "http://h", "management_address": "http://h", "metrics_address": "http://h"})
     ports = (config.inference_address.port, config.management_address.port, config.metrics_address.port)

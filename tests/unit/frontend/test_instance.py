@@ -36,6 +36,7 @@ def info(store: Path, pid: int | None = None, changes: dict[str, str | None] | N
         "management": "http://127.0.0.1:2",
         "metrics": "http://127.0.0.1:3",
         "grpc_inference": "127.0.0.1:4",
+        "grpc_management": "127.0.0.1:5",
         "key_file": "/k/key_file.json",
         "log_file": None,
         **(changes or {}),
@@ -110,10 +111,10 @@ def test_a_store_that_cannot_be_written(store: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, "metrics http://127.0.0.1:3, gRPC 127.0.0.1:4, tokens /k/key_file.json"),
+        ({}, "metrics http://127.0.0.1:3, gRPC 127.0.0.1:4, management 127.0.0.1:5, tokens /k/key_file.json"),
         (
             {"metrics": None, "key_file": None, "log_file": "/l"},
-            "metrics off, gRPC 127.0.0.1:4, tokens off (--disable-token-auth), log /l",
+            "metrics off, gRPC 127.0.0.1:4, management 127.0.0.1:5, tokens off (--disable-token-auth), log /l",
         ),
     ],
 )

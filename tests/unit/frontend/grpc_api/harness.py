@@ -10,11 +10,15 @@ import grpc
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.errors import ModelNotFound, ServiceError
+from msx_frontend.grpc_api.admission import ChecksTokens
 from msx_frontend.grpc_api.handlers import Call
-from msx_frontend.grpc_api.inference import SERVICE, ChecksTokens
+from msx_frontend.grpc_api.inference import SERVICE
 from msx_frontend.grpc_api.messages import message_class
 from msx_frontend.grpc_api.server import GrpcServer
 from msx_frontend.job import Job
+from msx_frontend.model_api import Told
+from msx_frontend.parameters import Values
+from msx_frontend.tls import TlsIdentity
 
 PACKAGE = "org.pytorch.serve.grpc.inference"
 Request = message_class(f"{PACKAGE}.PredictionsRequest")
@@ -70,6 +74,48 @@ class Health:
         return self.is_ready
 
 
+class ModelOperations:
+    """Writes down what it is asked, and answers as ModelApi would; or raises `refusal`."""
+
+    def __init__(self) -> None:
+        self.refusal: ServiceError | None = None
+        self.calls: list[tuple[Any, ...]] = []
+        self.gate: asyncio.Event | None = None
+        """Where a registration waits."""
+
+    def _asked(self, *call: Any) -> None:
+        self.calls.append(call)
+        if self.refusal is not None:
+            raise self.refusal
+
+    def models(self, values: Values) -> dict[str, Any]:
+        self._asked("models", values)
+        return {"models": []}
+
+    async def describe(self, name: str, number: str | None, values: Values, request_id: str) -> list[dict[str, Any]]:
+        self._asked("describe", name, number, values, request_id)
+        return [{"modelName": name}]
+
+    async def register(self, values: Values) -> Told:
+        self._asked("register", values)
+        if self.gate is not None:
+            await self.gate.wait()
+        self._asked("registered")
+        return Told("Registered.")
+
+    async def scale(self, name: str, number: str | None, values: Values) -> Told:
+        self._asked("scale", name, number, values)
+        return Told("Scaled.", 202)
+
+    async def unregister(self, name: str, number: str | None) -> Told:
+        self._asked("unregister", name, number)
+        return Told("Unregistered.")
+
+    async def set_default(self, name: str, number: str) -> Told:
+        self._asked("set_default", name, number)
+        return Told("Set.")
+
+
 class AccessLog:
     def __init__(self) -> None:
         self.lines: asyncio.Queue[tuple[Call, int]] = asyncio.Queue()
@@ -83,7 +129,7 @@ class Served:
 
     def __init__(self, server: GrpcServer, channel: grpc.aio.Channel) -> None:
         self.server, self.channel = server, channel
-        self.registry, self.health, self.access_log = Registry(), Health(), AccessLog()
+        self.registry, self.health, self.access_log, self.models = Registry(), Health(), AccessLog(), ModelOperations()
 
     def ping(self, metadata: Any = None) -> Any:
         method = self.channel.unary_unary(f"/{SERVICE}/Ping", Empty.SerializeToString, HealthResponse.FromString)
@@ -98,21 +144,26 @@ class Served:
         method = self.channel.unary_stream(path, Request.SerializeToString, Response.FromString)
         return method(request, **options)
 
-    def stream2(self) -> Any:
+    def stream2(self, *requests: Any, **options: Any) -> Any:
+        """Without requests, what to write them to."""
         path = f"/{SERVICE}/StreamPredictions2"
-        return self.channel.stream_stream(path, Request.SerializeToString, Response.FromString)(iter([request()]))
+        method = self.channel.stream_stream(path, Request.SerializeToString, Response.FromString)
+        return method(iter(requests) if requests else None, **options)
 
 
 @asynccontextmanager
-async def serving(tokens: ChecksTokens | None = None, **settings: Any) -> AsyncIterator[Served]:
-    config = ServerConfig(grpc_inference_port=0, **settings)
+async def serving(
+    tokens: ChecksTokens | None = None, tls: TlsIdentity | None = None, **settings: Any
+) -> AsyncIterator[Served]:
+    config = ServerConfig(grpc_inference_port=0, grpc_management_port=0, **settings)
     registry, health, access_log = Registry(), Health(), AccessLog()
-    server = GrpcServer(config, registry, health, tokens, access_log)
+    models = ModelOperations()
+    server = GrpcServer(config, registry, models, health, tokens, access_log, tls)
     await server.start()
     options = [("grpc.max_receive_message_length", -1)]
-    async with grpc.aio.insecure_channel(server.address, options=options) as channel:
+    async with grpc.aio.insecure_channel(server.inference.address, options=options) as channel:
         served = Served(server, channel)
-        served.registry, served.health, served.access_log = registry, health, access_log
+        served.registry, served.health, served.access_log, served.models = registry, health, access_log, models
         try:
             yield served
         finally:

@@ -39,7 +39,7 @@ def test_the_python_client(tmp_path: Path) -> None:
     async def main() -> str:
         await python(tmp_path, *command.split()[1:])
         async with serving() as served:
-            client = block("python", "Stub").replace("127.0.0.1:7070", served.server.address)
+            client = block("python", "Stub").replace("127.0.0.1:7070", served.server.inference.address)
             (tmp_path / "client.py").write_text(client)
             ran = asyncio.ensure_future(python(tmp_path, "client.py", "digits", "three.png"))
             for chunks in ((b"three",), (b"th", b"ree")):

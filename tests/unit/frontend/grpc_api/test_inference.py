@@ -19,8 +19,9 @@ from msx_frontend.errors import (
     ServiceUnavailable,
     WorkerDied,
 )
+from msx_frontend.grpc_api import sequences
 from msx_frontend.job import PREDICT, Field
-from tests.unit.frontend.grpc_api.harness import Served, answer, begin, failure, request, serving
+from tests.unit.frontend.grpc_api.harness import Request, Served, answer, begin, failure, request, serving
 
 UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
@@ -109,10 +110,22 @@ def test_the_status_that_a_handler_set_is_ignored() -> None:
 @pytest.mark.parametrize(
     ("error", "code", "details"),
     [
-        (HandlerFailed(404, "no such row"), StatusCode.NOT_FOUND, "no such row\nInternalServerException"),
-        (HandlerFailed(418, "teapot"), StatusCode.FAILED_PRECONDITION, "teapot\nInternalServerException"),
-        (WorkerDied("Why."), StatusCode.INTERNAL, "Worker died. Why.\nInternalServerException"),
-        (DeadlineExceeded("Late."), StatusCode.DEADLINE_EXCEEDED, "Late.\nRequestTimeoutException"),
+        (
+            HandlerFailed(404, "no such row"),
+            StatusCode.NOT_FOUND,
+            "no such row\norg.pytorch.serve.http.InternalServerException",
+        ),
+        (
+            HandlerFailed(418, "teapot"),
+            StatusCode.FAILED_PRECONDITION,
+            "teapot\norg.pytorch.serve.http.InternalServerException",
+        ),
+        (WorkerDied("Why."), StatusCode.INTERNAL, "Worker died. Why.\norg.pytorch.serve.http.InternalServerException"),
+        (
+            DeadlineExceeded("Late."),
+            StatusCode.DEADLINE_EXCEEDED,
+            "Late.\norg.pytorch.serve.http.RequestTimeoutException",
+        ),
     ],
 )
 def test_a_job_that_fails(error: ServiceError, code: StatusCode, details: str) -> None:
@@ -139,8 +152,8 @@ def test_a_handler_that_says_very_much() -> None:
 @pytest.mark.parametrize(
     ("refusal", "details"),
     [
-        (ModelNotFound("m"), "Model not found: m\nModelNotFoundException"),
-        (ServiceUnavailable("no worker"), "no worker\nServiceUnavailableException"),
+        (ModelNotFound("m"), "Model not found: m\norg.pytorch.serve.archive.model.ModelNotFoundException"),
+        (ServiceUnavailable("no worker"), "no worker\norg.pytorch.serve.http.ServiceUnavailableException"),
     ],
 )
 def test_a_job_that_is_not_taken_is_internal_as_in_torchserve(refusal: ServiceError, details: str) -> None:
@@ -157,7 +170,7 @@ def test_a_request_without_a_model() -> None:
     async def test(served: Served) -> None:
         error = await failure(served.predict(request("")))
         assert error.code() is StatusCode.INTERNAL
-        assert error.details() == "Parameter model_name is required.\nBadRequestException"
+        assert error.details() == "Parameter model_name is required.\norg.pytorch.serve.http.BadRequestException"
 
     with_server(test)
 
@@ -178,7 +191,7 @@ def test_a_client_that_cancels_cancels_its_job() -> None:
 
 def test_a_client_that_leaves_cancels_its_jobs() -> None:
     async def test(served: Served) -> None:
-        async with grpc.aio.insecure_channel(served.server.address) as channel:
+        async with grpc.aio.insecure_channel(served.server.inference.address) as channel:
             leaver = Served(served.server, channel)
             calls = [leaver.predict(request()), leaver.stream(request())]
             jobs = [await served.registry.next_job() for _ in calls]
@@ -268,7 +281,10 @@ def test_an_error_before_the_first_chunk() -> None:
         call = served.stream(request())
         (await served.registry.next_job()).fail(HandlerFailed(429, "slower"))
         error = await failure(call)
-        assert (error.code(), error.details()) == (StatusCode.RESOURCE_EXHAUSTED, "slower\nInternalServerException")
+        assert (error.code(), error.details()) == (
+            StatusCode.RESOURCE_EXHAUSTED,
+            "slower\norg.pytorch.serve.http.InternalServerException",
+        )
 
     with_server(test)
 
@@ -282,7 +298,7 @@ def test_an_error_after_the_first_chunk() -> None:
         assert [(await anext(aiter(call))).prediction for _ in range(2)] == [b"one", b"two"]
         error = await failure(call)
         assert error.code() is StatusCode.INTERNAL
-        assert error.details() == "Worker died. Rank 0 is gone.\nInternalServerException"
+        assert error.details() == "Worker died. Rank 0 is gone.\norg.pytorch.serve.http.InternalServerException"
 
     with_server(test)
 
@@ -303,11 +319,149 @@ def test_a_client_that_does_not_read_loses_its_job(monkeypatch: pytest.MonkeyPat
     with_server(test)
 
 
-def test_sequences_are_not_served() -> None:
+# -- StreamPredictions2 --
+
+
+def asked(data: bytes = b"1", sequence: str = "", **inputs: bytes) -> Any:
+    return Request(model_name="m", input={"data": data, **inputs}, sequence_id=sequence or None)
+
+
+def test_requests_of_a_sequence_are_answered_in_their_order() -> None:
     async def test(served: Served) -> None:
-        error = await failure(served.stream2())
-        assert error.code() is StatusCode.UNIMPLEMENTED
-        assert "StreamPredictions" in (error.details() or "")
+        call = served.stream2(asked(b"1", "s"), asked(b"2", "s"), metadata=(("x-request-id", "mine"),))
+        first, second = [await served.registry.next_job() for _ in range(2)]
+        assert [job.id for job in (first, second)] == ["mine", "mine-2"]
+        for job in (first, second):
+            assert job.headers == [("explain", "False"), ("url_path", ""), ("ts_request_sequence_id", "s")]
+        answer(second, b"two")
+        begin(first, b"one", b" more")
+        first.finish(200)
+        replies = [(reply.prediction, reply.sequence_id, reply.HasField("status")) async for reply in call]
+        assert replies == [(b"one", "s", False), (b" more", "s", False), (b"two", "s", False)]
+
+    with_server(test)
+
+
+def test_a_call_is_a_conversation() -> None:
+    async def test(served: Served) -> None:
+        call = served.stream2()
+        for word in (b"a", b"b"):
+            await call.write(asked(word, "s"))
+            answer(await served.registry.next_job(), word * 2)
+            assert (await call.read()).prediction == word * 2
+        await call.done_writing()
+        assert await call.read() is grpc.aio.EOF  # type: ignore[attr-defined]  # the stubs lack it
+
+    with_server(test)
+
+
+def test_the_server_names_a_sequence_that_has_no_name() -> None:
+    async def test(served: Served) -> None:
+        call = served.stream2(
+            asked(b"1"),
+            asked(b"2", ts_request_sequence_end=b"TRUE"),
+            asked(b"3"),
+            asked(b"4", ts_request_sequence_start=b"true"),
+        )
+        headers = []
+        for _ in range(4):
+            job = await served.registry.next_job()
+            headers.append(dict(job.headers[2:]))
+            answer(job, b"x")
+        ids = [reply.sequence_id async for reply in call]
+        assert ids == [one["ts_request_sequence_id"] for one in headers]
+        assert ids[0].startswith("ts-seq-")
+        assert ids[0] == ids[1]
+        assert len(set(ids)) == 3
+        start, end = "ts_request_sequence_start", "ts_request_sequence_end"
+        assert [(one.get(start), one.get(end)) for one in headers] == [
+            ("true", None),
+            (None, "true"),
+            ("true", None),
+            ("true", None),
+        ]
+
+    with_server(test)
+
+
+def test_the_handlers_name_of_a_sequence_and_headers_of_ones_own() -> None:
+    async def test(served: Served) -> None:
+        call = served.stream2(asked(sequence="s"))
+        job = await served.registry.next_job()
+        assert ("my-seq", "s") in job.headers
+        job.sink.start(200, "", [("My-Seq", "t")])
+        job.sink.chunk(b"x")
+        job.finish(200)
+        assert [reply.sequence_id async for reply in call] == ["t"]
+
+    with_server(test, ts_header_key_sequence_id="my-seq")
+
+
+def test_an_error_in_a_sequence_is_the_status_of_its_response() -> None:
+    async def test(served: Served) -> None:
+        nameless = asked(sequence="s")
+        nameless.model_name = ""
+        call = served.stream2(asked(sequence="s"), nameless, asked(sequence="s"))
+        (await served.registry.next_job()).fail(HandlerFailed(404, "no such row"))
+        answer(await served.registry.next_job(), b"ok")
+        failed, refused, answered = [reply async for reply in call]
+        assert (failed.status.code, failed.status.message, failed.sequence_id) == (5, "no such row", "s")
+        (reason,) = failed.status.details
+        assert reason.type_url == "type.googleapis.com/google.rpc.ErrorInfo"
+        assert b"org.pytorch.serve.http.InternalServerException" in reason.value
+        assert (refused.status.code, refused.status.message) == (13, "Parameter model_name is required.")
+        assert (answered.prediction, answered.HasField("status")) == (b"ok", False)
+
+    with_server(test)
+
+
+def test_a_client_that_leaves_a_sequence_cancels_all_its_jobs() -> None:
+    async def test(served: Served) -> None:
+        call = served.stream2(asked(b"1", "s"), asked(b"2", "s"))
+        jobs = [await served.registry.next_job() for _ in range(2)]
+        begin(jobs[0], b"one")
+        assert (await call.read()).prediction == b"one"
+        call.cancel()
+        for job in jobs:
+            await served.registry.ended(job)
+            assert job.cancelled
+
+    with_server(test)
+
+
+def test_a_client_that_asks_much_is_not_read_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequences, "MOST_AHEAD", 2)
+
+    async def test(served: Served) -> None:
+        call = served.stream2(*(asked(b"%d" % number, "s") for number in range(9)))
+        jobs = [await served.registry.next_job() for _ in range(4)]  # one is answered, two wait, one for room
+        for job in jobs:
+            answer(job, b"x")
+        for _ in range(5):
+            answer(await served.registry.next_job(), b"x")
+        assert len([reply async for reply in call]) == 9
+
+    with_server(test)
+
+
+def test_a_deadline_ends_a_sequence() -> None:
+    async def test(served: Served) -> None:
+        call = served.stream2(asked(sequence="s"), timeout=0.2)
+        job = await served.registry.next_job()
+        assert (await failure(call)).code() is StatusCode.DEADLINE_EXCEEDED
+        await served.registry.ended(job)
+        assert job.cancelled
+
+    with_server(test)
+
+
+def test_the_sequence_of_a_single_prediction() -> None:
+    async def test(served: Served) -> None:
+        call = served.predict(asked(sequence="s"))
+        job = await served.registry.next_job()
+        assert ("ts_request_sequence_id", "s") in job.headers
+        answer(job, b"x")
+        await call
 
     with_server(test)
 
@@ -371,9 +525,9 @@ def test_a_response_of_exactly_the_limit_passes() -> None:
 
 def test_ping_says_what_rest_says() -> None:
     async def test(served: Served) -> None:
-        assert (await served.ping()).health == '{\n  "status": "Healthy"\n}\n'
+        assert (await served.ping()).health == '{\n  "status": "Healthy"\n}'
         served.health.healthy = False
-        assert (await served.ping()).health == '{\n  "status": "Unhealthy"\n}\n'
+        assert (await served.ping()).health == '{\n  "status": "Unhealthy"\n}'
 
     with_server(test)
 
@@ -385,7 +539,7 @@ def test_no_method_without_the_token(metadata: tuple[tuple[str, str], ...]) -> N
             served.ping(metadata),
             served.predict(request(), metadata=metadata),
             served.stream(request(), metadata=metadata),
-            served.stream2(),
+            served.stream2(request()),
         ):
             error = await failure(call)
             assert (error.code(), error.details()) == (StatusCode.PERMISSION_DENIED, "Token refused")

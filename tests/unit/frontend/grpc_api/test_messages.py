@@ -38,12 +38,12 @@ register("grpc/health/v1/health.proto", "grpc.health.v1", "HealthCheckRequest")
 def test_the_wire_format_is_torchserves() -> None:
     request = message_class("org.pytorch.serve.grpc.inference.PredictionsRequest")
     numbers = {field.name: field.number for field in request.DESCRIPTOR.fields}
-    assert numbers == {"model_name": 1, "model_version": 2, "input": 3, "sequenceId": 4}
-    sent = request(model_name="m", model_version="1", input={"k": b"v"}, sequenceId="s").SerializeToString()
+    assert numbers == {"model_name": 1, "model_version": 2, "input": 3, "sequence_id": 4}
+    sent = request(model_name="m", model_version="1", input={"k": b"v"}, sequence_id="s").SerializeToString()
     assert sent == b"\x0a\x01m\x12\x011\x1a\x06\x0a\x01k\x12\x01v\x22\x01s"
     response = message_class("org.pytorch.serve.grpc.inference.PredictionResponse")
     status = message_class("google.rpc.Status")(code=5, message="no")
-    assert response(prediction=b"p", sequenceId="s", status=status).SerializeToString() == (
+    assert response(prediction=b"p", sequence_id="s", status=status).SerializeToString() == (
         b"\x0a\x01p\x12\x01s\x1a\x06\x08\x05\x12\x02no"
     )
     health = message_class("org.pytorch.serve.grpc.inference.TorchServeHealthResponse")

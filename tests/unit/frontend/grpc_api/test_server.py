@@ -11,18 +11,20 @@ from msx_frontend.config import ServerConfig
 from msx_frontend.grpc_api.inference import SERVICE
 from msx_frontend.grpc_api.listener import GrpcListen, GrpcListenError
 from msx_frontend.grpc_api.server import GrpcServer, _inference_listen
-from tests.unit.frontend.grpc_api.harness import Health, Registry, serving
+from tests.unit.frontend.grpc_api.harness import Health, ModelOperations, Registry, serving
 
 
 def server(**settings: Any) -> GrpcServer:
-    return GrpcServer(ServerConfig(**settings), Registry(), Health(), None)
+    return GrpcServer(
+        ServerConfig(**{"grpc_management_port": 0, **settings}), Registry(), ModelOperations(), Health(), None
+    )
 
 
 def test_port_0_takes_any_free_one() -> None:
     async def main() -> None:
         async with serving() as served:
-            assert served.server.bound_port > 0
-            assert served.server.address == f"127.0.0.1:{served.server.bound_port}"
+            assert served.server.inference.bound_port > 0
+            assert served.server.inference.address == f"127.0.0.1:{served.server.inference.bound_port}"
 
     asyncio.run(main())
 
@@ -30,11 +32,11 @@ def test_port_0_takes_any_free_one() -> None:
 def test_a_port_that_is_taken(capfd: pytest.CaptureFixture[str]) -> None:
     async def main() -> str:
         async with serving() as served:
-            second = server(grpc_inference_port=served.server.bound_port)
+            second = server(grpc_inference_port=served.server.inference.bound_port)
             with pytest.raises(GrpcListenError) as caught:
                 await second.start()
             await second.stop(0)
-            return str(caught.value).replace(str(served.server.bound_port), "PORT")
+            return str(caught.value).replace(str(served.server.inference.bound_port), "PORT")
 
     assert asyncio.run(main()) == (
         "gRPC cannot listen on 127.0.0.1:PORT: Address already in use. Stop what listens there, or set "
@@ -67,7 +69,7 @@ def test_an_address_that_is_not_ours() -> None:
 def test_a_port_is_free_again_after_stop() -> None:
     async def main() -> None:
         async with serving() as served:
-            port = served.server.bound_port
+            port = served.server.inference.bound_port
         again = server(grpc_inference_port=port)
         await again.start()
         await again.stop(0)

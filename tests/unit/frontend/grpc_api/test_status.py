@@ -23,6 +23,7 @@ OURS = {errors.__name__, inference.__name__, reply_buffer.__name__}
 
 NOT_HERE = {
     errors.ResourceNotFound,
+    errors.MethodNotAllowed,
     errors.PayloadTooLarge,
     errors.InvalidModel,
     errors.ArchiveNotFound,
@@ -84,7 +85,7 @@ def test_unknown_models_are_internal_on_torchserves_service_only() -> None:
 
 
 def test_details() -> None:
-    assert details(WorkerDied("So.")) == "Worker died. So.\nInternalServerException"
+    assert details(WorkerDied("So.")) == "Worker died. So.\norg.pytorch.serve.http.InternalServerException"
     assert details(InvalidKey("Refused")) == "Refused"
 
 
@@ -93,4 +94,4 @@ def test_details_fit_into_http_headers(letter: str) -> None:
     text, kind = details(HandlerFailed(400, letter * 10_000)).split("\n")
     assert text == letter * (text.count(letter)) + " …"
     assert 2000 < len(text.encode()) <= 2056
-    assert kind == "InternalServerException"
+    assert kind == "org.pytorch.serve.http.InternalServerException"
