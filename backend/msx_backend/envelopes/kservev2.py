@@ -23,10 +23,11 @@ NUMPY_TYPES = {
     "INT32": "int32",
     "INT64": "int64",
     "FP16": "float16",
+    "BF16": "float32",
     "FP32": "float32",
     "FP64": "float64",
 }
-DATATYPES = {name: datatype for datatype, name in NUMPY_TYPES.items()}
+DATATYPES = {name: datatype for datatype, name in NUMPY_TYPES.items() if datatype != "BF16"}
 BYTES = "BYTES"
 
 
@@ -70,10 +71,11 @@ def _input(item: Any) -> dict[str, Any]:
 
 
 def _first(item: dict[str, Any]) -> Any:
-    data = listed(item, "data")
-    if not data:
+    """Of a list, or of the array that the client sent as bytes."""
+    data = item["data"] if hasattr(item["data"], "flat") else listed(item, "data")
+    if not len(data):
         raise InvalidInput(f"input {item['name']!r} of datatype BYTES has no data")
-    return data[0]
+    return next(iter(data.flat)) if hasattr(data, "flat") else data[0]
 
 
 def _shaped(item: dict[str, Any]) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import struct
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -94,6 +96,26 @@ def test_kservev2(servers: dict[str, RunningServer]) -> None:
             {"name": "c", "datatype": "BYTES", "data": ["hello"], "shape": []},
         ],
     }
+
+
+def test_kservev2_on_its_own_route(servers: dict[str, RunningServer]) -> None:
+    """The handler sees the same, and so does the client, whether its tensors are JSON or bytes."""
+    server = servers["kservev2"]
+    floats = {"name": "a", "shape": [2], "datatype": "FP32", "parameters": {"binary_data_size": 8}}
+    text = {"name": "c", "shape": [1], "datatype": "BYTES", "parameters": {"binary_data_size": 9}}
+    head = json.dumps({"inputs": [floats, text], "id": "8"}).encode()
+    body = head + struct.pack("<2f", 1.5, 2.5) + struct.pack("<I", 5) + b"hello"
+    size = {"Inference-Header-Content-Length": str(len(head))}
+    for reply in (
+        server.inference.post("/v2/models/seen/infer", content=body, headers=size),
+        server.inference.post("/v2/models/seen/infer", json=v2({**INTS, "data": [1, 2, 3]}, TEXT, id="8")),
+    ):
+        assert reply.status_code == 200, reply.text
+        answer = reply.json()
+        assert (answer["id"], answer["model_name"], answer["model_version"]) == ("8", "seen", "1.0")
+        number, word = answer["outputs"]
+        assert (word["name"], word["datatype"], word["data"]) == ("c", "BYTES", ["hello"])
+        assert number["data"] == ([1.5, 2.5] if number["name"] == "a" else [1, 2, 3])
 
 
 def test_kservev2_takes_the_requests_id(servers: dict[str, RunningServer]) -> None:

@@ -38,6 +38,7 @@ def test_torchserves_system_properties() -> None:
     assert properties["gpu_id"] == properties["npu_id"] == 1
     assert properties["batch_size"] == 8
     assert properties["limit_max_image_pixels"] is True
+    assert properties["server_name"] == "MMS"
 
 
 TORCHSERVES = """
@@ -119,6 +120,21 @@ def test_header_values_become_text() -> None:
     number: Any = 5
     context.set_response_header(0, "X-Count", number)
     assert batch.heads[0].headers == [("X-Count", "5")]
+
+
+def test_the_handlers_own_example_is_known() -> None:
+    context = Context(ModelInfo("m"))
+    examples = [InferenceRequest.of_data("warmup-0", {"body": 1}), InferenceRequest("a", {})]
+    context = context.for_batch(Batch(examples, None))
+    assert (context.is_example(0), context.is_example(1)) == (True, False)
+
+
+def test_a_fields_content_type_is_among_the_headers() -> None:
+    """TorchServe: an entry by the field's name."""
+    headers = Headers({"X-A": "1", "body": {"content-type": "text/plain"}})
+    context = Context(ModelInfo("m")).for_batch(Batch([InferenceRequest("a", {}, headers)], None))
+    assert context.get_request_header(0, "body") == {"content-type": "text/plain"}
+    assert context.get_all_request_header(0) == {"X-A": "1", "body": {"content-type": "text/plain"}}
 
 
 def test_sending() -> None:

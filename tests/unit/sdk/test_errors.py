@@ -29,7 +29,14 @@ def test_other_exceptions_are_503_with_their_name_text_and_traceback() -> None:
     assert "test_errors.py" in failure.traceback
 
 
-@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("NPU Out of Memory: tried to allocate 2 GiB")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("NPU Out of Memory: tried to allocate 2 GiB"),
+        ValueError("CUDA error: no kernel image"),
+    ],
+)
 def test_memory_that_ran_out_is_507(error: Exception) -> None:
     assert is_out_of_memory(error)
     assert Failure.of(error).status == 507

@@ -12,7 +12,7 @@ import pytest
 
 from msx_sdk import Handler, HandlerLoadError, resolve
 from msx_sdk.context import Context, ModelInfo
-from msx_sdk.resolve import ResolvedHandler, resolve_handler, resolve_object
+from msx_sdk.resolve import HandleKind, ResolvedHandler, resolve_handler, resolve_object
 
 FUNCTION = "def handle(data, context): return 'handle'\ndef other(data, context): return 'other'\n"
 CLASS = """
@@ -257,3 +257,26 @@ def test_the_example_is_the_owners() -> None:
         example = {"body": b"x"}
 
     assert resolve_object(Shown).example == {"body": b"x"}
+
+
+def test_a_package_is_searched_last(tmp_path: Path) -> None:
+    (tmp_path / "brought").mkdir()
+    (tmp_path / "brought" / "__init__.py").touch()
+    for name in ("inner", "h"):
+        (tmp_path / "brought" / f"{name}.py").write_text(CLASS)
+    (tmp_path / "h.py").write_text(FUNCTION)
+    assert answer(resolve_handler("inner", tmp_path, "brought")) == "one"
+    assert answer(resolve_handler("h", tmp_path, "brought")) == "handle", "the archive's own file comes first"
+    with pytest.raises(HandlerLoadError, match="handler 'nowhere' is neither"):
+        resolve_handler("nowhere", tmp_path, "brought")
+
+
+def test_kinds_of_handlers() -> None:
+    def generator(data: Any, context: Any) -> Any:
+        yield data
+
+    async def async_generator(data: Any, context: Any) -> Any:
+        yield data
+
+    kinds = [resolve_object(target).kind for target in (Plain, Async, generator, async_generator)]
+    assert kinds == [HandleKind.PLAIN, HandleKind.COROUTINE, HandleKind.GENERATOR, HandleKind.ASYNC_GENERATOR]
