@@ -219,6 +219,21 @@ def test_default_workers_per_model(tmp_path: Path) -> None:
         assert_status(register(server, initial_workers=0), 200, no_workers("echo"))
 
 
+def test_more_workers_than_fit_on_the_devices(tmp_path: Path) -> None:
+    """The reply states what was asked for, describe what there is; scaling likewise."""
+
+    def wide(store: Path) -> None:
+        pack_service("echo", store, model="wide", config="parallelType: custom\nparallelLevel: 2\n")
+
+    with serving(Setup(prepare=wide, properties="number_of_npu=2\n"), tmp_path) as server:
+        text = 'Model "wide" Version: 1.0 registered with 3 initial workers'
+        assert_status(register(server, "wide.mar", initial_workers=3), 200, text)
+        assert settings(server, "wide", "minWorkers", "maxWorkers") == [1, 1]
+        reply = scale(server, "wide", min_worker=2, synchronous="true")
+        assert_status(reply, 200, "Workers scaled to 2 for model: wide")
+        assert statuses(server, "wide") == ["READY"]
+
+
 # -- register: refusals --
 
 
