@@ -20,12 +20,14 @@ from msx_backend.protocol import Load, LoadProgress
 from msx_backend.replies import ReplyWriter
 from msx_backend.workdir import furnish
 from msx_sdk.context import Context, ModelInfo
+from msx_sdk.continuous import ContinuousRunner
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.generation import Capabilities
 from msx_sdk.kserve.inference import announced
 from msx_sdk.request import InferenceRequest
 from msx_sdk.resolve import ResolvedHandler, resolve_handler
 from msx_sdk.runner import AsyncRunner, Conductor, Runner
+from msx_sdk.sequences import SequenceKeys
 from msx_sdk.warmup import warm_up, warm_up_async, warmup_requests
 
 log = logging.getLogger("msx.worker")
@@ -46,11 +48,14 @@ class LoadedModel:
     def is_async(self) -> bool:
         return self.handler.is_async
 
+    @property
+    def continuous(self) -> bool:
+        return self._load.continuous and not self.is_async
+
     def start(self, leader: Leader | None = None) -> Runner:
         """Initialise and warm up a handler that works on batches."""
         self._initialize()
-        isolate = self._load.isolate_batch_errors
-        runner = Runner(self.handler, self.context, isolate=isolate, conductor=leader)
+        runner = self._runner(leader, isolate=self._load.isolate_batch_errors)
         if examples := self._examples():
             self._report("warming up")
             with leader.warm_up() if leader else contextlib.nullcontext():
@@ -60,7 +65,7 @@ class LoadedModel:
     def start_following(self, conductor: Conductor) -> Runner:
         """Initialise on a rank that rank 0 leads: warm-up, isolation and all else come by its plan."""
         self._initialize()
-        return Runner(self.handler, self.context, isolate=False, conductor=conductor)
+        return self._runner(conductor, isolate=False)
 
     def check_parallel(self) -> None:
         """Raises HandlerLoadError for a handler that cannot be led."""
@@ -90,6 +95,11 @@ class LoadedModel:
 
     def examples_by_id(self) -> dict[str, InferenceRequest]:
         return {request.id: request for request in self._examples()}
+
+    def _runner(self, conductor: Conductor | None, *, isolate: bool) -> Runner:
+        if self.continuous:
+            return ContinuousRunner(self.handler, self.context, conductor)
+        return Runner(self.handler, self.context, isolate=isolate, conductor=conductor)
 
     def _initialize(self) -> None:
         self._report("initializing")
@@ -161,4 +171,5 @@ def _model_info(load: Load) -> ModelInfo:
         decode_input=load.decode_input,
         limit_max_image_pixels=load.limit_max_image_pixels,
         server_version=load.server_version,
+        sequence_keys=SequenceKeys.from_env(),
     )

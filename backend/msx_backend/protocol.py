@@ -65,6 +65,8 @@ class Load(_Message, tag=1, kw_only=True):
     server_version: str
     service_envelope: str = ""
     """One of `body`, `json`, `kserve` and `kservev2` wraps the handler; "" leaves it as it is."""
+    continuous: bool = False
+    """Call the handler again and again, with all requests that are there: `continuousBatching`. Not an async one."""
 
 
 class FieldHead(_Message):
@@ -154,7 +156,7 @@ class LoadProgress(_Message, tag=20):
 
 
 class Loaded(_Message, tag=21):
-    """The model answers now. An async handler takes many requests at once.
+    """The model answers now. An async handler takes many requests at once, and so does a continuous one.
 
     `capabilities` is a `msx_sdk.generation.Capabilities`, empty for a handler that only predicts; `signature` a
     `msx_sdk.kserve.Signature`, empty for one that takes any tensors.
@@ -164,6 +166,7 @@ class Loaded(_Message, tag=21):
     seconds: float
     capabilities: dict[str, Any] = {}
     signature: dict[str, Any] = {}
+    continuous: bool = False
 
 
 class LoadFailed(_Message, tag=22):

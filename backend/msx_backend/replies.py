@@ -50,6 +50,10 @@ class ReplyWriter:
         message = Failed(request.number, failure.status, utf8(failure.message), utf8(failure.traceback))
         self._answer(request, encode_frame(message), True)
 
+    def awaits(self, request: InferenceRequest) -> bool:
+        """Its reply has not ended yet."""
+        return request.number in self._unanswered
+
     def drop_unanswered(self, requests: list[InferenceRequest]) -> None:
         """Cancelled requests whose result nobody wanted: the frontend still counts them as in flight."""
         for request in requests:

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 from msx_backend.async_loop import AsyncLoop
 from msx_backend.batch_loop import BatchLoop
+from msx_backend.continuous_loop import ContinuousLoop
 from msx_backend.control import CallClock, ControlThread, LoopWatch
 from msx_backend.jobs import Jobs
 from msx_backend.loading import LoadedModel
@@ -87,7 +88,8 @@ class Worker:
         with _loading(self._replies):
             runner = model.start(leader)
         self._announce(model)
-        BatchLoop(self._data, self._reader, runner, self._jobs, self._replies, self._clock).serve(self._early)
+        loop = ContinuousLoop if model.continuous else BatchLoop
+        loop(self._data, self._reader, runner, self._jobs, self._replies, self._clock).serve(self._early)
         if leader is not None:
             leader.close()
         model.close()
@@ -129,7 +131,8 @@ class Worker:
             capabilities, signature = model.capabilities(), model.signature()
         gc.collect()
         gc.freeze()  # what the model holds lives as long as the worker: not worth a look at each collection
-        self._replies.send(Loaded(model.is_async, time.monotonic() - self._started, capabilities, signature))
+        seconds = time.monotonic() - self._started
+        self._replies.send(Loaded(model.is_async, seconds, capabilities, signature, model.continuous))
 
 
 class _LoadError(Exception):

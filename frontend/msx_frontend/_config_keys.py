@@ -39,7 +39,6 @@ WITHOUT_MEANING = {
 
 _SCRAPED = "all metrics are on the metrics listener, in Prometheus' format"
 _NO_SYSTEM = "metrics of the machine are not collected; its node exporter has them"
-_NO_SEQUENCES = "sequences are not served: requests of one sequence may reach different workers"
 
 NOT_YET = {
     "disable_system_metrics": _NO_SYSTEM,
@@ -50,9 +49,6 @@ NOT_YET = {
     "model_metrics_auto_detect": "all metrics that a handler records are shown",
     "python": "workers run on the server's own Python",
     "system_metrics_cmd": _NO_SYSTEM,
-    "ts_header_key_sequence_end": _NO_SEQUENCES,
-    "ts_header_key_sequence_id": _NO_SEQUENCES,
-    "ts_header_key_sequence_start": _NO_SEQUENCES,
 }
 """Settings of TorchServe that are read and checked, but not served: what happens instead."""
 

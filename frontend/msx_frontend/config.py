@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from msx_frontend.address import Address
 from msx_frontend.start_errors import StartError
+from msx_sdk.sequences import SequenceKeys
 from msx_sdk.values import Count, Positive, Seconds, Switch, Text
 
 __all__ = ["Address", "ModelDefaults", "ServerConfig", "ServerConfigError", "Snapshot"]
@@ -140,6 +141,13 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     def merged(self) -> bool:
         """One listener serves inference and management. Port 0 gives each a free one of its own."""
         return self.inference_address == self.management_address and self.inference_address.port != 0
+
+    @property
+    def sequence_keys(self) -> SequenceKeys:
+        """The headers of sequences, as clients, handlers and the server name them."""
+        return SequenceKeys(
+            self.ts_header_key_sequence_id, self.ts_header_key_sequence_start, self.ts_header_key_sequence_end
+        )
 
     @classmethod
     def load(

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from msx_frontend.batching import BatchingPolicy, make_policy
-from msx_frontend.errors import DeadlineExceeded, Overloaded, ServiceUnavailable
+from msx_frontend.errors import DeadlineExceeded, Overloaded, ServiceError, ServiceUnavailable
 from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.job_queue import JobQueue
 from msx_frontend.workers.group import WorkerGroup
@@ -40,16 +40,21 @@ class Dispatcher:
         """Queue the job, or raise at once what the client shall see."""
         if not self.groups and not self.expecting_workers:
             raise ServiceUnavailable(self._refusal(job, self.failure))
-        if self._config.use_job_ticket and self._tickets() <= len(self.queue):
+        if self._config.use_job_ticket and self._tickets() <= self.waiting:
             reason = "no job ticket is free: every worker is busy and useJobTicket is on"
             raise Overloaded(self._refusal(job, reason))
-        if self.queue.full:
-            raise Overloaded(self._refusal(job, f"the queue is full: jobQueueSize is {self.queue.capacity}"))
+        queue = self._queue_of(job)
         if job.deadline is not None:
             job.timer = self._loop.call_later(max(job.deadline - time.monotonic(), 0), self._expired, job)
         self.policy.arrived(job.enqueued)
-        self.queue.put(job)
+        queue.put(job)
         self.pump()
+
+    def _queue_of(self, job: Job) -> JobQueue:
+        """Where the job waits. Raises Overloaded."""
+        if self.queue.full:
+            raise Overloaded(self._refusal(job, f"the queue is full: jobQueueSize is {self.queue.capacity}"))
+        return self.queue
 
     def pump(self) -> None:
         """Hand out work while there is some and somebody has room."""
@@ -66,6 +71,31 @@ class Dispatcher:
     def put_back(self, jobs: list[Job]) -> None:
         self.queue.put_back(jobs)
         self.pump()
+
+    def group_has_room(self, group: WorkerGroup) -> None:
+        self.pump()
+
+    def group_ready(self, group: WorkerGroup) -> None:
+        self.groups.append(group)
+
+    def group_gone(self, group: WorkerGroup) -> None:
+        """It takes no more work. May be called again."""
+        if group in self.groups:
+            self.groups.remove(group)
+
+    def fail_all(self, error: ServiceError) -> None:
+        """Every job that waits fails."""
+        self.queue.fail_all(error)
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that no group has taken yet."""
+        return len(self.queue)
+
+    @property
+    def oldest_age(self) -> float:
+        """Seconds that the oldest of them has waited; 0 when none waits."""
+        return self.queue.oldest_age
 
     def close(self) -> None:
         for timer in (self._waiting, self._looking):
@@ -98,13 +128,16 @@ class Dispatcher:
         self.pump()
 
     def _watch_queue(self) -> None:
-        if self._looking is None and len(self.queue):
+        if self._looking is None and self.waiting:
             self._looking = self._loop.call_later(EXPIRY_LOOK, self._look)
 
     def _look(self) -> None:
         self._looking = None
-        self.queue.expire(self._config.response_timeout)
+        self._expire(self._config.response_timeout)
         self._watch_queue()
+
+    def _expire(self, longest_wait: float) -> None:
+        self.queue.expire(longest_wait)
 
     def _expired(self, job: Job) -> None:
         where = "running" if job.queue is None else "waiting in the queue"

@@ -173,7 +173,7 @@ class Management:
     def _version(self, source: ModelSource) -> ModelVersion:
         metrics = ModelMetrics(self._metrics, source.name, source.version)
         devices = ModelDevices(self._devices, f"{source.name}:{source.version}", source.config)
-        return ModelVersion(source, devices, self._spawner.spec, metrics)
+        return ModelVersion(source, devices, self._spawner.spec, metrics, self._config.sequence_keys)
 
     # -- nodes of workflows: served like any other version, but remembered and removed with their workflow --
 

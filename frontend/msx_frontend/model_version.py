@@ -9,17 +9,17 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import count
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msx_backend.protocol import MetricSample
-from msx_frontend.backoff import Backoff
-from msx_frontend.devices import Lease, ModelDevices, NoDevicesError
-from msx_frontend.dispatcher import Dispatcher
+from msx_frontend.devices import Lease, ModelDevices
 from msx_frontend.errors import NotOffered, ServiceError, ServiceUnavailable, WorkerDied, WorkersNotStarted
 from msx_frontend.job import OPERATIONS, Job
 from msx_frontend.metrics import ModelMetrics
+from msx_frontend.replicas import Replicas
+from msx_frontend.sequence_dispatcher import make_dispatcher
 from msx_frontend.states import ModelState, move
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupSpec, GroupState, WorkerGroup
@@ -27,13 +27,9 @@ from msx_frontend.workers.replica import Replica, ReplicaState
 from msx_sdk.config import ModelConfig
 from msx_sdk.generation import Capabilities
 from msx_sdk.kserve import Signature
+from msx_sdk.sequences import SequenceKeys
 
 log = logging.getLogger("msx.models")
-
-FIRST_WORKER_ID = 9000
-"""TorchServe numbers its workers by their ports, from 9000 on."""
-
-_worker_ids = count(FIRST_WORKER_ID)
 
 
 @dataclass(frozen=True)
@@ -64,15 +60,14 @@ class ModelVersion:
         devices: ModelDevices,
         make_spec: Callable[[ModelSource, Lease, int, int], GroupSpec],
         metrics: ModelMetrics,
+        sequence_keys: SequenceKeys,
     ) -> None:
-        self.source, self.config, self.metrics = source, source.config, metrics
-        self.devices, self._make_spec = devices, make_spec
-        self.dispatcher = Dispatcher(source.name, source.version, source.config)
+        self.source, self.config, self.metrics, self.devices = source, source.config, metrics, devices
+        self.dispatcher = make_dispatcher(source.name, source.version, source.config, sequence_keys)
         self.state = ModelState.READY
-        self.replicas: list[Replica] = []
-        self.min_workers = self.max_workers = 0
-        self.asked_workers = 0
-        """The minimum before it was capped by the devices that there are."""
+        self._replicas = Replicas(
+            source.config, self.labels, devices, partial(make_spec, source), metrics, self, self._judge
+        )
         self.created = time.time()
         self.last_end: GroupEnd | None = None
         self.capabilities: Capabilities | None = None
@@ -83,7 +78,6 @@ class ModelVersion:
         """Why its archive cannot be had: it is known, and serves nothing until it is registered again."""
         self._been_ready = False
         self._changed = asyncio.Event()
-        self._scaling = asyncio.Lock()
 
     # -- requests --
 
@@ -108,28 +102,31 @@ class ModelVersion:
     # -- workers --
 
     async def scale(self, min_workers: int, max_workers: int) -> None:
-        """Start workers up to `min_workers`, remove those above `max_workers` (the newest first).
-
-        Where parallel groups own devices, no more than fit on them. Raises DeviceError when no other one fits, and
-        WorkersNotStarted for a version that is lost.
-        """
+        """See `Replicas.scale`. Raises WorkersNotStarted for a version that is lost."""
         if self.lost and min_workers:
             raise WorkersNotStarted(*self.labels, self.lost)
-        async with self._scaling:
-            self.asked_workers = min_workers
-            await self._remove(self._given_up())
-            least, most = self._capped(min_workers, max_workers)
-            leases = self._lease_devices(least - len(self.replicas))
-            self.min_workers, self.max_workers = min(least, len(self.replicas) + len(leases)), most
-            self.replicas += [self._new_replica(lease) for lease in leases]
-            surplus = self.replicas[most:]
-            self._judge()
-            await self._remove(surplus)
-            self._judge()
+        await self._replicas.scale(min_workers, max_workers, self.config.response_timeout)
+
+    @property
+    def replicas(self) -> list[Replica]:
+        return self._replicas.all
+
+    @property
+    def min_workers(self) -> int:
+        return self._replicas.least
+
+    @property
+    def asked_workers(self) -> int:
+        """The minimum before it was capped by the devices that there are."""
+        return self._replicas.asked
+
+    @property
+    def max_workers(self) -> int:
+        return self._replicas.most
 
     def lose(self, reason: str, min_workers: int, max_workers: int) -> None:
         """There is no archive to start workers from. It is FAILED, with what was wanted of it."""
-        self.lost, self.min_workers, self.max_workers = reason, min_workers, max_workers
+        self.lost, self._replicas.least, self._replicas.most = reason, min_workers, max_workers
         self._judge()
 
     async def settled(self) -> GroupEnd | None:
@@ -149,18 +146,17 @@ class ModelVersion:
         self.dispatcher.expecting_workers = bool(self.dispatcher.groups)
         await self._drain_queue(drain_limit)
         too_late = ServiceUnavailable(f'Model "{self.source.name}" was unregistered before the request could run.')
-        self.dispatcher.queue.fail_all(too_late)
-        async with self._scaling:
-            await self._remove(list(self.replicas), drain_limit)
-        self.dispatcher.queue.fail_all(too_late)  # a group that died while it drained has returned its next batch
+        self.dispatcher.fail_all(too_late)
+        await self._replicas.remove_all(drain_limit)
+        self.dispatcher.fail_all(too_late)  # a group that died while it drained has returned its next batch
         self.dispatcher.close()
         self.devices.forget()
         self._move(ModelState.GONE)
 
     def cancel_all(self, error: ServiceError) -> None:
         """Every request that is queued or running fails with `error`."""
-        self.dispatcher.queue.fail_all(error)
-        for group in self._groups():
+        self.dispatcher.fail_all(error)
+        for group in self._replicas.groups:
             group.cancel_all(error)
 
     async def _drain_queue(self, limit: float) -> None:
@@ -169,61 +165,16 @@ class ModelVersion:
             await asyncio.wait_for(self._queue_empty(), limit)
 
     async def _queue_empty(self) -> None:
-        while self.dispatcher.groups and len(self.dispatcher.queue):
+        while self.dispatcher.groups and self.dispatcher.waiting:
             self._changed.clear()
             await self._changed.wait()
-
-    def _capped(self, least: int, most: int) -> tuple[int, int]:
-        """TorchServe's rule; the caller's reply states what was asked for, describe what there is."""
-        capacity = self.devices.capacity
-        if not capacity or most <= capacity:
-            return least, most
-        size, name = self.config.layout.devices, " ".join(self.labels)
-        log.warning("model %s: %d workers of %d devices each fit, not %d", name, capacity, size, most)
-        return min(least, capacity), capacity
-
-    def _lease_devices(self, number: int) -> list[Lease]:
-        """As many as are to be had; raises DeviceError when there is none."""
-        leases: list[Lease] = []
-        try:
-            while len(leases) < number:
-                leases.append(self.devices.lease())
-        except NoDevicesError as error:
-            if not leases:
-                raise
-            log.warning("only %d of %d more workers are started: %s", len(leases), number, error)
-        return leases
-
-    def _new_replica(self, lease: Lease) -> Replica:
-        number = next(_worker_ids)
-        backoff = Backoff(self.config.max_retry_timeout_in_sec)
-        return Replica(
-            number,
-            lease,
-            lambda generation: self._make_spec(self.source, lease, number, generation),
-            backoff,
-            self,
-            self.metrics,
-        )
-
-    async def _remove(self, replicas: list[Replica], drain_limit: float | None = None) -> None:
-        limit = self.config.response_timeout if drain_limit is None else drain_limit
-        for replica in replicas:
-            self._forget_group(replica)
-        await asyncio.gather(*(replica.stop(limit) for replica in replicas))
-        for replica in replicas:
-            self.replicas.remove(replica)
-            self.devices.release(replica.lease)
-
-    def _given_up(self) -> list[Replica]:
-        return [replica for replica in self.replicas if replica.state is ReplicaState.FAILED]
 
     # -- what replicas and groups tell --
 
     def replica_changed(self, replica: Replica) -> None:
         if replica.state is ReplicaState.READY and replica.group is not None:
             self.capabilities, self.signature = replica.group.capabilities, replica.group.signature
-            self.dispatcher.groups.append(replica.group)
+            self.dispatcher.group_ready(replica.group)
         else:
             self.last_end = replica.last_end or self.last_end
             self._forget_ended_groups()
@@ -231,8 +182,12 @@ class ModelVersion:
             self.devices.release(replica.lease)  # its last process is gone, and it starts no other
         self._judge()
 
+    def replica_leaves(self, replica: Replica) -> None:
+        if replica.group is not None:
+            self.dispatcher.group_gone(replica.group)
+
     def group_has_room(self, group: WorkerGroup) -> None:
-        self.dispatcher.pump()
+        self.dispatcher.group_has_room(group)
         if self.state is ModelState.DRAINING:
             self._changed.set()
 
@@ -255,27 +210,20 @@ class ModelVersion:
     def samples_arrived(self, samples: list[MetricSample]) -> None:
         self.metrics.handler_samples(samples)
 
-    def _forget_group(self, replica: Replica) -> None:
-        if replica.group in self.dispatcher.groups:
-            self.dispatcher.groups.remove(replica.group)
-
     def _forget_ended_groups(self) -> None:
-        groups = self.dispatcher.groups
-        groups[:] = [group for group in groups if group.state is GroupState.READY]
+        for group in list(self.dispatcher.groups):
+            if group.state is not GroupState.READY:
+                self.dispatcher.group_gone(group)
 
     @property
     def busy(self) -> bool:
         """Somebody waits for a job that is queued or running."""
-        return bool(len(self.dispatcher.queue)) or any(group.awaited for group in self._groups())
+        return bool(self.dispatcher.waiting) or any(group.awaited for group in self._replicas.groups)
 
     @property
     def at_rest(self) -> bool:
         """No worker is in a call, for nobody either."""
-        return not any(group.busy for group in self._groups())
-
-    def _groups(self) -> list[WorkerGroup]:
-        """All that have processes, those that drain too."""
-        return [replica.group for replica in self.replicas if replica.group is not None]
+        return not any(group.busy for group in self._replicas.groups)
 
     # -- for the scrape --
 
@@ -285,16 +233,15 @@ class ModelVersion:
 
     def gauges(self) -> dict[str, float]:
         return {
-            "msx_queue_depth": len(self.dispatcher.queue),
-            "msx_queue_oldest_seconds": self.dispatcher.queue.oldest_age,
-            "msx_requests_in_flight": sum(group.busy for group in self._groups()),
+            "msx_queue_depth": self.dispatcher.waiting,
+            "msx_queue_oldest_seconds": self.dispatcher.oldest_age,
+            "msx_requests_in_flight": sum(group.busy for group in self._replicas.groups),
             "msx_workers_wanted": self.min_workers,
             "msx_workers_ready": self.ready_workers,
         }
 
     def worker_memory(self) -> list[tuple[str, str, int]]:
-        groups = [(str(r.number), r.group) for r in self.replicas if r.group is not None]
-        return [(worker, str(one.rank), one.process.memory) for worker, group in groups for one in group.ranks]
+        return list(self._replicas.memory())
 
     # -- state --
 
@@ -335,8 +282,8 @@ class ModelVersion:
             self.dispatcher.expecting_workers = bool(alive)
             self._move(self._state_of(len(alive)))
             self.dispatcher.failure = self.reason if self.state is ModelState.FAILED else ""
-            if not alive and len(self.dispatcher.queue):
-                self.dispatcher.queue.fail_all(self._failure())
+            if not alive and self.dispatcher.waiting:
+                self.dispatcher.fail_all(self._failure())
         self._changed.set()
 
     def _state_of(self, alive: int) -> ModelState:

@@ -32,6 +32,7 @@ class Spawner:
             startup_timeout=float(config.startup_timeout),
             response_timeout=float(config.response_timeout),
             max_concurrent=config.max_concurrent,
+            slots=config.batch_size * (2 if config.stateful else 1),
             rank_skew_timeout=config.rank_skew_timeout,
         )
 
@@ -65,6 +66,7 @@ class Spawner:
             max_response_size=server.max_response_size,
             server_version=__version__,
             service_envelope=server.service_envelope or "",
+            continuous=config.continuous_batching,
         )
 
     def _environment(self, source: ModelSource, lease: Lease, rank: int, port: int | None) -> dict[str, str]:
@@ -76,6 +78,7 @@ class Spawner:
             rank=rank,
             world_size=source.config.layout.ranks,
             master_port=port,
+            sequence_keys=self._config.sequence_keys,
             omp_threads=launcher.omp_number_threads if launcher else None,
             blocked=self._config.blacklist_env_vars,
         )

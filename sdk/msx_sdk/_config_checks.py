@@ -156,9 +156,5 @@ def _without_effect(config: "ModelConfig") -> Iterator[str]:
 
 
 def _not_yet(config: "ModelConfig") -> Iterator[str]:
-    if config.continuous_batching:
-        yield "continuousBatching: true has no effect yet: the handler gets each request in one call; stream by yield"
-    if config.stateful:
-        yield "sequenceBatching: true has no effect yet: requests of one sequence may reach different workers"
     if config.use_venv:
         yield "useVenv: true has no effect yet: install the archive's requirements where the server is installed"

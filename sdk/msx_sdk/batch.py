@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from msx_sdk.errors import PREDICTION_FAILED, Failure, PredictionError
@@ -29,41 +30,54 @@ class InvalidResult(PredictionError):
         super().__init__(PREDICTION_FAILED, message)
 
 
+@dataclass(slots=True)
+class ReplyState:
+    """How far the reply of one request has come."""
+
+    head: ReplyHead = field(default_factory=ReplyHead)
+    started: bool = False
+    open: bool = True
+
+
 class Batch:
     """The requests of one handler call. Replies are numbered as the requests are; without a sink they are dropped.
+    `states` are those of replies that earlier calls have begun.
 
     Thread-safe; what comes for a request that has ended is dropped.
     """
 
-    def __init__(self, requests: list[InferenceRequest], sink: ReplySink | None) -> None:
+    def __init__(
+        self, requests: list[InferenceRequest], sink: ReplySink | None, states: list[ReplyState] | None = None
+    ) -> None:
         self.requests = requests
-        self.heads = [ReplyHead() for _ in requests]
+        self._states = states or [ReplyState() for _ in requests]
         self._sink = sink
         self._lock = threading.RLock()  # a handler may send from several threads: the head leaves once, and first
-        self._open = [True] * len(requests)
-        self._started = [False] * len(requests)
+
+    def head(self, idx: int) -> ReplyHead:
+        return self._states[idx].head
 
     @property
     def anything_sent(self) -> bool:
-        return any(self._started) or not all(self._open)
+        return any(state.started or not state.open for state in self._states)
 
     @property
     def deserted(self) -> bool:
         """Nobody waits for an answer any more."""
-        return all(request.cancelled or not open for request, open in zip(self.requests, self._open, strict=True))
+        return all(map(self._unwanted, range(len(self.requests))))
 
     def open_indices(self) -> list[int]:
-        return [idx for idx, open in enumerate(self._open) if open]
+        return [idx for idx, state in enumerate(self._states) if state.open]
 
     def send(self, values: Any) -> None:
         """One list of intermediate results, an entry a request; None where there is none this time."""
-        for idx, value in enumerate(self._checked(values)):
+        for idx, value in enumerate(self.checked(values)):
             if value is not None:
                 self._send_one(idx, value)
 
     def finish(self, values: Any) -> None:
         """The list that ends every request still open."""
-        for idx, value in enumerate(self._checked(values)):
+        for idx, value in enumerate(self.checked(values)):
             self._end(idx, value.value if isinstance(value, Last) else value)
 
     def close(self) -> None:
@@ -76,7 +90,7 @@ class Batch:
         for idx in self.open_indices():
             self._fail(idx, failure)
 
-    def _checked(self, values: Any) -> list[Any]:
+    def checked(self, values: Any) -> list[Any]:
         if not isinstance(values, (list, tuple)):
             raise InvalidResult(
                 f"Invalid model predict output: a handler returns, yields or sends a list with one entry a request, "
@@ -101,34 +115,32 @@ class Batch:
             self._chunk(idx, value, last=True)
 
     def _chunk(self, idx: int, value: Any, last: bool) -> None:
-        if self._unwanted(idx):
-            self._open[idx] &= not last
-            return None
-        if self._sink is None:
-            self._open[idx] = not last
+        state = self._states[idx]
+        if self._unwanted(idx) or self._sink is None:
+            state.open &= not last
             return None
         try:
             body = self._encoded(idx, value)
         except Exception as error:
             return self._fail(idx, Failure.of(error))
         with self._lock:
-            if not self._open[idx]:
+            if not state.open:
                 return None
-            head = None if self._started[idx] else self.heads[idx]
-            self._started[idx], self._open[idx] = True, not last
+            head = None if state.started else state.head
+            state.started, state.open = True, not last
             return self._sink.chunk(self.requests[idx], body, head, last)
 
     def _encoded(self, idx: int, value: Any) -> bytes:
         """What ends a reply that has begun may be empty, also where each piece of it is a message of its own."""
-        if value is NOTHING or (self._started[idx] and value in (None, "", b"")):
+        if value is NOTHING or (self._states[idx].started and value in (None, "", b"")):
             return b""
-        return self.requests[idx].encode(value, self.heads[idx].status)
+        return self.requests[idx].encode(value, self._states[idx].head.status)
 
     def _fail(self, idx: int, failure: Failure) -> None:
         with self._lock:
-            unwanted, self._open[idx] = self._unwanted(idx), False
+            unwanted, self._states[idx].open = self._unwanted(idx), False
             if not unwanted and self._sink is not None:
                 self._sink.fail(self.requests[idx], failure)
 
     def _unwanted(self, idx: int) -> bool:
-        return self.requests[idx].cancelled or not self._open[idx]
+        return self.requests[idx].cancelled or not self._states[idx].open

@@ -20,6 +20,7 @@ from msx_sdk.metrics import Metrics
 from msx_sdk.request import Headers
 from msx_sdk.request_processor import RequestProcessor
 from msx_sdk.results import ReplyHead
+from msx_sdk.sequences import SequenceKeys
 
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """RFC 9110, a token."""
@@ -53,6 +54,7 @@ class ModelInfo:
     decode_input: bool = True
     limit_max_image_pixels: bool = True
     server_version: str = ""
+    sequence_keys: SequenceKeys = field(default_factory=SequenceKeys)
 
 
 class Context:
@@ -67,10 +69,6 @@ class Context:
 
     _batch: Batch | None
 
-    header_key_sequence_id = "ts_request_sequence_id"
-    header_key_sequence_start = "ts_request_sequence_start"
-    header_key_sequence_end = "ts_request_sequence_end"
-
     def __init__(self, info: ModelInfo, metrics: Metrics | None = None, model_thread: Executor | None = None) -> None:
         self.info = info
         self.model_name = info.model_name
@@ -82,9 +80,14 @@ class Context:
         self.rank, self.local_rank, self.world_size = info.rank, info.local_rank, info.world_size
         self.metrics = metrics or Metrics(info.model_name)
         self.system_properties: dict[str, Any] = _system_properties(info)
+        keys = info.sequence_keys
+        self.header_key_sequence_id, self.header_key_sequence_start, self.header_key_sequence_end = keys
+        self.cache: Any = {}
+        """The handler's own, from call to call: what it keeps of sequences and of generations in progress. With
+        `continuousBatching`, what stands under a request's id goes with the request."""
         self.stopping_criteria: Any = None
-        self.cache: dict[Any, Any] = {}
-        """The handler's own, from call to call: what it keeps of sequences and of generations in progress."""
+        """Of a continuous handler: a function for each request of the batch. It gets what the handler returned for the
+        request; False: there is more to come; anything else: that was the last."""
         self.cl_socket: Any = None  # TorchServe's handlers may look at it; nothing is sent on it here
         self.graphs_key = ""
         """What kept graphs (`mindspore.compileCache`) depend on beside the archive; to be set before `setup`."""
@@ -220,7 +223,7 @@ class Context:
         return self._batch
 
     def _head(self, idx: int) -> ReplyHead:
-        return self._bound.heads[idx]
+        return self._bound.head(idx)
 
 
 def _header_name(name: str) -> str:

@@ -55,7 +55,18 @@ class InferenceRequest:
     `operation` is "" for a prediction, `msx_sdk.kserve.INFER`, or one of `msx_sdk.generation`.
     """
 
-    __slots__ = ("_data", "cancelled", "deadline", "headers", "id", "inference", "number", "operation", "parts")
+    __slots__ = (
+        "_data",
+        "_spent",
+        "cancelled",
+        "deadline",
+        "headers",
+        "id",
+        "inference",
+        "number",
+        "operation",
+        "parts",
+    )
 
     def __init__(
         self,
@@ -77,6 +88,7 @@ class InferenceRequest:
         self.inference: Inference | None = None
         """Of a request of the Open Inference Protocol, once it has been read."""
         self._data: dict[str, Any] | None = None
+        self._spent = False
 
     @classmethod
     def of_data(cls, id: str, data: dict[str, Any]) -> InferenceRequest:
@@ -90,8 +102,14 @@ class InferenceRequest:
         """It was made by `of_data`, and no client sent it."""
         return self._data is not None
 
+    def spend(self) -> None:
+        """The handler has seen the inputs: from now on there are none."""
+        self.parts, self._spent = {}, True
+
     def data(self, decode: bool = True) -> dict[str, Any]:
         """Field name to value, decoded as TorchServe does (JSON and text; everything else a bytearray)."""
+        if self._spent:
+            return {}
         if self._data is not None:
             return dict(self._data)
         if self.inference is not None and (decode or not self.inference.is_json):

@@ -59,6 +59,8 @@ class Runner:
         self._isolate = isolate
         self._conductor = conductor or Alone()
         self._reader = Reader(handler.tensor_signature, (context.info.model_name, context.info.model_version))
+        self.open: list[InferenceRequest] = []
+        """After a call: the requests that want another one. Only a `ContinuousRunner` has them."""
 
     def run(self, requests: list[InferenceRequest], sink: ReplySink | None) -> None:
         """Answer every request; without a sink the answers are dropped, as on all ranks of a group but the first.
@@ -105,15 +107,17 @@ class Runner:
     def _call(self, batch: Batch, context: Context) -> BaseException | None:
         try:
             data = [request.data(context.info.decode_input) for request in batch.requests]
-            result = self.handler.handle(data, context)
-            if isinstance(result, Generator):
-                self._stream(batch, result)
-            else:
-                batch.finish(result)
+            self._answer(batch, self.handler.handle(data, context), context)
         except RAISED as error:
             _log(context.logger, error)
             return error
         return None
+
+    def _answer(self, batch: Batch, result: Any, context: Context) -> None:
+        if isinstance(result, Generator):
+            self._stream(batch, result)
+        else:
+            batch.finish(result)
 
     def _stream(self, batch: Batch, results: Generator[Any, None, Any]) -> None:
         try:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from msx_sdk.context import Context, ModelInfo
+from msx_sdk.continuous import ContinuousRunner
 from msx_sdk.errors import Failure
 from msx_sdk.request import JSON, Headers, InferenceRequest, Part
 from msx_sdk.resolve import resolve_handler, resolve_object
@@ -108,7 +109,10 @@ class LocalModel:
         if self.handler.is_async:
             self._loop.run_until_complete(self._run_async(batch, collector))
         else:
-            self._runner().run(batch, collector)
+            runner = self._runner()
+            runner.run(batch, collector)
+            while runner.open:
+                runner.run(runner.open, collector)
         return [collector.replies[request.id] for request in batch]
 
     def _finish(self, result: Any) -> None:
@@ -129,6 +133,8 @@ class LocalModel:
         self._loop.close()
 
     def _runner(self) -> Runner:
+        if self.context.model_yaml_config.get("continuousBatching") is True:
+            return ContinuousRunner(self.handler, self.context)
         return Runner(self.handler, self.context, isolate=self._isolate)
 
     async def _run_async(self, batch: list[InferenceRequest], collector: _Collector) -> None:

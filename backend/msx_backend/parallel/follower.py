@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from msx_backend.control import CallClock
@@ -32,7 +32,7 @@ class Follower:
         sock: socket.socket,
         replies: ReplyWriter,
         clock: CallClock,
-        examples: Mapping[str, InferenceRequest],
+        examples: dict[str, InferenceRequest],
         follow: Callable[[bytes], Any] | None = None,
     ) -> None:
         self._sock, self._replies, self._clock, self._examples = sock, replies, clock, examples
@@ -74,7 +74,8 @@ class Follower:
     def _call(self, runner: Runner, plan: PlanCall, body: bytes) -> None:
         requests = read_requests(plan.requests, body)
         if plan.warmup:
-            requests = [self._examples.get(request.id, request) for request in requests]
+            # Once: in later calls of the same example its inputs are known to the handler.
+            requests = [self._examples.pop(request.id, request) for request in requests]
         self._report = CallReport(plan.call, requests)
         self._cancel(plan.cancelled)
         with self._clock:

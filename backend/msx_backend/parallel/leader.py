@@ -94,4 +94,6 @@ def _head(request: InferenceRequest, inputs: bool) -> RequestHead:
     parts = request.parts.items() if inputs else ()
     fields = [FieldHead(name, part.content_type, len(part.data)) for name, part in parts]
     timeout = None if request.deadline is None else request.deadline - time.monotonic()
-    return RequestHead(request.number, request.id, list(request.headers.items()), fields, timeout, request.operation)
+    # A field's content type stands among the headers, too: the other rank finds it with the field.
+    headers = [(name, value) for name, value in request.headers.items() if isinstance(value, str)]
+    return RequestHead(request.number, request.id, headers, fields, timeout, request.operation)

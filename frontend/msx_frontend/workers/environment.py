@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from msx_sdk.sequences import SequenceKeys
+
 THREADS = "OMP_NUM_THREADS"
 
 
@@ -19,6 +21,7 @@ def worker_environment(
     world_size: int = 1,
     master_port: int | None = None,
     omp_threads: int | None = None,
+    sequence_keys: SequenceKeys | None = None,
     blocked: re.Pattern[str] | None = None,
 ) -> dict[str, str]:
     """What the worker inherits, less what `blacklist_env_vars` (a regular expression) names, and what a rank needs.
@@ -32,6 +35,7 @@ def worker_environment(
     env |= {"RANK_ID": mine, "RANK_SIZE": all_ranks, "DEVICE_ID": mine}
     if master_port is not None:
         env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(master_port)}
+    env |= (sequence_keys or SequenceKeys()).to_env()
     env |= {"PYTHONUNBUFFERED": "1", "PYTHONPATH": _python_path(env, model_dir)}
     if visible_devices is None:
         env.pop("ASCEND_RT_VISIBLE_DEVICES", None)

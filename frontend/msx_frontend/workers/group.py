@@ -12,7 +12,6 @@ import msgspec
 
 from msx_backend.protocol import (
     CallDone,
-    Cancel,
     Chunk,
     Drain,
     Dropped,
@@ -25,13 +24,13 @@ from msx_backend.protocol import (
     ToFrontend,
     encode_frame,
 )
-from msx_frontend.errors import HandlerFailed, ServiceError
+from msx_frontend.errors import ServiceError
 from msx_frontend.job import Job
 from msx_frontend.workers import endings, heartbeat
 from msx_frontend.workers.crew import Crew, Member, RankSpec
 from msx_frontend.workers.endings import GroupEnd
+from msx_frontend.workers.exchange import Exchange
 from msx_frontend.workers.heartbeat import Heartbeat
-from msx_frontend.workers.in_flight import InFlight
 from msx_frontend.workers.lockstep import Lockstep
 from msx_frontend.workers.stragglers import Stragglers
 from msx_sdk.generation import Capabilities
@@ -56,6 +55,8 @@ class GroupSpec:
     response_timeout: float
     max_concurrent: int
     """Requests at once on an async handler."""
+    slots: int = 1
+    """Requests at once on a continuous handler."""
     rank_skew_timeout: float = 10.0
     """How long one rank may still run after the others have ended a call, or let them wait in a collective."""
 
@@ -88,20 +89,17 @@ class WorkerGroup:
         self.state = GroupState.STARTING
         self.start_time = time.time()
         self.load_seconds = 0.0
-        self.is_async = False
         self.capabilities = Capabilities()
         self.signature = Signature()
-        self._replied = False
         self._crew = Crew(spec.ranks, self)
         self._lockstep = Lockstep(len(spec.ranks), spec.rank_skew_timeout, self._diverged)
         self._withheld: list[Failed] = []
-        self._in_flight = InFlight()
+        self._exchange = Exchange(self, self._crew, events)
         self._loop = asyncio.get_running_loop()
         self._loaded: asyncio.Future[None] = self._loop.create_future()
         self._ended: asyncio.Future[GroupEnd] = self._loop.create_future()
         self._heartbeat = Heartbeat(len(spec.ranks), self._crew.ping, self._judge)
         self._stragglers = Stragglers(spec.rank_skew_timeout)
-        self._progressed = time.monotonic()
 
     # -- life --
 
@@ -142,60 +140,60 @@ class WorkerGroup:
     @property
     def busy(self) -> int:
         """Jobs in flight."""
-        return len(self._in_flight)
+        return len(self._exchange.in_flight)
 
     @property
     def awaited(self) -> bool:
         """Somebody waits for one of its jobs: false also when all their clients have left."""
-        return self._in_flight.awaited
+        return self._exchange.in_flight.awaited
 
     @property
     def idle(self) -> bool:
-        return self.state is GroupState.READY and not self._in_flight
+        return self.state is GroupState.READY and not self._exchange.in_flight
 
     def room(self, *, ahead: bool = False) -> int:
         """Jobs that it could take now; with `ahead`, one more batch behind the running one counts as room."""
-        if self.state is not GroupState.READY:
-            return 0
-        if self.is_async:
-            return self.spec.max_concurrent - len(self._in_flight)
-        return self.spec.load.batch_size if self._in_flight.batches < (2 if ahead else 1) else 0
+        return self._exchange.room(ahead=ahead) if self.state is GroupState.READY else 0
+
+    @property
+    def is_async(self) -> bool:
+        """It takes requests one by one, at any time: an async handler, or a continuous one."""
+        return self._exchange.slots is not None
+
+    @property
+    def continuous(self) -> bool:
+        """The handler is called again and again, each time with the requests that are there (`continuousBatching`)."""
+        return self._exchange.continuous
 
     def predict(self, jobs: list[Job]) -> None:
-        """Send a batch; to an async handler each job is one."""
-        now = time.monotonic()
-        if not self._in_flight:
-            self._progressed = now
-        for batch in [[job] for job in jobs] if self.is_async else [jobs]:
-            for job in batch:
-                job.group = self
-            self._crew.send(*self._in_flight.add(batch, now, at_once=self.is_async))
+        self._exchange.predict(jobs)
+
+    def holds(self, job: Job) -> bool:
+        """The worker has not answered the last of it yet."""
+        return job.group is self and job.number in self._exchange.in_flight
 
     def cancel(self, job: Job) -> None:
-        if job.number in self._in_flight:
-            self._crew.send_control(encode_frame(Cancel([job.number])))
+        self._exchange.cancel(job)
 
     def cancel_all(self, error: ServiceError) -> None:
         """Nobody waits any longer: every job fails at once, and the worker is told."""
-        for job in self._in_flight.jobs():
-            job.cancel(error)
+        self._exchange.cancel_all(error)
 
     # -- what the ranks say --
 
     def received(self, rank: int, message: ToFrontend, body: bytes) -> None:
-        self._progressed = time.monotonic()
-        self._heartbeat.heard(rank, self._progressed)
-        if isinstance(message, Chunk):
-            self._chunk(message, body)
+        self._exchange.progressed = now = time.monotonic()
+        self._heartbeat.heard(rank, now)
+        if isinstance(message, Chunk | Dropped):
+            self._exchange.received(message, body)
         elif isinstance(message, Failed):
             self._failed(message)
-        elif isinstance(message, Dropped):
-            self._finish(message.number)
         elif isinstance(message, CallDone):
             self._reported(rank, message)
         elif isinstance(message, Loaded):
-            self.is_async, self.load_seconds = message.is_async, max(message.seconds, self.load_seconds)
+            self.load_seconds = max(message.seconds, self.load_seconds)
             if rank == 0:
+                self._exchange.agreed(message)
                 self.capabilities = msgspec.convert(message.capabilities, Capabilities)
                 self.signature = msgspec.convert(message.signature, Signature)
             self._ready_when_all_are()
@@ -218,44 +216,12 @@ class WorkerGroup:
             for message in withheld:
                 self._failed(message)
 
-    def _chunk(self, message: Chunk, body: bytes) -> None:
-        job = self._in_flight.job(message.number)
-        if job is None:
-            return
-        if not job.done:
-            if message.status:
-                job.status, job.first_chunk = message.status, self._progressed
-                job.sink.start(message.status, message.phrase, message.headers)
-            if body:
-                job.sink.chunk(body)
-        if message.last:
-            job.finish(job.status)
-            self._good_reply()
-            self._finish(message.number)
-
     def _failed(self, message: Failed) -> None:
         """If it is not the handler that failed but one rank of several, the client hears that rank's story."""
         if self._lockstep.in_doubt:
-            return self._withheld.append(message)
-        job = self._in_flight.job(message.number)
-        if job is not None:
-            job.fail(HandlerFailed(message.status, message.message))
-            self._finish(message.number)
-        return None
-
-    def _good_reply(self) -> None:
-        if not self._replied:
-            self._replied = True
-            self._events.group_replied(self)
-
-    def _finish(self, number: int) -> None:
-        if number not in self._in_flight:
-            return
-        batch = self._in_flight.finish(number, self._progressed)
-        if batch is not None:
-            self._events.batch_finished(batch.size, self._progressed - batch.began)
-        if batch is not None or self.is_async:
-            self._events.group_has_room(self)
+            self._withheld.append(message)
+        else:
+            self._exchange.received(message, b"")
 
     # -- heartbeat and time limits --
 
@@ -272,10 +238,11 @@ class WorkerGroup:
         MindSpore may compile for longer than that without letting any other thread run.
         """
         limit, silent = self.spec.response_timeout, self._heartbeat.silent(now)
+        running = bool(self._exchange.in_flight)
         together = not self._lockstep.busy  # no rank has ended a call in which others still are
-        if self._in_flight and now - self._progressed > limit:
+        if running and now - self._exchange.progressed > limit:
             self._end(endings.no_response(limit, self._named(silent), self._stragglers.words()))
-        elif self._in_flight and together and (straggler := self._stragglers.overdue(now)):
+        elif running and together and (straggler := self._stragglers.overdue(now)):
             self._diverged(straggler)
         elif self.idle and together and silent is not None:
             self._end(endings.no_heartbeat(heartbeat.MISSED_HEARTBEAT, self._named(silent)))
@@ -303,14 +270,7 @@ class WorkerGroup:
         self._crew.kill()
         self._ended.set_result(end)
         self._events.group_ended(self)
-        begun, waiting = self._in_flight.let_go()
-        for job in begun:
-            job.fail(end.error)
-        returned = [job for job in waiting if not job.done]
-        for job in returned:
-            job.group = None
-        if returned:
-            self._events.jobs_returned(returned)
+        self._exchange.let_go(end.error)
         return end
 
     # -- for the describe API and the log --

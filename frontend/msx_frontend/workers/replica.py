@@ -29,6 +29,9 @@ class ReplicaState(Enum):
 class ReplicaOwner(GroupEvents, Protocol):
     def replica_changed(self, replica: Replica) -> None: ...
 
+    def replica_leaves(self, replica: Replica) -> None:
+        """It is told to stop: no new work for it."""
+
 
 class Replica:
     """Keeps one group alive, with back-off, until it is stopped or gives up."""

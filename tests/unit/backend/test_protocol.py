@@ -42,13 +42,13 @@ from msx_backend.protocol import (
 from tests.unit.backend.harness import load_message
 
 MESSAGES: list[Any] = [
-    load_message(Path("/models/m"), "h.py", config={"a": [1, {"b": None}]}, device_id=3),
+    load_message(Path("/models/m"), "h.py", config={"a": [1, {"b": None}]}, device_id=3, continuous=True),
     Predict([RequestHead(1, "id", [("X-A", "é")], [FieldHead("body", None, 3), FieldHead("f", "a/b", 0)], 2.5)]),
     Drain(),
     Ping(1),
     Cancel([1, 2**40]),
     LoadProgress("warming up"),
-    Loaded(True, 0.5, {"generate": True}, {"inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 3]}]}),
+    Loaded(True, 0.5, {"generate": True}, {"inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 3]}]}, True),
     LoadFailed("ValueError: x", "Traceback …", False),
     Chunk(1, False, 200, "OK", [("content-type", "a/b")]),
     Chunk(1, True),

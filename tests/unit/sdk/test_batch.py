@@ -28,7 +28,7 @@ def test_chunks_then_the_end() -> None:
 
 def test_the_head_leaves_once_with_the_first_chunk() -> None:
     batch, sink = batch_of(1)
-    batch.heads[0].status = 201
+    batch.head(0).status = 201
     batch.send([b"a"])
     batch.finish([b"b"])
     assert [head.status for head in sink.heads["r0"]] == [201]

@@ -27,11 +27,15 @@ EXAMPLES: dict[str, tuple[list[Any], list[tuple[int, bytes]]]] = {
     "count.py": ([2, 1], [(200, b"1\n2\n"), (200, b"1\n")]),
     "sender.py": (["world"], [(200, b"Hello there world")]),
     "tokens.py": (["to be or"], [(200, b"to be or ")]),
+    "countdown.py": ([2], [(200, b"1\n0\n")]),
+    "memory.py": ([2, 3], [(200, b"2"), (200, b"5")]),
     "patient.py": (["x"], [(200, b"thorough")]),
     "measured.py": (["two words"], [(200, b"ok")]),
     "warm.py": ([[4, 5]], [(200, b"9")]),
     "msx_reverse.py": (["abc"], [(200, b"cba")]),
 }
+
+CONFIGS: dict[str, dict[str, Any]] = {"countdown.py": {"continuousBatching": True}}
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +59,7 @@ def test_every_block_is_run_here() -> None:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_answers(folder: Path, name: str) -> None:
     inputs, expected = EXAMPLES[name]
-    with LocalModel(name, folder) as model:
+    with LocalModel(name, folder, config=CONFIGS.get(name)) as model:
         replies = model.predict(inputs, headers={"x-user": "ann"})
     assert [(reply.status, reply.body) for reply in replies] == expected
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msx_sdk.context
 import msx_sdk.request_processor
-from msx_sdk.batch import Batch
+from msx_sdk.batch import Batch, ReplyState
 from msx_sdk.context import ModelInfo
 from msx_sdk.metrics import Metrics
 from msx_sdk.request import Headers, InferenceRequest
@@ -78,6 +78,5 @@ class Context(msx_sdk.context.Context):
         requests = [processor.batch.requests[0] for processor in processors]
         for request, id in zip(requests, ids, strict=False):
             request.id = id
-        batch = Batch(requests, None)
-        batch.heads = [processor.batch.heads[0] for processor in processors]
-        self.bind(batch)
+        states = [ReplyState(processor.batch.head(0)) for processor in processors]
+        self.bind(Batch(requests, None, states))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from msx_frontend.workers.environment import worker_environment
+from msx_sdk.sequences import SequenceKeys
 
 MODEL = Path("/models/abc")
 
@@ -20,6 +21,12 @@ def test_a_rank_of_its_own() -> None:
     assert env["PATH"] == "/bin"
     names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "RANK_ID", "RANK_SIZE", "DEVICE_ID")
     assert [env[name] for name in names] == ["0", "0", "1", "1", "0", "1", "0"]
+
+
+def test_the_headers_of_sequences() -> None:
+    env = environment({"TS_REQUEST_SEQUENCE_ID": "inherited"}, sequence_keys=SequenceKeys("a", "b", "c"))
+    assert SequenceKeys.from_env(env) == ("a", "b", "c")
+    assert SequenceKeys.from_env(environment()) == SequenceKeys()
 
 
 def test_devices() -> None:

@@ -1,0 +1,91 @@
+"""The main thread of a worker with `continuousBatching`: between two calls requests come and go."""
+
+from __future__ import annotations
+
+import select
+import socket
+
+from msx_backend.batch_loop import Frames
+from msx_backend.control import CallClock
+from msx_backend.jobs import Jobs
+from msx_backend.protocol import RECEIVE_SIZE, Drain, FrameReader, Predict, ToWorker
+from msx_backend.replies import ReplyWriter
+from msx_sdk.continuous import one_shot
+from msx_sdk.request import InferenceRequest
+from msx_sdk.runner import Runner
+
+SUCCESSOR = 2
+"""Milliseconds after a request has ended, for the frontend to send the next one: it joins the very next call."""
+
+
+class ContinuousLoop:
+    """The frontend sends requests one by one, and no more than there are slots."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        reader: FrameReader[ToWorker],
+        runner: Runner,
+        jobs: Jobs,
+        replies: ReplyWriter,
+        clock: CallClock,
+    ) -> None:
+        self._sock, self._reader, self._runner = sock, reader, runner
+        self._jobs, self._replies, self._clock = jobs, replies, clock
+        self._poll = select.poll()
+        self._poll.register(sock, select.POLLIN)
+        self._held: list[InferenceRequest] = []
+        self._patience = 0
+        self._drained = False
+
+    def serve(self, early: Frames = ()) -> None:
+        """Until Drain and the end of all requests, or until the frontend is gone. `early` came together with Load."""
+        self._handle(early)
+        while self._receive():
+            self._turn()
+
+    def _receive(self) -> bool:
+        """What has come by now; waits only when there is nothing to do. False when it is over."""
+        if self._drained:
+            return bool(self._held)
+        while not self._held or self._poll.poll(self._patience):
+            if not (data := self._sock.recv(RECEIVE_SIZE)):
+                return False
+            self._handle(self._reader.feed(data))
+            self._patience = 0
+            if self._drained:
+                return bool(self._held)
+        self._patience = 0
+        return True
+
+    def _handle(self, frames: Frames) -> None:
+        for message, body in frames:
+            if isinstance(message, Drain):
+                self._drained = True
+            elif isinstance(message, Predict):
+                requests = self._jobs.take(message, body)
+                self._replies.expect(requests)
+                self._held += requests
+
+    def _turn(self) -> None:
+        """One call of the handler with all that want it."""
+        self._jobs.settle(self._held)
+        self._keep([request for request in self._held if not request.cancelled])
+        for request in [request for request in self._held if one_shot(request)]:
+            self._call([request])
+            self._keep([held for held in self._held if held is not request])
+        if self._held:
+            self._call(self._held)
+            self._keep([request for request in self._runner.open if self._replies.awaits(request)])
+
+    def _call(self, requests: list[InferenceRequest]) -> None:
+        with self._clock:
+            self._runner.run(requests, self._replies)
+
+    def _keep(self, staying: list[InferenceRequest]) -> None:
+        leaving = [request for request in self._held if request not in staying]
+        self._held = staying
+        if leaving:
+            self._replies.drop_unanswered(leaving)
+            self._jobs.release(leaving)
+            self._patience = SUCCESSOR

@@ -1,0 +1,108 @@
+"""Between the jobs of a worker group and its rank 0: requests go out, and what comes back reaches their sinks."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from msx_backend.protocol import Cancel, Chunk, Dropped, Failed, Loaded, encode_frame
+from msx_frontend.errors import HandlerFailed, ServiceError
+from msx_frontend.job import Job
+from msx_frontend.workers.crew import Crew
+from msx_frontend.workers.in_flight import InFlight
+
+if TYPE_CHECKING:
+    from msx_frontend.workers.group import GroupEvents, WorkerGroup
+
+
+class Exchange:
+    """`slots` are the requests at once of a handler that takes them one by one; None where it works on batches."""
+
+    def __init__(self, group: WorkerGroup, crew: Crew, events: GroupEvents) -> None:
+        self._group, self._crew, self._events = group, crew, events
+        self.in_flight = InFlight()
+        self.slots: int | None = None
+        self.continuous = False
+        self.progressed = time.monotonic()
+        """When rank 0 had something to do for the first time, or some rank said something for the last."""
+        self._replied = False
+
+    def agreed(self, message: Loaded) -> None:
+        """The handler says how it takes requests."""
+        self.continuous = message.continuous
+        if message.is_async:
+            self.slots = self._group.spec.max_concurrent
+        elif message.continuous:
+            self.slots = self._group.spec.slots
+
+    def room(self, *, ahead: bool) -> int:
+        if self.slots is not None:
+            return self.slots - len(self.in_flight)
+        return self._group.spec.load.batch_size if self.in_flight.batches < (2 if ahead else 1) else 0
+
+    def predict(self, jobs: list[Job]) -> None:
+        """Send a batch; where requests go one by one, each job is one."""
+        now = time.monotonic()
+        if not self.in_flight:
+            self.progressed = now
+        one_by_one = self.slots is not None
+        for batch in [[job] for job in jobs] if one_by_one else [jobs]:
+            for job in batch:
+                job.group = self._group
+            self._crew.send(*self.in_flight.add(batch, now, at_once=one_by_one))
+
+    def cancel(self, job: Job) -> None:
+        if job.number in self.in_flight:
+            self._crew.send_control(encode_frame(Cancel([job.number])))
+
+    def cancel_all(self, error: ServiceError) -> None:
+        for job in self.in_flight.jobs():
+            job.cancel(error)
+
+    def received(self, message: Chunk | Failed | Dropped, body: bytes) -> None:
+        job = self.in_flight.job(message.number)
+        if job is None:
+            return
+        if isinstance(message, Chunk):
+            self._chunk(job, message, body)
+        else:
+            if isinstance(message, Failed):
+                job.fail(HandlerFailed(message.status, message.message))
+            self._finish(message.number)
+
+    def let_go(self, error: ServiceError) -> None:
+        """The group has ended: what was running fails; what waited behind it goes back to the queue."""
+        begun, waiting = self.in_flight.let_go()
+        for job in begun:
+            job.fail(error)
+        returned = [job for job in waiting if not job.done]
+        for job in returned:
+            job.group = None
+        if returned:
+            self._events.jobs_returned(returned)
+
+    def _chunk(self, job: Job, message: Chunk, body: bytes) -> None:
+        if not job.done:
+            if message.status:
+                job.status, job.first_chunk = message.status, self.progressed
+                job.sink.start(message.status, message.phrase, message.headers)
+            if body:
+                job.sink.chunk(body)
+        if message.last:
+            job.finish(job.status)
+            self._good_reply()
+            self._finish(message.number)
+        elif message.status and self.continuous:
+            self._events.group_has_room(self._group)  # the next request of its sequence may join it
+
+    def _good_reply(self) -> None:
+        if not self._replied:
+            self._replied = True
+            self._events.group_replied(self._group)
+
+    def _finish(self, number: int) -> None:
+        batch = self.in_flight.finish(number, self.progressed)
+        if batch is not None:
+            self._events.batch_finished(batch.size, self.progressed - batch.began)
+        if batch is not None or self.slots is not None:
+            self._events.group_has_room(self._group)
