@@ -186,7 +186,7 @@ class Management:
                     raise Conflict(f"Model {source.name} is already registered")
                 await self._start_node(version, least, most, wait)
         except BaseException:
-            await asyncio.shield(self.store.release(source.digest))
+            await asyncio.shield(self._free(source))
             raise
         return version
 
@@ -308,8 +308,11 @@ class Management:
             await version.close(version.config.response_timeout)
         finally:
             self._leaving.discard(version)
-        await self.store.release(version.source.digest)
-        await self.store.forget(version.source.url, [other.source.url for other in self._all_versions()])
+        await self._free(version.source)
+
+    async def _free(self, source: ModelSource) -> None:
+        await self.store.release(source.digest)
+        await self.store.forget(source.url, [other.source.url for other in self._all_versions()])
 
     def _in_background(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[None]:
         task = asyncio.create_task(_logged(work))

@@ -47,6 +47,10 @@ class ModelStore:
         self._unpacking = 0
         self._removing = asyncio.Lock()
 
+    def beside(self, root: Path) -> ModelStore:
+        """Another folder of archives, to locate and download them."""
+        return ModelStore(root, self._compiled.parent, self._downloads)
+
     def locate(self, url: str) -> Path:
         """The archive or folder that `url` names, by its file name, in the model store (TorchServe's rule).
 

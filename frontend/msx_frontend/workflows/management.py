@@ -11,9 +11,11 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from msx_archiver.cache import UnpackedWorkflow
+from msx_frontend.archive_urls import shown
 from msx_frontend.config import ServerConfig
-from msx_frontend.errors import ServiceError, ServiceUnavailable, WorkersNotStarted
+from msx_frontend.errors import ArchiveNotFound, ServiceError, ServiceUnavailable, WorkersNotStarted
 from msx_frontend.management import Management
+from msx_frontend.model_store import Found
 from msx_frontend.model_version import ModelVersion
 from msx_frontend.state import State
 from msx_frontend.state_store import StoredWorkflow
@@ -40,15 +42,14 @@ class WorkflowManagement:
     def __init__(self, management: Management, registry: WorkflowRegistry, state: State, config: ServerConfig) -> None:
         self.registry = registry
         self._management, self._state, self._config = management, state, config
-        self._root = (config.workflow_store or config.model_store).resolve()
+        self._archives = management.store.beside((config.workflow_store or config.model_store).resolve())
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def register(self, url: str, name: str | None) -> Workflow:
         """Returns when every node has its workers. Raises ServiceError; then nothing of it is left."""
-        path = self.locate(url)
-        async with self._unpacked(path) as unpacked:
+        async with self._unpacked(url) as (found, unpacked):
             name = name or unpacked.manifest.workflow.workflow_name
-            workflow = Workflow(_checked(name), path.name, unpacked.digest, await _spec(path, unpacked))
+            workflow = Workflow(_checked(name), found.url, unpacked.digest, await _spec(found.path, unpacked))
             async with self._only(name):
                 self.registry.check_free(name)
                 await self._add_nodes(workflow, unpacked, None)
@@ -62,9 +63,8 @@ class WorkflowManagement:
 
     async def restore(self, stored: StoredWorkflow) -> None:
         """As it was left; workers load in the background, and nothing is written. Raises ServiceError."""
-        path = self.locate(stored.url)
-        async with self._unpacked(path) as unpacked:
-            workflow = Workflow(stored.name, stored.url, unpacked.digest, await _spec(path, unpacked))
+        async with self._unpacked(stored.url, reuse=True) as (found, unpacked):
+            workflow = Workflow(stored.name, stored.url, unpacked.digest, await _spec(found.path, unpacked))
             await self._add_nodes(workflow, unpacked, stored.workers)
             self.registry.add(workflow)
 
@@ -86,20 +86,6 @@ class WorkflowManagement:
             await self._state.remove_workflow(name)
             self.registry.remove(workflow)
             await asyncio.shield(self._close(workflow))
-
-    def locate(self, url: str) -> Path:
-        """An archive or folder of the workflow store, by its file name. Raises WorkflowNotFound."""
-        if ".." in url:
-            raise WorkflowNotFound(f"Relative path is not allowed in url: {url}")
-        if "://" in url:
-            raise InvalidWorkflow(
-                f"Workflows are taken from the workflow store only: download {url} into {self._root} and register its "
-                "name."
-            )
-        path = self._root / Path(url).name
-        if not url or not path.exists():
-            raise WorkflowNotFound(f"Workflow not found in workflow store: {url}")
-        return path
 
     # -- nodes --
 
@@ -140,19 +126,31 @@ class WorkflowManagement:
             execution.cancel(ServiceUnavailable(f"Workflow {workflow.name} was unregistered while the request ran."))
         await self._remove_nodes(workflow)
         await self._management.store.release(workflow.digest)
+        await self._archives.forget(workflow.url, [self.registry.find(name).url for name in self.registry.names()])
 
     # -- helpers --
 
     @asynccontextmanager
-    async def _unpacked(self, path: Path) -> AsyncIterator[UnpackedWorkflow]:
+    async def _unpacked(self, url: str, *, reuse: bool = False) -> AsyncIterator[tuple[Found, UnpackedWorkflow]]:
         """Released when the block raises; else the workflow holds it."""
         store = self._management.store
-        unpacked = await store.unpack_workflow(path)
+        async with self._obtained(url, reuse=reuse) as found:
+            unpacked = await store.unpack_workflow(found.path)
+            try:
+                yield found, unpacked
+            except BaseException:
+                await asyncio.shield(store.release(unpacked.digest))
+                raise
+
+    @asynccontextmanager
+    async def _obtained(self, url: str, *, reuse: bool) -> AsyncIterator[Found]:
+        """From the workflow store, or from elsewhere where `allowed_urls` has it. Raises WorkflowNotFound."""
         try:
-            yield unpacked
-        except BaseException:
-            await asyncio.shield(store.release(unpacked.digest))
-            raise
+            async with self._archives.obtained(url, reuse=reuse) as found:
+                yield found
+        except ArchiveNotFound as error:
+            missing = f"Workflow not found in workflow store: {shown(url)}"
+            raise WorkflowNotFound(missing if "not found" in error.message else error.message) from None
 
     @asynccontextmanager
     async def _only(self, name: str) -> AsyncIterator[None]:

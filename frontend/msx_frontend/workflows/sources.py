@@ -25,6 +25,7 @@ class NodeSources:
     def __init__(self, management: Management, config: ServerConfig, workflow: str, unpacked: UnpackedWorkflow) -> None:
         self._management, self._config = management, config
         self._workflow, self._unpacked = workflow, unpacked
+        self._one_at_a_time = asyncio.Lock()  # two nodes may come from one URL
 
     async def of(self, node: WorkflowNode, *, at_startup: bool) -> ModelSource:
         """Raises ServiceError."""
@@ -34,20 +35,20 @@ class NodeSources:
 
     async def _model(self, node: WorkflowNode, url: str, at_startup: bool) -> ModelSource:
         store, settings = self._management.store, node.settings
-        path = store.locate(url)
-        wanted = Registration(
-            url=path.name,
-            model_name=node_model(self._workflow, node.name),
-            batch_size=settings.batch_size,
-            max_batch_delay=settings.max_batch_delay,
-            at_startup=at_startup,
-        )
-        unpacked = await store.unpack(path)
-        try:
-            return replace(make_source(path, unpacked, wanted, self._config), workflow=self._workflow)
-        except BaseException:
-            await asyncio.shield(store.release(unpacked.digest))
-            raise
+        async with self._one_at_a_time, store.obtained(url, reuse=True) as found:
+            wanted = Registration(
+                url=found.url,
+                model_name=node_model(self._workflow, node.name),
+                batch_size=settings.batch_size,
+                max_batch_delay=settings.max_batch_delay,
+                at_startup=at_startup,
+            )
+            unpacked = await store.unpack(found.path)
+            try:
+                return replace(make_source(found.path, unpacked, wanted, self._config), workflow=self._workflow)
+            except BaseException:
+                await asyncio.shield(store.release(unpacked.digest))
+                raise
 
     def _function(self, node: WorkflowNode, at_startup: bool) -> ModelSource:
         """A worker like any other, on the CPU, whose handler is this function of the workflow's file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 
 from tests.contract.torchserve.setup import Setup
 from tests.contract.torchserve.shapes import METHOD_NOT_ALLOWED, assert_error, assert_json, assert_status
-from tests.e2e.server import RunningServer, wait_until
+from tests.e2e.server import RunningServer, new_store, wait_until
+from tests.file_server import file_server
 from tests.wars import CHAIN, FAN, MODELS, pack_node, pack_war
 
 pytestmark = pytest.mark.e2e
@@ -41,7 +43,7 @@ def prepare(store: Path) -> None:
     pack_war(store, "handless", MODELS + CHAIN, functions=False)
 
 
-SERVER = Setup(prepare=prepare)
+SERVER = Setup(prepare=prepare, env={"NO_PROXY": "*"})
 
 
 def register(server: RunningServer, **parameters: Any) -> httpx.Response:
@@ -185,6 +187,28 @@ def test_a_name_of_its_own_and_unregister(server: RunningServer) -> None:
     assert_status(server.management.delete("/workflows/mine"), 200, 'Workflow "mine" unregistered')
     assert server.management.get("/models/mine__m1").status_code == 404
     assert_error(wfpredict(server, "mine"), 404, "WorkflowNotFoundException", "Workflow not found: mine")
+
+
+def test_archives_from_elsewhere(server: RunningServer, tmp_path: Path) -> None:
+    """Of the workflow and of its models; two nodes may come from one URL. They go when the workflow goes."""
+    before = sorted(os.listdir(server.store))
+    with file_server() as web:
+        node = web.put("/models/far.mar", pack_node(new_store(tmp_path), "far").read_bytes())
+        spec = f"models:\n  a: {{url: '{node}'}}\n  b: {{url: '{node}'}}\ndag: {{a: [b]}}\n"
+        url = web.put("/far.war", pack_war(tmp_path / "store", "far", spec).read_bytes())
+        assert_status(register(server, url=url), 200, "Workflow far has been registered and scaled successfully.")
+        assert server.management.get("/workflows/far").json()[0]["workflowUrl"] == url
+    assert wfpredict(server, "far").text == 'b(body=a(body="x"))'
+    assert {"far.mar", "far.war"} <= set(os.listdir(server.store))
+    assert server.management.delete("/workflows/far").status_code == 200
+    assert sorted(os.listdir(server.store)) == before
+
+
+def test_a_url_that_answers_nothing(server: RunningServer) -> None:
+    with file_server() as web:
+        reply = register(server, url=f"{web.url}/nowhere.war")
+    assert (reply.status_code, reply.json()["type"]) == (400, "DownloadArchiveException")
+    assert not (server.store / "nowhere.war").exists()
 
 
 def test_a_name_that_cannot_be_served(server: RunningServer) -> None:
