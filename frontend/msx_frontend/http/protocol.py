@@ -51,7 +51,8 @@ class HttpProtocol(HttpToolsProtocol):
             self.data_received(head + rest)
 
     def _head_without_offer(self) -> bytes:
-        head = [b"%b %b HTTP/1.1" % (self.parser.get_method(), self.url)]
+        version = self.parser.get_http_version().encode()
+        head = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)]
         for name, value in self.headers:
             if name == b"connection":
                 value = b",".join(token for token in value.split(b",") if token.strip().lower() not in _OFFERS)

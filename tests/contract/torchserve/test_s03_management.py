@@ -212,8 +212,9 @@ def test_the_key_models_at_the_start(tmp_path: Path) -> None:
 
 
 def test_default_workers_per_model(tmp_path: Path) -> None:
-    setup = Setup(services=("echo",), properties="default_workers_per_model=2\n")
-    with serving(setup, tmp_path) as server:
+    """And the model API, switched on by the configuration."""
+    properties = "default_workers_per_model=2\nenable_model_api=true\n"
+    with serving(Setup(services=("echo",), model_api=False, properties=properties), tmp_path) as server:
         assert_status(register(server), 200, 'Model "echo" Version: 1.0 registered with 2 initial workers')
         assert server.management.delete("/models/echo").status_code == 200
         assert_status(register(server, initial_workers=0), 200, no_workers("echo"))
@@ -661,9 +662,3 @@ def test_the_model_api_is_off_by_default(tmp_path: Path) -> None:
         assert server.management.put("/models/echo/1.0/set-default").status_code == 200
         assert len(server.management.get("/models").json()["models"]) == 1
         assert server.describe("echo")["loadedAtStartup"] is True
-
-
-def test_the_model_api_by_the_configuration(tmp_path: Path) -> None:
-    setup = Setup(services=("echo",), model_api=False, properties="enable_model_api=true\n")
-    with serving(setup, tmp_path) as server:
-        assert register(server).status_code == 200

@@ -63,12 +63,6 @@ def test_the_file(server: RunningServer) -> None:
     assert 0 < left.total_seconds() <= 60 * 60
 
 
-def test_the_file_goes_with_the_server(tmp_path: Path) -> None:
-    with serving(SERVER, tmp_path) as server:
-        assert key_file(server).exists()
-    assert not key_file(server).exists()
-
-
 def test_no_key_is_in_the_log(server: RunningServer) -> None:
     text = server.log.read_text()
     assert str(key_file(server)) in text  # but the file is
@@ -178,7 +172,7 @@ def test_new_keys_are_on_the_management_listener_only(server: RunningServer) -> 
 
 
 def test_keys_expire(tmp_path: Path) -> None:
-    """After a fraction of a minute; the API key does not."""
+    """After a fraction of a minute; the API key does not. The file goes with the server."""
     setup = Setup(services=("echo",), tokens=True, properties="token_expiration_min=0.01\n", ready=False)
     with serving(setup, tmp_path) as server:
         key = keys(server)["inference"]
@@ -189,13 +183,15 @@ def test_keys_expire(tmp_path: Path) -> None:
         assert reply.status_code == 200
         assert keys(server)["inference"] != key
         assert json.loads(key_file(server).read_text())["inference"]["expiration time"] > before
+    assert not key_file(server).exists()
 
 
 # -- switched off, and what wins --
 
 
-def needs_no_token(folder: Path, tokens: bool, properties: str, env: dict[str, str]) -> bool:
-    setup = Setup(tokens=tokens, properties=properties, env=env, ready=False)
+def needs_no_token(folder: Path, flag: str, properties: str, env: dict[str, str]) -> bool:
+    flags = (flag,) if flag else ()
+    setup = Setup(tokens=True, flags=flags, properties=properties, env=env, ready=False)
     with serving(setup, folder) as server:
         off: bool = not key_file(server).exists()
         reply = ask(server.management, "/token?type=inference", None)
@@ -212,18 +208,13 @@ VARIABLE = "TS_DISABLE_TOKEN_AUTHORIZATION"
 @pytest.mark.parametrize(
     ("flag", "properties", "env", "off"),
     [
-        (False, OFF, {}, True),
-        (True, ON, {}, True),
-        (True, ON + BY_ENV, {VARIABLE: "false"}, False),
-        (False, ON + BY_ENV, {VARIABLE: "true"}, True),
-        (False, "", {VARIABLE: "true"}, False),
+        ("", OFF, {}, True),
+        ("--dt", ON, {}, True),
+        ("--disable-token-auth", ON + BY_ENV, {VARIABLE: "false"}, False),
+        ("", ON + BY_ENV, {VARIABLE: "true"}, True),
+        ("", "", {VARIABLE: "true"}, False),
     ],
     ids=["file", "flag beats file", "env beats flag", "env beats file", "env only where the file allows it"],
 )
-def test_precedence(tmp_path: Path, flag: bool, properties: str, env: dict[str, str], off: bool) -> None:
-    assert needs_no_token(tmp_path, not flag, properties, env) is off
-
-
-def test_the_short_flag(tmp_path: Path) -> None:
-    with serving(Setup(tokens=True, flags=("--dt",), ready=False), tmp_path) as server:
-        assert_status(ask(server.inference, "/ping", None), 200, "Healthy")
+def test_precedence(tmp_path: Path, flag: str, properties: str, env: dict[str, str], off: bool) -> None:
+    assert needs_no_token(tmp_path, flag, properties, env) is off
