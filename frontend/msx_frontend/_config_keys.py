@@ -37,18 +37,10 @@ WITHOUT_MEANING = {
     "vmargs": _JAVA,
 }
 
-_SCRAPED = "all metrics are on the metrics listener, in Prometheus' format"
-_NO_SYSTEM = "metrics of the machine are not collected; its node exporter has them"
 
 NOT_YET = {
-    "disable_system_metrics": _NO_SYSTEM,
     "install_py_dep_per_model": "install the requirements of archives where the server is installed",
-    "metric_time_interval": _NO_SYSTEM,
-    "metrics_config": _SCRAPED,
-    "metrics_mode": _SCRAPED,
-    "model_metrics_auto_detect": "all metrics that a handler records are shown",
     "python": "workers run on the server's own Python",
-    "system_metrics_cmd": _NO_SYSTEM,
 }
 """Settings of TorchServe that are read and checked, but not served: what happens instead."""
 

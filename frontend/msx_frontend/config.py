@@ -124,9 +124,9 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     cors_allowed_headers: Text | None = None
 
     enable_metrics_api: Switch = True
-    metrics_mode: MetricsMode = "log"
+    metrics_mode: MetricsMode | None = None
     metrics_config: PathName | None = None
-    model_metrics_auto_detect: Switch = False
+    model_metrics_auto_detect: Switch | None = None
     disable_system_metrics: Switch = False
     system_metrics_cmd: Text | None = None
     metric_time_interval: Positive = 60

@@ -37,9 +37,9 @@ from msx_frontend.kserve.repository import Repository
 from msx_frontend.llm.endpoint import LanguageModels
 from msx_frontend.logs import LogOutput
 from msx_frontend.management import Management
-from msx_frontend.metrics import ServerMetrics
 from msx_frontend.model_api import ModelApi
 from msx_frontend.model_store import ModelStore
+from msx_frontend.monitoring import Monitoring
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
 from msx_frontend.plugins.view import View, config_view
 from msx_frontend.registry import Registry
@@ -71,7 +71,8 @@ class Server:
     def __init__(self, config: ServerConfig, models: tuple[str, ...], output: LogOutput) -> None:
         """Loads plugins, takes the model store, the key file and the ports; raises the first error."""
         self._config, self._models = config, models
-        self._metrics = ServerMetrics()
+        self._monitoring = Monitoring(config, output, os.environ)
+        self._metrics = self._monitoring.metrics
         self._registry = Registry(self._metrics)
         self._plugins = self._load_plugins()
         serializer = self._serializer()
@@ -83,6 +84,7 @@ class Server:
         self._state: State = self._open_state()
         self._tokens = None if config.disable_token_authorization else _new_tokens(config)
         self._access_log = AccessLog(output.write, as_json=output.as_json, logger=output.logger)
+        self._replies = self._monitoring.counted(self._access_log)
         self._workflows = WorkflowRegistry()
         self.health = Health(self._registry)
         self._snapshots = SnapshotWriter(serializer, config, self._registry)
@@ -92,6 +94,7 @@ class Server:
         """Returns when every listener answers and every model is registered; workers may still be loading."""
         self._listeners: list[Listener] = []
         npus = await asyncio.to_thread(detect_npus, self._config.number_of_npu)
+        self._monitoring.start(npus)
         self._management = self._make_management(DevicePool(npus))
         self._workflow_management = WorkflowManagement(self._management, self._workflows, self._state, self._config)
         self._listen()
@@ -134,6 +137,7 @@ class Server:
             await self._grpc.stop(0.5)
         if hasattr(self, "_management"):
             await self._management.close(CLOSE_LIMIT)
+        await self._monitoring.close()
         self._access_log.flush()
         self._state.close()
         if self._tokens is not None:
@@ -177,7 +181,7 @@ class Server:
             self._add_listener("inference", self._inference_edge())
             self._add_listener("management", self._management_edge())
         if config.enable_metrics_api:
-            self._add_listener("metrics", Edge(self._metrics_app(), self._access_log, cors=_cors(config)))
+            self._add_listener("metrics", Edge(self._metrics_app(), self._replies, cors=_cors(config)))
 
     def _add_listener(self, name: str, edge: Edge) -> None:
         address = getattr(self._config, f"{name}_address")
@@ -198,7 +202,7 @@ class Server:
         check_token = None if tokens is None else lambda given: tokens.check("inference", given)
         return Edge(
             app,
-            self._access_log,
+            self._replies,
             gate=gate,
             predictions=self._predictions,
             language_models=LanguageModels(self._registry, self._config.max_request_size, check_token),
@@ -218,7 +222,7 @@ class Server:
 
     def _management_edge(self) -> Edge:
         app = self._management_routes().app()
-        return Edge(app, self._access_log, gate=self._gate(management_keys, "management"), cors=_cors(self._config))
+        return Edge(app, self._replies, gate=self._gate(management_keys, "management"), cors=_cors(self._config))
 
     def _management_routes(self) -> ManagementRoutes:
         config = self._config

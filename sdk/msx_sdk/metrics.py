@@ -68,7 +68,7 @@ class Metric:
             raise ValueError(f"metric {self.name} has the labels {list(self.labels)}, got {sorted(labels)}")
         if self.kind == COUNTER and value < 0:
             raise ValueError(f"counter {self.name} cannot go down: {value}")
-        self._metrics.record(self.name, self.kind, self.unit, value, labels)
+        self._metrics.record(self.name, self.kind, self.unit, value, {name: labels[name] for name in self.labels})
 
 
 class CachedMetric:
@@ -177,7 +177,9 @@ class Metrics:
         metric_type: str = COUNTER,
     ) -> None:
         """TorchServe's call; ModelName and Level=Model are added. `idx` is the request's place, for logs only."""
-        labels = {"ModelName": self.model_name, "Level": "Model", **_labels(dimensions)}
+        labels = _labels(dimensions)
+        labels.setdefault("ModelName", self.model_name)
+        labels.setdefault("Level", "Model")
         ids = current_request_ids.get().split(",")
         request_id = ids[int(idx)] if idx is not None and 0 <= int(idx) < len(ids) else ""
         kind = _checked_kind(name, metric_type)
@@ -219,7 +221,7 @@ class Metrics:
     ) -> None:
         """`request_id` is "" for what concerns all requests of the call."""
         kind = _checked_kind(name, kind)
-        pairs = tuple(sorted((str(key), str(text)) for key, text in labels.items()))
+        pairs = tuple((str(key), str(text)) for key, text in labels.items())
         request_id = request_id or current_request_ids.get()
         sample = Sample(str(name), kind, UNITS.get(unit, str(unit or "unit")), float(value), pairs, request_id)
         with self._lock:

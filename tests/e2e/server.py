@@ -58,7 +58,7 @@ class RunningServer:
         certificate = info.get("certificate")
         self.inference = client_of(info["inference"], keys and keys["inference"]["key"], certificate)
         self.management = client_of(info["management"], keys and keys["management"]["key"], certificate)
-        self.metrics = client_of(info["metrics"], None, certificate)
+        self.metrics = client_of(info["metrics"] or info["inference"], None, certificate)
 
     @property
     def store(self) -> Path:
@@ -227,7 +227,9 @@ def assert_nothing_left(server: RunningServer, processes: list[psutil.Process]) 
     gone = lambda: not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]  # noqa: E731
     wait_until(gone, f"the processes {processes} have ended")
     for name in ("inference", "management", "metrics"):
-        if (address := server.info[name]).startswith("unix:"):
+        if not (address := server.info[name]):
+            continue
+        if address.startswith("unix:"):
             assert not os.path.exists(address.removeprefix("unix:")), f"the socket file of {name} is left"
         else:
             assert not _answers(address.rpartition("//")[2]), f"{name} still listens"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from typing import Protocol
 
 from starlette.types import ASGIApp
 
-from msx_frontend.access_log import AccessLog
+from msx_frontend.access_log import Served
 from msx_frontend.errors import PayloadTooLarge, RequestCancelled, ServiceError
 from msx_frontend.http.call import Call
 from msx_frontend.http.gate import Gate
@@ -19,13 +20,17 @@ from msx_frontend.llm.endpoint import LanguageModels
 log = logging.getLogger("msx.http")
 
 
+class LogsReplies(Protocol):
+    def write(self, call: Served, status: int) -> None: ...
+
+
 class Edge:
     """Pure ASGI. Predictions and language models go straight to their endpoints, everything else to the routed app."""
 
     def __init__(
         self,
         app: ASGIApp,
-        access_log: AccessLog,
+        access_log: LogsReplies,
         *,
         gate: Gate | None = None,
         predictions: PredictionEndpoint | None = None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,6 +11,7 @@ from starlette.routing import Route
 
 from msx_frontend.http.routes import ANY, make_app
 from msx_frontend.metrics import ServerMetrics
+from msx_frontend.metrics.exposition import CONTENT_TYPE
 
 
 def metrics_app(metrics: ServerMetrics, more: Sequence[Route] = ()) -> Starlette:
@@ -22,6 +22,6 @@ def metrics_app(metrics: ServerMetrics, more: Sequence[Route] = ()) -> Starlette
 def metrics_routes(metrics: ServerMetrics) -> list[Route]:
     async def expose(request: Request) -> Response:
         names = frozenset(request.query_params.getlist("name[]"))
-        return Response(await metrics.expose(names), media_type=CONTENT_TYPE_LATEST)
+        return Response(await metrics.expose(names), media_type=CONTENT_TYPE)
 
     return [Route("/metrics", expose, methods=ANY), Route("/metrics/{rest:path}", expose, methods=ANY)]

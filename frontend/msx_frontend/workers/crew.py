@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from msx_backend.protocol import Load, Loaded, LoadProgress, Pong, ToFrontend, encode_frame
+from msx_backend.protocol import Load, Loaded, LoadProgress, MetricSample, Pong, ToFrontend, encode_frame
 from msx_frontend.workers.rank import RankProcess
 
 
@@ -29,6 +29,9 @@ class CrewEvents(Protocol):
 
     def exited(self, rank: int, code: int) -> None: ...
 
+    def printed(self, rank: int, sample: MetricSample) -> None:
+        """A metric, on its standard output."""
+
 
 class Member:
     """One rank: its process, and how far it has come."""
@@ -38,7 +41,7 @@ class Member:
         self.rank = spec.load.rank
         load = spec.load
         labels = {"model": load.model_name, "version": load.model_version, "rank": load.rank}
-        self.process = RankProcess(labels, self._received, self._ponged, self._exited)
+        self.process = RankProcess(labels, self._received, self._ponged, self._exited, self._printed)
         self.phase = "starting the process"
         self.loaded = False
         self.exited = False
@@ -54,6 +57,9 @@ class Member:
         elif isinstance(message, Loaded):
             self.phase, self.loaded = "", True
         self._events.received(self.rank, message, body)
+
+    def _printed(self, sample: MetricSample) -> None:
+        self._events.printed(self.rank, sample)
 
     def _ponged(self, pong: Pong) -> None:
         self._events.ponged(self.rank, pong)

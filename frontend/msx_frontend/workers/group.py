@@ -232,6 +232,10 @@ class WorkerGroup:
         if pong.samples and rank == 0:  # the others record the same calls
             self._events.samples_arrived(pong.samples)
 
+    def printed(self, rank: int, sample: MetricSample) -> None:
+        if rank == 0:
+            self._events.samples_arrived([sample])
+
     def _judge(self, now: float) -> None:
         """While a call runs, `responseTimeout` is the limit, not a missed heartbeat.
 

@@ -7,10 +7,13 @@ import contextlib
 import logging
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from msx_backend.protocol import MetricSample
+from msx_frontend.metrics.line import MARK, parse_metric
 from msx_frontend.workers.last_words import LastWords
 
 RECORD_SEPARATOR = "\x1e"
@@ -26,8 +29,11 @@ log = logging.getLogger("msx.model")
 class WorkerOutput:
     """Reads one pipe of a worker until it ends or is closed."""
 
-    def __init__(self, labels: dict[str, Any], stream: str) -> None:
-        self._labels, self._stream = labels, stream
+    def __init__(
+        self, labels: dict[str, Any], stream: str, on_metric: Callable[[MetricSample], None] | None = None
+    ) -> None:
+        """`on_metric` is given what lines with TorchServe's mark say; those that it can read are not logged."""
+        self._labels, self._stream, self._on_metric = labels, stream, on_metric
         self._rest = b""
         self._cut = False
         """The line that comes in is too long: its beginning has been logged, the rest is left out."""
@@ -65,10 +71,22 @@ class WorkerOutput:
             self._line((mark + record)[:LONGEST_RECORD].decode(errors="replace"))
 
     def _line(self, text: str) -> None:
+        if text.startswith(MARK) and self._on_metric is not None:
+            return self._metric(text, self._on_metric)
         entry = _record(text)
         self.last_words.add(entry["message"] if entry else text)
         if text and self._allowed():
             self._log(entry or {"message": text})
+        return None
+
+    def _metric(self, text: str, on_metric: Callable[[MetricSample], None]) -> None:
+        try:
+            sample = parse_metric(text.removeprefix(MARK))
+        except ValueError:
+            if self._allowed():
+                self._log({"message": f'Failed to parse metrics line: "{text}".', "level": "ERROR"})
+        else:
+            on_metric(sample)
 
     def _log(self, entry: dict[str, str]) -> None:
         level = logging.getLevelName(entry.get("level", "INFO"))

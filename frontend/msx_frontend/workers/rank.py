@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from msx_backend.protocol import Pong, ToFrontend
+from msx_backend.protocol import MetricSample, Pong, ToFrontend
 from msx_frontend.workers.channel import Channel
 from msx_frontend.workers.output import WorkerOutput
 
@@ -35,11 +35,12 @@ class RankProcess:
         on_message: Callable[[ToFrontend, bytes], None],
         on_pong: Callable[[Pong], None],
         on_exit: Callable[[int], None],
+        on_metric: Callable[[MetricSample], None] | None = None,
     ) -> None:
         self._on_exit = on_exit
         self._data: Channel[ToFrontend] = Channel(ToFrontend, on_message, self._data_closed)
         self._control: Channel[Pong] = Channel(Pong, lambda pong, _: on_pong(pong), lambda error: None)
-        self._outputs = [WorkerOutput(dict(labels), name) for name in ("stdout", "stderr")]
+        self._outputs = [WorkerOutput(dict(labels), name, on_metric) for name in ("stdout", "stderr")]
         self._read_all = asyncio.Event()
         self._watch: asyncio.Task[None] | None = None
         self.broken: Exception | None = None

@@ -91,6 +91,7 @@ class Replica:
         if end is None and not self._stopping.is_set():
             log.info("worker %d is ready after %.2f s", self.number, group.load_seconds, extra=group.labels)
             self._backoff.ready()
+            self._metrics.worker_loaded(self.number, group.load_seconds)
             self._move(ReplicaState.READY)
             self._owner.group_has_room(group)
         return await group.wait_ended()

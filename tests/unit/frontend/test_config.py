@@ -265,14 +265,16 @@ def test_paths_must_exist(write: Write) -> None:
     assert message(file=write("log_config=gone")) == "log_config: gone is not an existing file"
 
 
-def test_a_key_that_is_not_served_yet_is_noticed_with_what_happens_instead(write: Write) -> None:
-    path = write("disable_system_metrics=true\nmetrics_mode=log\nenable_envvars_config=true")
-    _, notices = ServerConfig.load({}, path, {"TS_INSTALL_PY_DEP_PER_MODEL": "true"})
+def test_a_key_that_is_not_served_yet_is_noticed_with_what_happens_instead(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key, instead in (("job_queue_size", "queues are endless"), ("enable_model_api", "it is"), ("load_models", "x")):
+        monkeypatch.setitem(keys.NOT_YET, key, instead)
+    path = write("job_queue_size=5\nload_models=none\nenable_envvars_config=true")
+    _, notices = ServerConfig.load({}, path, {"TS_ENABLE_MODEL_API": "true"})
     assert notices == [
-        "disable_system_metrics: has no effect yet: "
-        "metrics of the machine are not collected; its node exporter has them",
-        "install_py_dep_per_model: has no effect yet: "
-        "install the requirements of archives where the server is installed",
+        "enable_model_api: has no effect yet: it is",
+        "job_queue_size: has no effect yet: queues are endless",
     ]
 
 

@@ -18,7 +18,7 @@ def only(metrics: Metrics) -> Sample:
 def test_torchserves_calls_carry_model_and_level() -> None:
     metrics = Metrics("m")
     metrics.add_counter("Calls", 2)
-    assert only(metrics) == Sample("Calls", "counter", "Count", 2.0, (("Level", "Model"), ("ModelName", "m")))
+    assert only(metrics) == Sample("Calls", "counter", "Count", 2.0, (("ModelName", "m"), ("Level", "Model")))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_the_cache_of_torchserve() -> None:
     metrics = Metrics("m")
     made = metrics.add_metric_to_cache("Size", "MB", ["ModelName", "Level"], MetricTypes.GAUGE)  # type: ignore[arg-type]
     made.add_or_update(2.5, ["m", "Model"])
-    assert only(metrics) == Sample("Size", "gauge", "Megabytes", 2.5, (("Level", "Model"), ("ModelName", "m")))
+    assert only(metrics) == Sample("Size", "gauge", "Megabytes", 2.5, (("ModelName", "m"), ("Level", "Model")))
     assert metrics.get_metric("Size", "gauge") is made
     assert metrics.add_metric_to_cache("Size", "MB", ["ModelName", "Level"], "gauge") is made
     made.update(1, "request", [SimpleNamespace(name="a", value="b")])
@@ -79,7 +79,7 @@ def test_torchserves_own_metrics_are_in_the_cache() -> None:
     metrics = Metrics("m")
     metrics.get_metric("HandlerTime", "gauge").add_or_update(1.5, ["m", "Model"])
     assert only(metrics) == Sample(
-        "HandlerTime", "gauge", "Milliseconds", 1.5, (("Level", "Model"), ("ModelName", "m"))
+        "HandlerTime", "gauge", "Milliseconds", 1.5, (("ModelName", "m"), ("Level", "Model"))
     )
     assert metrics.get_metric("PredictionTime", "gauge").dimension_names == ["ModelName", "Level"]
     metrics.add_counter("Calls", 1)

@@ -40,7 +40,7 @@ class Bench:
         self.checked: list[str | None] = []
         self.edge = Edge(
             make_app([Route("/", show, methods=ANY), Route("/show", show, methods=ANY), Route("/bug", break_down)]),
-            self.log,  # type: ignore[arg-type]
+            self.log,
             gate=Gate(self, inference_keys) if tokens else None,
             predictions=PredictionEndpoint(as_registry(self.registry), 1000),
             cors=[(b"access-control-allow-origin", b"*")] if cors else None,

@@ -33,7 +33,7 @@ class Bench:
         self.registry = FakeRegistry()
         self.log = FakeAccessLog()
         endpoint = PredictionEndpoint(as_registry(self.registry), limit, only_model)
-        self.app: ASGIApp = Edge(_unrouted, self.log, predictions=endpoint)  # type: ignore[arg-type]
+        self.app: ASGIApp = Edge(_unrouted, self.log, predictions=endpoint)
 
     def begin(self, target: str, body: bytes | None = b"", **headers: str) -> Exchange:
         return begin(self.app, "POST", target, body, **headers)

@@ -14,7 +14,7 @@ import msgspec
 import psutil
 import pytest
 
-from msx_backend.protocol import Chunk, Drain, LoadFailed, Ping, Pong, Predict, ToFrontend, encode_frame
+from msx_backend.protocol import Chunk, Drain, LoadFailed, MetricSample, Ping, Pong, Predict, ToFrontend, encode_frame
 from msx_frontend.workers import rank as rank_module
 from msx_frontend.workers.crew import Crew, RankSpec
 from tests.unit.backend.harness import request
@@ -41,6 +41,8 @@ class Events:
 
     def ponged(self, rank: int, pong: Pong) -> None:
         self.pongs.append(rank)
+
+    def printed(self, rank: int, sample: MetricSample) -> None: ...
 
     def exited(self, rank: int, code: int) -> None:
         self.exits[rank] = code

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msx_backend.protocol import MetricSample
 from msx_frontend.workers import output as module
 from msx_frontend.workers.output import LINES_PER_SECOND, LONGEST_LINE, LONGEST_RECORD, RECORD_SEPARATOR, WorkerOutput
 from tests.unit.frontend.jobs import run
@@ -244,3 +245,12 @@ def test_a_pipe_that_somebody_holds_open_may_be_left(loop: str) -> None:
             await asyncio.sleep(0)
 
     run(test(), loop)
+
+
+def test_lines_with_torchserves_mark_are_metrics_and_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    found: list[MetricSample] = []
+    caplog.set_level(logging.INFO)
+    output = WorkerOutput({"model": "m"}, "stdout", found.append)
+    output.feed(b"said\n[METRICS]Size.MB:7|#Level:Model|#type:GAUGE|#hostname:h,1,id\n[METRICS]odd\n")
+    assert found == [MetricSample("Size", "gauge", "MB", 7.0, [("Level", "Model"), ("Hostname", "h")], "id")]
+    assert caplog.messages == ["said", 'Failed to parse metrics line: "[METRICS]odd".']

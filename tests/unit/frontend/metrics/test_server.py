@@ -5,14 +5,16 @@ from pathlib import Path
 import pytest
 
 from msx_backend.protocol import MetricSample
-from msx_frontend.handler_metrics import MOST_METRICS, MOST_SERIES
 from msx_frontend.job import Job
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from msx_frontend.metrics.declared import Declared, Kind, MetricsSpec
+from msx_frontend.metrics.family import MOST_SERIES
+from msx_frontend.metrics.handlers import MOST_METRICS
 from msx_frontend.states import ModelState
 from tests.prometheus import samples
 from tests.unit.frontend.jobs import make_job
 
-PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
+PAGE = Path(__file__).parents[4] / "docs" / "metrics.md"
 
 
 class Version:
@@ -30,7 +32,8 @@ def exposed(metrics: ServerMetrics, *names: str) -> dict[tuple[str, str], float]
     """Sample name and labels to value."""
     text = asyncio.run(metrics.expose(frozenset(names))).decode()
     return {
-        (name, ",".join(f"{k}={labels[k]}" for k in sorted(labels))): value for name, labels, value in samples(text)
+        (name, ",".join(f"{k}={labels[k]}" for k in sorted(labels.keys() - {"Hostname"}))): value
+        for name, labels, value in samples(text)
     }
 
 
@@ -64,16 +67,17 @@ def test_some_by_name(name: str) -> None:
     metrics = ServerMetrics()
     metrics.versions.append(Version())
     ModelMetrics(metrics, "m", "1.0")
-    metrics.ts_queue.labels("m", "default", "host").inc(2)
+    metrics.ts_series("ts_queue_latency_microseconds", model_name="m", model_version="default").add(2)
     assert {found for found, _ in exposed(metrics, name)} == {name}
 
 
 def test_counters_of_torchserve_keep_their_names() -> None:
     metrics = ServerMetrics()
-    metrics.ts_latency.labels("m", "default", "host").inc(1500)
+    metrics.ts_series("ts_inference_latency_microseconds", model_name="m", model_version="default").add(1500)
     text = asyncio.run(metrics.expose()).decode()
     assert "# TYPE ts_inference_latency_microseconds counter" in text
-    assert 'ts_inference_latency_microseconds{hostname="host",model_name="m",model_version="default"} 1500.0' in text
+    labels = f'model_name="m",model_version="default",hostname="{metrics.hostname}",'
+    assert f"ts_inference_latency_microseconds{{{labels}}} 1500.0\n" in text
     assert "ts_inference_latency_microseconds_total" not in text
 
 
@@ -174,3 +178,65 @@ def test_batches() -> None:
 def test_some_of_the_process_by_name() -> None:
     names = ("process_resident_memory_bytes", "process_cpu_seconds_total")
     assert {name for name, _ in exposed(ServerMetrics(), *names)} == set(names)
+
+
+def declared(name: str, kind: Kind, *dimensions: str) -> MetricsSpec:
+    return MetricsSpec((), ((kind, Declared(name, "Count", dimensions)),))
+
+
+def test_the_form_is_torchserves() -> None:
+    """HELP, TYPE, the order of the labels, the comma behind the last; and declared ones before any sample."""
+    metrics = ServerMetrics()
+    metrics.handlers.add([sample("Odd", ModelName='a"b\\c\nd')], "m")
+    lines = asyncio.run(metrics.expose()).decode().splitlines()
+    at = lines.index("# HELP Requests2XX Torchserve prometheus counter metric with unit: Count")
+    assert lines[at + 1] == "# TYPE Requests2XX counter"
+    assert lines[at + 2] == f'Requests2XX{{Level="Host",Hostname="{metrics.hostname}",}} 0.0'
+    at = lines.index("# HELP GPUUtilization Torchserve prometheus gauge metric with unit: Percent")
+    assert lines[at + 1 : at + 3][1].startswith("# HELP"), "no sample yet"
+    assert f'Odd{{ModelName="a\\"b\\\\c\\nd",Hostname="{metrics.hostname}",}} 1.0' in lines
+    assert "# TYPE msx_requests_total counter" in lines
+    assert [line for line in lines if line.startswith("process_open_fds ")]
+
+
+def test_a_declared_metric_of_handlers_has_what_was_declared() -> None:
+    metrics = ServerMetrics("prometheus", declared("Tokens", "histogram", "colour"))
+    metrics.handlers.add([sample("Tokens", "counter", 3, colour="x"), sample("Tokens", colour="x", ModelName="m")], "m")
+    text = asyncio.run(metrics.expose()).decode()
+    assert "# TYPE Tokens histogram" in text
+    assert f'Tokens_count{{colour="x",Hostname="{metrics.hostname}",}} 2.0' in text
+
+
+@pytest.mark.parametrize("labels", [{}, {"colour": "x", "other": "y"}])
+def test_a_sample_without_the_declared_dimensions(labels: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+    metrics = ServerMetrics("prometheus", declared("Tokens", "counter", "colour"))
+    metrics.handlers.add([sample("Tokens", "counter", 1.0, **labels)] * 2, "m")
+    assert not [name for name, _ in exposed(metrics) if name == "Tokens"]
+    assert caplog.text.count("'Tokens' was left out: it has the labels ['colour', 'Hostname']") == 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "auto_detect", "counted"),
+    [(None, None, True), (None, False, False), ("prometheus", None, False), ("prometheus", True, True)],
+)
+def test_metrics_that_are_not_declared(
+    mode: str | None, auto_detect: bool | None, counted: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    metrics = ServerMetrics(mode, auto_detect=auto_detect)
+    metrics.handlers.add([sample("New"), sample("msx_llm_running", "gauge")], "m")
+    names = {name for name, _ in exposed(metrics)}
+    assert ("New" in names) is counted
+    assert "msx_llm_running" in names, "the engine's own"
+    assert ("metrics_config does not declare it" in caplog.text) is not counted
+
+
+def test_metrics_of_the_server_that_are_not_declared() -> None:
+    metrics = ServerMetrics("prometheus", MetricsSpec((("counter", Declared("Mine", "Count", ("odd",))),), ()))
+    model = ModelMetrics(metrics, "m", "1.0")
+    model.job_ended(ended(started=2))
+    model.batch(1, 1)
+    model.worker_loaded(9000, 1)
+    metrics.replied(200)
+    text = asyncio.run(metrics.expose()).decode()
+    assert "# TYPE Mine counter" in text
+    assert not [line for line in text.splitlines() if line.startswith(("Requests", "ts_", "QueueTime", "Worker"))]

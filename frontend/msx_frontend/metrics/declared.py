@@ -1,0 +1,85 @@
+"""TorchServe's metrics.yaml: which metrics there are, before any of them has a sample."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import yaml
+
+from msx_frontend.start_errors import StartError
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+HOSTNAME = "Hostname"
+DEFAULT_FILE = Path(__file__).with_name("metrics.yaml")
+
+_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+
+
+class MetricsConfigError(StartError):
+    """The file of `metrics_config` cannot be used."""
+
+
+class Declared(msgspec.Struct, frozen=True):
+    name: str
+    unit: str
+    dimensions: tuple[str, ...] = ()
+
+
+_ByKind = dict[Kind, list[Declared] | None]
+
+
+class _File(msgspec.Struct):
+    dimensions: list[str] | None = None
+    """Only anchors for what follows."""
+    ts_metrics: _ByKind | None = None
+    model_metrics: _ByKind | None = None
+
+
+class MetricsSpec(msgspec.Struct, frozen=True):
+    """The server's own metrics and those of handlers, each with its kind."""
+
+    ts: tuple[tuple[Kind, Declared], ...]
+    model: tuple[tuple[Kind, Declared], ...]
+
+
+def load_spec(path: Path | None = None) -> MetricsSpec:
+    """Of `metrics_config`, or of the file that is shipped. Raises MetricsConfigError."""
+    path = path or DEFAULT_FILE
+    try:
+        found = msgspec.convert(_read(path), _File)
+    except (yaml.YAMLError, msgspec.ValidationError, OSError, UnicodeDecodeError) as error:
+        text = " ".join(str(error).split())
+        raise MetricsConfigError(f"metrics_config: {path} is no metrics.yaml: {text}") from None
+    spec = MetricsSpec(tuple(_all(found.ts_metrics)), tuple(_all(found.model_metrics)))
+    _check(path, spec)
+    return spec
+
+
+def _read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text()) or {}
+
+
+def _all(by_kind: _ByKind | None) -> Iterator[tuple[Kind, Declared]]:
+    for kind, metrics in (by_kind or {}).items():
+        for metric in metrics or []:
+            yield kind, metric
+
+
+def _check(path: Path, spec: MetricsSpec) -> None:
+    seen: set[str] = set()
+    for _, metric in [*spec.ts, *spec.model]:
+        if not _NAME.fullmatch(metric.name):
+            raise MetricsConfigError(f"metrics_config: {path}: {metric.name!r} is no name of a metric")
+        if metric.name in seen:
+            raise MetricsConfigError(f"metrics_config: {path}: the metric {metric.name} is declared twice")
+        if odd := [name for name in metric.dimensions if not _LABEL.fullmatch(name)]:
+            raise MetricsConfigError(f"metrics_config: {path}: {metric.name}: {odd[0]!r} is no name of a dimension")
+        if len(set(metric.dimensions)) < len(metric.dimensions):
+            raise MetricsConfigError(f"metrics_config: {path}: {metric.name}: a dimension is given twice")
+        seen.add(metric.name)

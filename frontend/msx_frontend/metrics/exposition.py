@@ -1,0 +1,40 @@
+"""Prometheus' text format as TorchServe writes it: behind each label a comma, also behind the last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import disable_created_metrics
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
+from prometheus_client.utils import floatToGoString
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a second sample for each of ours, which nobody reads
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_TYPES = {"unknown": "counter"}
+"""Only counters that keep the name which they were given say that they are of an unknown type."""
+
+
+def exposition(registry: Collector) -> bytes:
+    return "".join(line for metric in registry.collect() for line in _lines(metric)).encode()
+
+
+def _lines(metric: Metric) -> Iterator[str]:
+    name = f"{metric.name}_total" if metric.type == "counter" else metric.name
+    text = metric.documentation.replace("\\", r"\\").replace("\n", r"\n")
+    yield f"# HELP {name} {text}\n# TYPE {name} {_TYPES.get(metric.type, metric.type)}\n"
+    for sample in metric.samples:
+        yield f"{sample.name}{_labels(sample)} {floatToGoString(sample.value)}\n"  # type: ignore[no-untyped-call]
+
+
+def _labels(sample: Sample) -> str:
+    if not sample.labels:
+        return ""
+    return "{" + "".join(f'{name}="{_escaped(value)}",' for name, value in sample.labels.items()) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

@@ -1,0 +1,121 @@
+"""Metrics in TorchServe's form: named as they were declared, described by their unit, logged if that is wanted.
+
+Plain numbers on the loop's thread: an update costs less than a lock would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from typing import Protocol
+
+from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+MOST_SERIES = 1000
+"""Of one metric. A handler that makes up label values must not fill the memory."""
+
+
+class LogsMetrics(Protocol):
+    def append(self, series: Series, value: float, request_ids: str) -> None: ...
+
+
+class Adds(Protocol):
+    def add(self, value: float, request_ids: str = "") -> None: ...
+
+
+class Nowhere:
+    """For a metric that is not declared."""
+
+    def add(self, value: float, request_ids: str = "") -> None:
+        return None
+
+
+class Series:
+    """One combination of label values. What `add` does is the kind's: count up, set, or observe."""
+
+    __slots__ = ("_log", "family", "labels", "value")
+
+    def __init__(self, family: Family, labels: tuple[str, ...]) -> None:
+        self.family, self.labels = family, labels
+        self.value = 0.0
+        self._log = family.log
+
+    def add(self, value: float, request_ids: str = "") -> None:
+        self._apply(value)
+        if self._log is not None:
+            self._log.append(self, value, request_ids)
+
+    def _apply(self, value: float) -> None:
+        raise NotImplementedError
+
+
+class CounterSeries(Series):
+    __slots__ = ()
+
+    def _apply(self, value: float) -> None:
+        if value < 0:
+            raise ValueError("a counter cannot go down")
+        self.value += value
+
+
+class GaugeSeries(Series):
+    __slots__ = ()
+
+    def _apply(self, value: float) -> None:
+        self.value = value
+
+
+class HistogramSeries(Series):
+    __slots__ = ("_observe",)
+
+    def __init__(self, family: Family, labels: tuple[str, ...]) -> None:
+        super().__init__(family, labels)
+        assert family.histogram is not None
+        self._observe = (family.histogram.labels(*labels) if labels else family.histogram).observe
+
+    def _apply(self, value: float) -> None:
+        self._observe(value)
+
+
+_SERIES: dict[str, type[Series]] = {"counter": CounterSeries, "gauge": GaugeSeries, "histogram": HistogramSeries}
+
+
+class Family(Collector):
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        unit: str,
+        labels: Sequence[str],
+        registry: CollectorRegistry | None,
+        log: LogsMetrics | None = None,
+    ) -> None:
+        """Raises ValueError for a name that is no metric's or is in use. Without a registry it is only logged."""
+        self.name, self.kind, self.unit, self.labels, self.log = name, kind, unit, tuple(labels), log
+        self._help = f"Torchserve prometheus {kind} metric with unit: {unit}"
+        self._series: dict[tuple[str, ...], Series] = {}
+        self.histogram = Histogram(name, self._help, self.labels, registry=None) if kind == "histogram" else None
+        if registry is not None:
+            registry.register(self)
+
+    def series(self, values: tuple[str, ...]) -> Series:
+        """Made at its first use. Raises ValueError when there are too many."""
+        found = self._series.get(values)
+        if found is None:
+            if len(self._series) >= MOST_SERIES:
+                raise ValueError(f"a metric may have at most {MOST_SERIES} combinations of label values")
+            found = self._series[values] = _SERIES[self.kind](self, values)
+        return found
+
+    def labels_not_in(self, known: Container[str]) -> list[str]:
+        return [label for label in self.labels if label not in known]
+
+    def collect(self) -> Iterable[Metric]:
+        """A counter says "unknown", of which exposition.py makes "counter": else `_total` would be added."""
+        if self.histogram is not None:
+            return self.histogram.collect()
+        metric = Metric(self.name, self._help, "gauge" if self.kind == "gauge" else "unknown")
+        for values, series in list(self._series.items()):
+            metric.add_sample(self.name, dict(zip(self.labels, values, strict=True)), series.value)
+        return [metric]

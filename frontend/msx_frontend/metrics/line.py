@@ -1,0 +1,41 @@
+"""TorchServe's metric lines: those that handlers and commands print, and those of the metric logs."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from msx_backend.protocol import MetricSample
+
+MARK = "[METRICS]"
+_LINE = re.compile(
+    r"\s*(?P<name>[\w\s]+)\.(?P<unit>[\w\s]+):(?P<value>[0-9\-,.e]+)\|#(?P<dimensions>[^|]*)(\|#type:(?P<type>[^|,]+))?"
+    r"\|#hostname:(?P<hostname>[^,]+),(?P<time>[^,]+)(,(?P<requests>.*))?"
+)
+_KINDS = ("counter", "gauge", "histogram")
+
+
+def parse_metric(line: str) -> MetricSample:
+    """`Name.Unit:value|#Dim:value,…|#type:GAUGE|#hostname:h,epoch[,ids]`; no type is a counter. Raises ValueError."""
+    match = _LINE.fullmatch(line)
+    kind = (match["type"] or "counter").strip().lower() if match else ""
+    if match is None or kind not in _KINDS:
+        raise ValueError(f"it is no metric: {line[:200]!r}")
+    pairs = [tuple(pair.split(":")) for pair in match["dimensions"].split(",")]
+    labels = [(pair[0], pair[1]) for pair in pairs if len(pair) == 2]
+    labels.append(("Hostname", match["hostname"]))
+    return MetricSample(match["name"], kind, match["unit"], float(match["value"]), labels, match["requests"] or "")
+
+
+def metric_line(
+    name: str, unit: str, value: float, dimensions: list[tuple[str, str]], hostname: str, requests: str, moment: float
+) -> str:
+    """Of the metric logs; `moment` in seconds since the epoch."""
+    said = ",".join(f"{label}:{text}" for label, text in dimensions)
+    ids = f",requestID:{requests}" if requests else ""
+    return f"{name}.{unit}:{float(value)!r}|#{said}|#hostname:{hostname}{ids},timestamp:{int(moment)}"
+
+
+def log4j_time(moment: float) -> str:
+    """Log4j's ISO8601, in local time: `2026-11-20T18:07:44,690`."""
+    return datetime.fromtimestamp(moment).isoformat(timespec="milliseconds").replace(".", ",")

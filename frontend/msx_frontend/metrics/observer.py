@@ -1,0 +1,70 @@
+"""Gauges of model versions, true at the moment of the scrape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from msx_frontend.states import ModelState
+
+MODEL = ("model", "version")
+
+
+class Observed(Protocol):
+    """What is read of a model version at each scrape."""
+
+    @property
+    def labels(self) -> tuple[str, str]: ...
+
+    @property
+    def state(self) -> ModelState: ...
+
+    def gauges(self) -> dict[str, float]:
+        """Gauge name to value."""
+
+    def worker_memory(self) -> list[tuple[str, str, int]]:
+        """Worker, rank, resident bytes."""
+
+
+class Observer(Collector):
+    """Gauges that are true at the moment of the scrape."""
+
+    HELP = {
+        "msx_queue_depth": "Requests waiting for a worker",
+        "msx_queue_oldest_seconds": "Age of the oldest waiting request",
+        "msx_requests_in_flight": "Requests being worked on",
+        "msx_workers_wanted": "Workers asked for",
+        "msx_workers_ready": "Workers that answer",
+    }
+
+    def __init__(self, versions: list[Observed]) -> None:
+        self._versions = versions
+        self._seen: list[GaugeMetricFamily] = []
+        self.look()
+
+    def look(self) -> None:
+        """On the loop's thread, which owns what is looked at."""
+        families = {name: GaugeMetricFamily(name, text, labels=MODEL) for name, text in self.HELP.items()}
+        memory = GaugeMetricFamily(
+            "msx_worker_memory_bytes", "Resident memory of a worker process", labels=(*MODEL, "worker", "rank")
+        )
+        states = GaugeMetricFamily(
+            "msx_model_state", "1 for the state that a model version is in", labels=(*MODEL, "state")
+        )
+        for version in self._versions:
+            for state in ModelState:
+                states.add_metric((*version.labels, state.value), float(state is version.state))
+            for name, value in version.gauges().items():
+                families[name].add_metric(version.labels, value)
+            for worker, rank, size in version.worker_memory():
+                memory.add_metric((*version.labels, worker, rank), size)
+        self._seen = [*families.values(), states, memory]
+
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        return self._seen
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        return self._seen

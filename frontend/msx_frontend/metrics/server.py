@@ -1,0 +1,117 @@
+"""Prometheus metrics of the server. docs/metrics.md describes each; a test holds it to that."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+
+from msx_backend.protocol import MetricSample
+from msx_frontend.llm.metrics import TextFamilies
+from msx_frontend.metrics.declared import HOSTNAME, MetricsSpec, load_spec
+from msx_frontend.metrics.exposition import exposition
+from msx_frontend.metrics.family import Adds, Family, Nowhere
+from msx_frontend.metrics.handlers import HandlerMetrics
+from msx_frontend.metrics.log import MetricLogs
+from msx_frontend.metrics.observer import MODEL, Observed, Observer
+
+SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+LEGACY = frozenset(
+    {"ts_inference_requests_total", "ts_inference_latency_microseconds", "ts_queue_latency_microseconds"}
+)
+"""What `metrics_mode=legacy` exposes; all the rest of TorchServe's is logged."""
+
+
+class ServerMetrics:
+    """One registry per server; families are made once, children per model version.
+
+    `mode` is `metrics_mode`: with "log" nothing is exposed and TorchServe's metrics go to `logs`, with "legacy" all
+    but three do, with "prometheus" or None all are exposed. New metrics of handlers count if `auto_detect`, or None
+    where `mode` is.
+    """
+
+    def __init__(
+        self,
+        mode: str | None = None,
+        spec: MetricsSpec | None = None,
+        *,
+        auto_detect: bool | None = None,
+        logs: MetricLogs | None = None,
+    ) -> None:
+        self.registry = registry = CollectorRegistry(auto_describe=True)  # else the process is never among some names
+        self._mode, self._logs, spec = mode, logs, spec or load_spec()
+        self.hostname = socket.gethostname()
+        ProcessCollector(registry=registry)
+        self._make_own(registry)
+        self.text = TextFamilies(registry)
+        self._ts = {one.name: self._family(one.name, kind, one.unit, one.dimensions) for kind, one in spec.ts}
+        logged = mode in ("log", "legacy")
+        self.handlers = HandlerMetrics(
+            spec.model,
+            self.hostname,
+            None if logged else registry,
+            logs.model if logs and logged else None,
+            auto_detect=mode is None if auto_detect is None else auto_detect,
+        )
+        self.queue_time = self.ts_series("QueueTime")
+        self.worker_thread_time = self.ts_series("WorkerThreadTime")
+        self._replies = {first: self.ts_series(f"Requests{first}XX") for first in (2, 4, 5)}
+        self.versions: list[Observed] = []
+        self._observer = Observer(self.versions)
+        registry.register(self._observer)
+
+    def _make_own(self, registry: CollectorRegistry) -> None:
+        self.requests = Counter(
+            "msx_requests", "Requests answered, by HTTP status", (*MODEL, "code"), registry=registry
+        )
+        self.queue_seconds = _seconds("msx_queue_seconds", "Time a request waited for a worker", registry)
+        self.first_chunk_seconds = _seconds("msx_first_chunk_seconds", "Arrival to first chunk of a reply", registry)
+        self.request_seconds = _seconds("msx_request_seconds", "Arrival to end of a reply", registry)
+        self.batch_seconds = _seconds("msx_batch_seconds", "Time a worker took for a batch", registry)
+        self.batch_size = Histogram("msx_batch_size", "Requests per batch", MODEL, buckets=SIZES, registry=registry)
+        self.restarts = Counter("msx_worker_restarts", "Worker groups started again", MODEL, registry=registry)
+
+    async def expose(self, names: frozenset[str] = frozenset()) -> bytes:
+        """The text format of Prometheus; with `names` only those metrics."""
+        if self._mode == "log":
+            return b""
+        if self._mode == "legacy":
+            names = names & LEGACY if names else LEGACY
+        wanted = self.registry.restricted_registry(list(names)) if names else self.registry
+        self._observer.look()
+        return await asyncio.to_thread(exposition, wanted)  # takes tens of ms with many models
+
+    def replied(self, status: int) -> None:
+        """An HTTP request has been answered, on whatever listener."""
+        self._replies[2 if status < 400 else 4 if status < 500 else 5].add(1.0)
+
+    def ts_series(self, name: str, /, **known: str) -> Adds:
+        """A series of one of TorchServe's own metrics: its dimensions as they were declared."""
+        return self._series(self._ts.get(name), known)
+
+    def system(self, samples: list[MetricSample]) -> None:
+        """Figures of the machine; those that are not declared are dropped."""
+        for sample in samples:
+            self.ts_series(sample.name, **dict(sample.labels)).add(sample.value)
+
+    def _series(self, family: Family | None, known: dict[str, Any]) -> Adds:
+        if family is None:
+            return Nowhere()
+        known = {"Level": "Host", HOSTNAME: self.hostname, HOSTNAME.lower(): self.hostname, **known}
+        try:
+            return family.series(tuple(known.get(label, "") for label in family.labels))
+        except ValueError:  # workers come and go
+            return Nowhere()
+
+    def _family(self, name: str, kind: str, unit: str, labels: tuple[str, ...]) -> Family:
+        logged = self._mode == "log" or (self._mode == "legacy" and name not in LEGACY)
+        log = self._logs.ts if self._logs and logged else None
+        return Family(name, kind, unit, labels, None if logged else self.registry, log)
+
+
+def _seconds(name: str, text: str, registry: CollectorRegistry) -> Histogram:
+    return Histogram(name, text, MODEL, buckets=SECONDS, registry=registry)

@@ -1,0 +1,106 @@
+"""Figures of the machine, again and again: CPU, memory, disk, NPUs; or what a command of the user's tells."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator
+
+import psutil
+
+from msx_backend.protocol import MetricSample
+from msx_frontend.metrics.line import parse_metric
+from msx_frontend.npus import Npu
+
+log = logging.getLogger("msx.metrics")
+
+Collect = Callable[[], list[MetricSample]]
+Take = Callable[[list[MetricSample]], None]
+
+MB, GB = 1 << 20, 1 << 30
+
+
+class SystemMetrics:
+    """Calls `collect` on a thread at once and every `interval` seconds; `take` gets what it returns, on the loop."""
+
+    def __init__(self, collect: Collect, take: Take, interval: float) -> None:
+        self._collect, self._take, self._interval = collect, take, interval
+        self._task = asyncio.create_task(self._run(), name="system-metrics")
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                self._take(await asyncio.to_thread(self._collect))
+            except Exception:
+                log.exception("the metrics of the machine could not be collected")
+            await asyncio.sleep(self._interval)
+
+
+def of_machine(npus: Callable[[], list[Npu]]) -> Collect:
+    """TorchServe's figures of the host; those of GPUs are those of NPUs, numbered as the server numbers them."""
+
+    def collect() -> list[MetricSample]:
+        memory, disk = psutil.virtual_memory(), psutil.disk_usage("/")
+        return [
+            _host("CPUUtilization", "Percent", psutil.cpu_percent()),
+            _host("MemoryUsed", "Megabytes", memory.used / MB),
+            _host("MemoryAvailable", "Megabytes", memory.available / MB),
+            _host("MemoryUtilization", "Percent", memory.percent),
+            _host("DiskUsage", "Gigabytes", disk.used / GB),
+            _host("DiskAvailable", "Gigabytes", disk.free / GB),
+            _host("DiskUtilization", "Percent", disk.percent),
+            *(sample for device, npu in enumerate(npus()) for sample in _of_npu(str(device), npu)),
+        ]
+
+    return collect
+
+
+def of_command(command: str, limit: float) -> Collect:
+    """Its standard output, a metric line each, up to an empty line. It has `limit` seconds."""
+
+    def collect() -> list[MetricSample]:
+        arguments = shlex.split(command)
+        try:
+            done = subprocess.run(
+                arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            log.error("system_metrics_cmd: %s", error)
+            return []
+        if done.returncode:
+            log.error("system_metrics_cmd: %s ended with %d: %s", command, done.returncode, done.stderr.strip()[-500:])
+        return list(_parsed(done.stdout))
+
+    return collect
+
+
+def _parsed(text: str) -> Iterator[MetricSample]:
+    for line in text.splitlines():
+        if not line.strip():
+            return
+        try:
+            yield parse_metric(line)
+        except ValueError as error:
+            log.warning("system_metrics_cmd: a line of it is left out: %s", error)
+
+
+def _of_npu(device: str, npu: Npu) -> Iterator[MetricSample]:
+    status = npu.status
+    if status is None:
+        return
+    if status.memory_used is not None and status.memory_total:
+        yield _host("GPUMemoryUtilization", "Percent", 100 * status.memory_used / status.memory_total, device)
+        yield _host("GPUMemoryUsed", "Megabytes", status.memory_used, device)
+    if status.utilisation is not None:
+        yield _host("GPUUtilization", "Percent", status.utilisation, device)
+
+
+def _host(name: str, unit: str, value: float, device: str | None = None) -> MetricSample:
+    labels = [("Level", "Host"), *([("DeviceId", device)] if device is not None else [])]
+    return MetricSample(name, "gauge", unit, round(float(value), 2), labels)

@@ -1,0 +1,83 @@
+"""Metrics of one server: what is counted, where it is logged, and the figures of its machine."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from msx_frontend.access_log import AccessLog, Served
+from msx_frontend.config import ServerConfig
+from msx_frontend.logs import LogOutput
+from msx_frontend.metrics import ServerMetrics
+from msx_frontend.metrics.declared import load_spec
+from msx_frontend.metrics.line import log4j_time
+from msx_frontend.metrics.log import MetricLogs, Mirror
+from msx_frontend.metrics.system import SystemMetrics, of_command, of_machine
+from msx_frontend.npus import Npu, detect_npus
+
+COMMAND_LIMIT = 10.0
+"""Seconds, or the interval if that is shorter: the server's end waits for it."""
+
+
+class Monitoring:
+    def __init__(self, config: ServerConfig, output: LogOutput, env: Mapping[str, str]) -> None:
+        """Raises MetricsConfigError."""
+        self._config = config
+        self._logs = _logs(output, env) if config.metrics_mode in ("log", "legacy") else None
+        self.metrics = ServerMetrics(
+            config.metrics_mode,
+            load_spec(config.metrics_config),
+            auto_detect=config.model_metrics_auto_detect,
+            logs=self._logs,
+        )
+        self._system: SystemMetrics | None = None
+
+    def counted(self, access_log: AccessLog) -> CountedReplies:
+        return CountedReplies(access_log, self.metrics)
+
+    def start(self, npus: list[Npu]) -> None:
+        if self._logs is not None:
+            self._logs.start()
+        config, interval = self._config, float(self._config.metric_time_interval)
+        if config.disable_system_metrics:
+            return
+        if config.system_metrics_cmd:
+            collect = of_command(config.system_metrics_cmd, min(interval, COMMAND_LIMIT))
+        else:
+            real = any(not npu.simulated for npu in npus)
+            collect = of_machine(lambda: detect_npus(config.number_of_npu) if real else [])
+        self._system = SystemMetrics(collect, self.metrics.system, interval)
+
+    async def close(self) -> None:
+        if self._system is not None:
+            await self._system.close()
+        if self._logs is not None:
+            await self._logs.close()
+
+
+class CountedReplies:
+    """The access log of the HTTP listeners: each of its lines is a reply to count."""
+
+    def __init__(self, access_log: AccessLog, metrics: ServerMetrics) -> None:
+        self._access_log, self._metrics = access_log, metrics
+
+    def write(self, call: Served, status: int) -> None:
+        self._metrics.replied(status)
+        self._access_log.write(call, status)
+
+
+def _logs(output: LogOutput, env: Mapping[str, str]) -> MetricLogs:
+    return MetricLogs(Path(env.get("METRICS_LOCATION") or "logs"), _mirror(output))
+
+
+def _mirror(output: LogOutput) -> Mirror:
+    """TorchServe has them on the console too."""
+    if output.logger is not None:
+        return lambda name, line, _: logging.getLogger(f"msx.{name.lower()}").info("%s", line)
+    if output.as_json:
+        return lambda name, line, moment: output.write(
+            json.dumps({"time": moment, "level": "INFO", "logger": name, "message": line}) + "\n"
+        )
+    return lambda name, line, moment: output.write(f"{log4j_time(moment)} [INFO ] {name} - {line}\n")

@@ -1,0 +1,38 @@
+"""A log file that never grows beyond its limit: then it is moved aside, and the oldest such is removed."""
+
+from __future__ import annotations
+
+import logging
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+MOST_BYTES = 100 << 20
+KEPT = 5
+"""TorchServe's figures."""
+
+log = logging.getLogger("msx.server")
+
+
+class RotatingFile(RotatingFileHandler):
+    """A handler for a logger, or by `write` a file of whole lines. Opened at its first line.
+
+    What cannot be written is lost, and told once.
+    """
+
+    def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
+        super().__init__(path, maxBytes=most_bytes, backupCount=KEPT, delay=True, encoding="utf-8", errors="replace")
+        self._told = False
+
+    def write(self, lines: str) -> None:
+        if lines:
+            self.handle(logging.makeLogRecord({"msg": lines.removesuffix("\n")}))
+
+    def _open(self) -> TextIOWrapper:
+        Path(self.baseFilename).parent.mkdir(parents=True, exist_ok=True)
+        return super()._open()
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if not self._told:
+            self._told = True
+            log.error("%s cannot be written", self.baseFilename, exc_info=True)

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from msx_backend.protocol import MetricSample
+from msx_frontend.metrics import ServerMetrics
+from msx_frontend.metrics.system import SystemMetrics, of_command, of_machine
+from msx_frontend.npu_smi import ChipStatus
+from msx_frontend.npus import Npu
+from tests.unit.frontend.jobs import run
+from tests.unit.frontend.metrics.test_server import exposed
+
+HOST = {
+    "CPUUtilization",
+    "MemoryUsed",
+    "MemoryAvailable",
+    "MemoryUtilization",
+    "DiskUsage",
+    "DiskAvailable",
+    "DiskUtilization",
+}
+
+
+def test_the_host() -> None:
+    samples = of_machine(list)()
+    assert {sample.name for sample in samples} == HOST
+    assert all(sample.value >= 0 for sample in samples)
+    assert all(sample.value <= 100 for sample in samples if sample.name.endswith("Utilization"))
+
+
+def test_npus_have_the_names_of_gpus() -> None:
+    npus = [Npu(4, "910B", status=ChipStatus("910B", "OK", 37, 16384, 65536)), Npu(6, "davinci")]
+    metrics = ServerMetrics()
+    metrics.system(of_machine(lambda: npus)())
+    seen = exposed(metrics)
+    own = "DeviceId=0,Level=Host"
+    assert seen["GPUUtilization", own] == 37
+    assert seen["GPUMemoryUsed", own] == 16384
+    assert seen["GPUMemoryUtilization", own] == 25
+    assert not [labels for _, labels in seen if "DeviceId=1" in labels]
+
+
+def of_python(code: str, limit: float = 60) -> list[MetricSample]:
+    return of_command(shlex.join([sys.executable, "-c", code]), limit)()
+
+
+def test_a_command(caplog: pytest.LogCaptureFixture) -> None:
+    found = of_python(
+        "print('CPUUtilization.Percent:12.5|#Level:Host|#hostname:h,1')\nprint('nonsense')\n"
+        "print('Odd.Count:1|#Level:Host|#hostname:h,1')\nprint()\nprint('MemoryUsed.Megabytes:1|#Level:Host|#hostname:h,1')"
+    )
+    metrics = ServerMetrics()
+    metrics.system(found)
+    assert [sample.name for sample in found] == ["CPUUtilization", "Odd"]
+    assert exposed(metrics)["CPUUtilization", "Level=Host"] == 12.5
+    assert "nonsense" in caplog.text
+
+
+def test_a_command_that_fails_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    assert of_python("import sys; sys.exit('no sensors')") == []
+    assert "no sensors" in caplog.text
+    assert of_command("/no/such/command", 1)() == []
+    assert "/no/such/command" in caplog.text
+    assert of_python("import time; time.sleep(600)", 0.1) == []
+    assert "timed out" in caplog.text
+
+
+def test_it_looks_again_and_again_also_after_an_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[int] = []
+
+    def collect() -> list[MetricSample]:
+        seen.append(1)
+        if len(seen) == 1:
+            raise RuntimeError("once")
+        return []
+
+    async def test() -> None:
+        system = SystemMetrics(collect, lambda samples: None, 0.001)
+        while len(seen) < 3:
+            await asyncio.sleep(0.001)
+        await system.close()
+
+    run(test())
+    assert "once" in caplog.text
