@@ -67,6 +67,40 @@ def test_foreign_code_may_register_the_same_names_in_the_default_pool() -> None:
     python(FOREIGN_CODE)
 
 
+GENERATED = """
+import importlib, sys
+sys.path[:0] = sys.argv[1:2]
+def theirs():
+    for name in ("inference_pb2", "management_pb2", "kserve.open_inference_pb2"):
+        importlib.import_module(name)
+def ours():
+    importlib.import_module("msx_frontend.grpc_api.server")
+for load in (theirs, ours) if sys.argv[2] == "theirs" else (ours, theirs):
+    load()
+import inference_pb2, management_pb2
+from msx_frontend.grpc_api.messages import message_class
+for module, name in ((inference_pb2, "PredictionsRequest"), (management_pb2, "ScaleWorkerRequest")):
+    other = getattr(module, name)(model_name="m")
+    own = message_class(other.DESCRIPTOR.full_name)
+    assert own is not type(other)
+    assert own.FromString(other.SerializeToString()).model_name == "m"
+"""
+
+
+@pytest.mark.skipif(find_spec("grpc_tools") is None, reason="grpcio-tools is not installed (extra dev)")
+@pytest.mark.parametrize("first", ["theirs", "ours"])
+def test_generated_code_of_the_same_packages_lives_in_one_process(tmp_path: Path, first: str) -> None:
+    """As TorchServe's clients and tritonclient have it: modules that register their names in the default pool."""
+    protos = ROOT / "frontend/msx_frontend/grpc_api/protos"
+    files = [str(path.relative_to(protos)) for path in protos.rglob("*.proto") if path.parts[-2] != "v1"]
+    command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{protos}", f"--python_out={tmp_path}", *files]
+    subprocess.run(command, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", GENERATED, str(tmp_path), first], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_only_this_package_imports_grpc() -> None:
     python("import msx_frontend.management, msx_frontend.reply_buffer, sys; assert 'grpc' not in sys.modules")
 
