@@ -200,6 +200,7 @@ def test_nothing_is_left_of_tokens_and_folders(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "config.properties",
         "index",
+        "logs",  # TorchServe's snapshots
         "server.log",
         "store",
         "temp",

@@ -190,9 +190,9 @@ def test_an_archive_that_is_not_there(server: RunningServer) -> None:
 
 
 def test_a_url_of_the_web(server: RunningServer) -> None:
-    status, body = register(server, url="https://example.com/m.mar")
-    assert (status, body["type"]) == (400, "InvalidModelException")
-    assert "https://example.com/m.mar" in body["message"]
+    status, body = register(server, url="http://127.0.0.1:1/m.mar")
+    assert (status, body["type"]) == (400, "DownloadArchiveException")
+    assert "http://127.0.0.1:1/m.mar" in body["message"]
 
 
 def test_a_duplicate(server: RunningServer) -> None:

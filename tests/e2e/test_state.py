@@ -244,7 +244,6 @@ def test_a_full_disk_under_the_state(tmp_path: Path) -> None:
         refused = [
             server.register(Path("env.mar")),
             server.register(Path("next.mar"), model_name="echo"),
-            server.management.put("/models/echo/1.0/set-default"),
             server.management.delete("/models/echo"),
         ]
         for reply in refused:
