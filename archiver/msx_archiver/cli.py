@@ -42,7 +42,7 @@ class _Group(click.Group):
 @click.option("--serialized-file", help="Weights: .mindir, .ckpt, .safetensors, …; {rank} in it counts from 0.")
 @click.option("--model-file", help="Python file that defines the network.")
 @click.option("--extra-files", help="Comma-separated files, globs, and folders whose content is added.")
-@click.option("-r", "--requirements-file", help="requirements.txt; packed, but not installed by the server yet.")
+@click.option("-r", "--requirements-file", help="requirements.txt; the server can install it.")
 @click.option("-c", "--config-file", help="model-config.yaml; it is checked now.")
 @click.option("--runtime", type=click.Choice(RUNTIMES), default="python", show_default=True)
 @click.option("--export-path", type=_FILE, help="Folder of the archive; made if missing.  [default: .]")

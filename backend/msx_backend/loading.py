@@ -18,6 +18,7 @@ from msx_backend.envelopes import wrapped
 from msx_backend.parallel.leader import Leader
 from msx_backend.protocol import Load, LoadProgress
 from msx_backend.replies import ReplyWriter
+from msx_backend.site_dir import prefer_packages
 from msx_backend.workdir import furnish
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.continuous import ContinuousRunner
@@ -141,6 +142,8 @@ class LoadedModel:
     def _resolve(self) -> ResolvedHandler:
         model_dir = Path(self._load.model_dir)
         furnish(model_dir)
+        if self._load.site_dir:
+            prefer_packages(self._load.site_dir)
         sys.dont_write_bytecode = True  # the unpacked archive is shared and stays as it is
         compat.offer()
         spec = compat.default_handler(self._load.handler, self._load.manifest)

@@ -41,7 +41,8 @@ class _Message(msgspec.Struct, array_like=True):
 class Load(_Message, tag=1, kw_only=True):
     """The first message: what to load and who this rank is. Answered by LoadProgress*, then Loaded or LoadFailed.
 
-    `model_dir` is absolute. `max_response_size` is in bytes, of one Chunk.
+    `model_dir` is absolute; so is `site_dir`, with packages that come before the interpreter's own.
+    `max_response_size` is in bytes, of one Chunk.
     """
 
     model_name: str
@@ -59,6 +60,7 @@ class Load(_Message, tag=1, kw_only=True):
     input_ranks: int = 1
     """Of a parallel group, the ranks below this one get the inputs; the others get empty requests."""
     cache_dir: str | None
+    site_dir: str | None = None
     decode_input: bool
     limit_max_image_pixels: bool
     max_response_size: int

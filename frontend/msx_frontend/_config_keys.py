@@ -38,13 +38,6 @@ WITHOUT_MEANING = {
 }
 
 
-NOT_YET = {
-    "install_py_dep_per_model": "install the requirements of archives where the server is installed",
-    "python": "workers run on the server's own Python",
-}
-"""Settings of TorchServe that are read and checked, but not served: what happens instead."""
-
-
 def env_names(name: str) -> list[str]:
     """The variables of a key, the one that counts most last. TorchServe's, after its Java constants."""
     if name == "token_expiration_min":

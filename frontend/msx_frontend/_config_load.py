@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from msx_frontend._config_keys import ALIASES, NOT_FROM_ENV, NOT_YET, WITHOUT_MEANING, env_names
+from msx_frontend._config_keys import ALIASES, NOT_FROM_ENV, WITHOUT_MEANING, env_names
 from msx_frontend.address import Address
 from msx_frontend.config import Models, ServerConfig, ServerConfigError, Snapshot
 from msx_frontend.plugins.loading import use_plugins_path
@@ -33,7 +33,7 @@ def load_server_config(
     config = ServerConfig(**values)
     _check_ports(config)
     _check_paths(config, values)
-    return config, notices + _not_yet(values)
+    return config, notices
 
 
 def _from_files(
@@ -99,11 +99,6 @@ def _known(texts: dict[str, str], path: str, notices: list[str]) -> Iterator[tup
             meant = near_miss(key, [*FIELDS, *ALIASES])
             hint = f"; did you mean {meant}?" if meant else ""
             notices.append(f"{path}: {key}: is not a known key and is ignored{hint}")
-
-
-def _not_yet(values: Mapping[str, Any]) -> list[str]:
-    wanted = [name for name in sorted(values.keys() & NOT_YET.keys()) if values[name] != FIELDS[name].default]
-    return [f"{name}: has no effect yet: {NOT_YET[name]}" for name in wanted]
 
 
 def _from_env(values: dict[str, Any], env: Mapping[str, str]) -> dict[str, Any]:

@@ -93,6 +93,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     default_service_handler: Text | None = None
     service_envelope: Envelope | None = None
     install_py_dep_per_model: Switch = False
+    install_py_dep_timeout: Positive = 1800
     python: PathName | None = None
     allowed_urls: Regexes = (re.compile("file://.*"), re.compile("http(s)?://.*"))
     use_env_allowed_urls: Switch = False

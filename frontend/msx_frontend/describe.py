@@ -41,7 +41,7 @@ def describe(version: ModelVersion) -> dict[str, Any]:
         "maxNumSequence": config.max_num_sequence if sequences else 0,
         "maxSequenceJobQueueSize": config.max_sequence_job_queue_size if sequences else 0,
         "loadedAtStartup": source.at_startup,
-        "workers": [_worker(replica) for replica in version.replicas],
+        "workers": [_worker(version, replica) for replica in version.replicas],
         "jobQueueStatus": version.dispatcher.describe(),
         "state": version.state.value,
     }
@@ -59,7 +59,7 @@ def kserve_ready(version: ModelVersion) -> dict[str, Any]:
     return {"name": version.source.name, "ready": version.ready_workers > 0}
 
 
-def _worker(replica: Replica) -> dict[str, Any]:
+def _worker(version: ModelVersion, replica: Replica) -> dict[str, Any]:
     group, lease = replica.group, replica.lease
     described: dict[str, Any] = {
         "id": str(replica.number),
@@ -71,7 +71,7 @@ def _worker(replica: Replica) -> dict[str, Any]:
         "gpuUsage": "N/A",
         "devices": None if replica.state is ReplicaState.FAILED else lease.visible_devices,
         "generation": replica.generation,
-        "phase": group.phase or None if group else None,
+        "phase": (group.phase if group else version.environment.phase) or None,
         "ranks": [rank.describe() for rank in group.ranks] if group and len(group.ranks) > 1 else None,
         "lastError": replica.last_end.reason if replica.last_end else None,
     }

@@ -6,6 +6,7 @@ ServiceError
 ├── ResourceNotFound, MethodNotAllowed         the path or its method
 ├── ModelNotFound, ModelVersionNotFound        no such model
 ├── ArchiveNotFound                            no such archive in the model store
+├── RequirementsFailed                         packages that an archive requires could not be installed
 ├── DownloadFailed                             an archive elsewhere that could not be fetched
 ├── BadRequest, PayloadTooLarge                what the client sent
 │   └── NotOffered                             an operation that the model's handler does not have
@@ -96,6 +97,19 @@ class DownloadFailed(ServiceError):
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(f"Failed to download archive from: {url} ({reason})")
+
+
+class RequirementsFailed(ServiceError):
+    """TorchServe's first words, and pip's last; `output` is more of them."""
+
+    status, type, grpc_code = 400, "ModelException", "INVALID_ARGUMENT"
+
+    def __init__(self, why: str, output: str = "", model: str = "") -> None:
+        super().__init__(f"Custom pip package installation failed for model {model}: {why}")
+        self.why, self.output = why, output
+
+    def of(self, model: str) -> RequirementsFailed:
+        return RequirementsFailed(self.why, self.output, model)
 
 
 class Conflict(ServiceError):

@@ -15,6 +15,7 @@ import msgspec
 from msx_archiver.cache import UnpackedModel
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices import DeviceError, DevicePool, ModelDevices
+from msx_frontend.environments.environments import Environments
 from msx_frontend.errors import (
     BadRequest,
     Conflict,
@@ -33,6 +34,7 @@ from msx_frontend.registry import Registry
 from msx_frontend.spawn import Spawner
 from msx_frontend.state import State
 from msx_frontend.state_store import StoredVersion
+from msx_frontend.states import ModelState
 from msx_frontend.workers.endings import GroupEnd
 from msx_sdk.config import ModelConfig
 
@@ -54,7 +56,9 @@ class Management:
         state: State,
         spawner: Spawner,
         metrics: ServerMetrics,
+        environments: Environments | None = None,
     ) -> None:
+        self._environments = environments or Environments(Path(), config, {})
         self._config, self.registry, self.store, self._devices = config, registry, store, devices
         self._state, self._spawner, self._metrics = state, spawner, metrics
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
@@ -135,6 +139,7 @@ class Management:
     async def _take_back(self, version: ModelVersion) -> None:
         self.registry.remove(version)
         await asyncio.shield(version.close(0))
+        await self._environments.forget(version.environment)
 
     def _replaced(self, version: ModelVersion, wanted: Registration) -> ModelVersion | None:
         name, number = version.labels
@@ -149,7 +154,15 @@ class Management:
         workers, most = self._worker_counts(version, wanted)
         await _start_workers(version, workers, most)
         if wanted.synchronous or wanted.replace:
+            await self._wait_for_first_workers(version)
+
+    async def _wait_for_first_workers(self, version: ModelVersion) -> None:
+        try:
             await self._wait_for_workers(version)
+        except WorkersNotStarted:
+            if version.environment.failure is not None:
+                raise version.environment.failure from None
+            raise
 
     def _worker_counts(self, version: ModelVersion, wanted: Registration) -> tuple[int, int]:
         """TorchServe's order: the yaml's minWorkers, what the call asks for, at the start the key `models`, then
@@ -173,7 +186,8 @@ class Management:
     def _version(self, source: ModelSource) -> ModelVersion:
         metrics = ModelMetrics(self._metrics, source.name, source.version)
         devices = ModelDevices(self._devices, f"{source.name}:{source.version}", source.config)
-        return ModelVersion(source, devices, self._spawner.spec, metrics, self._config.sequence_keys)
+        environment, keys = self._environments.of(source), self._config.sequence_keys
+        return ModelVersion(source, devices, self._spawner.spec, metrics, keys, environment)
 
     # -- nodes of workflows: served like any other version, but remembered and removed with their workflow --
 
@@ -242,7 +256,12 @@ class Management:
         """
         name, number = self.registry.find(name, number).labels
         self._refuse_nodes(name)
+        installing = self.registry.find(name, number)
+        self.registry.check_removable(installing)
+        installing.environment.give_up()
         async with self._only(name, number):
+            if installing.state is ModelState.GONE:  # its registration was given up
+                return
             version = self.registry.find(name, number)
             self.registry.check_removable(version)
             await self._state.remove(version)
@@ -308,6 +327,7 @@ class Management:
             await version.close(version.config.response_timeout)
         finally:
             self._leaving.discard(version)
+        await self._environments.forget(version.environment)
         await self._free(version.source)
 
     async def _free(self, source: ModelSource) -> None:

@@ -9,12 +9,13 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msx_backend.protocol import MetricSample
 from msx_frontend.devices import Lease, ModelDevices
+from msx_frontend.environments.build import Place
+from msx_frontend.environments.environments import Environment
 from msx_frontend.errors import NotOffered, ServiceError, ServiceUnavailable, WorkerDied, WorkersNotStarted
 from msx_frontend.job import OPERATIONS, Job
 from msx_frontend.metrics import ModelMetrics
@@ -58,15 +59,18 @@ class ModelVersion:
         self,
         source: ModelSource,
         devices: ModelDevices,
-        make_spec: Callable[[ModelSource, Lease, int, int], GroupSpec],
+        make_spec: Callable[[ModelSource, Lease, int, int, Place], GroupSpec],
         metrics: ModelMetrics,
         sequence_keys: SequenceKeys,
+        environment: Environment | None = None,
     ) -> None:
+        self.environment = environment or Environment()
         self.source, self.config, self.metrics, self.devices = source, source.config, metrics, devices
         self.dispatcher = make_dispatcher(source.name, source.version, source.config, sequence_keys)
         self.state = ModelState.READY
+        self._make_spec = make_spec
         self._replicas = Replicas(
-            source.config, self.labels, devices, partial(make_spec, source), metrics, self, self._judge
+            source.config, self.labels, devices, self._spec, metrics, self, self._judge, self.environment.ready
         )
         self.created = time.time()
         self.last_end: GroupEnd | None = None
@@ -129,8 +133,16 @@ class ModelVersion:
         self.lost, self._replicas.least, self._replicas.most = reason, min_workers, max_workers
         self._judge()
 
+    def _spec(self, lease: Lease, number: int, generation: int) -> GroupSpec:
+        return self._make_spec(self.source, lease, number, generation, self.environment.place)
+
     async def settled(self) -> GroupEnd | None:
-        """Until all workers are ready (None), or one has failed its first load (its end)."""
+        """Until all workers are ready (None), or one has failed its first load (its end).
+
+        Raises RequirementsFailed when there are none, and none could be started.
+        """
+        if not self.replicas:
+            await self.environment.ready()
         while True:
             ended = (r.last_end for r in self.replicas if r.state is not ReplicaState.READY)
             if failed := next(filter(None, ended), None):
@@ -149,6 +161,7 @@ class ModelVersion:
         self.dispatcher.fail_all(too_late)
         await self._replicas.remove_all(drain_limit)
         self.dispatcher.fail_all(too_late)  # a group that died while it drained has returned its next batch
+        await self.environment.close()
         self.dispatcher.close()
         self.devices.forget()
         self._move(ModelState.GONE)

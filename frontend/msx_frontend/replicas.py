@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
 
 from msx_frontend.backoff import Backoff
@@ -37,7 +37,9 @@ class Replicas:
         metrics: ModelMetrics,
         owner: ReplicaOwner,
         judge: Callable[[], None],
+        prepare: Callable[[], Awaitable[None]],
     ) -> None:
+        self._prepare = prepare
         self._config, self._labels, self._devices = config, labels, devices
         self._make_spec, self._metrics, self._owner, self._judge = make_spec, metrics, owner, judge
         self.all: list[Replica] = []
@@ -110,6 +112,7 @@ class Replicas:
             backoff,
             self._owner,
             self._metrics,
+            self._prepare,
         )
 
     async def _remove(self, replicas: list[Replica], drain_limit: float) -> None:

@@ -16,6 +16,8 @@ from msx_frontend.access_log import AccessLog
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices import DevicePool, detect_npus
 from msx_frontend.download import Downloads
+from msx_frontend.environments.environments import Environments
+from msx_frontend.environments.interpreter import find_interpreter
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.grpc_api.server import GrpcServer
 from msx_frontend.health import Health
@@ -95,12 +97,16 @@ class Server:
         self._listeners: list[Listener] = []
         npus = await asyncio.to_thread(detect_npus, self._config.number_of_npu)
         self._monitoring.start(npus)
+        interpreter = await asyncio.to_thread(find_interpreter, self._config.python, os.environ)
+        folder = self._instance.state_dir / "environments"
+        self._environments = Environments(folder, self._config, os.environ, interpreter)
         self._management = self._make_management(DevicePool(npus))
         self._workflow_management = WorkflowManagement(self._management, self._workflows, self._state, self._config)
         self._listen()
         not_loaded = await Startup(self._management, self._state, self._models, self._config.model_snapshot).load()
         not_loaded += await self._workflow_management.restore_all()
         await self._management.store.clean()
+        await self._environments.clean(version.environment for version in self._registry.all_versions())
         self._predictions.only_model = self._only_model()
         self._grpc = self._make_grpc()
         await self._grpc.start()
@@ -169,7 +175,9 @@ class Server:
         store = ModelStore(self._store_dir, self._instance.state_dir, downloads)
         compiled = self._instance.state_dir / "compiled"
         spawner = Spawner(self._config, self._run_dir, compiled, os.environ)
-        return Management(self._config, self._registry, store, devices, self._state, spawner, self._metrics)
+        return Management(
+            self._config, self._registry, store, devices, self._state, spawner, self._metrics, self._environments
+        )
 
     def _listen(self) -> None:
         config = self._config

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,10 +12,13 @@ from msx_backend.protocol import Load
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices import Lease
+from msx_frontend.environments.build import Place
 from msx_frontend.model_version import ModelSource
 from msx_frontend.workers.crew import RankSpec
 from msx_frontend.workers.environment import worker_environment
 from msx_frontend.workers.group import GroupSpec
+
+OWN_PYTHON = Place(sys.executable)
 
 
 class Spawner:
@@ -23,12 +27,14 @@ class Spawner:
     def __init__(self, config: ServerConfig, run_dir: Path, compiled_dir: Path, env: Mapping[str, str]) -> None:
         self._config, self._run_dir, self._compiled_dir, self._env = config, run_dir, compiled_dir, env
 
-    def spec(self, source: ModelSource, lease: Lease, number: int, generation: int) -> GroupSpec:
+    def spec(
+        self, source: ModelSource, lease: Lease, number: int, generation: int, place: Place = OWN_PYTHON
+    ) -> GroupSpec:
         config = source.config
         folder = f"{source.name}-{source.version}-{number}-{generation}-{os.urandom(3).hex()}"
         port = _free_port() if config.layout.ranks > 1 else None
         return GroupSpec(
-            ranks=tuple(self._rank(source, lease, rank, folder, port) for rank in range(config.layout.ranks)),
+            ranks=tuple(self._rank(source, lease, rank, folder, port, place) for rank in range(config.layout.ranks)),
             startup_timeout=float(config.startup_timeout),
             response_timeout=float(config.response_timeout),
             max_concurrent=config.max_concurrent,
@@ -36,20 +42,24 @@ class Spawner:
             rank_skew_timeout=config.rank_skew_timeout,
         )
 
-    def _rank(self, source: ModelSource, lease: Lease, rank: int, folder: str, port: int | None) -> RankSpec:
+    def _rank(
+        self, source: ModelSource, lease: Lease, rank: int, folder: str, port: int | None, place: Place
+    ) -> RankSpec:
         return RankSpec(
-            load=self._load(source, lease, rank),
+            load=self._load(source, lease, rank, place.site_dir),
             env=self._environment(source, lease, rank, port),
             work_dir=self._run_dir / f"{folder}-r{rank}",
+            python=place.python,
         )
 
-    def _load(self, source: ModelSource, lease: Lease, rank: int) -> Load:
+    def _load(self, source: ModelSource, lease: Lease, rank: int, site_dir: str | None) -> Load:
         config, server = source.config, self._config
         layout = config.layout
         return Load(
             model_name=source.name,
             model_version=source.version,
             model_dir=str(source.model_dir),
+            site_dir=site_dir,
             handler=source.handler,
             manifest=source.manifest,
             config=config.raw,

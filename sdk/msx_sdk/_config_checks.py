@@ -152,9 +152,3 @@ def _without_effect(config: "ModelConfig") -> Iterator[str]:
         yield "sequenceBatching: true has no effect without sequenceMaxIdleMSec above 0"
     if config.parallel_type == "custom" and _declared_size(config):
         yield "parallel: has no effect with parallelType: custom"
-    yield from _not_yet(config)
-
-
-def _not_yet(config: "ModelConfig") -> Iterator[str]:
-    if config.use_venv:
-        yield "useVenv: true has no effect yet: install the archive's requirements where the server is installed"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ class RankSpec:
     load: Load
     env: Mapping[str, str]
     work_dir: Path
+    python: str = sys.executable
 
 
 class CrewEvents(Protocol):
@@ -81,7 +83,7 @@ class Crew:
             pairs = [_plan_pair(plans) for _ in self.members[1:]]
             fds = [tuple(ours.fileno() for ours, _ in pairs), *((theirs.fileno(),) for _, theirs in pairs)]
             for member, plan_fds in zip(self.members, fds, strict=True):
-                await member.process.spawn(member.spec.env, member.spec.work_dir, plan_fds)
+                await member.process.spawn(member.spec.env, member.spec.work_dir, plan_fds, member.spec.python)
 
     def load(self) -> None:
         for member in self.members:

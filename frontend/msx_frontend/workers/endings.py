@@ -6,7 +6,7 @@ import signal
 from dataclasses import dataclass
 
 from msx_backend.protocol import LoadFailed
-from msx_frontend.errors import ServiceError, WorkerDied, WorkerTimedOut
+from msx_frontend.errors import RequirementsFailed, ServiceError, WorkerDied, WorkerTimedOut
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,10 @@ def asked_to_stop() -> GroupEnd:
 def not_started(error: Exception) -> GroupEnd:
     reason = f"The worker's process could not be started: {error}."
     return GroupEnd(reason, WorkerDied(reason))
+
+
+def requirements_failed(error: RequirementsFailed) -> GroupEnd:
+    return GroupEnd(error.message, WorkerDied(error.message), traceback=error.output)
 
 
 def load_failed(message: LoadFailed, rank: str = "") -> GroupEnd:

@@ -46,7 +46,9 @@ class RankProcess:
         self.broken: Exception | None = None
         self.pid = 0
 
-    async def spawn(self, env: Mapping[str, str], work_dir: Path, plan_fds: Sequence[int] = ()) -> None:
+    async def spawn(
+        self, env: Mapping[str, str], work_dir: Path, plan_fds: Sequence[int] = (), python: str = sys.executable
+    ) -> None:
         """Raises OSError when the machine lets no process start; nothing is left then."""
         self._work_dir = work_dir
         work_dir.mkdir(parents=True)
@@ -55,7 +57,7 @@ class RankProcess:
             sockets = [_socket_pair(ours, theirs) for _ in range(2)]
             pipes = [_pipe(ours, theirs) for _ in self._outputs]
             fds = [end.fileno() for _, end in sockets]
-            self._process = _popen(fds, plan_fds, [write for _, write in pipes], env, work_dir)
+            self._process = _popen(python, fds, plan_fds, [write for _, write in pipes], env, work_dir)
             ours.pop_all()
         self.pid = self._process.pid
         self._watch = asyncio.create_task(self._watch_exit(), name=f"watch-{self.pid}")
@@ -133,10 +135,10 @@ def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
 
 
 def _popen(
-    sockets: list[int], plans: Sequence[int], outputs: list[int], env: Mapping[str, str], work_dir: Path
+    python: str, sockets: list[int], plans: Sequence[int], outputs: list[int], env: Mapping[str, str], work_dir: Path
 ) -> subprocess.Popen[bytes]:
     data, control = sockets
-    command = [sys.executable, "-m", "msx_backend.worker", "--parent", str(os.getpid())]
+    command = [python, "-m", "msx_backend.worker", "--parent", str(os.getpid())]
     command += [f"--plan-fd={fd}" for fd in plans]
     return subprocess.Popen(
         [*command, "--data-fd", str(data), "--control-fd", str(control)],

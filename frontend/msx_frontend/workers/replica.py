@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import Protocol
 
 from msx_frontend.backoff import Backoff
 from msx_frontend.devices import Lease
+from msx_frontend.errors import RequirementsFailed
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.workers import endings
 from msx_frontend.workers.endings import GroupEnd
@@ -33,6 +34,10 @@ class ReplicaOwner(GroupEvents, Protocol):
         """It is told to stop: no new work for it."""
 
 
+async def _nothing() -> None:
+    """To prepare."""
+
+
 class Replica:
     """Keeps one group alive, with back-off, until it is stopped or gives up."""
 
@@ -44,8 +49,10 @@ class Replica:
         backoff: Backoff,
         owner: ReplicaOwner,
         metrics: ModelMetrics,
+        prepare: Callable[[], Awaitable[None]] = _nothing,
     ) -> None:
-        self.number, self.lease = number, lease
+        """`prepare` is awaited before each generation; it may raise RequirementsFailed."""
+        self.number, self.lease, self._prepare = number, lease, prepare
         self._make_spec, self._backoff, self._owner, self._metrics = make_spec, backoff, owner, metrics
         self.state = ReplicaState.STARTING
         self.group: WorkerGroup | None = None
@@ -77,12 +84,26 @@ class Replica:
     async def _next_end(self) -> GroupEnd:
         """What cannot even be sent to a worker ends a generation like any other failure: this task lives on."""
         try:
-            return await self._one_generation()
+            await self._prepared()
+            return endings.asked_to_stop() if self._stopping.is_set() else await self._one_generation()
+        except RequirementsFailed as error:
+            return endings.requirements_failed(error)
         except Exception as error:
             log.exception("worker %d could not be started", self.number)
             if self.group is not None:
                 await self.group.drain(0)
             return endings.not_started(error)
+
+    async def _prepared(self) -> None:
+        """Or told to stop."""
+        prepared, stopping = asyncio.ensure_future(self._prepare()), asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({prepared, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if prepared.done():
+                prepared.result()
+        finally:
+            prepared.cancel()
+            stopping.cancel()
 
     async def _one_generation(self) -> GroupEnd:
         self.generation += 1

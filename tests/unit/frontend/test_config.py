@@ -35,7 +35,7 @@ def quiet(
     cli: dict[str, Any] | None = None, file: Path | None = None, env: dict[str, str] | None = None
 ) -> ServerConfig:
     config, notices = ServerConfig.load(cli or {}, file, env or {})
-    assert [notice for notice in notices if "has no effect yet" not in notice] == []
+    assert notices == []
     return config
 
 
@@ -265,25 +265,6 @@ def test_paths_must_exist(write: Write) -> None:
     assert message(file=write("log_config=gone")) == "log_config: gone is not an existing file"
 
 
-def test_a_key_that_is_not_served_yet_is_noticed_with_what_happens_instead(
-    write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for key, instead in (("job_queue_size", "queues are endless"), ("enable_model_api", "it is"), ("load_models", "x")):
-        monkeypatch.setitem(keys.NOT_YET, key, instead)
-    path = write("job_queue_size=5\nload_models=none\nenable_envvars_config=true")
-    _, notices = ServerConfig.load({}, path, {"TS_ENABLE_MODEL_API": "true"})
-    assert notices == [
-        "enable_model_api: has no effect yet: it is",
-        "job_queue_size: has no effect yet: queues are endless",
-    ]
-
-
-def test_the_docs_say_which_keys_are_not_served_yet() -> None:
-    section = DOCS.partition("## Not served yet")[2].partition("\n## ")[0].splitlines()
-    told = {line.split("`")[1]: line.split(" | ")[2].rstrip("|. ") for line in section if line.startswith("| `")}
-    assert told == {name: instead[0].upper() + instead[1:] for name, instead in keys.NOT_YET.items()}
-
-
 def test_every_key_is_in_the_docs() -> None:
     names = [*FIELDS, *keys.ALIASES, *keys.WITHOUT_MEANING]
     assert [name for name in names if f"`{name}`" not in DOCS] == []
@@ -291,7 +272,7 @@ def test_every_key_is_in_the_docs() -> None:
 
 def test_no_key_is_in_two_lists() -> None:
     assert not set(FIELDS) & (keys.WITHOUT_MEANING.keys() | keys.ALIASES.keys())
-    assert set(FIELDS) >= keys.NOT_FROM_ENV | keys.NOT_YET.keys()
+    assert set(FIELDS) >= keys.NOT_FROM_ENV
 
 
 def test_public_names() -> None:

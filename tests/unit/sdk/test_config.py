@@ -24,7 +24,7 @@ DOCS = (ROOT / "docs" / "model-config.md").read_text()
 
 def parse(**keys: Any) -> ModelConfig:
     config, warnings = parse_model_config(keys)
-    assert [warning for warning in warnings if "has no effect yet" not in warning] == []
+    assert warnings == []
     return config
 
 
@@ -229,14 +229,8 @@ def test_a_key_without_effect_warns(keys: dict[str, Any]) -> None:
     assert "has no effect with" in warnings[0]
 
 
-def test_a_key_that_is_not_served_yet_warns() -> None:
-    _, warnings = parse_model_config({"useVenv": True})
-    assert len(warnings) == 1
-    assert warnings[0].startswith("useVenv: true has no effect yet: ")
-
-
 def test_modes_that_are_served_do_not_warn() -> None:
-    keys = {"continuousBatching": True, "sequenceBatching": True, "sequenceMaxIdleMSec": 10}
+    keys = {"useVenv": True, "continuousBatching": True, "sequenceBatching": True, "sequenceMaxIdleMSec": 10}
     assert parse_model_config(keys)[1] == []
 
 

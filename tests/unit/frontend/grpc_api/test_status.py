@@ -28,6 +28,7 @@ NOT_HERE = {
     errors.InvalidModel,
     errors.ArchiveNotFound,
     errors.DownloadFailed,
+    errors.RequirementsFailed,
     errors.Conflict,
     errors.DefaultVersionInUse,
     errors.ModelApiDisabled,

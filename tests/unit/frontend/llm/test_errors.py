@@ -16,11 +16,13 @@ MANAGEMENT = {
     errors.InvalidModel,
     errors.ArchiveNotFound,
     errors.DownloadFailed,
+    errors.RequirementsFailed,
     errors.Conflict,
     errors.DefaultVersionInUse,
     errors.ModelApiDisabled,
     errors.WorkersNotStarted,
     errors.NotSaved,
+    errors.UnregisterTimedOut,
 }
 """No request to a model meets them."""
 OWN = [error for error in subclasses(ServiceError) if error.__module__ == llm_errors.__name__]

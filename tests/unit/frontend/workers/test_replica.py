@@ -12,6 +12,7 @@ import pytest
 
 from msx_frontend.backoff import Backoff
 from msx_frontend.devices import Lease
+from msx_frontend.errors import RequirementsFailed
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.workers import endings, replica
 from msx_frontend.workers.endings import GroupEnd
@@ -85,7 +86,9 @@ class FakeBackoff:
 
 
 class Bench:
-    def __init__(self, *pauses: float, backoff: Any = None, make_spec: Callable[[int], Any] | None = None) -> None:
+    def __init__(
+        self, *pauses: float, backoff: Any = None, make_spec: Callable[[int], Any] | None = None, **more: Any
+    ) -> None:
         self.owner, self.backoff = Owner(), backoff or FakeBackoff(*pauses)
         self.server_metrics = ServerMetrics()
         self.replica = Replica(
@@ -95,6 +98,7 @@ class Bench:
             cast(Backoff, self.backoff),
             cast(ReplicaOwner, self.owner),
             ModelMetrics(self.server_metrics, "m", "1.0"),
+            **more,
         )
 
     def _spec(self, generation: int) -> Any:
@@ -297,6 +301,46 @@ def test_a_group_that_broke_off_while_it_started_leaves_no_process(monkeypatch: 
         async with bench_of() as bench:
             await bench.until(ReplicaState.FAILED)
             assert drained == [0]
+            assert bench.replica.group is None
+
+    run(test())
+
+
+def test_what_is_to_be_prepared_comes_first_and_may_fail() -> None:
+    order: list[str] = []
+
+    async def prepare() -> None:
+        order.append("prepare")
+        if len(order) == 1:
+            raise RequirementsFailed("no parcel", "pip's lines", "m")
+
+    def make_spec(generation: int) -> Any:
+        order.append(f"start {generation}")
+        return generation
+
+    async def test() -> None:
+        async with bench_of(0, make_spec=make_spec, prepare=prepare) as bench:
+            await bench.group(generation=1)
+            assert order == ["prepare", "prepare", "start 1"]
+            assert bench.replica.last_end is not None
+            assert bench.replica.last_end.reason.endswith("for model m: no parcel")
+            assert bench.replica.last_end.traceback == "pip's lines"
+
+    run(test())
+
+
+def test_a_replica_that_is_stopped_does_not_wait_for_what_is_prepared() -> None:
+    preparing = asyncio.Event()
+
+    async def prepare() -> None:
+        preparing.set()
+        await asyncio.Event().wait()
+
+    async def test() -> None:
+        async with bench_of(prepare=prepare) as bench:
+            await preparing.wait()
+            await bench.replica.stop(0)
+            assert bench.replica.state is ReplicaState.STOPPED
             assert bench.replica.group is None
 
     run(test())

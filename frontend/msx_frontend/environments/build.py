@@ -1,0 +1,125 @@
+"""One environment on disk: made once, however many versions want it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from msx_frontend.environments.process import CommandFailed, run_command
+from msx_frontend.environments.requirements import Requirements
+from msx_frontend.errors import RequirementsFailed
+
+log = logging.getLogger("msx.models")
+
+_COMPLETE = "complete"
+_OPTIONS = ("--disable-pip-version-check", "--no-input", "--no-color", "--progress-bar=off")
+_SHOWN_LINES = 4
+
+
+class Place(NamedTuple):
+    """What a worker is started on: an interpreter, and a folder of packages that come before its own."""
+
+    python: str
+    site_dir: str | None = None
+
+
+class Build:
+    """In `root/<key>-<random>`, which counts once it holds the file `complete`.
+
+    A folder of its own for each attempt: what an attempt of a killed server still writes disturbs nobody.
+    """
+
+    def __init__(self, root: Path, key: str, requirements: Requirements, limit: float, env: Mapping[str, str]) -> None:
+        self._root, self._requirements, self._limit, self._env = root, requirements, limit, env
+        self.key = key
+        self.users = 0
+        self.phase = ""
+        self._task: asyncio.Task[Place] | None = None
+
+    async def place(self) -> Place:
+        """Installs what is not installed yet; a failed attempt is made again. Raises RequirementsFailed."""
+        if self._task is None or (self._task.done() and (self._task.cancelled() or self._task.exception())):
+            self._task = asyncio.create_task(self._make())
+            self._task.add_done_callback(
+                lambda task: task.cancelled() or task.exception()
+            )  # those who wait may be gone
+        return await asyncio.shield(self._task)
+
+    async def stop(self) -> None:
+        """Nobody wants it any more; what is complete stays."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _make(self) -> Place:
+        found = await asyncio.to_thread(self._complete)
+        if found is not None:
+            return self._place_in(found)
+        folder = self._root / f"{self.key}-{secrets.token_hex(4)}"
+        try:
+            await asyncio.wait_for(self._install(folder), self._limit)
+        except BaseException as error:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            raise _named(error, self._limit) from None
+        return self._place_in(folder)
+
+    def _complete(self) -> Path | None:
+        return next((path.parent for path in self._root.glob(f"{self.key}-*/{_COMPLETE}")), None)
+
+    async def _install(self, folder: Path) -> None:
+        (folder / "tmp").mkdir(parents=True)
+        if self._requirements.venv:
+            await self._make_venv(folder)
+        target = () if self._requirements.venv else ("--target", str(folder / "site"))
+        python = self._place_in(folder).python
+        await self._run(folder, python, "-m", "pip", "install", *_OPTIONS, "-r", str(self._requirements.file), *target)
+        await asyncio.to_thread(shutil.rmtree, folder / "tmp", ignore_errors=True)
+        (folder / _COMPLETE).touch()
+
+    async def _make_venv(self, folder: Path) -> None:
+        """It sees the interpreter's own packages: the worker's, pip, and those that need not be installed again."""
+        interpreter = self._requirements.interpreter
+        self.phase = "making the virtual environment"
+        venv = folder / "venv"
+        await self._run(folder, interpreter.path, "-m", "venv", "--system-site-packages", "--without-pip", str(venv))
+        own = next((venv / "lib").glob("python*/site-packages"))
+        lines = [f"import site; site.addsitedir({path!r})" for path in interpreter.site_dirs]
+        (own / "msx_server.pth").write_text("\n".join(lines) + "\n")
+
+    async def _run(self, folder: Path, *command: str) -> None:
+        env = {**self._env, "TMPDIR": str(folder / "tmp"), "PYTHONUNBUFFERED": "1"}
+        await run_command(command, self._requirements.model_dir, env, self._tell)
+
+    def _tell(self, line: str) -> None:
+        log.debug("pip: %s", line)
+        self.phase = line.strip()[:120]
+
+    def _place_in(self, folder: Path) -> Place:
+        if self._requirements.venv:
+            return Place(str(folder / "venv" / "bin" / "python"))
+        return Place(self._requirements.interpreter.path, str(folder / "site"))
+
+
+def _named(error: BaseException, limit: float) -> BaseException:
+    if isinstance(error, CommandFailed):
+        told = [line for line in error.lines if line.startswith("ERROR:")] or error.lines
+        why = " ".join(told[-_SHOWN_LINES:]) or f"pip exited with code {error.code}"
+        return RequirementsFailed(why, "\n".join(error.lines))
+    if isinstance(error, asyncio.TimeoutError):
+        return RequirementsFailed(f"it took longer than install_py_dep_timeout, {limit:g} s")
+    if isinstance(error, OSError):
+        return RequirementsFailed(f"{error.strerror or error}: {error.filename or 'no file named'}")
+    return error
+
+
+def remove(root: Path, keep: frozenset[str] = frozenset(), key: str = "") -> None:
+    """Throw away what was installed for `key`, or for all keys but those to `keep`. Blocks."""
+    for folder in root.iterdir() if root.is_dir() else ():
+        name = folder.name.partition("-")[0]
+        if name == key if key else name not in keep:
+            shutil.rmtree(folder, ignore_errors=True)

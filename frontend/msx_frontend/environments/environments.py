@@ -1,0 +1,164 @@
+"""Of every version, what its workers run on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msx_frontend.config import ServerConfig
+from msx_frontend.environments.build import Build, Place, remove
+from msx_frontend.environments.interpreter import Interpreter, own
+from msx_frontend.environments.requirements import Requirements
+from msx_frontend.errors import RequirementsFailed
+
+if TYPE_CHECKING:
+    from msx_frontend.model_version import ModelSource
+
+log = logging.getLogger("msx.models")
+
+
+class Environment:
+    """Of a version that requires nothing: the interpreter as it is."""
+
+    def __init__(self, python: str = sys.executable) -> None:
+        self.place = Place(python)
+        self.failure: RequirementsFailed | None = None
+        """Why the last attempt to install failed."""
+
+    @property
+    def phase(self) -> str:
+        """What is being done just now; "" for nothing."""
+        return ""
+
+    async def ready(self) -> None:
+        """Until workers can be started at `place`. Raises RequirementsFailed."""
+
+    def give_up(self) -> None:
+        """The version is being unregistered: who waits for `ready` waits no longer."""
+
+    async def close(self) -> None:
+        """The version has no workers any more. What was installed stays."""
+
+    async def key(self) -> str:
+        """What it is kept under; "" for nothing."""
+        return ""
+
+
+class RequiredEnvironment(Environment):
+    """Of a version whose archive has requirements."""
+
+    def __init__(self, environments: Environments, model: str, requirements: Requirements) -> None:
+        super().__init__()
+        self._environments, self._model, self._requirements = environments, model, requirements
+        self._build: Build | None = None
+        self._is_ready = False
+        self._acquiring = asyncio.Lock()
+        self._given_up = asyncio.Event()
+        self._key = ""
+
+    @property
+    def phase(self) -> str:
+        if self._is_ready or self._build is None:
+            return ""
+        return f"installing requirements: {self._build.phase}".removesuffix(": ")
+
+    async def ready(self) -> None:
+        try:
+            await self._ready()
+        except RequirementsFailed as error:
+            self.failure = error.of(self._model)
+            raise self.failure from None
+
+    async def _ready(self) -> None:
+        if self._is_ready:
+            return
+        async with self._acquiring:
+            build = self._build = self._build or await self._acquired()
+        place, given_up = asyncio.ensure_future(build.place()), asyncio.ensure_future(self._given_up.wait())
+        try:
+            await asyncio.wait({place, given_up}, return_when=asyncio.FIRST_COMPLETED)
+            if self._given_up.is_set():
+                raise RequirementsFailed("the model was unregistered meanwhile")
+            self.place, self._is_ready, self.failure = place.result(), True, None
+        finally:
+            place.cancel()
+            given_up.cancel()
+
+    async def _acquired(self) -> Build:
+        if key := await self.key():
+            return await self._environments.acquire(key, self._requirements)
+        raise RequirementsFailed(f"{self._requirements.file.name} cannot be read")
+
+    def give_up(self) -> None:
+        if not self._is_ready:
+            self._given_up.set()
+
+    async def close(self) -> None:
+        self._given_up.set()
+        build, self._build = self._build, None
+        if build is not None:
+            await self._environments.release(build)
+
+    async def key(self) -> str:
+        with contextlib.suppress(OSError):
+            self._key = self._key or await asyncio.to_thread(self._requirements.key)
+        return self._key
+
+
+class Environments:
+    """In `folder`, by key: what the same requirements need on the same interpreter is installed once."""
+
+    def __init__(
+        self,
+        folder: Path,
+        config: ServerConfig,
+        env: Mapping[str, str],
+        interpreter: Interpreter | None = None,
+    ) -> None:
+        self._folder, self._config, self._env = folder, config, env
+        self._interpreter = interpreter or own()
+        self._builds: dict[str, Build] = {}
+        self._removing = asyncio.Lock()
+
+    def of(self, source: ModelSource) -> Environment:
+        """What workers of `source` will run on; nothing is installed yet."""
+        name = source.manifest.get("model", {}).get("requirementsFile")
+        if not name:
+            return Environment(self._interpreter.path)
+        if not self._config.install_py_dep_per_model:
+            log.warning("%s: %s is not installed: install_py_dep_per_model is false", source.name, name)
+            return Environment(self._interpreter.path)
+        file = source.model_dir / name
+        venv = source.config.use_venv
+        requirements = Requirements(file, source.model_dir, source.digest, venv, self._interpreter)
+        return RequiredEnvironment(self, source.name, requirements)
+
+    async def acquire(self, key: str, requirements: Requirements) -> Build:
+        limit = float(self._config.install_py_dep_timeout)
+        async with self._removing:  # what is being removed must not be found
+            build = self._builds.setdefault(key, Build(self._folder, key, requirements, limit, self._env))
+            build.users += 1
+        return build
+
+    async def release(self, build: Build) -> None:
+        build.users -= 1
+        if build.users == 0:
+            self._builds.pop(build.key, None)
+            await build.stop()
+
+    async def forget(self, environment: Environment) -> None:
+        """Its version is unregistered: what was installed goes, unless another version uses it."""
+        key = await environment.key()
+        async with self._removing:
+            if key and key not in self._builds:
+                await asyncio.to_thread(remove, self._folder, key=key)
+
+    async def clean(self, used: Iterable[Environment]) -> None:
+        """At the start: throw away what is for nobody."""
+        keys = frozenset([await environment.key() for environment in used])
+        await asyncio.to_thread(remove, self._folder, keep=keys)
