@@ -96,6 +96,11 @@ class ReplyBuffer:
         """All of the answer is there, in one piece: what was sent in several stays a stream, however fast it came."""
         return self._ended and self._error is None and len(self._chunks) <= 1
 
+    @property
+    def exhausted(self) -> bool:
+        """Everything was taken, and it is known already that nothing more will come."""
+        return self._ended and self._error is None and not self._chunks
+
     async def take(self) -> tuple[bytes, bool]:
         """All that is there, joined, and whether that was the last; waits for something.
 

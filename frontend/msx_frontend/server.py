@@ -19,6 +19,8 @@ from msx_frontend.download import Downloads
 from msx_frontend.environments.environments import Environments
 from msx_frontend.environments.interpreter import find_interpreter
 from msx_frontend.errors import ServiceUnavailable
+from msx_frontend.grpc_api.admission import Admission
+from msx_frontend.grpc_api.open_inference import OpenInferenceService
 from msx_frontend.grpc_api.server import GrpcServer
 from msx_frontend.health import Health
 from msx_frontend.http import workflows as workflow_routes
@@ -219,9 +221,11 @@ class Server:
         )
 
     def _open_inference(self) -> OpenInference:
-        config = self._config
-        repository = Repository(self._management, enabled=config.enable_model_api)
-        return OpenInference(self._registry, self.health, repository, config.max_request_size, self._tokens)
+        limit = self._config.max_request_size
+        return OpenInference(self._registry, self.health, self._repository(), limit, self._tokens)
+
+    def _repository(self) -> Repository:
+        return Repository(self._management, enabled=self._config.enable_model_api)
 
     def _inference_routes(self) -> InferenceRoutes:
         sizes = self._config.max_request_size, self._config.max_response_size
@@ -257,7 +261,20 @@ class Server:
 
     def _make_grpc(self) -> GrpcServer:
         models = self._model_api()
-        return GrpcServer(self._config, self._registry, models, self.health, self._tokens, self._access_log, self._tls)
+        return GrpcServer(
+            self._config,
+            self._registry,
+            models,
+            self.health,
+            self._tokens,
+            self._access_log,
+            self._tls,
+            [self._open_inference_service()],
+        )
+
+    def _open_inference_service(self) -> OpenInferenceService:
+        keys = Admission(self._tokens, "inference"), Admission(self._tokens, "management")
+        return OpenInferenceService(self._registry, self.health, self._repository(), *keys, access_log=self._access_log)
 
     def _only_model(self) -> str | None:
         """The model of `/invocations` without a name: the one loaded at startup, if there is just one."""

@@ -37,7 +37,7 @@ def run(name: str, server: RunningServer, python: str) -> dict[str, str]:
     assert server.keys is not None
     keys = [server.keys[kind]["key"] for kind in ("inference", "management")]
     command = [python, str(HERE / "clients" / "run.py"), str(HERE / "clients" / f"{name}.py")]
-    command += [server.info["inference"], server.info["management"], *keys]
+    command += [server.info["inference"], server.info["management"], *keys, server.info["grpc_inference"]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=WATCHDOG)
     assert done.returncode == 0, done.stderr
     outcome: dict[str, str] = json.loads(done.stdout.splitlines()[-1])

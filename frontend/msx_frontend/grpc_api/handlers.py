@@ -24,6 +24,7 @@ Streams are written with `context.write` rather than yielded: a coroutine hears 
 """
 
 CodeOf = Callable[[ServiceError], grpc.StatusCode]
+DetailsOf = Callable[[ServiceError], str]
 
 REQUEST_ID = "x-request-id"
 
@@ -53,12 +54,17 @@ class LogsCalls(Protocol):
 
 
 def service_handler(
-    service: str, methods: Mapping[str, Method], *, code_of: CodeOf = standard_code, access_log: LogsCalls | None = None
+    service: str,
+    methods: Mapping[str, Method],
+    *,
+    code_of: CodeOf = standard_code,
+    details_of: DetailsOf = details,
+    access_log: LogsCalls | None = None,
 ) -> grpc.GenericRpcHandler[Any, Any]:
     """Every method of the service, by its descriptor. Raises KeyError for one that `methods` lacks."""
     handlers = {}
     for method in POOL.FindServiceByName(service).methods:
-        guarded = _with_status(methods[method.name], code_of)
+        guarded = _with_status(methods[method.name], code_of, details_of)
         if access_log is not None:
             guarded = _logged(guarded, f"{service}/{method.name}", access_log)
         handlers[method.name] = _method_handler(method, guarded)
@@ -73,12 +79,12 @@ def _method_handler(method: MethodDescriptor, call: Method) -> Any:
     )
 
 
-def _with_status(call: Method, code_of: CodeOf) -> Method:
+def _with_status(call: Method, code_of: CodeOf, details_of: DetailsOf) -> Method:
     async def guarded(request: Any, context: Context) -> Any:
         try:
             return await call(request, context)
         except ServiceError as error:
-            return await context.abort(code_of(error), details(error))
+            return await context.abort(code_of(error), details_of(error))
 
     return guarded
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from typing import Any, Protocol
 
 import grpc
@@ -12,6 +13,7 @@ from msx_frontend.grpc_api import health, inference, management
 from msx_frontend.grpc_api.admission import Admission, ChecksTokens
 from msx_frontend.grpc_api.handlers import LogsCalls
 from msx_frontend.grpc_api.listener import GrpcListen, GrpcListener
+from msx_frontend.grpc_api.open_inference import OpenInferenceService
 from msx_frontend.grpc_api.sequences import SequenceNames
 from msx_frontend.tls import TlsIdentity
 
@@ -34,6 +36,7 @@ class GrpcServer:
         tokens: ChecksTokens | None,
         access_log: LogsCalls | None = None,
         tls: TlsIdentity | None = None,
+        open_inference: Collection[OpenInferenceService] = (),
     ) -> None:
         tls = tls if config.enable_grpc_ssl else None
         predictions = inference.InferenceService(
@@ -50,7 +53,8 @@ class GrpcServer:
             probes = health.HealthService(registry, state, services)
             return GrpcListener(listen, {**services, health.SERVICE: probes.handler()}, probes.close, tls)
 
-        self.inference = listener(_inference_listen(config), {inference.SERVICE: predictions.handler()})
+        served = {inference.SERVICE: predictions.handler()} | {one.name: one.handler() for one in open_inference}
+        self.inference = listener(_inference_listen(config), served)
         self.management = listener(_management_listen(config), {management.SERVICE: operations.handler()})
 
     async def start(self) -> None:

@@ -8,13 +8,16 @@ from grpc import StatusCode
 
 from msx_frontend.errors import (
     BadRequest,
+    HandlerFailed,
     InvalidKey,
     ModelNotFound,
     ModelVersionNotFound,
+    Overloaded,
     ServiceError,
     ServiceUnavailable,
 )
 from msx_frontend.grpc_api.messages import message_class
+from msx_sdk.errors import PREDICTION_FAILED
 
 _Status = message_class("google.rpc.Status")
 _ErrorInfo = message_class("google.rpc.ErrorInfo")
@@ -64,6 +67,20 @@ def status_message(error: ServiceError) -> Any:
     status = _Status(code=torchserve_code(error).value[0], message=_cut(error.message))
     status.details.add().Pack(_ErrorInfo(reason=class_name(error)))
     return status
+
+
+def open_inference_code(error: ServiceError) -> StatusCode:
+    """KServe's clients repeat what is UNAVAILABLE, and so add to an overload; what a handler raised fails again."""
+    if isinstance(error, Overloaded):
+        return StatusCode.RESOURCE_EXHAUSTED
+    if isinstance(error, HandlerFailed) and error.status == PREDICTION_FAILED:
+        return StatusCode.INTERNAL
+    return standard_code(error)
+
+
+def sentence(error: ServiceError) -> str:
+    """The message alone; one of more than LONGEST_MESSAGE bytes is cut."""
+    return _cut(error.message)
 
 
 def _cut(text: str) -> str:

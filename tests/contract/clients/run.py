@@ -1,6 +1,6 @@
 """Runs the checks of one file with the real client in it; prints their names and tracebacks ("" is well) as JSON.
 
-python run.py FILE URL MANAGEMENT_URL KEY MANAGEMENT_KEY
+python run.py FILE URL MANAGEMENT_URL KEY MANAGEMENT_KEY GRPC_ADDRESS
 """
 
 import asyncio

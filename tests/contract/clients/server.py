@@ -5,7 +5,7 @@ import sys
 import time
 import urllib.request
 
-URL, MANAGEMENT, KEY, MANAGEMENT_KEY = sys.argv[2:6]
+URL, MANAGEMENT, KEY, MANAGEMENT_KEY, GRPC = sys.argv[2:7]
 
 
 def parrot():
