@@ -205,6 +205,9 @@ class Management:
         return version
 
     async def remove_node(self, version: ModelVersion) -> None:
+        """Unless the end of the server has closed it."""
+        if version.state in (ModelState.DRAINING, ModelState.GONE):
+            return
         self.registry.remove(version)
         await asyncio.shield(self._close(version))
 
@@ -266,7 +269,7 @@ class Management:
             self.registry.check_removable(version)
             await self._state.remove(version)
             self.registry.remove(version)
-            await self._closed(version)
+            await self.closed(self._close(version), name, version.config.response_timeout)
 
     def default_versions(self) -> list[tuple[str, str]]:
         """Names and versions that the key `models` makes defaults."""
@@ -311,12 +314,13 @@ class Management:
         if (end := settled.result()) is not None:
             raise _not_started(version, end)
 
-    async def _closed(self, version: ModelVersion) -> None:
-        closing = self._in_background(self._close(version))
+    async def closed(self, work: Coroutine[Any, Any, object], name: str, left: float) -> None:
+        """Wait for the end of what is unregistered, which takes up to `left` seconds, but no longer than is allowed."""
+        closing = self._in_background(work)
         limit = self._config.unregister_model_timeout
         await asyncio.wait({closing}, timeout=limit)
         if not closing.done():
-            raise UnregisterTimedOut(version.source.name, limit, version.config.response_timeout)
+            raise UnregisterTimedOut(name, limit, left)
         if closing.cancelled():
             raise _shutting_down()
         closing.result()

@@ -75,6 +75,12 @@ def test_an_archive_that_is_gone_is_named_at_the_start(tmp_path: Path) -> None:
         assert again.management.get("/models").json()["models"] == []
         for reply in (again.management.post("/workflows?url=x"), again.management.delete("/workflows/x")):
             assert (reply.status_code, reply.json()["type"]) == (405, "MethodNotAllowedException")
+    with run_server(tmp_path) as third:
+        assert third.info["not_loaded"]
+        assert third.management.delete("/workflows/chain").status_code == 200
+        assert third.management.delete("/workflows/chain").status_code == 404
+    with run_server(tmp_path) as last:
+        assert last.info["not_loaded"] == []
 
 
 def test_the_end_of_the_server_lets_a_request_take_all_of_its_nodes(tmp_path: Path) -> None:

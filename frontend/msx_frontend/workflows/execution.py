@@ -53,7 +53,7 @@ class Execution:
         for name in self._spec.dag.order:
             self._tasks[name] = asyncio.create_task(self._node(name))
         try:
-            await asyncio.wait(self._tasks.values())
+            await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
         finally:
             self._cancel_tasks()
             results = await asyncio.gather(*self._tasks.values(), return_exceptions=True)

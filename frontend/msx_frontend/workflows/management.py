@@ -44,6 +44,8 @@ class WorkflowManagement:
         self._management, self._state, self._config = management, state, config
         self._archives = management.store.beside((config.workflow_store or config.model_store).resolve())
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._lost: set[str] = set()
+        """In the state, but not restored: until they are registered again or unregistered."""
 
     async def register(self, url: str, name: str | None) -> Workflow:
         """Returns when every node has its workers. Raises ServiceError; then nothing of it is left."""
@@ -58,6 +60,7 @@ class WorkflowManagement:
                 except BaseException:
                     await self._remove_nodes(workflow)
                     raise
+                self._lost.discard(name)
                 self.registry.add(workflow)
         return workflow
 
@@ -75,17 +78,24 @@ class WorkflowManagement:
             try:
                 await self.restore(stored)
             except ServiceError as error:
+                self._lost.add(stored.name)
                 failures.append(f"workflow {stored.name} could not be restored: {error.message}")
                 log.error("%s", failures[-1])
         return failures
 
     async def unregister(self, name: str) -> None:
-        """Requests that run may finish, within the longest responseTimeout of its nodes."""
+        """Requests that run may finish, within the longest responseTimeout of its nodes.
+
+        Raises WorkflowNotFound, UnregisterTimedOut.
+        """
         async with self._only(name):
+            if name in self._lost:
+                await self._state.remove_workflow(name)
+                return self._lost.discard(name)
             workflow = self.registry.find(name)
             await self._state.remove_workflow(name)
             self.registry.remove(workflow)
-            await asyncio.shield(self._close(workflow))
+            return await self._management.closed(self._close(workflow), name, _longest(workflow))
 
     # -- nodes --
 
@@ -119,9 +129,8 @@ class WorkflowManagement:
         await asyncio.gather(*(asyncio.shield(self._management.remove_node(version)) for version in versions))
 
     async def _close(self, workflow: Workflow) -> None:
-        limit = max(version.config.response_timeout for version in workflow.versions.values())
         if running := [execution.ended for execution in workflow.executions]:
-            await asyncio.wait(running, timeout=limit)
+            await asyncio.wait(running, timeout=_longest(workflow))
         for execution in list(workflow.executions):
             execution.cancel(ServiceUnavailable(f"Workflow {workflow.name} was unregistered while the request ran."))
         await self._remove_nodes(workflow)
@@ -169,6 +178,10 @@ async def _spec(path: Path, unpacked: UnpackedWorkflow) -> WorkflowSpec:
     for warning in warnings:
         log.warning("%s: %s: %s", path.name, file.name, warning)
     return spec
+
+
+def _longest(workflow: Workflow) -> int:
+    return max(version.config.response_timeout for version in workflow.versions.values())
 
 
 def _checked(name: str) -> str:
