@@ -49,7 +49,7 @@ def _check_launchers(config: "ModelConfig") -> None:
         )
     if launcher.node_rank >= launcher.nnodes:
         raise ConfigError(f"{name}.node-rank: {launcher.node_rank} is not below nnodes: {launcher.nnodes}")
-    if launcher.nproc_per_node is not None and config.parallel_level:
+    if config.msrun and launcher.nproc_per_node is not None and config.parallel_level:
         raise ConfigError(
             f"{name}.nproc-per-node: {launcher.nproc_per_node} and parallelLevel: {config.parallel_level} "
             "both give the size of a group: give one of them"
@@ -107,7 +107,7 @@ def _single(config: "ModelConfig") -> ParallelLayout:
 
 def _group_size(config: "ModelConfig") -> int:
     _, launcher = _launcher(config)
-    given = config.parallel_level or (launcher and launcher.nproc_per_node) or 0
+    given = (launcher and launcher.nproc_per_node) or config.parallel_level
     size = given or _declared_size(config) or (1 if launcher else 0)
     if not size:
         how = "parallelLevel" if config.parallel_type == "custom" else "msrun.nproc-per-node"
@@ -148,6 +148,9 @@ def _without_effect(config: "ModelConfig") -> Iterator[str]:
         yield f"maxWorkers: {config.max_workers} has no effect without minWorkers above 0"
     if config.parallel_level and not config.parallel_type:
         yield f"parallelLevel: {config.parallel_level} has no effect without parallelType"
+    processes = config.torchrun and config.torchrun.nproc_per_node
+    if processes and config.parallel_level not in (0, processes):
+        yield f"parallelLevel: {config.parallel_level} has no effect with torchrun.nproc-per-node: {processes}"
     if config.sequence_batching and not config.stateful:
         yield "sequenceBatching: true has no effect without sequenceMaxIdleMSec above 0"
     if config.parallel_type == "custom" and _declared_size(config):

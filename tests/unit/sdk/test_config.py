@@ -126,8 +126,8 @@ MSRUN4 = {"nproc-per-node": 4}
         ({"minWorkers": 3, "maxWorkers": 2}, "minWorkers: 3 is more than maxWorkers: 2"),
         ({"torchrun": MSRUN2, "msrun": MSRUN2, "parallelType": "tp"}, "torchrun and msrun say the same"),
         (
-            {"torchrun": MSRUN2, "parallelLevel": 2, "parallelType": "tp"},
-            "torchrun.nproc-per-node: 2 and parallelLevel: 2 both give the size of a group",
+            {"msrun": MSRUN2, "parallelLevel": 2, "parallelType": "tp"},
+            "msrun.nproc-per-node: 2 and parallelLevel: 2 both give the size of a group",
         ),
         ({"msrun": {"nnodes": 2}, "parallelType": "tp"}, "msrun.nnodes: 2 is not supported yet"),
         ({"msrun": {"node-rank": 1}, "parallelType": "tp"}, "msrun.node-rank: 1 is not below nnodes: 1"),
@@ -176,6 +176,7 @@ def test_an_impossible_combination_is_refused(keys: dict[str, Any], text: str) -
         ({"parallelType": "tp", "torchrun": MSRUN4}, (4, 4, 1, 4)),
         ({"parallelType": "tp", "parallelLevel": 4}, (4, 4, 1, 4)),
         ({"parallelType": "tp", "torchrun": {}}, (1, 1, 1, 1)),
+        ({"parallelType": "tp", "torchrun": MSRUN2, "parallelLevel": 2}, (2, 2, 1, 2)),
         ({"parallelType": "custom", "parallelLevel": 8}, (1, 8, 1, 1)),
         ({"parallelType": "custom", "torchrun": MSRUN4}, (1, 4, 1, 1)),
         ({"parallelType": "pptp", "parallel": {"pipelineStages": 2, "tensorParallel": 3}}, (6, 6, 2, 3)),
@@ -186,6 +187,12 @@ def test_an_impossible_combination_is_refused(keys: dict[str, Any], text: str) -
 )
 def test_layout_of_a_group(keys: dict[str, Any], layout: tuple[int, ...]) -> None:
     assert parse(**keys).layout == layout
+
+
+def test_torchruns_processes_count_whatever_the_level_says() -> None:
+    """TorchServe's rule, for its files."""
+    config, _ = parse_model_config({"parallelType": "tp", "parallelLevel": 4, "torchrun": MSRUN2})
+    assert config.layout.ranks == 2
 
 
 @pytest.mark.parametrize(
@@ -221,6 +228,7 @@ def test_unknown_keys_of_a_section_warn() -> None:
         {"parallelLevel": 2},
         {"sequenceBatching": True},
         {"parallelType": "custom", "parallelLevel": 2, "parallel": {"tensorParallel": 2}},
+        {"parallelType": "tp", "parallelLevel": 4, "torchrun": MSRUN2},
     ],
 )
 def test_a_key_without_effect_warns(keys: dict[str, Any]) -> None:
