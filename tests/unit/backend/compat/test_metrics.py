@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from msx_backend.compat.ts.metrics.caching_metric import CachingMetric
 from msx_backend.compat.ts.metrics.dimension import Dimension
 from msx_backend.compat.ts.metrics.metric import Metric
+from msx_backend.compat.ts.metrics.metric_abstract import MetricAbstract
 from msx_backend.compat.ts.metrics.metric_cache_errors import MetricsCacheKeyError
 from msx_backend.compat.ts.metrics.metric_cache_yaml_impl import MetricsCacheYamlImpl
 from msx_backend.compat.ts.metrics.metric_encoder import MetricEncoder
@@ -15,6 +17,7 @@ from msx_backend.compat.ts.metrics.metric_type_enum import MetricTypes
 from msx_backend.compat.ts.metrics.metrics_store import MetricsStore
 from msx_backend.compat.ts.metrics.unit import Units
 from msx_backend.compat.ts.service import emit_metrics
+from msx_sdk.metrics import Metrics
 
 LINE = re.compile(
     r"\s*([\w\s]+)\.([\w\s]+):([0-9\-,.e]+)\|#([^|]*)(\|#type:([^|,]+))?\|#hostname:([^,]+),([^,]+)(,(.*))?"
@@ -52,6 +55,25 @@ def test_one_metric(capsys: pytest.CaptureFixture[str]) -> None:
     assert told["Dimensions"][0] == {"Name": "a", "Value": "b"}
     metric.reset()
     assert metric.value == 0
+
+
+def test_a_metric_of_its_own(capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
+    metric = CachingMetric("Size", "MB", ["a", "b"], MetricTypes.GAUGE)
+    assert isinstance(metric, MetricAbstract)
+    metric.add_or_update(2, ["x", "y"], "id-1")
+    metric.update(3, "id-2", [Dimension("c", "z")])
+    metric.add_or_update(4, ["too few"])
+    first, second = capsys.readouterr().out.split()
+    found = LINE.fullmatch(first.removeprefix("[METRICS]"))
+    assert found
+    assert (found[1], found[2], found[3], found[4], found[6]) == ("Size", "Megabytes", "2.0", "a:x,b:y", "GAUGE")
+    assert found[10] == "id-1"
+    assert "|#c:z|#type:GAUGE|" in second
+    assert "metric Size has the dimensions ['a', 'b'], got ['too few']" in caplog.text
+
+
+def test_what_the_context_returns_is_one() -> None:
+    assert isinstance(Metrics("m").add_metric_to_cache("Size", "MB"), MetricAbstract)
 
 
 def test_a_cache_from_a_file(tmp_path: Path) -> None:

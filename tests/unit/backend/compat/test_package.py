@@ -7,6 +7,14 @@ from pathlib import Path
 import pytest
 
 from msx_backend import compat
+from msx_backend.compat.ts.torch_handler.base_handler import BaseHandler
+from msx_backend.compat.ts.torch_handler.dali_image_classifier import DALIImageClassifier
+from msx_backend.compat.ts.torch_handler.distributed.base_deepspeed_handler import BaseDeepSpeedHandler
+from msx_backend.compat.ts.torch_handler.distributed.base_pippy_handler import BasePippyHandler
+from msx_backend.compat.ts.torch_handler.trt_llm_handler import TRTLLMHandler
+from msx_backend.compat.ts.torch_handler.vllm_handler import VLLMHandler
+from msx_sdk import HandlerLoadError
+from msx_sdk.testing import LocalModel
 
 PROGRAM = """
 import sys
@@ -55,3 +63,27 @@ def test_another_ts_wins(tmp_path: Path) -> None:
 )
 def test_a_default_handler_by_the_model_it_is_for(handler: str, serialized: str | None, expected: str) -> None:
     assert compat.default_handler(handler, {"model": {"serializedFile": serialized}}) == expected
+
+
+def test_torch_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    message = (
+        r"this handler needs torch, which is not installed where the workers run: pip install 'msx-serve\[torch\]'"
+    )
+    with pytest.raises(HandlerLoadError, match=message), LocalModel(BaseHandler, tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("handler", "words"),
+    [
+        (BasePippyHandler, "PiPPy, is not served here: derive the handler from msx_sdk.mindspore.PipelineHandler"),
+        (BaseDeepSpeedHandler, "DeepSpeed, is not served here: derive the handler from msx_sdk.mindspore.Pipeline"),
+        (VLLMHandler, "vLLM, is not served here: pack the model with --handler text_generation"),
+        (TRTLLMHandler, "TensorRT-LLM, is not served here: pack the model with --handler text_generation"),
+        (DALIImageClassifier, "DALI, is not served here: NVIDIA's DALI needs its GPUs"),
+    ],
+)
+def test_what_is_different_here_names_what_to_use(handler: type, words: str) -> None:
+    with pytest.raises(HandlerLoadError, match=words):
+        handler()
