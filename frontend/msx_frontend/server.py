@@ -254,7 +254,8 @@ class Server:
         return ModelApi(self._management, enabled=self._config.enable_model_api)
 
     def _metrics_app(self) -> ASGIApp:
-        return metrics_app(self._metrics, self._plugins.of("metrics").routes)
+        plugins = self._plugins.of("metrics")
+        return metrics_app(self._metrics, plugins.routes, plugins.operations)
 
     def _gate(self, keys: Callable[[Call], tuple[Kind, ...]], *listeners: str) -> Gate | None:
         return None if self._tokens is None else Gate(self._tokens, keys, self._plugins.keys(*listeners))

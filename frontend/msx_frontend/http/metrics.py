@@ -9,14 +9,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from msx_frontend.http.routes import ANY, make_app
+from msx_frontend.http.openapi import Operations, metrics_description
+from msx_frontend.http.routes import ANY, described_by, make_app
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.exposition import CONTENT_TYPE
 
 
-def metrics_app(metrics: ServerMetrics, more: Sequence[Route] = ()) -> Starlette:
-    """`more`: the routes of plugins."""
-    return make_app([*metrics_routes(metrics), *more])
+def metrics_app(metrics: ServerMetrics, more: Sequence[Route] = (), described: Operations = ()) -> Starlette:
+    """`more`: the routes of plugins, and how they are described."""
+    return make_app([*described_by(lambda: metrics_description(described)), *metrics_routes(metrics), *more])
 
 
 def metrics_routes(metrics: ServerMetrics) -> list[Route]:

@@ -101,6 +101,10 @@ def management_description(more: Operations = ()) -> dict[str, Any]:
     return _description(_TITLE, (*MANAGEMENT, *more))
 
 
+def metrics_description(more: Operations = ()) -> dict[str, Any]:
+    return _description(_TITLE, (*METRICS, *more))
+
+
 def merged_description(more: Operations = ()) -> dict[str, Any]:
     return _description(_TITLE, tuple(dict.fromkeys((*INFERENCE, *MANAGEMENT, *METRICS, *more))))
 

@@ -144,7 +144,7 @@ def test_an_unknown_path(server: RunningServer) -> None:
 
 
 def test_get_of_the_root(server: RunningServer) -> None:
-    for client in (server.inference, server.management):
+    for client in (server.inference, server.management, server.metrics):
         assert_error(client.get("/"), 405, "MethodNotAllowedException", METHOD_NOT_ALLOWED)
 
 
@@ -294,6 +294,7 @@ def assert_described(reply: httpx.Response, *paths: str) -> None:
 def test_each_listener_describes_itself(server: RunningServer) -> None:
     assert_described(server.inference.options("/"), "/ping", "/predictions/{model_name}")
     assert_described(server.management.options("/"), "/models", "/models/{model_name}")
+    assert_described(server.metrics.options("/"), "/metrics")
     assert "/models" not in server.inference.options("/").json()["paths"]
 
 
@@ -301,6 +302,7 @@ def test_each_listener_describes_itself(server: RunningServer) -> None:
 def test_api_description(server: RunningServer, method: str) -> None:
     assert_described(server.inference.request(method, "/api-description"), "/ping")
     assert_described(server.management.request(method, "/api-description"), "/models")
+    assert_described(server.metrics.request(method, "/api-description"), "/metrics")
 
 
 @pytest.mark.parametrize("path", ["/predictions/echo", "/predictions/echo/1.0", "/echo/predict", "/models/echo/invoke"])

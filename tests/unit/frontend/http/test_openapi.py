@@ -16,6 +16,7 @@ from msx_frontend.http.openapi import (
     managed_model_description,
     management_description,
     merged_description,
+    metrics_description,
     model_description,
 )
 from msx_frontend.http.targets import target_of
@@ -27,6 +28,7 @@ DESCRIPTIONS = [
     inference_description(),
     management_description(),
     merged_description(),
+    metrics_description(),
     model_description("m"),
     managed_model_description("m"),
 ]
