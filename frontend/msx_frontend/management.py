@@ -26,9 +26,9 @@ from msx_frontend.errors import (
     WorkersNotStarted,
 )
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
-from msx_frontend.model_source import make_source
+from msx_frontend.model_source import ModelSource, make_source
 from msx_frontend.model_store import ModelStore
-from msx_frontend.model_version import ModelSource, ModelVersion
+from msx_frontend.model_version import ModelVersion
 from msx_frontend.registration import Registration
 from msx_frontend.registry import Registry
 from msx_frontend.spawn import Spawner

@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from msx_archiver.cache import UnpackedModel
 from msx_frontend.config import ServerConfig
 from msx_frontend.errors import InvalidModel
 from msx_frontend.model_settings import model_settings
-from msx_frontend.model_version import ModelSource
 from msx_frontend.names import check_names
 from msx_frontend.registration import Registration
+from msx_sdk.config import ModelConfig
 
 log = logging.getLogger("msx.management")
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """Where a version came from, and what it is started with."""
+
+    name: str
+    version: str
+    url: str
+    digest: str
+    model_dir: Path
+    handler: str
+    manifest: dict[str, Any]
+    config: ModelConfig
+    options: dict[str, Any] = field(default_factory=dict)
+    """What the registration asked for, to be asked again after a restart."""
+    at_startup: bool = False
+    workflow: str = ""
+    """Whose node it is. A node that is a function has no `url`."""
 
 
 def make_source(archive: Path, unpacked: UnpackedModel, wanted: Registration, server: ServerConfig) -> ModelSource:

@@ -4,52 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 from msx_backend.protocol import MetricSample
 from msx_frontend.devices import Lease, ModelDevices
 from msx_frontend.environments.build import Place
 from msx_frontend.environments.environments import Environment
-from msx_frontend.errors import NotOffered, ServiceError, ServiceUnavailable, WorkerDied, WorkersNotStarted
+from msx_frontend.errors import NotOffered, ServiceError, ServiceUnavailable, WorkersNotStarted
 from msx_frontend.job import OPERATIONS, Job
 from msx_frontend.metrics import ModelMetrics
+from msx_frontend.model_source import ModelSource
 from msx_frontend.replicas import Replicas
 from msx_frontend.sequence_dispatcher import make_dispatcher
-from msx_frontend.states import ModelState, move
+from msx_frontend.standing import Standing, alive
+from msx_frontend.states import ModelState
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupSpec, GroupState, WorkerGroup
 from msx_frontend.workers.replica import Replica, ReplicaState
-from msx_sdk.config import ModelConfig
 from msx_sdk.generation import Capabilities
 from msx_sdk.kserve import Signature
 from msx_sdk.sequences import SequenceKeys
-
-log = logging.getLogger("msx.models")
-
-
-@dataclass(frozen=True)
-class ModelSource:
-    """Where a version came from, and what it is started with."""
-
-    name: str
-    version: str
-    url: str
-    digest: str
-    model_dir: Path
-    handler: str
-    manifest: dict[str, Any]
-    config: ModelConfig
-    options: dict[str, Any] = field(default_factory=dict)
-    """What the registration asked for, to be asked again after a restart."""
-    at_startup: bool = False
-    workflow: str = ""
-    """Whose node it is. A node that is a function has no `url`."""
 
 
 class ModelVersion:
@@ -67,27 +43,22 @@ class ModelVersion:
         self.environment = environment or Environment()
         self.source, self.config, self.metrics, self.devices = source, source.config, metrics, devices
         self.dispatcher = make_dispatcher(source.name, source.version, source.config, sequence_keys)
-        self.state = ModelState.READY
+        self._standing = Standing(*self.labels)
         self._make_spec = make_spec
         self._replicas = Replicas(
             source.config, self.labels, devices, self._spec, metrics, self, self._judge, self.environment.ready
         )
         self.created = time.time()
-        self.last_end: GroupEnd | None = None
         self.capabilities: Capabilities | None = None
         """What its handler offers; None until its first worker has told."""
         self.signature: Signature | None = None
         """The tensors that it takes and gives; likewise."""
-        self.lost = ""
-        """Why its archive cannot be had: it is known, and serves nothing until it is registered again."""
-        self._been_ready = False
-        self._changed = asyncio.Event()
 
     # -- requests --
 
     def submit(self, job: Job) -> None:
         """Raises ServiceError at once when the job cannot be taken."""
-        if self.state in (ModelState.DRAINING, ModelState.GONE):
+        if self._standing.leaving:
             raise ServiceUnavailable(f'Model "{self.source.name}" is being unregistered and takes no more requests.')
         if job.kind in OPERATIONS:
             self._check_offered(job.kind)
@@ -130,7 +101,7 @@ class ModelVersion:
 
     def lose(self, reason: str, min_workers: int, max_workers: int) -> None:
         """There is no archive to start workers from. It is FAILED, with what was wanted of it."""
-        self.lost, self._replicas.least, self._replicas.most = reason, min_workers, max_workers
+        self._standing.lost, self._replicas.least, self._replicas.most = reason, min_workers, max_workers
         self._judge()
 
     def _spec(self, lease: Lease, number: int, generation: int) -> GroupSpec:
@@ -149,12 +120,12 @@ class ModelVersion:
                 return failed
             if all(replica.state is ReplicaState.READY for replica in self.replicas):
                 return None
-            self._changed.clear()
-            await self._changed.wait()
+            self._standing.changed.clear()
+            await self._standing.changed.wait()
 
     async def close(self, drain_limit: float) -> None:
         """Drain, then fail what is left; returns when no process of this version is left."""
-        self._move(ModelState.DRAINING)
+        self._standing.move(ModelState.DRAINING)
         self.dispatcher.expecting_workers = bool(self.dispatcher.groups)
         await self._drain_queue(drain_limit)
         too_late = ServiceUnavailable(f'Model "{self.source.name}" was unregistered before the request could run.')
@@ -164,7 +135,7 @@ class ModelVersion:
         await self.environment.close()
         self.dispatcher.close()
         self.devices.forget()
-        self._move(ModelState.GONE)
+        self._standing.move(ModelState.GONE)
 
     def cancel_all(self, error: ServiceError) -> None:
         """Every request that is queued or running fails with `error`."""
@@ -179,8 +150,8 @@ class ModelVersion:
 
     async def _queue_empty(self) -> None:
         while self.dispatcher.groups and self.dispatcher.waiting:
-            self._changed.clear()
-            await self._changed.wait()
+            self._standing.changed.clear()
+            await self._standing.changed.wait()
 
     # -- what replicas and groups tell --
 
@@ -189,7 +160,7 @@ class ModelVersion:
             self.capabilities, self.signature = replica.group.capabilities, replica.group.signature
             self.dispatcher.group_ready(replica.group)
         else:
-            self.last_end = replica.last_end or self.last_end
+            self._standing.last_end = replica.last_end or self._standing.last_end
             self._forget_ended_groups()
         if replica.state is ReplicaState.FAILED:
             self.devices.release(replica.lease)  # its last process is gone, and it starts no other
@@ -202,7 +173,7 @@ class ModelVersion:
     def group_has_room(self, group: WorkerGroup) -> None:
         self.dispatcher.group_has_room(group)
         if self.state is ModelState.DRAINING:
-            self._changed.set()
+            self._standing.changed.set()
 
     def group_ended(self, group: WorkerGroup) -> None:
         self._forget_ended_groups()
@@ -282,45 +253,29 @@ class ModelVersion:
         return self.state is not ModelState.FAILED and kept >= min(self.min_workers, len(self.replicas))
 
     @property
+    def state(self) -> ModelState:
+        return self._standing.state
+
+    @property
     def reason(self) -> str:
         """Why it is not READY, in the last worker's words."""
-        if self.lost:
-            return self.lost
-        return "" if self.state is ModelState.READY or self.last_end is None else self.last_end.reason
+        return self._standing.reason
+
+    @property
+    def lost(self) -> str:
+        """Why its archive cannot be had: it is known, and serves nothing until it is registered again."""
+        return self._standing.lost
+
+    @property
+    def last_end(self) -> GroupEnd | None:
+        return self._standing.last_end
 
     def _judge(self) -> None:
         """The state follows from the replicas, until the version is being removed."""
-        alive = [r for r in self.replicas if r.state not in (ReplicaState.FAILED, ReplicaState.STOPPED)]
-        if self.state not in (ModelState.DRAINING, ModelState.GONE):
-            self.dispatcher.expecting_workers = bool(alive)
-            self._move(self._state_of(len(alive)))
-            self.dispatcher.failure = self.reason if self.state is ModelState.FAILED else ""
-            if not alive and self.dispatcher.waiting:
-                self.dispatcher.fail_all(self._failure())
-        self._changed.set()
-
-    def _state_of(self, alive: int) -> ModelState:
-        wanted, ready = len(self.replicas), self.ready_workers
-        if self.lost:
-            return ModelState.FAILED
-        if ready == wanted:
-            self._been_ready = ready > 0
-            return ModelState.READY
-        if not alive:
-            return ModelState.FAILED
-        self._been_ready = self._been_ready or ready > 0
-        first_start = all(replica.last_end is None for replica in self.replicas) and not self._been_ready
-        return ModelState.LOADING if first_start and self.state is not ModelState.DEGRADED else ModelState.DEGRADED
-
-    def _failure(self) -> ServiceError:
-        if not self.replicas:
-            return ServiceUnavailable(
-                f'Model "{self.source.name}" was scaled to 0 workers before the request could run.'
-            )
-        return self.last_end.error if self.last_end else WorkerDied("No worker is left.")
-
-    def _move(self, state: ModelState) -> None:
-        if state is not self.state:
-            name, version = self.source.name, self.source.version
-            log.info("model %s %s: %s -> %s", name, version, self.state.value, state.value)
-            self.state = move(self.state, state)
+        if not self._standing.leaving:
+            self.dispatcher.expecting_workers = alive(self.replicas)
+            self._standing.judge(self.replicas, self.ready_workers)
+            self.dispatcher.failure = self._standing.failure
+            if not self.dispatcher.expecting_workers and self.dispatcher.waiting:
+                self.dispatcher.fail_all(self._standing.error(len(self.replicas)))
+        self._standing.changed.set()

@@ -13,7 +13,7 @@ from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices import Lease
 from msx_frontend.environments.build import Place
-from msx_frontend.model_version import ModelSource
+from msx_frontend.model_source import ModelSource
 from msx_frontend.workers.crew import RankSpec
 from msx_frontend.workers.environment import worker_environment
 from msx_frontend.workers.group import GroupSpec

@@ -10,7 +10,7 @@ from msx_backend.protocol import Load
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices import Lease
-from msx_frontend.model_version import ModelSource
+from msx_frontend.model_source import ModelSource
 from msx_frontend.spawn import Spawner
 from msx_frontend.workers.crew import RankSpec
 from msx_frontend.workers.group import GroupSpec
