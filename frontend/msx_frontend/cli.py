@@ -25,7 +25,7 @@ PATH = click.Path(path_type=Path)
 @click.option(
     "--model-store", type=PATH, help="Folder with the archives; the state is kept in its .msx. Default: here."
 )
-@click.option("-w", "--workflow-store", type=PATH, help="Folder with the workflow archives. Default: the model store.")
+@click.option("--workflow-store", type=PATH, help="Folder with the workflow archives. Default: the model store.")
 @click.option(
     "--plugins-path", "--ppath", metavar="FOLDERS", help="Folders with the packages of plugins, comma-separated."
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
 import re
@@ -90,13 +91,13 @@ def make_endpoint(plugin: Plugin, server: ServerView, limit: float) -> PluginEnd
 
 
 class _Exited(Exception):
-    """`sys.exit` in a plugin, in words: raised as it is, it would end the loop."""
+    """`sys.exit` and its like in a plugin, in words: raised as they are, they would end the loop."""
 
 
 async def _contained(call: Awaitable[Any]) -> Any:
     try:
         return await call
-    except SystemExit as error:
+    except (SystemExit, KeyboardInterrupt) as error:
         raise _Exited(reason(error)) from None
 
 
@@ -115,13 +116,13 @@ async def _on_a_thread(call: Callable[[], Any], done: Callable[[], None]) -> Any
         error: BaseException | None = None
         try:
             result = call()
-        except SystemExit as exit:
-            error = _Exited(reason(exit))
         except StopIteration as stop:
             error = RuntimeError(repr(stop))
-        except BaseException as raised:
+        except Exception as raised:
             error = raised
-        if not loop.is_closed():
+        except BaseException as raised:
+            error = _Exited(reason(raised))
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
             loop.call_soon_threadsafe(settle, result, error)
 
     threading.Thread(target=run, name="plugin", daemon=True).start()

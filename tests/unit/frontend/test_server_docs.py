@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging.config
 import re
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 import click
 import msgspec
@@ -23,6 +23,9 @@ from msx_frontend.http.openapi import INFERENCE, MANAGEMENT
 from msx_frontend.http.workflows import inference_routes, management_routes
 from msx_frontend.registration import Registration
 from msx_frontend.states import ModelState
+from msx_frontend.workflows import errors as workflow_errors
+from msx_sdk.plugins import Endpoint, EndpointRequest
+from msx_sdk.workflow_spec import NodeSettings
 
 DOCS = Path(__file__).parents[3] / "docs"
 SERVER, MANAGEMENT_PAGE, INFERENCE_PAGE = (
@@ -136,3 +139,21 @@ def test_every_route_of_workflows() -> None:
     page = mentioned((DOCS / "workflows.md").read_text())
     routes = [*inference_routes(NOBODY, 1, 1), *management_routes(NOBODY, 1)]
     assert {route.path for route in routes} <= page
+
+
+@pytest.mark.parametrize("key", ["url", *(field.encode_name for field in msgspec.structs.fields(NodeSettings))])
+def test_every_key_of_a_workflows_spec(key: str) -> None:
+    assert f"`{key}`" in (DOCS / "workflows.md").read_text()
+
+
+def test_every_error_of_workflows() -> None:
+    page = (DOCS / "workflows.md").read_text()
+    own = {kind for kind in subclasses(ServiceError) if kind.__module__ == workflow_errors.__name__}
+    assert {kind.type for kind in own if f"| {kind.status} | `{kind.type}` |" not in page} == {
+        "InternalServerException"
+    }
+
+
+@pytest.mark.parametrize("name", [*get_type_hints(Endpoint), *get_type_hints(EndpointRequest), "config", "models()"])
+def test_every_name_of_plugins(name: str) -> None:
+    assert f"`{name}`" in (DOCS / "plugins.md").read_text()
