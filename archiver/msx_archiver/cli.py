@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from msx_archiver.abbreviations import Abbreviating
 from msx_archiver.errors import ArchiveError
 from msx_archiver.options import FORMATS, RUNTIMES, PackOptions
 
@@ -20,7 +21,7 @@ _FILE = click.Path(path_type=Path)
 _REQUIRED = {"model_name": "--model-name", "version": "-v / --version", "handler": "--handler"}
 
 
-class _Group(click.Group):
+class _Group(Abbreviating, click.Group):
     """Our own errors end the command with one sentence and status 1."""
 
     def invoke(self, ctx: click.Context) -> Any:

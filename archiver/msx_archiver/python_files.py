@@ -23,6 +23,9 @@ TORCHSERVE_HANDLERS = (
 )
 
 
+_LSP_HANDLERS = ("BaseHandler", "TorchScriptHandler")
+
+
 @dataclass(frozen=True)
 class HandlerFile:
     """What `--handler` names: the manifest's word for it, and the file to pack unless it is built in."""
@@ -42,6 +45,19 @@ def find_handler(handler: str) -> HandlerFile:
         raise PackError(f"Handler file {file} does not define '{function}', which --handler {handler} names.")
     # TorchServe knows `h.py` and `h:function`, not `h.py:function`.
     return HandlerFile(f"{file.stem}:{function}" if function else Path(location).name, file)
+
+
+def find_library(handler: str) -> HandlerFile:
+    """Of runtime LSP: `h` and `h:Class` are in `h.so`. Raises PackError."""
+    location = _split(handler)[0]
+    file = Path(f"{location}.so")
+    if location in _LSP_HANDLERS:
+        return HandlerFile(handler)
+    if not file.is_file():
+        raise PackError(
+            f"Handler '{handler}' of runtime LSP is neither in {file} nor one of {', '.join(_LSP_HANDLERS)}."
+        )
+    return HandlerFile(Path(handler).name, file)
 
 
 def check_python(file: Path) -> ast.Module:

@@ -11,7 +11,7 @@ from msx_archiver.errors import PackError
 from msx_archiver.extra_files import expand_extra_files
 from msx_archiver.members import path_problem
 from msx_archiver.options import PackOptions
-from msx_archiver.python_files import check_python, find_handler
+from msx_archiver.python_files import check_python, find_handler, find_library
 from msx_archiver.weights import find_weights, serialized_name
 from msx_sdk.manifest import ModelEntry
 
@@ -54,8 +54,11 @@ class Sources(FileSet):
 
 def collect(options: PackOptions) -> Sources:
     """Find and check all that the options name. Raises PackError; nothing is written."""
-    handler = find_handler(options.handler)
+    is_library = options.runtime == "LSP"
+    handler = find_library(options.handler) if is_library else find_handler(options.handler)
     sources = Sources(model=_model_entry(options, handler.name))
+    if is_library:
+        sources.warnings.append("--runtime LSP: TorchServe's C++ workers can run this handler, MSX's cannot.")
     if handler.file:
         sources.add([(handler.file.name, handler.file)], "--handler")
     if options.serialized_file:
