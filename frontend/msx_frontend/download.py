@@ -80,7 +80,7 @@ class Downloads:
         self._folder.mkdir(parents=True, exist_ok=True)
         path, size = local_path(url), 0
         source = _read_file(path) if path else self._http.read(url, self._check_size, signed=signed)
-        with part.open("xb", buffering=0) as file:
+        with io.FileIO(part, "xb", opener=_private) as file:
             async with aclosing(source) as chunks:
                 async for chunk in chunks:
                     size += len(chunk)
@@ -97,6 +97,11 @@ async def _read_file(path: Path) -> AsyncGenerator[bytes, None]:
     with await asyncio.to_thread(_open_file, path) as file:
         while chunk := await asyncio.to_thread(file.read, CHUNK):
             yield chunk
+
+
+def _private(path: str, flags: int) -> int:
+    """Whoever may not read it there may not read it here."""
+    return os.open(path, flags, 0o600)
 
 
 def _open_file(path: Path) -> io.FileIO:
@@ -117,5 +122,4 @@ def _write_all(file: io.FileIO, chunk: bytes) -> None:
 def _put(part: Path, target: Path) -> None:
     with part.open("rb") as file:
         os.fsync(file.fileno())
-    part.chmod(0o644)
     part.replace(target)

@@ -61,7 +61,7 @@ def failed(root: Path, url: str, kind: type[ServiceError] = DownloadFailed, **se
 def test_a_file_comes_as_it_is(root: Path, web: FileServer) -> None:
     assert fetched(root, web.put("/m.mar", DATA)) == DATA
     assert web.asked[-1][1]["accept-encoding"] == "identity"
-    assert (root / "m.mar").stat().st_mode & 0o777 == 0o644
+    assert (root / "m.mar").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_file_of_this_machine(root: Path) -> None:
