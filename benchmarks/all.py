@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from benchmarks import cancel, llm, overhead, parallel, start, worker_kill
+from benchmarks import cancel, grpc, llm, overhead, parallel, start, worker_kill
 from benchmarks._command import Benchmark
 from benchmarks._docs import PAGE, NoMarkers, replace
 from benchmarks._machine import BUSY, machine
@@ -17,6 +17,7 @@ from benchmarks._table import Report
 BENCHMARKS: dict[str, tuple[Benchmark, Sequence[str]]] = {
     "start": (start.main, start.QUICK),
     "overhead": (overhead.main, overhead.QUICK),
+    "grpc": (grpc.main, grpc.QUICK),
     "worker_kill": (worker_kill.main, worker_kill.QUICK),
     "cancel": (cancel.main, cancel.QUICK),
     "parallel": (parallel.main, parallel.QUICK),
