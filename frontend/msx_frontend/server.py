@@ -8,6 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from starlette.types import ASGIApp
@@ -20,8 +21,9 @@ from msx_frontend.environments.environments import Environments
 from msx_frontend.environments.interpreter import find_interpreter
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.grpc_api.admission import Admission
-from msx_frontend.grpc_api.open_inference import OpenInferenceService
+from msx_frontend.grpc_api.open_inference import TORCHSERVE_PACKAGE, OpenInferenceService
 from msx_frontend.grpc_api.server import GrpcServer
+from msx_frontend.grpc_api.status import details, standard_code
 from msx_frontend.health import Health
 from msx_frontend.http import workflows as workflow_routes
 from msx_frontend.http.call import Call
@@ -270,12 +272,17 @@ class Server:
             self._tokens,
             self._access_log,
             self._tls,
-            [self._open_inference_service()],
+            self._open_inference_services(),
         )
 
-    def _open_inference_service(self) -> OpenInferenceService:
+    def _open_inference_services(self) -> list[OpenInferenceService]:
         keys = Admission(self._tokens, "inference"), Admission(self._tokens, "management")
-        return OpenInferenceService(self._registry, self.health, self._repository(), *keys, access_log=self._access_log)
+        make = partial(OpenInferenceService, self._registry, self.health, self._repository(), *keys)
+        services = [make(access_log=self._access_log)]
+        if self._config.ts_open_inference_protocol:
+            torchserve = partial(make, package=TORCHSERVE_PACKAGE, code_of=standard_code, details_of=details)
+            services.append(torchserve(typed_outputs=True, access_log=self._access_log))
+        return services
 
     def _only_model(self) -> str | None:
         """The model of `/invocations` without a name: the one loaded at startup, if there is just one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any, Protocol
 
@@ -10,11 +11,12 @@ from google.protobuf.json_format import ParseDict
 
 from msx_frontend.errors import BadRequest
 from msx_frontend.grpc_api.admission import Admission
-from msx_frontend.grpc_api.handlers import CodeOf, Context, LogsCalls, Method, service_handler
+from msx_frontend.grpc_api.handlers import CodeOf, Context, DetailsOf, LogsCalls, Method, service_handler
 from msx_frontend.grpc_api.infer_messages import InferMessages, parameters_of
 from msx_frontend.grpc_api.infer_stream import InferStream
 from msx_frontend.grpc_api.messages import message_class
 from msx_frontend.grpc_api.status import open_inference_code, sentence
+from msx_frontend.grpc_api.typed_contents import use_typed_contents
 from msx_frontend.job import INFER, Field, Job
 from msx_frontend.kserve.infer import only_answer
 from msx_frontend.kserve.metadata import model_config, model_metadata, server_metadata
@@ -25,6 +27,7 @@ from msx_frontend.reply_buffer import ReplyBuffer
 from msx_sdk.kserve import HEADER_LENGTH
 
 PACKAGE = "inference"
+TORCHSERVE_PACKAGE = "org.pytorch.serve.grpc.openinference"
 
 
 class KnowsReadiness(Protocol):
@@ -34,6 +37,7 @@ class KnowsReadiness(Protocol):
 class OpenInferenceService:
     """`package` is the standard one, or one with a copy of its messages; what its service lacks is not served.
 
+    With `typed_outputs` tensors are answered as typed fields rather than raw bytes.
     Models need the token of `inference`, load and unload that of `management`; probes need none.
     """
 
@@ -47,11 +51,14 @@ class OpenInferenceService:
         *,
         package: str = PACKAGE,
         code_of: CodeOf = open_inference_code,
+        details_of: DetailsOf = sentence,
+        typed_outputs: bool = False,
         access_log: LogsCalls | None = None,
     ) -> None:
         self._registry, self._health, self._repository = registry, health, repository
         self._inference, self._management = inference, management
-        self._package, self._code_of, self._access_log = package, code_of, access_log
+        self._package, self._access_log = package, access_log
+        self._code_of, self._details_of, self._typed_outputs = code_of, details_of, typed_outputs
         self._messages = InferMessages(package)
 
     @property
@@ -74,7 +81,7 @@ class OpenInferenceService:
             "RepositoryModelUnload": self._unload,
         }
         return service_handler(
-            self.name, methods, code_of=self._code_of, details_of=sentence, access_log=self._access_log
+            self.name, methods, code_of=self._code_of, details_of=self._details_of, access_log=self._access_log
         )
 
     def submit(self, request: Any, context: Context, request_id: str) -> ReplyBuffer:
@@ -103,7 +110,10 @@ class OpenInferenceService:
         reply = self.submit(request, context, self._inference.admit(context))
         try:
             answer = await only_answer(reply, request.model_name)
-            return self._messages.response(answer.body, answer.json_size)
+            response = self._messages.response(answer.body, answer.json_size)
+            if self._typed_outputs:
+                await asyncio.to_thread(use_typed_contents, response)
+            return response
         finally:
             reply.close()
 

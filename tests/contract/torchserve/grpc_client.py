@@ -23,6 +23,7 @@ OURS = Path(str(resources.files("msx_frontend.grpc_api"))) / "protos"
 
 INFERENCE = "org.pytorch.serve.grpc.inference.InferenceAPIsService"
 MANAGEMENT = "org.pytorch.serve.grpc.management.ManagementAPIsService"
+OPEN_INFERENCE = "org.pytorch.serve.grpc.openinference.GRPCInferenceService"
 HEALTH = "grpc.health.v1.Health"
 
 HTTP, MODEL = "org.pytorch.serve.http", "org.pytorch.serve.archive.model"
@@ -35,7 +36,11 @@ REFUSED = "Token Authorization failed. Token either incorrect, expired, or not p
 def pool() -> DescriptorPool:
     from grpc_tools import protoc
 
-    files = [*(path.name for path in PROTOS.glob("*.proto")), "grpc/health/v1/health.proto"]
+    files = [
+        *(path.name for path in PROTOS.glob("*.proto")),
+        "open_inference_grpc.proto",
+        "grpc/health/v1/health.proto",
+    ]
     with TemporaryDirectory() as folder:
         built = Path(folder, "built.binpb")
         well_known = resources.files("grpc_tools") / "_proto"
