@@ -33,6 +33,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--foreground", is_flag=True, help="Stay in the foreground and log to the terminal.")
 @click.option("--ncs", "--no-config-snapshots", "ncs", is_flag=True, help="Neither restore nor keep the state.")
 @click.option("--log-config", type=PATH, help="A logging configuration (YAML, JSON or ini).")
+@click.option("--cpp-log-config", type=PATH, help="Accepted without effect: there are no C++ workers.")
 @click.option("--enable-model-api", is_flag=True, default=None, help="Allow registering and unregistering models.")
 @click.option("--disable-token-auth", "--dt", is_flag=True, default=None, help="Take requests without a token.")
 @click.argument("more_models", nargs=-1, metavar="[MODELS]...")
@@ -46,6 +47,7 @@ def main(action: str, **options: Any) -> None:
         return
     from msx_frontend import commands
 
+    options.pop("cpp_log_config")
     options["models"] = (*options.pop("models"), *options.pop("more_models"))
     sys.exit(getattr(commands, action)(commands.Options(**options, argv=sys.argv[1:], env=os.environ)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,12 @@ from msx_frontend.instance import InstanceInfo, all_running, running_on
 
 STOP_LIMIT = 90.0
 """Seconds that `--stop` waits: longer than the server's own limits."""
+
+NOT_RUNNING = "MSX is not currently running."
+
+
+class _SeveralServersError(Exception):
+    """The user has been told to say which."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +57,35 @@ class Options:
 def start(options: Options) -> int:
     from msx_frontend.launch import run_in_background, run_in_foreground
 
+    if missing := next(_missing(options), None):
+        click.echo(missing, err=True)
+        return 1
     return run_in_foreground(options) if options.foreground else run_in_background(options)
 
 
+def _missing(options: Options) -> Iterator[str]:
+    """What a flag or variable names and is not there, in TorchServe's words."""
+    temp = options.env.get("TEMP")
+    if temp and not os.path.isdir(temp):
+        yield f"Invalid temp directory: {temp}, please check TEMP environment variable."
+    ts_config = options.env.get("TS_CONFIG_FILE") or options.ts_config
+    for flag, file in (("--log-config", options.log_config), ("--ts-config", ts_config)):
+        if file and not os.path.isfile(file):
+            yield f"{flag} file not found: {file}"
+    for flag, folder in (("--model-store", options.model_store), ("--workflow-store", options.workflow_store)):
+        if folder and not folder.is_dir():
+            yield f"{flag} directory not found: {folder}"
+
+
 def stop(options: Options) -> int:
-    info = _the_one(options.model_store)
-    if info is None:
+    """That none runs is no failure: scripts of TorchServe stop before they start."""
+    try:
+        info = _the_one(options.model_store)
+    except _SeveralServersError:
         return 1
+    if info is None:
+        click.echo(NOT_RUNNING)
+        return 0
     process = psutil.Process(info.pid)
     process.send_signal(signal.SIGTERM)
     if not _ended(process, STOP_LIMIT):
@@ -87,7 +115,7 @@ def status(options: Options) -> int:
 
     infos = [info for info in [_of_store(options.model_store)] if info] if options.model_store else all_running()
     if not infos:
-        click.echo("MSX is not currently running.", err=True)
+        click.echo(NOT_RUNNING, err=True)
         return 1
     for info in infos:
         show(info)
@@ -99,15 +127,13 @@ def _of_store(model_store: Path) -> InstanceInfo | None:
 
 
 def _the_one(model_store: Path | None) -> InstanceInfo | None:
-    """The server of this model store, of the current folder, or the only one; else says what to do."""
+    """The server of this model store, of the current folder, or the only one; None where none runs."""
     found = _of_store(model_store or Path.cwd())
     if found is None and model_store is None:
         running = all_running()
         if len(running) > 1:
             stores = ", ".join(info.model_store for info in running)
             click.echo(f"Several servers are running; say which by --model-store: {stores}", err=True)
-            return None
+            raise _SeveralServersError
         found = running[0] if running else None
-    if found is None:
-        click.echo("MSX is not currently running.", err=True)
     return found

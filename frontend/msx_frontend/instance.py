@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import platformdirs
 
+from msx_frontend.pid_file import PidFile
 from msx_frontend.start_errors import StartError
 
 STATE_DIR = ".msx"
@@ -58,6 +59,7 @@ class Instance:
     def __init__(self, model_store: Path) -> None:
         """Raises InstanceError when another server holds this model store, or it cannot be written."""
         self.state_dir = model_store / STATE_DIR
+        self._pid_file = PidFile()
         try:
             self.state_dir.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.state_dir / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -77,6 +79,7 @@ class Instance:
             ) from None
 
     def publish(self, info: InstanceInfo) -> None:
+        self._pid_file.write()
         data = msgspec.json.format(msgspec.json.encode(info), indent=2)
         for path in (self.state_dir / "server.json", _index() / f"{info.pid}.json"):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -87,6 +90,7 @@ class Instance:
     def close(self) -> None:
         for path in (self.state_dir / "server.json", _index() / f"{os.getpid()}.json"):
             path.unlink(missing_ok=True)
+        self._pid_file.remove()
         os.close(self._lock)
 
 

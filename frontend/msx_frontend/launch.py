@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from msx_frontend.config import ServerConfig
     from msx_frontend.instance import InstanceInfo
 
+LOG_FILE = "MSX_LOG_FILE"
+"""Where the output of a server in the background goes."""
+
 READY_FD = "MSX_READY_FD"
 """A pipe on which a server in the background says that it answers, or why it does not."""
 
@@ -40,17 +43,25 @@ def run_in_foreground(options: Options) -> int:
 
 
 async def _serve(config: ServerConfig, notices: list[str], options: Options, parent: _Parent) -> None:
+    import asyncio
     import logging
 
+    from msx_frontend.background_log import BackgroundLog
     from msx_frontend.lifecycle import Lifecycle
     from msx_frontend.logs import set_up_logging
     from msx_frontend.server import Server
+    from msx_frontend.snapshots.serializer import log_location
 
-    output = set_up_logging(config.log_config)
+    output = set_up_logging(config.log_config, folder=log_location(options.env))
     for notice in notices:
         logging.getLogger("msx.config").warning("%s", notice)
     server = Server(config, config.load_models, output)
-    await Lifecycle(server, config.drain_timeout, parent.started).run()
+    rotation = [asyncio.create_task(BackgroundLog(Path(path)).watch()) for path in [options.env.get(LOG_FILE)] if path]
+    try:
+        await Lifecycle(server, config.drain_timeout, parent.started).run()
+    finally:
+        for task in rotation:
+            task.cancel()
 
 
 def run_in_background(options: Options) -> int:
@@ -62,7 +73,7 @@ def run_in_background(options: Options) -> int:
         click.echo(str(error), err=True)
         return 1
     read, write = os.pipe()
-    env = {**options.env, READY_FD: str(write), "MSX_LOG_FILE": str(log_file)}
+    env = {**options.env, READY_FD: str(write), LOG_FILE: str(log_file)}
     with log_file.open("ab") as log:
         child = subprocess.Popen(
             [sys.executable, "-m", "msx_frontend.cli", *options.argv, "--foreground"],

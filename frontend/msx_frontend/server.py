@@ -89,7 +89,9 @@ class Server:
         shutil.rmtree(self._run_dir, ignore_errors=True)
         self._state: State = self._open_state()
         self._tokens = None if config.disable_token_authorization else _new_tokens(config)
-        self._access_log = AccessLog(output.write, as_json=output.as_json, logger=output.logger)
+        self._access_log = AccessLog(
+            output.write, as_json=output.as_json, logger=output.logger, file=output.access_file
+        )
         self._replies = self._monitoring.counted(self._access_log)
         self._workflows = WorkflowRegistry()
         self.health = Health(self._registry)

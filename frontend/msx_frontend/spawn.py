@@ -34,7 +34,9 @@ class Spawner:
         folder = f"{source.name}-{source.version}-{number}-{generation}-{os.urandom(3).hex()}"
         port = _free_port() if config.layout.ranks > 1 else None
         return GroupSpec(
-            ranks=tuple(self._rank(source, lease, rank, folder, port, place) for rank in range(config.layout.ranks)),
+            ranks=tuple(
+                self._rank(source, lease, rank, folder, port, place, number) for rank in range(config.layout.ranks)
+            ),
             startup_timeout=float(config.startup_timeout),
             response_timeout=float(config.response_timeout),
             max_concurrent=config.max_concurrent,
@@ -43,13 +45,21 @@ class Spawner:
         )
 
     def _rank(
-        self, source: ModelSource, lease: Lease, rank: int, folder: str, port: int | None, place: Place
+        self,
+        source: ModelSource,
+        lease: Lease,
+        rank: int,
+        folder: str,
+        port: int | None,
+        place: Place,
+        worker: int,
     ) -> RankSpec:
         return RankSpec(
             load=self._load(source, lease, rank, place.site_dir),
             env=self._environment(source, lease, rank, port),
             work_dir=self._run_dir / f"{folder}-r{rank}",
             python=place.python,
+            worker=worker,
         )
 
     def _load(self, source: ModelSource, lease: Lease, rank: int, site_dir: str | None) -> Load:

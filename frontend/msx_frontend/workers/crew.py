@@ -22,6 +22,8 @@ class RankSpec:
     env: Mapping[str, str]
     work_dir: Path
     python: str = sys.executable
+    worker: int = 0
+    """The replica's number, for the log."""
 
 
 class CrewEvents(Protocol):
@@ -42,7 +44,7 @@ class Member:
         self.spec, self._events = spec, events
         self.rank = spec.load.rank
         load = spec.load
-        labels = {"model": load.model_name, "version": load.model_version, "rank": load.rank}
+        labels = {"model": load.model_name, "version": load.model_version, "worker": spec.worker, "rank": load.rank}
         self.process = RankProcess(labels, self._received, self._ponged, self._exited, self._printed)
         self.phase = "starting the process"
         self.loaded = False

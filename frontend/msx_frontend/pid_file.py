@@ -1,0 +1,42 @@
+"""TorchServe's pid file, for scripts that look there: `.model_server.pid` in the folder of temporary files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+import psutil
+
+NAME = ".model_server.pid"
+
+
+class PidFile:
+    """With several servers it is the first one's. Where it cannot be written there is none: nothing here needs it."""
+
+    def __init__(self) -> None:
+        self._path = Path(os.environ.get("TEMP") or tempfile.gettempdir()) / NAME
+
+    def write(self) -> None:
+        if self._other_lives():
+            return
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
+            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+            with open(fd, "w") as file:
+                file.write(str(os.getpid()))
+
+    def remove(self) -> None:
+        if self._read() == os.getpid():
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+
+    def _other_lives(self) -> bool:
+        pid = self._read()
+        return pid is not None and pid != os.getpid() and psutil.pid_exists(pid)
+
+    def _read(self) -> int | None:
+        with contextlib.suppress(OSError, ValueError):
+            return int(self._path.read_text())
+        return None

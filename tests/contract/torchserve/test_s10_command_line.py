@@ -1,0 +1,121 @@
+"""§10: the command line. Flags, exit codes, messages, the pid file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.e2e.server import FREE_PORTS, pack_service
+from tests.e2e.test_command_line import Terminal, refused
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    """In a folder with a model store and a config.properties."""
+    (tmp_path / "store").mkdir()
+    pack_service("echo", tmp_path / "store")
+    (tmp_path / "config.properties").write_text(FREE_PORTS + "model_store=store\n")
+    opened = Terminal(tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("flag", ["-v", "--version"])
+def test_version(terminal: Terminal, flag: str) -> None:
+    said = terminal.serve(flag)
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("MSX Version is ")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--model-store", "absent"), "--model-store directory not found: absent"),
+        (("--workflow-store", "absent"), "--workflow-store directory not found: absent"),
+        (("--ts-config", "absent"), "--ts-config file not found: absent"),
+        (("--log-config", "absent"), "--log-config file not found: absent"),
+    ],
+)
+def test_what_is_not_there(terminal: Terminal, flags: tuple[str, ...], message: str) -> None:
+    assert refused(terminal.serve("--start", *flags)) == message
+    assert refused(terminal.serve("--foreground", *flags)) == message
+
+
+def test_temp_must_exist(terminal: Terminal) -> None:
+    terminal.env["TEMP"] = "/no/such/folder"
+    message = "Invalid temp directory: /no/such/folder, please check TEMP environment variable."
+    assert refused(terminal.serve("--start")) == message
+
+
+def test_a_configuration_named_by_the_environment_beats_the_flag(terminal: Terminal) -> None:
+    terminal.env["TS_CONFIG_FILE"] = "absent.properties"
+    assert refused(terminal.serve("--ts-config", "config.properties")) == (
+        "--ts-config file not found: absent.properties"
+    )
+
+
+def test_to_stop_what_does_not_run_is_no_failure(terminal: Terminal) -> None:
+    said = terminal.serve("--stop")
+    assert (said.code, said.out, said.err) == (0, "MSX is not currently running.\n", "")
+
+
+def test_a_life(terminal: Terminal) -> None:
+    """No flag is --start; every flag of TorchServe is taken; the pid file; a second start; stop."""
+    temp = terminal.folder / "temp"
+    temp.mkdir(exist_ok=True)
+    terminal.env["TEMP"] = str(temp)
+    (terminal.folder / "cpp.cfg").write_text("")
+    flags = ["--models", "echo.mar", "other=echo.mar", "--ncs", "--enable-model-api", "--dt"]
+    flags += ["--workflow-store", "store", "--cpp-log-config", "cpp.cfg"]
+    started = terminal.serve(*flags)
+    assert started.code == 0, started
+    assert started.out.startswith("Model server started")
+    assert (temp / ".model_server.pid").read_text() == str(started.pid)
+    management = started.place("management")
+    models = httpx.get(f"{management}/models").json()["models"]
+    assert [model["modelName"] for model in models] == ["echo", "other"]
+    second = refused(terminal.serve("--start"))
+    assert "is already running" in second
+    assert "please use msx-serve --stop" in second
+    assert psutil.pid_exists(started.pid)
+    stopped = terminal.serve("--stop")
+    assert (stopped.code, stopped.out) == (0, "MSX has stopped.\n")
+    assert not (temp / ".model_server.pid").exists()
+    assert not (terminal.folder / "key_file.json").exists()
+    assert not (terminal.folder / "logs" / "config").exists(), "--ncs"
+
+
+def test_the_next_start_needs_no_flags(terminal: Terminal) -> None:
+    """§18: it takes its configuration from the last snapshot, but for what opens the server."""
+    config = terminal.folder / "config.properties"
+    config.rename(terminal.folder / "first.properties")
+    first = terminal.serve("--ts-config", "first.properties", "--models", "all", "--enable-model-api", "--dt")
+    assert first.code == 0, first
+    httpx.put(f"{first.place('management')}/models/echo?min_worker=2&synchronous=true", timeout=60).raise_for_status()
+    assert terminal.serve("--stop").code == 0
+    os.rename(terminal.folder / "store" / ".msx", terminal.folder / "state")  # only the snapshot knows it now
+    second = terminal.serve()
+    assert second.code == 0, second
+    assert second.place("tokens").endswith("key_file.json"), "--dt is not remembered"
+    log = Path(second.place("log")).read_text()
+    assert "the configuration is that of the last snapshot" in log
+    assert "-shutdown.cfg" in log
+    status = terminal.serve("--status").out
+    assert [line.split()[3] for line in status.splitlines() if "echo" in line] == ["9000", "9001"]
+    assert terminal.serve("--stop").code == 0
+
+
+@pytest.mark.parametrize("models", ["none", "all"])
+def test_all_or_none(terminal: Terminal, models: str) -> None:
+    started = terminal.serve("--models", models, "--dt", "--ncs")
+    assert started.code == 0
+    listed = httpx.get(f"{started.place('management')}/models").json()["models"]
+    assert len(listed) == (models == "all")
+    assert terminal.serve("--stop").code == 0
