@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from pathlib import Path
 
 import psutil
@@ -16,7 +15,8 @@ class PidFile:
     """With several servers it is the first one's. Where it cannot be written there is none: nothing here needs it."""
 
     def __init__(self) -> None:
-        self._path = Path(os.environ.get("TEMP") or tempfile.gettempdir()) / NAME
+        env = os.environ  # the module tempfile would want to write there, and a disk may be full
+        self._path = Path(env.get("TEMP") or env.get("TMPDIR") or "/tmp") / NAME  # noqa: S108 - a link is not followed
 
     def write(self) -> None:
         if self._other_lives():

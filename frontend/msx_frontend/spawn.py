@@ -14,6 +14,7 @@ from msx_frontend.config import ServerConfig
 from msx_frontend.devices import Lease
 from msx_frontend.environments.build import Place
 from msx_frontend.model_source import ModelSource
+from msx_frontend.snapshots.serializer import log_location
 from msx_frontend.workers.crew import RankSpec
 from msx_frontend.workers.environment import worker_environment
 from msx_frontend.workers.group import GroupSpec
@@ -25,7 +26,8 @@ class Spawner:
     """Knows the server's part of it; a model version brings its source, its lease and its numbers."""
 
     def __init__(self, config: ServerConfig, run_dir: Path, compiled_dir: Path, env: Mapping[str, str]) -> None:
-        self._config, self._run_dir, self._compiled_dir, self._env = config, run_dir, compiled_dir, env
+        self._config, self._run_dir, self._compiled_dir = config, run_dir, compiled_dir
+        self._env = {**env, **_told(config, env)}
 
     def spec(
         self, source: ModelSource, lease: Lease, number: int, generation: int, place: Place = OWN_PYTHON
@@ -102,6 +104,15 @@ class Spawner:
             omp_threads=launcher.omp_number_threads if launcher else None,
             blocked=self._config.blacklist_env_vars,
         )
+
+
+def _told(config: ServerConfig, env: Mapping[str, str]) -> dict[str, str]:
+    """What TorchServe tells its workers by variables; folders are absolute, for a worker runs in one of its own."""
+    return {
+        "LOG_LOCATION": os.path.abspath(log_location(env)),
+        "METRICS_LOCATION": os.path.abspath(env.get("METRICS_LOCATION") or "logs"),
+        "TS_DECODE_INPUT_REQUEST": str(config.decode_input_request).lower(),
+    }
 
 
 def _free_port() -> int:

@@ -30,10 +30,10 @@ NOT_WRITTEN = {
 def properties_of(config: ServerConfig) -> dict[str, str]:
     """What differs from the defaults, and the model store, which the next start needs."""
     found: dict[str, str] = {}
-    for field in msgspec.structs.fields(ServerConfig):
-        value = getattr(config, field.name)
-        if field.name not in NOT_WRITTEN and value != field.default:
-            found[_TORCHSERVE_NAMES.get(field.name, field.name)] = text_of(value)
+    defaults = msgspec.structs.asdict(ServerConfig())
+    for name, value in msgspec.structs.asdict(config).items():
+        if name not in NOT_WRITTEN and value != defaults[name]:
+            found[_TORCHSERVE_NAMES.get(name, name)] = text_of(value)
     return {**found, "model_store": str(config.model_store.resolve())}
 
 
