@@ -39,7 +39,7 @@ class Jobs:
             for request in requests:
                 self._held.pop(request.number, None)
                 self._asked.discard(request.number)
-                request.parts = {}  # a handler may keep its context, and so the request
+                request.parts, request.inference = {}, None  # a handler may keep its context, and so the request
 
     def cancel(self, numbers: list[int]) -> None:
         """One that has not come yet is kept in mind; one that has ended is nobody's concern."""
