@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -73,7 +74,7 @@ class PluginEndpoints:
                 headers=Headers(list(request.headers.items())),
                 body=await read_whole(request, self._size),
             )
-            return _reply(made.label, await made.answer(asked))
+            return await _reply(made.label, await made.answer(asked))
 
         path = f"/{made.endpoint.path}"
         return [Route(path, serve, methods=ANY), Route(f"{path}/{{rest:path}}", serve, methods=ANY)]
@@ -84,9 +85,9 @@ def _operations(made: PluginEndpoint) -> list[Operation]:
     return [Operation(f"/{path}", method, f"{method}_{path}", text) for method in made.methods]
 
 
-def _reply(label: str, answer: EndpointResponse) -> Response:
+async def _reply(label: str, answer: EndpointResponse) -> Response:
     try:
-        body, kind = _encoded(answer.body)
+        body, kind = await _encoded(answer.body)
         headers = own_headers(list(answer.headers.items()))
         content_type = answer.content_type or kind
         if content_type and not any(name == b"content-type" for name, _ in headers):
@@ -104,9 +105,9 @@ def _final(status: int) -> int:
     return int(status)
 
 
-def _encoded(body: object) -> tuple[bytes, str | None]:
+async def _encoded(body: object) -> tuple[bytes, str | None]:
     if isinstance(body, (bytes, bytearray)):
         return bytes(body), None
     if isinstance(body, str):
         return body.encode(), "text/plain; charset=utf-8"
-    return json_bytes(body), "application/json"
+    return await asyncio.to_thread(json_bytes, body), "application/json"

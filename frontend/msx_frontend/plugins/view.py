@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Mapping
 
 import msgspec
@@ -23,10 +25,21 @@ def config_view(config: ServerConfig) -> Mapping[str, str]:
 
 
 class View:
+    """Made on the loop, which changes the registry: other threads have it look there."""
+
     def __init__(self, config: ServerConfig, registry: Registry) -> None:
         self.config, self._registry = config_view(config), registry
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
 
     def models(self) -> list[ModelView]:
+        if threading.get_ident() == self._thread:
+            return self._now()
+        return asyncio.run_coroutine_threadsafe(self._look(), self._loop).result()
+
+    async def _look(self) -> list[ModelView]:
+        return self._now()
+
+    def _now(self) -> list[ModelView]:
         return [self._model(version) for version in self._registry.all_versions()]
 
     def _model(self, version: ModelVersion) -> ModelView:
@@ -42,6 +55,6 @@ class View:
             batch_size=version.config.batch_size,
             workers=[
                 WorkerView(str(one.number), one.state.value, one.group.pid if one.group else None)
-                for one in list(version.replicas)
+                for one in version.replicas
             ],
         )
