@@ -25,6 +25,7 @@ from msx_sdk.continuous import ContinuousRunner
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.generation import Capabilities
 from msx_sdk.kserve.inference import announced
+from msx_sdk.metrics import Metrics
 from msx_sdk.request import InferenceRequest
 from msx_sdk.resolve import ResolvedHandler, resolve_handler
 from msx_sdk.runner import AsyncRunner, Conductor, Runner
@@ -40,7 +41,7 @@ class LoadedModel:
     def __init__(self, load: Load, replies: ReplyWriter) -> None:
         self._load, self._replies = load, replies
         self._model_thread = ThreadPoolExecutor(1, thread_name_prefix="model")
-        self.context = Context(_model_info(load), model_thread=self._model_thread)
+        self.context = Context(_model_info(load), _metrics(load), self._model_thread)
         self.context.report_progress = self._report
         self._report("importing the handler")
         self.handler = self._resolve()
@@ -156,6 +157,13 @@ class LoadedModel:
 
     def _report(self, phase: str) -> None:
         self._replies.send(LoadProgress(phase))
+
+
+def _metrics(load: Load) -> Metrics:
+    metrics = Metrics(load.model_name)
+    for one in load.model_metrics:
+        metrics.add_metric_to_cache(one.name, one.unit, one.dimensions, one.kind)
+    return metrics
 
 
 def _model_info(load: Load) -> ModelInfo:

@@ -38,6 +38,15 @@ class _Message(msgspec.Struct, array_like=True):
 # -- to the worker, data socket --
 
 
+class DeclaredMetric(_Message):
+    """One of `model_metrics` in metrics.yaml, which handlers find by `context.metrics.get_metric`."""
+
+    kind: str
+    name: str
+    unit: str
+    dimensions: list[str]
+
+
 class Load(_Message, tag=1, kw_only=True):
     """The first message: what to load and who this rank is. Answered by LoadProgress*, then Loaded or LoadFailed.
 
@@ -67,6 +76,7 @@ class Load(_Message, tag=1, kw_only=True):
     server_version: str
     service_envelope: str = ""
     """One of `body`, `json`, `kserve` and `kservev2` wraps the handler; "" leaves it as it is."""
+    model_metrics: list[DeclaredMetric] = []
     continuous: bool = False
     """Call the handler again and again, with all requests that are there: `continuousBatching`. Not an async one."""
 

@@ -8,11 +8,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from msx_backend.protocol import Load
+from msx_backend.protocol import DeclaredMetric, Load
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices import Lease
 from msx_frontend.environments.build import Place
+from msx_frontend.metrics.declared import load_spec
 from msx_frontend.model_source import ModelSource
 from msx_frontend.snapshots.serializer import log_location
 from msx_frontend.workers.crew import RankSpec
@@ -28,6 +29,8 @@ class Spawner:
     def __init__(self, config: ServerConfig, run_dir: Path, compiled_dir: Path, env: Mapping[str, str]) -> None:
         self._config, self._run_dir, self._compiled_dir = config, run_dir, compiled_dir
         self._env = {**env, **_told(config, env)}
+        declared = load_spec(config.metrics_config).model
+        self._metrics = [DeclaredMetric(kind, one.name, one.unit, list(one.dimensions)) for kind, one in declared]
 
     def spec(
         self, source: ModelSource, lease: Lease, number: int, generation: int, place: Place = OWN_PYTHON
@@ -88,6 +91,7 @@ class Spawner:
             max_response_size=server.max_response_size,
             server_version=__version__,
             service_envelope=server.service_envelope or "",
+            model_metrics=self._metrics,
             continuous=config.continuous_batching,
         )
 

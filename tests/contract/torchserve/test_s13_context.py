@@ -23,7 +23,11 @@ def prepare(store: Path) -> None:
     archive_of("measuring", store, config=CONFIG)
 
 
-SERVER = Setup(prepare=prepare, load=("all",), properties="limit_max_image_pixels=false\nmetrics_mode=prometheus\n")
+SERVER = Setup(
+    prepare=prepare,
+    load=("all",),
+    properties="limit_max_image_pixels=false\nmetrics_mode=prometheus\nmodel_metrics_auto_detect=true\n",
+)
 
 
 def probe(server: RunningServer, model: str = "context_probe", **headers: str) -> tuple[httpx.Response, Any]:

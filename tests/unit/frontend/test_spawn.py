@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from msx_backend.protocol import Load
+from msx_backend.protocol import DeclaredMetric, Load
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices import Lease
@@ -61,6 +61,9 @@ def test_what_the_worker_is_told() -> None:
         limit_max_image_pixels=True,
         max_response_size=99,
         server_version=__version__,
+        model_metrics=[
+            DeclaredMetric("gauge", name, "ms", ["ModelName", "Level"]) for name in ("HandlerTime", "PredictionTime")
+        ],
     )
 
 
@@ -105,3 +108,13 @@ def test_several_ranks() -> None:
     assert len({rank.env["MASTER_PORT"] for rank in spec.ranks}) == 1
     assert len({rank.work_dir for rank in spec.ranks}) == 4
     assert "MASTER_PORT" not in only_rank().env
+
+
+def test_the_worker_knows_the_declared_metrics(tmp_path: Path) -> None:
+    """TorchServe's own file, or that of `metrics_config`."""
+    assert [metric.name for metric in only_rank().load.model_metrics] == ["HandlerTime", "PredictionTime"]
+    (tmp_path / "metrics.yaml").write_text(
+        "model_metrics:\n  gauge:\n    - {name: Size, unit: MB, dimensions: [shard]}\n"
+    )
+    [metric] = only_rank(metrics_config=tmp_path / "metrics.yaml").load.model_metrics
+    assert metric == DeclaredMetric("gauge", "Size", "MB", ["shard"])
