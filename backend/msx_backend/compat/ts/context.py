@@ -24,7 +24,7 @@ class RequestProcessor(msx_sdk.request_processor.RequestProcessor):
 
     def __init__(self, request_header: Mapping[str, Any]) -> None:
         context = msx_sdk.context.Context(ModelInfo(""))
-        context.bind(Batch([InferenceRequest("", {}, Headers(request_header))], None))
+        context._batch = Batch([InferenceRequest("", {}, Headers(request_header))], None)
         super().__init__(context, 0)
 
     @property
@@ -65,7 +65,8 @@ class Context(msx_sdk.context.Context):
     def request_ids(self, ids: Mapping[int, str]) -> None:
         known = self._batch.requests if self._batch else []
         headers = [known[idx].headers if idx < len(known) else Headers() for idx in ids]
-        self.bind(Batch([InferenceRequest(id, {}, own) for id, own in zip(ids.values(), headers, strict=True)], None))
+        requests = [InferenceRequest(id, {}, own) for id, own in zip(ids.values(), headers, strict=True)]
+        self._batch = Batch(requests, None)
 
     @property
     def request_processor(self) -> list[msx_sdk.request_processor.RequestProcessor]:
@@ -79,4 +80,4 @@ class Context(msx_sdk.context.Context):
         for request, id in zip(requests, ids, strict=False):
             request.id = id
         states = [ReplyState(processor.batch.head(0)) for processor in processors]
-        self.bind(Batch(requests, None, states))
+        self._batch = Batch(requests, None, states)
