@@ -14,10 +14,11 @@ from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.grpc_api.admission import Admission
 from msx_frontend.grpc_api.handlers import Context, LogsCalls, service_handler
 from msx_frontend.grpc_api.messages import message_class
-from msx_frontend.grpc_api.sequences import Asked, SequenceNamer, SequenceNames, answers_in_order
+from msx_frontend.grpc_api.sequences import Asked, SequenceNamer, answers_in_order
 from msx_frontend.grpc_api.status import status_message, torchserve_code
 from msx_frontend.job import Field, Job
 from msx_frontend.reply_buffer import ReplyBuffer
+from msx_sdk.sequences import SequenceKeys
 
 SERVICE = "org.pytorch.serve.grpc.inference.InferenceAPIsService"
 
@@ -48,7 +49,7 @@ class InferenceService:
         health: Pings,
         admission: Admission,
         *,
-        keys: SequenceNames,
+        keys: SequenceKeys,
         max_response_size: int,
         access_log: LogsCalls | None = None,
     ) -> None:

@@ -5,22 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from msx_frontend.errors import ServiceError
 from msx_frontend.ids import new_request_id
 from msx_frontend.reply_buffer import ReplyBuffer
+from msx_sdk.sequences import SequenceKeys
 
 MOST_AHEAD = 64
 """Requests of one call that wait for their answers to be sent; then no more are read from the client."""
-
-
-class SequenceNames(NamedTuple):
-    """The headers of sequences, as the configuration names them."""
-
-    id: str
-    start: str
-    end: str
 
 
 class SequenceNamer:
@@ -30,7 +23,7 @@ class SequenceNamer:
     TorchServe takes the marks of start and end from the inputs.
     """
 
-    def __init__(self, keys: SequenceNames) -> None:
+    def __init__(self, keys: SequenceKeys) -> None:
         self._keys = keys
         self._id = ""
 

@@ -14,7 +14,6 @@ from msx_frontend.grpc_api.admission import Admission, ChecksTokens
 from msx_frontend.grpc_api.handlers import LogsCalls
 from msx_frontend.grpc_api.listener import GrpcListen, GrpcListener
 from msx_frontend.grpc_api.open_inference import OpenInferenceService
-from msx_frontend.grpc_api.sequences import SequenceNames
 from msx_frontend.tls import TlsIdentity
 
 Services = dict[str, "grpc.GenericRpcHandler[Any, Any]"]
@@ -43,7 +42,7 @@ class GrpcServer:
             registry,
             state,
             Admission(tokens, "inference"),
-            keys=_sequence_names(config),
+            keys=config.sequence_keys,
             max_response_size=config.max_response_size,
             access_log=access_log,
         )
@@ -65,12 +64,6 @@ class GrpcServer:
     async def stop(self, grace: float) -> None:
         """No new calls; running ones may end for `grace` seconds, then they and their jobs are cancelled."""
         await asyncio.gather(self.inference.stop(grace), self.management.stop(grace))
-
-
-def _sequence_names(config: ServerConfig) -> SequenceNames:
-    return SequenceNames(
-        config.ts_header_key_sequence_id, config.ts_header_key_sequence_start, config.ts_header_key_sequence_end
-    )
 
 
 def _inference_listen(config: ServerConfig) -> GrpcListen:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import grpc
@@ -26,15 +27,30 @@ from tests.contract.torchserve.grpc_client import (
     stub_of,
 )
 from tests.contract.torchserve.setup import Setup
-from tests.e2e.server import RunningServer, wait_until
+from tests.e2e.server import RunningServer, pack_service, wait_until
 
 pytestmark = pytest.mark.e2e
 
 LIMIT = 100_000
 MODELS = ("echo", "report", "headers", "stream_send", "slow", "sees_cancel", "big", "prediction_error")
+SEQUENCES = """
+sequenceBatching: true
+minWorkers: 2
+maxWorkers: 2
+sequenceMaxIdleMSec: 600000
+maxNumSequence: 20
+maxSequenceJobQueueSize: 5
+"""
+
+
+def prepare(store: Path) -> None:
+    pack_service("ts/modes_sequence", store, model="sums", config=SEQUENCES)
+
+
 SERVER = Setup(
     services=MODELS,
-    load=tuple(f"{name}.mar" for name in MODELS),
+    prepare=prepare,
+    load=tuple(f"{name}.mar" for name in (*MODELS, "sums")),
     properties=f"max_request_size={LIMIT}\nmax_response_size={LIMIT}\ndefault_workers_per_model=1\n",
 )
 
@@ -177,6 +193,46 @@ def asked(model: str, data: bytes, sequence: str | None = None, **inputs: bytes)
         model_name=model, input={"body": data, **inputs}, sequence_id=sequence
     )
     return found
+
+
+class Conversation:
+    """One call, whose requests are written one by one."""
+
+    def __init__(self, inference: Stub) -> None:
+        self._requests: SimpleQueue[Message | None] = SimpleQueue()
+        self._replies = inference.StreamPredictions2(iter(self._requests.get, None))
+
+    def ask(self, add: int, sequence: str | None = None, **marks: bytes) -> Any:
+        self._requests.put(asked("sums", json.dumps({"add": add}).encode(), sequence, **marks))
+        return next(self._replies)
+
+    def end(self) -> list[Any]:
+        self._requests.put(None)
+        return list(self._replies)
+
+
+def test_a_conversation_with_a_stateful_model(inference: Stub) -> None:
+    """Its requests go to one worker, in their order; another call has a sequence of its own."""
+    first, second = Conversation(inference), Conversation(inference)
+    told = [json.loads(talk.ask(add, id).prediction) for talk, add, id in [(first, 1, "a"), (second, 10, "b")] * 3]
+    assert [one["sum"] for one in told] == [1, 10, 2, 20, 3, 30]
+    assert len({one["pid"] for one in told[::2]}) == len({one["pid"] for one in told[1::2]}) == 1
+    assert first.end() == second.end() == []
+
+
+def test_a_sequence_that_the_server_names_goes_on_in_another_call(inference: Stub) -> None:
+    talk = Conversation(inference)
+    reply = talk.ask(1, ts_request_sequence_start=b"true")
+    assert json.loads(reply.prediction)["started"] == "true"
+    assert json.loads(talk.ask(2).prediction)["sum"] == 3
+    talk.end()
+    again = Conversation(inference)
+    assert json.loads(again.ask(3, reply.sequence_id).prediction)["sum"] == 6
+    assert json.loads(again.ask(4, ts_request_sequence_end=b"true").prediction)["sum"] == 10
+    ended = again.ask(5, reply.sequence_id)
+    assert (ended.status.code, ended.sequence_id) == (13, reply.sequence_id)
+    assert ended.status.message.startswith('Model "sums" has no worker to serve inference request.')
+    again.end()
 
 
 def test_the_requests_of_a_sequence(inference: Stub) -> None:

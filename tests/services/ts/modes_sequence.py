@@ -4,6 +4,7 @@ Orders: `{"add": n}`; with `gate` (a folder) the call is marked there as `begun-
 `fail` raises, `close` is the value of the response header that ends sequences.
 """
 
+import json
 import os
 import time
 from pathlib import Path
@@ -15,7 +16,7 @@ class Sums:
         self.sums = {}
 
     def handle(self, data, context):
-        orders = [row.get("data") or row.get("body") for row in data]
+        orders = [order_of(row) for row in data]
         for order in orders:
             if "gate" in order:
                 gate = Path(order["gate"])
@@ -45,3 +46,8 @@ class Sums:
             "batch": [context.get_sequence_id(i) for i in range(len(context.request_ids))],
             "pid": os.getpid(),
         }
+
+
+def order_of(row):
+    body = row.get("data") or row.get("body")
+    return body if isinstance(body, dict) else json.loads(body)  # gRPC's fields have no content type
