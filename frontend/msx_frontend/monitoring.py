@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msx_frontend.access_log import AccessLog, Served
 from msx_frontend.config import ServerConfig
+from msx_frontend.http.gate import PROBES
 from msx_frontend.logs import LogOutput
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.declared import load_spec
@@ -58,13 +59,15 @@ class Monitoring:
 
 
 class CountedReplies:
-    """The access log of the HTTP listeners: each of its lines is a reply to count."""
+    """The access log of the HTTP listeners: each of its lines is a reply to count, but for probes, which TorchServe
+    has not: a server that is not ready yet has no failures."""
 
     def __init__(self, access_log: AccessLog, metrics: ServerMetrics) -> None:
         self._access_log, self._metrics = access_log, metrics
 
     def write(self, call: Served, status: int) -> None:
-        self._metrics.replied(status)
+        if call.target not in PROBES:
+            self._metrics.replied(status)
         self._access_log.write(call, status)
 
 
