@@ -279,3 +279,28 @@ def test_tokens(tmp_path: Path) -> None:
         for wrong in ([], management):
             for call in (partial(predict, channel, "echo"), partial(ping, channel)):
                 assert failure(partial(call, metadata=wrong)) == ("PERMISSION_DENIED", REFUSED)
+
+
+def test_sigterm_lets_a_running_call_finish(tmp_path: Path) -> None:
+    """New ones are refused meanwhile; watchers of the health hear of it."""
+    pack_service("gated_stream", new_store(tmp_path), model="gated", function="generator")
+    with (
+        run_server(tmp_path, "--models", "gated.mar") as server,
+        grpc.insecure_channel(server.info["grpc_inference"]) as channel,
+    ):
+        watch: Any = channel.unary_stream(
+            f"/{health.SERVICE}/Watch", HealthRequest.SerializeToString, HealthResponse.FromString
+        )(HealthRequest(), timeout=WATCHDOG)
+        assert next(watch).status == HealthResponse.SERVING
+        replies = stream(channel, "gated", order(tmp_path, count=2))
+        assert next(replies).prediction == b"1\n"
+        server.process.send_signal(signal.SIGTERM)
+        assert next(watch).status == HealthResponse.NOT_SERVING
+        code, details = refused(channel, "gated")
+        assert (code, details.partition("\n")[0]) == (
+            "INTERNAL",
+            "The server is shutting down and takes no more requests.",
+        )
+        (tmp_path / "2").touch()
+        assert [reply.prediction for reply in replies] == [b"2\n"]
+        assert server.process.wait(WATCHDOG) == 0
