@@ -172,7 +172,7 @@ def _resolve_in(module: Any, attribute: str, spec: str) -> ResolvedHandler:
     if not inspect.ismodule(module):
         return resolve_object(module)
     if attribute and not hasattr(module, attribute):
-        raise HandlerLoadError(f"handler {spec!r}: {module.__name__} has no {attribute!r}")
+        return _of_instance(_class_instead(module, attribute, spec)())
     target = getattr(module, attribute) if attribute else getattr(module, "handle", None)
     if inspect.isclass(target):
         return _of_instance(target())
@@ -216,21 +216,36 @@ def _of_instance(instance: Any) -> ResolvedHandler:
     return ResolvedHandler(initialize, instance.handle, getattr(instance, "close", _nothing), instance)
 
 
+def _class_instead(module: ModuleType, attribute: str, spec: str) -> Callable[[], Any]:
+    """TorchServe's rule: where the function is not there, the module's one class is meant."""
+    classes = _classes(module)
+    if len(classes) != 1:
+        raise HandlerLoadError(f"handler {spec!r}: {module.__name__} has no {attribute!r}")
+    log.warning(
+        "handler %r: %s has no %r; its class %s is taken", spec, module.__name__, attribute, classes[0].__name__
+    )
+    return classes[0]
+
+
 def _only_class(module: ModuleType, spec: str) -> Callable[[], Any]:
-    own = [
-        value
-        for value in dict.fromkeys(filter(inspect.isclass, vars(module).values()))
-        if value.__module__ == module.__name__ and hasattr(value, "initialize") and hasattr(value, "handle")
-    ]
-    leaves = [value for value in own if not any(issubclass(other, value) and other is not value for other in own)]
+    leaves = _classes(module)
     if len(leaves) != 1:
         names = ", ".join(value.__name__ for value in leaves) or "none"
         raise HandlerLoadError(
             f"handler {spec!r}: expected a function handle(data, context) or one class with initialize() and "
             f"handle(); classes found: {names}. Name one as {spec.partition(':')[0]}:NAME"
         )
-    only: Callable[[], Any] = leaves[0]
-    return only
+    return leaves[0]
+
+
+def _classes(module: ModuleType) -> list[type[Any]]:
+    """The module's own handlers, without those that are only bases of others."""
+    own: list[type[Any]] = [
+        value
+        for value in dict.fromkeys(filter(inspect.isclass, vars(module).values()))
+        if value.__module__ == module.__name__ and hasattr(value, "initialize") and hasattr(value, "handle")
+    ]
+    return [value for value in own if not any(issubclass(other, value) and other is not value for other in own)]
 
 
 def _ignore(context: Context) -> None:

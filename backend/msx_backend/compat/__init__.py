@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 DEFAULT_HANDLERS = "ts.torch_handler"
-TORCH_FILES = (".pt", ".pth", ".pt2", ".onnx", ".so")
+TORCH_FILES = (".pt", ".pth", ".pth.tar", ".bin", ".pt2", ".onnx", ".so")
 
 
 def offer() -> None:

@@ -25,6 +25,7 @@ def prepare(store: Path) -> None:
         archive_of(service, store)
     archive_of("module_level", store, name="no_suffix", handler="module_level")
     archive_of("module_level", store, name="named_function", handler="module_level:entry_point")
+    archive_of("only_class", store, name="no_function", handler="only_class.py:handle")
     archive_of("many", store, config="asyncCommunication: true\n")
     archive_of("streaming", store, name="pair", config="batchSize: 2\nmaxBatchDelay: 60000\nbatchingPolicy: fixed\n")
     for archive_format in FORMATS:
@@ -54,10 +55,14 @@ def test_the_whole_package_is_there(server: RunningServer) -> None:
         ("no_suffix", "no_suffix: x"),
         ("named_function", "the function that was named"),
         ("only_class", "one class"),
+        ("no_function", "one class"),
     ],
 )
 def test_how_a_handler_is_found(server: RunningServer, model: str, answer: str) -> None:
-    """`mod.py`, `mod`, `mod:func`; a function `handle`, else the one class of its own with initialize and handle."""
+    """`mod.py`, `mod`, `mod:func`; a function `handle`, else the one class of its own with initialize and handle.
+
+    A function that is named and not there means the class, too.
+    """
     assert text_of(server.predict(model, b"x")) == answer
 
 

@@ -59,6 +59,11 @@ def test_classes_of_a_file(tmp_path: Path, spec: str) -> None:
     assert handler.owner.ready
 
 
+def test_a_function_that_is_not_there_means_the_class(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert answer(resolved(tmp_path, "h.py:handle", h=CLASS)) == "one"
+    assert "handler 'h.py:handle': h has no 'handle'; its class One is taken" in caplog.text
+
+
 def test_a_file_in_a_folder_sees_its_neighbours_and_the_archive(tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "near.py").write_text("A = 'near'")
@@ -130,6 +135,7 @@ def test_a_handler_file_outside_of_the_archive_is_none(tmp_path: Path) -> None:
         ("h", "x = 1", "classes found: none"),
         ("h", "from msx_sdk import Handler", "classes found: none"),
         ("h:nothing", FUNCTION, r"'h:nothing': h has no 'nothing'"),
+        ("h:nothing", CLASS + CLASS.replace("One", "Two"), r"'h:nothing': h has no 'nothing'"),
         ("h:x", "class x: pass", r"x is no handler: it has no handle\(data, context\)"),
         ("absent.py", "", "neither a file of the archive"),
         ("no.such.module", "", "neither a file of the archive"),

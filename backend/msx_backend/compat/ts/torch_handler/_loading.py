@@ -89,7 +89,6 @@ def _only_class(module: Any) -> Any:
     networks = [cls for cls in classes if issubclass(cls, need("torch").nn.Module)]
     if len(classes) == 1:
         return classes[0]
-    # Where a file defines blocks and the network of them, the network is what nothing else derives from or names.
     if len(networks) != 1:
         names = ", ".join(cls.__name__ for cls in classes) or "none"
         raise HandlerLoadError(f"the model file {module.__name__}.py must define one class of a model; found: {names}")
