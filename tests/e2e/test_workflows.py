@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.e2e.server import RunningServer, client_of, new_store, run_server, start_server, wait_until
-from tests.e2e.test_state import kill
+from tests.e2e.test_state import SLOW_TO_LOAD, kill
 from tests.wars import CHAIN, MODELS, pack_node, pack_war
 
 pytestmark = pytest.mark.e2e
@@ -128,3 +128,27 @@ def test_a_store_of_their_own_and_keys(tmp_path: Path) -> None:
             assert client.post("/wfpredict/chain").json()["type"] == "InvalidKeyException"
         with client_of(server.info["management"], inference) as client:
             assert client.get("/workflows").json()["type"] == "InvalidKeyException"
+
+
+@pytest.mark.parametrize("end", ["kill", "terminate"])
+def test_the_end_of_the_server_while_one_is_registered_leaves_nothing_of_it(tmp_path: Path, end: str) -> None:
+    store, mark = pack_chain(tmp_path), tmp_path / "loading"
+    (store / "slow" / "MAR-INF").mkdir(parents=True)
+    (store / "slow" / "h.py").write_text(SLOW_TO_LOAD.format(mark=str(mark)))
+    (store / "slow" / "MAR-INF" / "MANIFEST.json").write_text('{"model": {"modelName": "slow", "handler": "h.py"}}')
+    pack_war(store, "half", MODELS.replace("m2.mar", "slow").replace("m2:", "slow:") + "dag:\n  m1: [slow]\n")
+    server = start_server(tmp_path)
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(server.management.post, "/workflows?url=half.war")
+        wait_until(lambda: mark.exists() and server.describe("half__m1")["state"] == "READY", "one loads", server.tail)
+        if end == "kill":
+            server.kill()
+            assert isinstance(call.exception(), httpx.TransportError)
+        else:
+            assert server.terminate() == 0
+            message = "The server is shutting down: models are not changed any more."
+            assert (call.result().status_code, call.result().json()["message"]) == (503, message)
+        server.close()
+    with run_server(tmp_path) as again:
+        assert (names(again), again.management.get("/models").json()["models"]) == ([], [])
+        assert again.unpacked() == []

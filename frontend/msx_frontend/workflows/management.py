@@ -115,6 +115,9 @@ class WorkflowManagement:
             if len(workflow.versions) < len(nodes):
                 await self._remove_nodes(workflow)
         failures = {name: one for name, one in done.items() if isinstance(one, BaseException)}
+        for error in failures.values():
+            if isinstance(error, ServiceUnavailable):
+                raise error  # the server is ending
         if failures:
             raise WorkflowNotRegistered(workflow.name, [_failure(workflow, *failure) for failure in failures.items()])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from tests.contract.torchserve.setup import Setup
 from tests.contract.torchserve.shapes import METHOD_NOT_ALLOWED, assert_error, assert_json, assert_status
 from tests.e2e.server import RunningServer, new_store, wait_until
 from tests.file_server import file_server
-from tests.wars import CHAIN, FAN, MODELS, pack_node, pack_war
+from tests.wars import CHAIN, FAN, MODELS, NODE, pack_node, pack_war
 
 pytestmark = pytest.mark.e2e
 
@@ -40,7 +41,19 @@ def prepare(store: Path) -> None:
         pack_node(store, model)
     for name, spec in SPECS.items():
         pack_war(store, name, spec)
+    write_upstream_war(store)
     pack_war(store, "handless", MODELS + CHAIN, functions=False)
+
+
+def write_upstream_war(store: Path) -> None:
+    """As torch-workflow-archiver writes it."""
+    workflow = {"workflowName": "upstream", "specFile": "workflow.yaml", "handler": "workflow_node.py"}
+    manifest = {"createdOn": "21/11/2026 09:30:00", "workflow": workflow, "archiverVersion": "0.2.15"}
+    with zipfile.ZipFile(store / "upstream.war", "w", zipfile.ZIP_DEFLATED) as war:
+        war.write(NODE, "workflow_node.py")
+        war.writestr("workflow.yaml", SPECS["chain"])
+        war.writestr("WAR-INF/", "")
+        war.writestr("WAR-INF/MANIFEST.json", json.dumps(manifest, indent=2))
 
 
 SERVER = Setup(prepare=prepare, env={"NO_PROXY": "*"})
@@ -187,6 +200,12 @@ def test_a_name_of_its_own_and_unregister(server: RunningServer) -> None:
     assert_status(server.management.delete("/workflows/mine"), 200, 'Workflow "mine" unregistered')
     assert server.management.get("/models/mine__m1").status_code == 404
     assert_error(wfpredict(server, "mine"), 404, "WorkflowNotFoundException", "Workflow not found: mine")
+
+
+def test_an_archive_of_torchserves_archiver(server: RunningServer) -> None:
+    assert register(server, url="upstream.war").status_code == 200
+    assert wfpredict(server, "upstream").text == 'post(body=m1(body=pre(body="x")))'
+    assert server.management.delete("/workflows/upstream").status_code == 200
 
 
 def test_archives_from_elsewhere(server: RunningServer, tmp_path: Path) -> None:
