@@ -12,6 +12,7 @@ from msx_backend.handlers._arrays import Array
 from msx_backend.handlers._batching import batch_axis, run_all
 from msx_backend.handlers._images import ImageOptions, ImageReader, image_reader
 from msx_sdk import Context, Handler, HandlerLoadError, InvalidInput
+from msx_sdk.kserve import Signature, TensorMeta
 from msx_sdk.mindspore import Network, load_network, read_options, setup
 
 LABELS = "index_to_name.json"
@@ -19,10 +20,14 @@ LABELS = "index_to_name.json"
 
 @dataclass
 class ImageRequest:
-    """One request's images, stacked. `many` is answered by `predictions`, one of each image."""
+    """One request's images, stacked. `many` is answered by `predictions`, one of each image.
+
+    `tensors` came by the Open Inference Protocol, and is answered so.
+    """
 
     images: Array
     many: bool
+    tensors: bool = False
 
 
 class ImageClassifier(Handler):
@@ -60,10 +65,16 @@ class ImageClassifier(Handler):
         image = {"height": reader.height, "width": reader.width, "channels": reader.channels}
         return {**self.network.describe(), "image": image, "labels": len(self.labels), "top_k": self.options.top_k}
 
+    def tensor_signature(self) -> Signature:
+        labels, scores = TensorMeta("labels", "BYTES", (-1, -1)), TensorMeta("probabilities", "FP32", (-1, -1))
+        return Signature((TensorMeta("images", "BYTES", (-1,)),), (labels, scores), "mindspore")
+
     def _read(self, item: dict[str, Any]) -> ImageRequest | InvalidInput:
         try:
-            values, many = images_of(item.get("data", item.get("body")))
-            return ImageRequest(np.stack([self.reader.read(value) for value in values]), many)
+            given: Any = item.get("data", item.get("body"))
+            tensors = isinstance(given, dict) and isinstance(given.get("inputs"), list)
+            values, many = (images_of_tensors(given), True) if tensors else images_of(given)
+            return ImageRequest(np.stack([self.reader.read(value) for value in values]), many, tensors)
         except InvalidInput as error:
             return error
 
@@ -71,13 +82,41 @@ class ImageClassifier(Handler):
         if isinstance(result, Exception):
             return result
         scores = np.asarray(result[0], np.float32).reshape(len(request.images), -1)
-        tops = [self.top(row) for row in (softmax(scores) if self.options.softmax else scores)]
+        rows = softmax(scores) if self.options.softmax else scores
+        if request.tensors:
+            return self._outputs(rows)
+        tops = [self.top(row) for row in rows]
         return {"predictions": tops} if request.many else tops[0]
 
     def top(self, probabilities: Array) -> dict[str, float]:
         """The `top_k` labels with their probabilities, most probable first."""
-        best = np.argsort(-probabilities, kind="stable")[: self.options.top_k]
-        return {self.labels.get(str(index), str(index)): float(probabilities[index]) for index in best}
+        return {self._label(index): float(probabilities[index]) for index in self._best(probabilities)}
+
+    def _best(self, probabilities: Array) -> Array:
+        """Indices, along the last axis."""
+        best: Array = np.argsort(-probabilities, kind="stable")[..., : self.options.top_k]
+        return best
+
+    def _label(self, index: int) -> str:
+        return self.labels.get(str(index), str(index))
+
+    def _outputs(self, rows: Array) -> dict[str, Any]:
+        """The same as tensors of a row an image."""
+        best = self._best(rows)
+        labels = [[self._label(index) for index in row] for row in best.tolist()]
+        return {
+            "model_name": self.context.model_name,
+            "model_version": self.context.model_version,
+            "outputs": [
+                {"name": "labels", "datatype": "BYTES", "shape": list(best.shape), "data": labels},
+                {
+                    "name": "probabilities",
+                    "datatype": "FP32",
+                    "shape": list(best.shape),
+                    "data": np.take_along_axis(rows, best, -1),
+                },
+            ],
+        }
 
 
 def softmax(scores: Array) -> Array:
@@ -110,6 +149,21 @@ def images_of(value: Any) -> tuple[list[Any], bool]:
     if not found or any(image is None for image in found):
         raise InvalidInput('expected an image file as the body, or JSON {"data": base64} or {"instances": [base64, …]}')
     return found, many
+
+
+def images_of_tensors(body: dict[str, Any]) -> list[Any]:
+    """Of the one input, by the Open Inference Protocol: files as BYTES (base64 in JSON), or finished tensors."""
+    inputs = body["inputs"]
+    if len(inputs) != 1 or not isinstance(inputs[0], dict) or "data" not in inputs[0]:
+        raise InvalidInput("expected one input: image files as BYTES, or finished tensors with an axis of images")
+    try:
+        data = np.asarray(inputs[0]["data"], object if inputs[0].get("datatype") == "BYTES" else np.float32)
+        values = list(data.ravel() if data.dtype.kind == "O" else data.reshape(inputs[0].get("shape", data.shape)))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"input {inputs[0].get('name')!r}: {error}") from None
+    if not values:
+        raise InvalidInput(f"input {inputs[0].get('name')!r} has no images")
+    return values
 
 
 def _as_list(value: Any) -> list[Any]:

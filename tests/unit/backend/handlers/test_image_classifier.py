@@ -15,6 +15,7 @@ from PIL import Image
 from msx_backend.handlers._images import ImageOptions, image_reader
 from msx_sdk.errors import HandlerLoadError, InvalidInput
 from msx_sdk.mindir import TensorSpec
+from msx_sdk.request import InferenceRequest
 from msx_sdk.testing import LocalModel
 from tests.unit.backend.handlers.conftest import Serve
 
@@ -213,3 +214,49 @@ def test_works_on_a_checkpoint(serve: Serve, nets: Path, tmp_path: Path) -> None
     (tmp_path / "affine.ckpt").symlink_to(nets / "affine.ckpt")
     model = serve("image_classifier", "affine.ckpt", {"image": {"size": 2}}, tmp_path, modelFile="own.py")
     assert winner(model.predict([picture(1)])[0].json()) == "0"
+
+
+def v2(datatype: str, shape: list[int], data: Any) -> dict[str, Any]:
+    return {"body": {"inputs": [{"name": "any", "datatype": datatype, "shape": shape, "data": data}]}}
+
+
+def test_tensors_of_kserve(model: LocalModel) -> None:
+    """Files as bytes, as base64 in JSON, and finished tensors: each with the labels it has elsewhere."""
+    files = [picture(0), picture(1)]
+    finished = np.zeros((2, 1, 2, 2), np.float32)
+    finished[0, 0, 0, 0] = finished[1, 0, 0, 1] = 1
+    for item in (
+        v2("BYTES", [2], np.array(files, object)),
+        v2("BYTES", [2], [base64.b64encode(file).decode() for file in files]),
+        v2("FP32", [2, 1, 2, 2], finished),
+        v2("FP32", [2, 1, 2, 2], finished.ravel().tolist()),
+    ):
+        request = InferenceRequest.of_data("r", item)
+        (reply,) = model.predict([request])
+        labels, probabilities = reply.json()["outputs"]
+        assert labels["data"] == [["upper left", "upper right"], ["upper right", "upper left"]]
+        assert (probabilities["shape"], len(probabilities["data"])) == ([2, 2], 2)
+        assert probabilities["data"][0][0] == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ({"body": {"inputs": []}}, "expected one input"),
+        (v2("BYTES", [1], ["?"]), "image"),
+        (v2("BYTES", [0], []), "input 'any' has no images"),
+        (v2("FP32", [1, 4], [1, 2]), "input 'any': cannot reshape"),
+        (v2("FP32", [1, 4], [1, 2, 3, 4]), "does not fit the model's"),
+        (v2("FP32", [], 1), "input 'any'"),
+    ],
+)
+def test_tensors_that_are_no_images(model: LocalModel, item: dict[str, Any], message: str) -> None:
+    (reply,) = model.predict([InferenceRequest.of_data("r", item)])
+    assert reply.failure is not None
+    assert (reply.status, message in reply.failure.message) == (400, True), reply.failure.message
+
+
+def test_what_the_classifier_announces(model: LocalModel) -> None:
+    announce = model.handler.tensor_signature
+    assert announce is not None
+    assert [spec.name for spec in announce().outputs] == ["labels", "probabilities"]
