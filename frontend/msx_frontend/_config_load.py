@@ -19,6 +19,8 @@ FIELDS = {field.name: field for field in msgspec.structs.fields(ServerConfig)}
 _LISTENERS = ("inference_address", "management_address", "metrics_address")
 _JSON: dict[str, Any] = {"models": Models, "model_snapshot": Snapshot}
 
+_LAST = "the configuration is that of the last snapshot"
+
 
 def load_server_config(
     cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str]
@@ -31,8 +33,12 @@ def load_server_config(
         if name in values:
             values[name] = _complete(name, values[name])
     config = ServerConfig(**values)
-    _check_ports(config)
-    _check_paths(config, values)
+    try:
+        _check_ports(config)
+        _check_paths(config, values)
+    except ServerConfigError as exc:
+        why = f" ({notices[0]}; --ncs uses none)" if notices and notices[0].startswith(_LAST) else ""
+        raise ServerConfigError(f"{exc}{why}") from exc
     return config, notices
 
 
@@ -48,7 +54,7 @@ def _from_files(
     if last is None:
         return _from_file(here, env, notices) if here.is_file() else {}
     instead = f", not {here}: give --ts-config {here} to use that" if here.is_file() else ""
-    notices.append(f"the configuration is that of the last snapshot, {last.name}{instead}")
+    notices.append(f"{_LAST}, {last.name}{instead}")
     return _last_known(_values(last.properties, last.name, notices))
 
 

@@ -178,6 +178,11 @@ def test_the_last_snapshot_lies_in_log_location(tmp_path: Path) -> None:
 def test_a_last_snapshot_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     last_snapshot(tmp_path, "job_queue_size=x")
     assert message().startswith("20261121093000123-shutdown.cfg: job_queue_size: 'x' is not an integer")
+    (tmp_path / "logs" / "config" / "20261121093000123-shutdown.cfg").write_text("model_store=/gone")
+    assert message() == (
+        "model_store (--model-store): /gone is not an existing folder (the configuration is that of the last snapshot, "
+        "20261121093000123-shutdown.cfg; --ncs uses none)"
+    )
 
 
 def test_a_snapshot_in_the_configuration_beats_load_models(write: Write) -> None:

@@ -181,3 +181,18 @@ def test_a_server_that_never_started_leaves_none(tmp_path: Path) -> None:
         assert kept.saved == []
 
     in_a_house(tmp_path, test)
+
+
+def test_names_tell_the_order_also_of_what_comes_at_once(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        kept = Kept()
+        writer = SnapshotWriter(kept, house.config, house.registry)
+        writer.startup()
+        for _ in range(100):
+            writer.changed()
+        await writer.close()
+        names = [one.name for one in kept.saved]
+        assert len(names) == 102
+        assert names == sorted(set(names))
+
+    in_a_house(tmp_path, test)
