@@ -117,7 +117,8 @@ class Context:
 
     def get_sequence_id(self, idx: int) -> str:
         """The sequence that a request of a stateful model belongs to; "" where it has none."""
-        return self.get_request_header(idx, self.header_key_sequence_id) or ""
+        value = self.get_request_header(idx, self.header_key_sequence_id)
+        return value if isinstance(value, str) else ""  # a field of that name is no header
 
     @property
     def request_processor(self) -> list[RequestProcessor]:

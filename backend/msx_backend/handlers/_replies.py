@@ -20,11 +20,16 @@ Outputs = dict[str, Array]
 
 def encode_reply(context: Context, idx: int, request: TensorRequest, outputs: Outputs) -> Any:
     """npy if the request's Accept header asks for it, or the request was one and Accept leaves it open; else JSON."""
-    if context.operation(idx) != INFER and wants_npy(context.get_request_header(idx, "Accept"), request.form):
+    if context.operation(idx) != INFER and wants_npy(_accept(context, idx), request.form):
         context.set_response_content_type(idx, NPY)
         return to_npy(_only(request, outputs))
     context.set_response_content_type(idx, JSON)
     return _json(context, request, outputs)
+
+
+def _accept(context: Context, idx: int) -> str | None:
+    value = context.get_request_header(idx, "Accept")
+    return value if isinstance(value, str) else None  # a field of that name is no header
 
 
 def wants_npy(accept: str | None, form: Form) -> bool:
