@@ -1,4 +1,4 @@
-"""A worker never outlives its frontend."""
+"""A worker never outlives its frontend, nor does a pip."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import sys
 PR_SET_PDEATHSIG = 1
 
 
-def die_with_parent(parent: int) -> None:
-    """Ask the kernel for SIGKILL when the parent ends, then check that it had not ended before we asked.
+def die_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
+    """Ask the kernel for a signal when the parent ends, then check that it had not ended before we asked.
 
     prctl(2). Where there is no prctl, the end of the sockets is what ends the worker.
     """
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, by)
     if os.getppid() != parent:
         os._exit(1)

@@ -106,6 +106,7 @@ class Server:
         interpreter = await asyncio.to_thread(find_interpreter, self._config.python, os.environ)
         folder = self._instance.state_dir / "environments"
         self._environments = Environments(folder, self._config, os.environ, interpreter)
+        await self._environments.recover()
         self._management = self._make_management(DevicePool(npus))
         self._workflow_management = WorkflowManagement(self._management, self._workflows, self._state, self._config)
         self._listen()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,7 +78,7 @@ class Build:
             await self._make_venv(folder)
         target = () if self._requirements.venv else ("--target", str(folder / "site"))
         python = self._place_in(folder).python
-        await self._run(folder, python, "-m", "pip", "install", *_OPTIONS, "-r", str(self._requirements.file), *target)
+        await self._run(folder, python, "pip", "install", *_OPTIONS, "-r", str(self._requirements.file), *target)
         await asyncio.to_thread(shutil.rmtree, folder / "tmp", ignore_errors=True)
         (folder / _COMPLETE).touch()
 
@@ -86,12 +87,14 @@ class Build:
         interpreter = self._requirements.interpreter
         self.phase = "making the virtual environment"
         venv = folder / "venv"
-        await self._run(folder, interpreter.path, "-m", "venv", "--system-site-packages", "--without-pip", str(venv))
+        await self._run(folder, interpreter.path, "venv", "--system-site-packages", "--without-pip", str(venv))
         own = next((venv / "lib").glob("python*/site-packages"))
         lines = [f"import site; site.addsitedir({path!r})" for path in interpreter.site_dirs]
         (own / "msx_server.pth").write_text("\n".join(lines) + "\n")
 
-    async def _run(self, folder: Path, *command: str) -> None:
+    async def _run(self, folder: Path, python: str, *module: str) -> None:
+        """A module of `python`, with its arguments; it does not outlive the server."""
+        command = [python, "-m", "msx_backend.run_module", str(os.getpid()), *module]
         env = {**self._env, "TMPDIR": str(folder / "tmp"), "PYTHONUNBUFFERED": "1"}
         await run_command(command, self._requirements.model_dir, env, self._tell)
 
@@ -117,9 +120,15 @@ def _named(error: BaseException, limit: float) -> BaseException:
     return error
 
 
-def remove(root: Path, keep: frozenset[str] = frozenset(), key: str = "") -> None:
-    """Throw away what was installed for `key`, or for all keys but those to `keep`. Blocks."""
-    for folder in root.iterdir() if root.is_dir() else ():
-        name = folder.name.partition("-")[0]
-        if name == key if key else name not in keep:
-            shutil.rmtree(folder, ignore_errors=True)
+def remove(root: Path, is_waste: Callable[[Path], bool]) -> None:
+    """Throw away folders of `root`. Blocks."""
+    for folder in filter(is_waste, root.iterdir() if root.is_dir() else ()):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def key_of(folder: Path) -> str:
+    return folder.name.partition("-")[0]
+
+
+def is_unfinished(folder: Path) -> bool:
+    return not (folder / _COMPLETE).exists()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msx_frontend.config import ServerConfig
-from msx_frontend.environments.build import Build, Place, remove
+from msx_frontend.environments.build import Build, Place, is_unfinished, key_of, remove
 from msx_frontend.environments.interpreter import Interpreter, own
 from msx_frontend.environments.requirements import Requirements
 from msx_frontend.errors import RequirementsFailed
@@ -156,9 +156,13 @@ class Environments:
         key = await environment.key()
         async with self._removing:
             if key and key not in self._builds:
-                await asyncio.to_thread(remove, self._folder, key=key)
+                await asyncio.to_thread(remove, self._folder, lambda folder: key_of(folder) == key)
+
+    async def recover(self) -> None:
+        """First of all: throw away what a killed server left unfinished."""
+        await asyncio.to_thread(remove, self._folder, is_unfinished)
 
     async def clean(self, used: Iterable[Environment]) -> None:
-        """At the start: throw away what is for nobody."""
-        keys = frozenset([await environment.key() for environment in used])
-        await asyncio.to_thread(remove, self._folder, keep=keys)
+        """Once the models of the start are known: throw away what is for nobody."""
+        keys = {await environment.key() for environment in used}
+        await asyncio.to_thread(remove, self._folder, lambda folder: key_of(folder) not in keys)

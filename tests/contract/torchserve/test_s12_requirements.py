@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -183,6 +184,33 @@ def _command(process: psutil.Process) -> list[str]:
         return list(process.cmdline())
     except psutil.Error:
         return []
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_the_server_ends_meanwhile(wheels: Path, tmp_path: Path, end: signal.Signals) -> None:
+    """pip goes with it; the next start throws away what it left, and begins anew."""
+    (folder := tmp_path / "server").mkdir()
+    started = tmp_path / "started"
+    source = make_slow_source(tmp_path, "slow", started, tmp_path / "gate")
+    setup = Setup(properties=ON, env=pip_environment(wheels), ready=False)
+    with serving(setup, folder) as server:
+        url = archive(server, "slow", f"slow @ file://{source}\n")
+        assert register(server, url, synchronous="false").status_code == 202
+        wait_until(started.exists, "pip builds", server.tail)
+        (first,) = environments(server)
+        server.process.send_signal(end)
+        server.process.wait(120)
+        wait_until(lambda: not _builds_of(folder), "pip has ended")
+    started.unlink()
+    with serving(setup, folder) as server:
+        wait_until(started.exists, "pip builds again", server.tail)
+        assert first not in environments(server)
+        unregister(server, "slow")
+
+
+def _builds_of(folder: Path) -> list[psutil.Process]:
+    """The processes that install what the server of this folder wants."""
+    return [process for process in psutil.process_iter() if str(folder) in " ".join(_command(process))]
 
 
 def test_it_takes_too_long(wheels: Path, tmp_path: Path) -> None:
