@@ -11,7 +11,7 @@ import pytest
 
 from msx_frontend import errors, reply_buffer
 from msx_frontend.errors import HandlerFailed, ServiceError, WorkerDied, WorkersNotStarted, grpc_code_of
-from msx_frontend.grpc_api import inference
+from msx_frontend.grpc_api import inference, management
 from msx_frontend.kserve.compression import UnknownEncoding
 from msx_frontend.kserve.errors import ManyReplies
 from msx_frontend.kserve.repository import Unsupported
@@ -38,7 +38,8 @@ def test_every_module_that_adds_an_error_is_known_here() -> None:
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == llm_errors.__name__}
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == workflow_errors.__name__}
     kserve = {one.__name__ for one in (UnknownEncoding, Unsupported, ManyReplies)}
-    assert others == {reply_buffer.ReaderTooSlow.__name__, inference.ResponseTooLarge.__name__, *kserve}
+    grpc_own = {inference.ResponseTooLarge.__name__, management.Disabled.__name__}
+    assert others == {reply_buffer.ReaderTooSlow.__name__, *grpc_own, *kserve}
 
 
 @pytest.mark.parametrize("error", IN_THE_TABLE)
