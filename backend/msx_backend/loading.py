@@ -27,7 +27,7 @@ from msx_sdk.generation import Capabilities
 from msx_sdk.kserve.inference import announced
 from msx_sdk.metrics import Metrics
 from msx_sdk.request import InferenceRequest
-from msx_sdk.resolve import ResolvedHandler, resolve_handler
+from msx_sdk.resolve import HandleKind, ResolvedHandler, resolve_handler
 from msx_sdk.runner import AsyncRunner, Conductor, Runner
 from msx_sdk.sequences import SequenceKeys
 from msx_sdk.warmup import warm_up, warm_up_async, warmup_requests
@@ -52,11 +52,15 @@ class LoadedModel:
 
     @property
     def continuous(self) -> bool:
-        return self._load.continuous and not self.is_async
+        return self._load.continuous and self.handler.kind is HandleKind.PLAIN
 
     def start(self, leader: Leader | None = None) -> Runner:
         """Initialise and warm up a handler that works on batches."""
         self._initialize()
+        if self._load.continuous and not self.continuous:
+            log.warning(
+                "continuousBatching has no effect: handle() yields, so that a call answers its requests for good"
+            )
         runner = self._runner(leader, isolate=self._load.isolate_batch_errors)
         if examples := self._examples():
             self._report("warming up")

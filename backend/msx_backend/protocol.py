@@ -78,7 +78,7 @@ class Load(_Message, tag=1, kw_only=True):
     """One of `body`, `json`, `kserve` and `kservev2` wraps the handler; "" leaves it as it is."""
     model_metrics: list[DeclaredMetric] = []
     continuous: bool = False
-    """Call the handler again and again, with all requests that are there: `continuousBatching`. Not an async one."""
+    """Call the handler again and again, with all requests that are there: `continuousBatching`."""
 
 
 class FieldHead(_Message):

@@ -101,3 +101,12 @@ def test_an_async_handler_is_not_continuous(tmp_path: Path) -> None:
     with serving(tmp_path, handler, continuous=True) as worker:
         worker.predict("1")
         assert worker.receive() == (Chunk(1, True, 200, "", []), b"once")
+
+
+def test_a_generator_is_not_continuous(tmp_path: Path) -> None:
+    """It streams as it always does, and the log says so."""
+    handler = "def handle(data, context):\n    yield ['one']\n    yield ['two']\n"
+    with serving(tmp_path, handler, continuous=True) as worker:
+        worker.predict("1")
+        assert worker.receive_all(1) == {1: [b"one", b"two", b"", True]}
+        assert "continuousBatching has no effect" in worker.logged()[0]["message"]

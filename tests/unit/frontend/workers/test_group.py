@@ -136,6 +136,36 @@ def test_room(tmp_path: Path) -> None:
     on(spec_of(tmp_path, "hang", batch_size=4), test)
 
 
+def test_a_continuous_handler(tmp_path: Path) -> None:
+    """It takes requests one by one into its slots, and its owner hears of each that has spoken or ended."""
+    code = """
+def handle(data, context):
+    if data is None:
+        return
+    ids = list(context.request_ids.values())
+    for id, row in zip(ids, data):
+        if row:
+            context.cache[id] = int(row["body"])
+        context.cache[id] -= 1
+    context.stopping_criteria = [lambda value, id=id: context.cache[id] <= 0 for id in ids]
+    return [str(context.cache[id]) for id in ids]
+"""
+
+    async def test(bench: Bench) -> None:
+        group = bench.group
+        assert (group.is_async, group.continuous, group.room()) == (True, True, 3)
+        (job,) = bench.predict(b"2")
+        assert (group.room(), group.holds(job), group.holds(make_job())) == (2, True, False)
+        await until(lambda: job.done)
+        assert sink_of(job).events == [200, b"1", b"0", "end"]
+        assert bench.owner.told == ["room", "replied", "room"]
+        assert (group.room(), group.holds(job)) == (3, False)
+
+    spec = spec_of(tmp_path, code, slots=3)
+    spec.load.continuous = True
+    on(spec, test)
+
+
 def test_a_handlers_error_is_its_own(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
         jobs = bench.predict(b"good", b"bad", b"good")
