@@ -7,7 +7,6 @@ import dataclasses
 import os
 import re
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -345,9 +344,9 @@ def test_a_worker_that_dies_while_it_loads(tmp_path: Path) -> None:
     assert end.reason.endswith("exited with code 3. Its last words: no licence")
 
 
-def test_a_process_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    end = ends(spec_of(tmp_path, "echo"))
+def test_a_process_that_cannot_be_started(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, "echo")
+    end = ends(dataclasses.replace(spec, ranks=(dataclasses.replace(spec.ranks[0], python="/nowhere/python"),)))
     assert end.reason.startswith("The worker's process could not be started: ")
 
 
