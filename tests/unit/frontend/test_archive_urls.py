@@ -114,7 +114,7 @@ MOMENT = datetime(2013, 5, 24, tzinfo=timezone.utc)
     [
         # The examples "GET Bucket Lifecycle" and "Get Bucket (List Objects)" of AWS' description.
         ("lifecycle", "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"),
-        ("max-keys=2&prefix=J", "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"),
+        ("prefix=J&max-keys=2", "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"),
     ],
 )
 def test_the_signature_is_the_one_of_awss_examples(query: str, signature: str) -> None:

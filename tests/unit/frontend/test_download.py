@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 import threading
@@ -11,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from msx_frontend import http_source
+from msx_frontend import http_source, metadata_services
 from msx_frontend.config import ServerConfig
 from msx_frontend.download import Downloads
 from msx_frontend.errors import ArchiveNotFound, Conflict, DownloadFailed, ServiceError
@@ -88,9 +89,22 @@ def test_a_redirect_stays_on_the_web(root: Path, web: FileServer, location: str)
     assert failed(root, url) == f"Failed to download archive from: {url} (it redirects to {location})"
 
 
-def test_a_redirect_to_a_metadata_service(root: Path, web: FileServer) -> None:
+def test_a_redirect_to_a_metadata_service(root: Path, web: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not even connected to."""
+    monkeypatch.setattr(http_source, "check_address", lambda *_: None)
     url = web.redirect("/away", "http://169.254.169.254/latest/meta-data/m.mar")
     assert "which is never asked" in failed(root, url, ArchiveNotFound)
+
+
+def test_a_host_that_became_a_metadata_service(root: Path, web: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look-up and the connection."""
+
+    async def let_through(url: str) -> None:
+        return None
+
+    monkeypatch.setattr(http_source, "check_host", let_through)
+    monkeypatch.setattr(metadata_services, "_SERVICES", {ipaddress.ip_address("127.0.0.1")})
+    assert "which is never asked" in failed(root, web.put("/m.mar", DATA), ArchiveNotFound)
 
 
 def test_redirects_end(root: Path, web: FileServer) -> None:

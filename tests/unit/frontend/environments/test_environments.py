@@ -21,6 +21,7 @@ from msx_frontend.environments.requirements import Requirements
 from msx_frontend.errors import RequirementsFailed
 from msx_frontend.model_source import ModelSource
 from msx_sdk.config import ModelConfig
+from tests.unit.backend.harness import wait_until
 from tests.unit.frontend.jobs import run
 
 Pip = Callable[[Path], Awaitable[None]]
@@ -215,7 +216,7 @@ def test_lines_come_as_they_are_written(tmp_path: Path) -> None:
 
 
 def test_a_cancelled_command_takes_its_children_along(tmp_path: Path) -> None:
-    code = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE); print(p.pid, flush=True); p.wait()"  # noqa: E501
+    code = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()']); print(p.pid, flush=True); p.wait()"  # noqa: E501
 
     async def test() -> int:
         told: asyncio.Queue[str] = asyncio.Queue()
@@ -228,7 +229,7 @@ def test_a_cancelled_command_takes_its_children_along(tmp_path: Path) -> None:
         return child
 
     child = run(test())
-    assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+    wait_until(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE)
 
 
 # The key `python`.
