@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import shutil
@@ -123,6 +124,7 @@ class Server:
         self._snapshots.startup()
         info = self._info(not_loaded)
         self._instance.publish(info)
+        gc.freeze()  # modules and models live as long as the server: not worth a look at each collection
         return info
 
     async def drain(self, limit: float) -> None:

@@ -22,9 +22,14 @@ class Admission:
 
     def admit(self, context: Context) -> str:
         """The request's id, which the client may choose and gets back. Raises InvalidKey."""
-        given = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
-        request_id = given.get(REQUEST_ID) or new_request_id()
+        request_id = authorization = None
+        for key, value in context.invocation_metadata() or ():
+            if key == REQUEST_ID:
+                request_id = str(value)
+            elif key == "authorization":
+                authorization = str(value)
+        request_id = request_id or new_request_id()
         context.set_trailing_metadata(((REQUEST_ID, request_id),))
         if self._tokens is not None:
-            self._tokens.check(self._kind, given.get("authorization"))
+            self._tokens.check(self._kind, authorization)
         return request_id

@@ -78,12 +78,14 @@ class InferenceService:
             reply.close()
 
     async def _whole(self, reply: ReplyBuffer) -> bytes:
-        parts: list[bytes] = []
-        size, ended = 0, False
+        data, ended = await reply.take()
+        if ended:
+            return data
+        parts, size = [data], len(data)
         while not ended:
+            self._check_size(size)
             data, ended = await reply.take()
             size += len(data)
-            self._check_size(size)
             parts.append(data)
         return b"".join(parts)
 
