@@ -91,6 +91,7 @@ def test_a_response_that_is_too_large_ends_its_request(tmp_path: Path) -> None:
     with serving(tmp_path, code(tmp_path), continuous=True, max_response_size=5) as worker:
         worker.predict("8", "3")
         seen = worker.receive_all(2)
+        assert worker.drain() == 0
     assert isinstance(seen[1][0], Failed)
     assert seen[2] == [b"2", b"1", b"0", True]
     assert len(lines_of(tmp_path / "mark")) == 3

@@ -251,6 +251,20 @@ async def test_no_sequence_is_idle_while_it_runs_or_waits() -> None:
 
 
 @on_a_loop
+async def test_an_idle_time_that_was_interrupted_is_forgotten() -> None:
+    group = Group()
+    bench = Bench(group, sequence_max_idle_msec=20)
+    bench.submit("a1", "a")
+    bench.finish(group)
+    runs = bench.submit("a2", "a")
+    await asyncio.sleep(0.06)
+    assert not bench.dispatcher._sequences.why_ended("a")
+    bench.finish(group)
+    assert runs.done
+    await until_idle(bench)
+
+
+@on_a_loop
 async def test_a_request_that_leaves_the_queue_lets_its_sequence_rest() -> None:
     bench = Bench(sequence_max_idle_msec=1)
     bench.dispatcher.expecting_workers = True

@@ -68,6 +68,14 @@ def call(number: int, *bodies: bytes, cancelled: tuple[int, ...] = (), warmup: b
     return PlanCall(number, heads, list(cancelled), warmup), b"".join(bodies)
 
 
+def test_an_example_is_given_once(bench: Bench) -> None:
+    """A continuous handler gets its inputs in the first of several calls, as on rank 0."""
+    again = PlanCall(2, [RequestHead(1, "id1", [], [], None)], [], True)
+    bench.tell(call(1, b"", warmup=True), again, PlanEnd())
+    bench.serve(id1="mine")
+    assert bench.seen == [[{"body": "mine"}], [{}]]
+
+
 def test_calls_are_made_and_reported(bench: Bench) -> None:
     bench.tell(call(1, b"a", b"b"), call(2, b"c"), PlanEnd())
     bench.serve()
