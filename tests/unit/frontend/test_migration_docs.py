@@ -1,0 +1,95 @@
+"""docs/from-torchserve.md says of each of TorchServe's keys, flags and endpoints what has become of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from msx_frontend._config_keys import ALIASES, WITHOUT_MEANING
+from msx_frontend.config import ServerConfig
+from tests.unit.frontend.test_server_docs import INFERENCE_APP, MANAGEMENT_APP, paths_of
+
+PAGE = (Path(__file__).parents[3] / "docs" / "from-torchserve.md").read_text()
+NAMED = set(re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL)))
+
+OWN = {  # keys that TorchServe does not have
+    *("download_timeout", "drain_timeout", "install_py_dep_timeout", "log_config", "max_download_size"),
+    *("number_of_npu", "snapshot_serializer", "snapshots"),
+}
+KEYS = sorted(({*ServerConfig.__struct_fields__} - OWN) | {*ALIASES, *WITHOUT_MEANING})
+
+YAML = [
+    "minWorkers",
+    "maxWorkers",
+    "batchSize",
+    "maxBatchDelay",
+    "responseTimeout",
+    "startupTimeout",
+    "deviceType",
+    "deviceIds",
+    "parallelType",
+    "parallelLevel",
+    "torchrun",
+    "maxRetryTimeoutInSec",
+    "clientTimeoutInMills",
+    "jobQueueSize",
+    "useJobTicket",
+    "sequenceBatching",
+    "sequenceMaxIdleMSec",
+    "sequenceTimeoutMSec",
+    "maxNumSequence",
+    "maxSequenceJobQueueSize",
+    "continuousBatching",
+    "asyncCommunication",
+    "useVenv",
+    "handler",
+    "pt2",
+    "micro_batching",
+    "pippy",
+    "deepspeed",
+]
+
+FLAGS = [
+    "--start",
+    "--stop",
+    "-v",
+    "--version",
+    "--ts-config",
+    "--model-store",
+    "--workflow-store",
+    "--models",
+    "--log-config",
+    "--cpp-log-config",
+    "--foreground",
+    "--no-config-snapshots",
+    "--ncs",
+    "--plugins-path",
+    "--ppath",
+    "--disable-token-auth",
+    "--dt",
+    "--enable-model-api",
+]
+
+CALLS = ["Ping", "Predictions", "StreamPredictions", "StreamPredictions2"]
+
+
+@pytest.mark.parametrize("name", [*KEYS, *YAML, *FLAGS, *CALLS])
+def test_each_key_flag_and_call(name: str) -> None:
+    assert name in NAMED
+
+
+@pytest.mark.parametrize(
+    "path", sorted({*paths_of(INFERENCE_APP), *paths_of(MANAGEMENT_APP)} - {"/livez", "/readyz", "/"})
+)
+def test_each_endpoint(path: str) -> None:
+    """By its beginning: the page writes what is optional in brackets."""
+    beginning = re.split(r"[{:]", path)[0].rstrip("/")
+    assert any(beginning in name for name in NAMED)
+
+
+def test_no_key_is_there_that_nobody_has() -> None:
+    table = PAGE.partition("## config.properties")[2].partition("## model-config.yaml")[0]
+    keys = {key for row in re.findall(r"^\| (`.*?) \|", table, re.M) for key in re.findall(r"`(\w+)`", row)}
+    assert keys <= {*KEYS}
