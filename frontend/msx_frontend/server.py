@@ -8,11 +8,8 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-
-from starlette.types import ASGIApp
 
 from msx_frontend.access_log import AccessLog
 from msx_frontend.config import ServerConfig
@@ -26,25 +23,12 @@ from msx_frontend.grpc_api.open_inference import TORCHSERVE_PACKAGE, OpenInferen
 from msx_frontend.grpc_api.server import GrpcServer
 from msx_frontend.grpc_api.status import details, standard_code
 from msx_frontend.health import Health
-from msx_frontend.http import workflows as workflow_routes
-from msx_frontend.http.call import Call
-from msx_frontend.http.edge import Edge
-from msx_frontend.http.gate import Gate, inference_keys, management_keys, merged_keys
-from msx_frontend.http.inference import InferenceRoutes
+from msx_frontend.http.front import HttpFront
 from msx_frontend.http.listener import Listener
-from msx_frontend.http.management import ManagementRoutes
-from msx_frontend.http.merged import merged_app
-from msx_frontend.http.metrics import metrics_app, metrics_routes
 from msx_frontend.http.plugins import PluginEndpoints
-from msx_frontend.http.prediction import PredictionEndpoint
-from msx_frontend.http.wire import RawHeaders
 from msx_frontend.instance import Instance, InstanceInfo
-from msx_frontend.kserve.endpoint import OpenInference
-from msx_frontend.kserve.repository import Repository
-from msx_frontend.llm.endpoint import LanguageModels
 from msx_frontend.logs import LogOutput
 from msx_frontend.management import Management
-from msx_frontend.model_api import ModelApi
 from msx_frontend.model_store import ModelStore
 from msx_frontend.monitoring import Monitoring
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
@@ -57,8 +41,7 @@ from msx_frontend.startup import Startup
 from msx_frontend.state import ForgottenState, KeptState, State
 from msx_frontend.state_store import StateStore
 from msx_frontend.tls import identity_of
-from msx_frontend.tokens import Kind, Tokens
-from msx_frontend.workflows.api import WorkflowApi
+from msx_frontend.tokens import Tokens
 from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_sdk.plugins import ENDPOINTS
@@ -110,12 +93,13 @@ class Server:
         await self._environments.recover()
         self._management = self._make_management(DevicePool(npus))
         self._workflow_management = WorkflowManagement(self._management, self._workflows, self._state, self._config)
-        self._listen()
+        self._front = self._make_front()
+        self._listeners = self._front.listen()
         not_loaded = await Startup(self._management, self._state, self._models, self._config.model_snapshot).load()
         not_loaded += await self._workflow_management.restore_all()
         await self._management.store.clean()
         await self._environments.clean(version.environment for version in self._registry.all_versions())
-        self._predictions.only_model = self._only_model()
+        self._front.predictions.only_model = self._only_model()
         self._grpc = self._make_grpc()
         await self._grpc.start()
         for listener in self._listeners:
@@ -188,91 +172,25 @@ class Server:
             self._config, self._registry, store, devices, self._state, spawner, self._metrics, self._environments
         )
 
-    def _listen(self) -> None:
-        config = self._config
-        self._predictions = PredictionEndpoint(self._registry, config.max_request_size)
-        self._tls_context = None if self._tls is None else self._tls.context()
-        if config.merged:
-            self._add_listener("inference", self._merged_edge())
-        else:
-            self._add_listener("inference", self._inference_edge())
-            self._add_listener("management", self._management_edge())
-        if config.enable_metrics_api:
-            self._add_listener("metrics", Edge(self._metrics_app(), self._replies, cors=_cors(config)))
-
-    def _add_listener(self, name: str, edge: Edge) -> None:
-        address = getattr(self._config, f"{name}_address")
-        self._listeners.append(Listener(name, address, edge, self._tls_context))
-
-    def _inference_edge(self) -> Edge:
-        return self._predicting_edge(self._inference_routes().app(), self._gate(inference_keys, "inference"))
-
-    def _merged_edge(self) -> Edge:
-        config = self._config
-        metrics = metrics_routes(self._metrics) if config.enable_metrics_api else []
-        metrics += self._plugins.of("metrics").routes
-        app = merged_app(self._inference_routes(), self._management_routes(), metrics)
-        return self._predicting_edge(app, self._gate(merged_keys, "inference", "management", "metrics"))
-
-    def _predicting_edge(self, app: ASGIApp, gate: Gate | None) -> Edge:
-        tokens = self._tokens
-        check_token = None if tokens is None else lambda given: tokens.check("inference", given)
-        return Edge(
-            app,
-            self._replies,
-            gate=gate,
-            predictions=self._predictions,
-            language_models=LanguageModels(self._registry, self._config.max_request_size, check_token),
-            open_inference=self._open_inference(),
-            cors=_cors(self._config),
-        )
-
-    def _open_inference(self) -> OpenInference:
-        limit = self._config.max_request_size
-        return OpenInference(self._registry, self.health, self._repository(), limit, self._tokens)
-
-    def _repository(self) -> Repository:
-        return Repository(self._management, enabled=self._config.enable_model_api)
-
-    def _inference_routes(self) -> InferenceRoutes:
-        sizes = self._config.max_request_size, self._config.max_response_size
-        workflows, plugins = workflow_routes.inference_routes(self._workflows, *sizes), self._plugins.of("inference")
-        return InferenceRoutes(self.health, [*workflows, *plugins.routes], plugins.operations)
-
-    def _management_edge(self) -> Edge:
-        app = self._management_routes().app()
-        return Edge(app, self._replies, gate=self._gate(management_keys, "management"), cors=_cors(self._config))
-
-    def _management_routes(self) -> ManagementRoutes:
-        config = self._config
-        limit = config.max_request_size
-        workflows = WorkflowApi(self._workflow_management, enabled=config.enable_model_api)
-        plugins = self._plugins.of("management")
-        return ManagementRoutes(
-            self._model_api(),
+    def _make_front(self) -> HttpFront:
+        return HttpFront(
+            self._config,
+            self._registry,
             self.health,
             self._tokens,
-            max_request_size=limit,
-            more=[*workflow_routes.management_routes(workflows, limit), *plugins.routes],
-            described=plugins.operations,
+            self._tls,
+            self._management,
+            self._workflow_management,
+            self._plugins,
+            self._metrics,
+            self._replies,
         )
 
-    def _model_api(self) -> ModelApi:
-        return ModelApi(self._management, enabled=self._config.enable_model_api)
-
-    def _metrics_app(self) -> ASGIApp:
-        plugins = self._plugins.of("metrics")
-        return metrics_app(self._metrics, plugins.routes, plugins.operations)
-
-    def _gate(self, keys: Callable[[Call], tuple[Kind, ...]], *listeners: str) -> Gate | None:
-        return None if self._tokens is None else Gate(self._tokens, keys, self._plugins.keys(*listeners))
-
     def _make_grpc(self) -> GrpcServer:
-        models = self._model_api()
         return GrpcServer(
             self._config,
             self._registry,
-            models,
+            self._front.model_api,
             self.health,
             self._tokens,
             self._access_log,
@@ -282,7 +200,7 @@ class Server:
 
     def _open_inference_services(self) -> list[OpenInferenceService]:
         keys = Admission(self._tokens, "inference"), Admission(self._tokens, "management")
-        make = partial(OpenInferenceService, self._registry, self.health, self._repository(), *keys)
+        make = partial(OpenInferenceService, self._registry, self.health, self._front.repository, *keys)
         services = [make(access_log=self._access_log)]
         if self._config.ts_open_inference_protocol:
             torchserve = partial(make, package=TORCHSERVE_PACKAGE, code_of=standard_code, details_of=details)
@@ -314,15 +232,3 @@ class Server:
 
 def _new_tokens(config: ServerConfig) -> Tokens:
     return Tokens(Path(KEY_FILE), config.token_expiration_min)
-
-
-def _cors(config: ServerConfig) -> RawHeaders:
-    """The configured texts, verbatim, on every reply (TorchServe has no preflight logic)."""
-    if not config.cors_allowed_origin:
-        return []
-    texts = {
-        b"access-control-allow-origin": config.cors_allowed_origin,
-        b"access-control-allow-methods": config.cors_allowed_methods,
-        b"access-control-allow-headers": config.cors_allowed_headers,
-    }
-    return [(name, text.encode()) for name, text in texts.items() if text]
