@@ -4,6 +4,15 @@ from collections.abc import Generator
 
 import pytest
 
+from msx_sdk.batch import current_request_ids
+
+
+@pytest.fixture(autouse=True)
+def no_request_of_another_test() -> Generator[None]:
+    """A context that was given a batch, and no end, would go on naming its requests in logs and metrics."""
+    yield
+    current_request_ids.set("")
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
