@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,16 +8,10 @@ import pytest
 
 from msx_backend.envelopes import ENVELOPES, wrapped
 from msx_sdk import HandlerLoadError
-from msx_sdk.batch import Batch, current_request_ids
+from msx_sdk.batch import Batch
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.request import Headers, InferenceRequest
 from msx_sdk.resolve import resolve_object
-
-
-@pytest.fixture(autouse=True)
-def _no_request_afterwards() -> Iterator[None]:
-    yield
-    current_request_ids.set("")
 
 
 def context_of(count: int, **headers: str) -> Context:
