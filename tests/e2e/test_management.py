@@ -9,39 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.contract.torchserve.shapes import MEMBERS
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
 
 pytestmark = pytest.mark.e2e
-
-DESCRIBED = [
-    "modelName",
-    "modelVersion",
-    "modelUrl",
-    "runtime",
-    "minWorkers",
-    "maxWorkers",
-    "batchSize",
-    "maxBatchDelay",
-    "responseTimeout",
-    "startupTimeout",
-    "maxRetryTimeoutInSec",
-    "clientTimeoutInMills",
-    "parallelType",
-    "parallelLevel",
-    "deviceType",
-    "continuousBatching",
-    "useJobTicket",
-    "useVenv",
-    "stateful",
-    "sequenceMaxIdleMSec",
-    "sequenceTimeoutMSec",
-    "maxNumSequence",
-    "maxSequenceJobQueueSize",
-    "loadedAtStartup",
-    "workers",
-    "jobQueueStatus",
-]
-"""TorchServe's members in TorchServe's order."""
 
 SELF_DESCRIBING = """
 def handle(data, context):
@@ -233,7 +204,7 @@ def test_workers_that_do_not_start(server: RunningServer) -> None:
 def test_describe(server: RunningServer) -> None:
     register(server, url="echo.mar", initial_workers=1)
     described = server.describe("echo")
-    assert list(described)[: len(DESCRIBED)] == DESCRIBED
+    assert list(described)[: len(MEMBERS)] == MEMBERS
     assert described["jobQueueStatus"] == {"remainingCapacity": 100, "pendingRequests": 0}
     assert (described["runtime"], described["deviceType"], described["loadedAtStartup"]) == ("python", "cpu", False)
     worker = described["workers"][0]

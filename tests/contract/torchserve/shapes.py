@@ -50,3 +50,34 @@ def assert_error(reply: httpx.Response, status: int, kind: str, message: str, *,
         assert body["message"].startswith(message), body["message"]
         message = body["message"]
     assert_json(reply, status, {"code": status, "type": kind, "message": message})
+
+
+MEMBERS = [
+    "modelName",
+    "modelVersion",
+    "modelUrl",
+    "runtime",
+    "minWorkers",
+    "maxWorkers",
+    "batchSize",
+    "maxBatchDelay",
+    "responseTimeout",
+    "startupTimeout",
+    "maxRetryTimeoutInSec",
+    "clientTimeoutInMills",
+    "parallelType",
+    "parallelLevel",
+    "deviceType",
+    "continuousBatching",
+    "useJobTicket",
+    "useVenv",
+    "stateful",
+    "sequenceMaxIdleMSec",
+    "sequenceTimeoutMSec",
+    "maxNumSequence",
+    "maxSequenceJobQueueSize",
+    "loadedAtStartup",
+    "workers",
+    "jobQueueStatus",
+]
+"""Of what describes a model, in TorchServe's order."""

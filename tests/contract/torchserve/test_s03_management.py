@@ -13,6 +13,7 @@ import pytest
 
 from tests.contract.torchserve.setup import Setup, serving
 from tests.contract.torchserve.shapes import (
+    MEMBERS,
     METHOD_NOT_ALLOWED,
     assert_error,
     assert_json,
@@ -204,9 +205,13 @@ def test_the_key_models_at_the_start(tmp_path: Path) -> None:
 
     setup = Setup(prepare=two, load=("echo.mar", "echo=echo-2.mar"), properties=f"models={json.dumps(said)}\n")
     with serving(setup, tmp_path) as server:
+        ready = ["READY", "READY"]
+        wait_until(
+            lambda: [one["status"] for one in server.describe("echo", "1.0")["workers"]] == ready, "two are ready"
+        )
         first, second = server.describe("echo", "1.0"), server.describe("echo", "2.0")
         assert [first[name] for name in DEFAULTS] == list(DEFAULTS.values())
-        assert [worker["status"] for worker in first["workers"]] == ["READY", "READY"]
+        assert [worker["status"] for worker in first["workers"]] == ready
         assert (second["minWorkers"], first["loadedAtStartup"]) == (0, True)
         assert server.describe("echo")["modelVersion"] == "2.0"
 
@@ -349,35 +354,6 @@ def test_following_the_tokens_finds_each_model_once(abc: RunningServer) -> None:
 
 
 # -- describe --
-
-MEMBERS = [
-    "modelName",
-    "modelVersion",
-    "modelUrl",
-    "runtime",
-    "minWorkers",
-    "maxWorkers",
-    "batchSize",
-    "maxBatchDelay",
-    "responseTimeout",
-    "startupTimeout",
-    "maxRetryTimeoutInSec",
-    "clientTimeoutInMills",
-    "parallelType",
-    "parallelLevel",
-    "deviceType",
-    "continuousBatching",
-    "useJobTicket",
-    "useVenv",
-    "stateful",
-    "sequenceMaxIdleMSec",
-    "sequenceTimeoutMSec",
-    "maxNumSequence",
-    "maxSequenceJobQueueSize",
-    "loadedAtStartup",
-    "workers",
-    "jobQueueStatus",
-]
 WORKER = ["id", "startTime", "status", "memoryUsage", "pid", "gpu", "gpuUsage"]
 
 
