@@ -1,1 +1,1 @@
-"""What the server's promises measure. `python -m benchmarks.all`; docs/benchmarks.md has the figures."""
+"""What the server's promises measure. `python -m benchmarks --help`; docs/benchmarks.md has the figures."""

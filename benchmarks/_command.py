@@ -23,7 +23,7 @@ class Benchmark(click.Command):
     """Its callback fills the report that it is given; the command prints it, writes it, and returns it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        command = shlex.join(["python", "-m", f"benchmarks.{self.name}", *args])
+        command = shlex.join(["python", "-m", "benchmarks", str(self.name), *args])
         ctx.obj = Report(str(self.name), command, machine())
         return super().parse_args(ctx, args)
 

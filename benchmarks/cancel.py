@@ -128,7 +128,3 @@ def _times(found: dict[str, list[Run]]) -> Table:
 def _milliseconds(runs: Sequence[Run]) -> tuple[str, str]:
     times = [run.seconds * 1000 for run in runs]
     return figure(median(times)), figure(max(times))
-
-
-if __name__ == "__main__":
-    main()

@@ -89,7 +89,3 @@ def _check_echo(contestant: Contestant, data: bytes) -> None:
         answer = call(_request(contestant.name, data), timeout=LIMIT).prediction
     if answer != data:
         raise click.ClickException(f"{contestant.name} does not echo: {answer[:200]!r}")
-
-
-if __name__ == "__main__":
-    main()

@@ -104,7 +104,3 @@ def _starts(all_: Setting) -> list[Target]:
 
 def _say(text: str) -> None:
     progress(f"llm: {text}")
-
-
-if __name__ == "__main__":
-    main()

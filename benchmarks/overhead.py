@@ -98,7 +98,3 @@ async def _check_echo(contestant: Contestant, size: int) -> None:
     connection.leave()
     if answer != (200, body):
         raise click.ClickException(f"{contestant.name} does not echo: {answer.status} {answer.body[:200]!r}")
-
-
-if __name__ == "__main__":
-    main()

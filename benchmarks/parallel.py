@@ -243,7 +243,3 @@ def _memory(weighed: Sequence[Memory]) -> Table:
 def _memory_target(one: Memory) -> Target:
     what = f"{one.ranks} rank(s): peak of a rank while it loads {one.perceptron.size / 1e9:.2f} GB, MB"
     return Target(what, figure(one.peak / 1e6), f"≤ {figure(one.limit / 1e6)}", one.peak <= one.limit)
-
-
-if __name__ == "__main__":
-    main()

@@ -129,7 +129,3 @@ def _table(runs: Sequence[Run]) -> Table:
 def _target(what: str, values: Sequence[float], limit: float) -> Target:
     middle = median(values)
     return Target(what, figure(middle), f"< {limit:g}", middle < limit)
-
-
-if __name__ == "__main__":
-    main()

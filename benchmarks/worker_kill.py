@@ -195,7 +195,3 @@ def _targets(workers: int, runs: Sequence[Run], load: float) -> list[Target]:
         Target(f"{name}: clients without a cause", str(broken), "0", broken == 0),
         Target(f"{name}: served again after, s", figure(again), f"< {load + LOAD_PLUS:g}", again < load + LOAD_PLUS),
     ]
-
-
-if __name__ == "__main__":
-    main()

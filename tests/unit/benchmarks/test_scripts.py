@@ -9,35 +9,46 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import all as every
+from benchmarks import __main__ as program
+from benchmarks import _all
 from benchmarks._command import benchmark
 from benchmarks._docs import PAGE, NoMarkers, replace
 from benchmarks._machine import machine
+from benchmarks._names import NAMES, command, quick_arguments
 from benchmarks._table import Report, Table, Target
 
-COMMANDS: dict[str, click.Command] = {"all": every.main} | {name: made for name, (made, _) in every.BENCHMARKS.items()}
 
-
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [*NAMES, "all"])
 def test_help(name: str) -> None:
-    shown = CliRunner().invoke(COMMANDS[name], ["--help"])
-    assert shown.exit_code == 0
+    shown = CliRunner().invoke(program.main, [name, "--help"], prog_name="python -m benchmarks")
+    assert shown.exit_code == 0, shown.output
+    assert f"Usage: python -m benchmarks {name} [OPTIONS]" in shown.output
     assert "--json" in shown.output
 
 
-def test_every_script_runs_with_all_and_has_its_place_in_the_docs() -> None:
-    scripts = {path.stem for path in Path(every.__file__).parent.glob("[!_]*.py")} - {"all"}
-    assert scripts == set(every.BENCHMARKS)
+def test_the_group_lists_every_benchmark_with_its_first_sentence() -> None:
+    shown = CliRunner().invoke(program.main, ["--help"]).output
+    assert [line.split()[0] for line in shown.partition("Commands:\n")[2].splitlines()] == [*NAMES, "all"]
+    assert "Requests per second of an echo model" in shown
+
+
+def test_an_unknown_benchmark_is_named() -> None:
+    refused = CliRunner().invoke(program.main, ["overheat"])
+    assert refused.exit_code == 2
+    assert "No such command 'overheat'" in refused.output
+
+
+def test_every_script_is_in_the_group_and_has_its_place_in_the_docs() -> None:
+    assert {path.stem for path in Path(program.__file__).parent.glob("[!_]*.py")} == set(NAMES)
     page = PAGE.read_text()
-    for name in scripts:
+    for name in NAMES:
         assert f"| `{name}` |" in page
         assert replace(page, name, "the figures").count("the figures") == page.count("the figures") + 1
 
 
-@pytest.mark.parametrize("name", every.BENCHMARKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_quick_arguments_are_options_of_the_script(name: str) -> None:
-    command, quick = every.BENCHMARKS[name]
-    command.make_context(name, [*quick])
+    command(name).make_context(name, [*quick_arguments(name)])
 
 
 def test_a_report_is_printed_and_written_as_json(tmp_path: Path) -> None:
@@ -54,7 +65,7 @@ def test_a_report_is_printed_and_written_as_json(tmp_path: Path) -> None:
     assert "| rounds | 2        |" in done.output
     assert "| rounds | 2        | < 2    | NO  |" in done.output
     written = json.loads(path.read_text())
-    assert written["command"].startswith("python -m benchmarks.sample --rounds 2")
+    assert written["command"].startswith("python -m benchmarks sample --rounds 2")
     assert written["machine"]["cores"] == machine().cores
     assert written["tables"][0]["rows"] == [["rounds", "2"]]
 
@@ -65,10 +76,10 @@ def test_a_cell_does_not_break_its_table() -> None:
 
 def test_figures_of_a_busy_machine_are_not_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.getloadavg", lambda: (7.0, 0.0, 0.0))
-    monkeypatch.setattr(every, "BENCHMARKS", {})  # nothing is started, whatever happens
+    monkeypatch.setattr(_all, "NAMES", ())  # nothing is started, whatever happens
     machine.cache_clear()
     try:
-        refused = CliRunner().invoke(every.main, ["--write-docs"])
+        refused = CliRunner().invoke(_all.main, ["--write-docs"])
     finally:
         machine.cache_clear()
     assert refused.exit_code == 1

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 import msgspec
 
-from benchmarks import cancel, grpc, llm, overhead, parallel, start, worker_kill
-from benchmarks._command import Benchmark
 from benchmarks._docs import PAGE, NoMarkers, replace
 from benchmarks._machine import BUSY, machine
+from benchmarks._names import NAMES, command, quick_arguments
 from benchmarks._table import Report
 
-BENCHMARKS: dict[str, tuple[Benchmark, Sequence[str]]] = {
-    "start": (start.main, start.QUICK),
-    "overhead": (overhead.main, overhead.QUICK),
-    "grpc": (grpc.main, grpc.QUICK),
-    "worker_kill": (worker_kill.main, worker_kill.QUICK),
-    "cancel": (cancel.main, cancel.QUICK),
-    "parallel": (parallel.main, parallel.QUICK),
-    "llm": (llm.main, llm.QUICK),
-}
 
-
-@click.command(context_settings={"show_default": True})
-@click.option("--only", multiple=True, type=click.Choice([*BENCHMARKS]), help="May be repeated; all by default.")
+@click.command("all", context_settings={"show_default": True})
+@click.option("--only", multiple=True, type=click.Choice(NAMES), help="May be repeated; all by default.")
 @click.option("--quick", is_flag=True, help="Few and short runs: to see whether the scripts work.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write all reports there, too.")
 @click.option("--write-docs", is_flag=True, help="Put the tables into docs/benchmarks.md.")
@@ -38,21 +26,17 @@ def main(only: tuple[str, ...], quick: bool, json_file: Path | None, write_docs:
             f"The load of this machine is {machine().load:.2f}: figures of a busy machine are not worth writing down. "
             f"Wait until it is below {BUSY}, or add --even-if-busy."
         )
-    reports = [_run(name, quick=quick, write=write_docs) for name in only or BENCHMARKS]
+    reports = [_run(name, quick=quick, write=write_docs) for name in only or NAMES]
     if json_file is not None:
         json_file.write_bytes(msgspec.json.format(msgspec.json.encode(reports), indent=2) + b"\n")
 
 
 def _run(name: str, *, quick: bool, write: bool) -> Report:
-    command, quick_arguments = BENCHMARKS[name]
-    report: Report = command.main([*quick_arguments] if quick else [], prog_name=name, standalone_mode=False)
+    arguments = [*quick_arguments(name)] if quick else []
+    report: Report = command(name).main(arguments, prog_name=name, standalone_mode=False)
     if write:  # after each, so that what breaks the next one does not cost these
         try:
             PAGE.write_text(replace(PAGE.read_text(), name, str(report)))
         except NoMarkers as error:
             raise click.ClickException(str(error)) from None
     return report
-
-
-if __name__ == "__main__":
-    main()
