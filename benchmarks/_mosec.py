@@ -1,22 +1,18 @@
-"""The peer: mosec, in a virtual environment of its own, echoing with its defaults."""
+"""The peer: mosec, in a virtual environment of its own."""
 
 from __future__ import annotations
 
 import contextlib
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import click
-
-from benchmarks._client import Address, answers
+from benchmarks._client import Address
+from benchmarks._peer import free_ports, running
 from benchmarks._venv import install
 
 VERSION = "0.9.8"
-START_LIMIT = 30.0
+PATH = "/inference"
 ECHO = '''\
 from mosec import Server, Worker
 
@@ -31,48 +27,26 @@ class Echo(Worker):
 
 if __name__ == "__main__":
     server = Server()
-    server.append_worker(Echo)
+    server.append_worker(Echo{})
     server.run()
 '''
 
 
+def serve_echo(*flags: str, batch: int = 1, wait: int = 10) -> contextlib.AbstractContextManager[tuple[Address, int]]:
+    """With its defaults, unless said otherwise: `wait` ms are for a batch to fill."""
+    batching = f", max_batch_size={batch}, max_wait_time={wait}" if batch > 1 else ""
+    return serve(ECHO.replace("{}", batching), *flags)
+
+
 @contextlib.contextmanager
-def serve_echo() -> Iterator[tuple[Address, int]]:
-    """Its address and the id of its first process. Raises NotInstalled."""
+def serve(program: str, *flags: str) -> Iterator[tuple[Address, int]]:
+    """Its address and the id of its first process. `program` is the text of the script. Raises NotInstalled."""
     python = install("mosec", {"mosec": VERSION})
-    address = Address("127.0.0.1", _free_port())
+    address = Address("127.0.0.1", *free_ports(1))
     with TemporaryDirectory(prefix="msx-benchmark-") as folder:
-        script, log = Path(folder, "echo.py"), Path(folder, "log")
-        script.write_text(ECHO)
+        script = Path(folder, "served.py")
+        script.write_text(program)
         command = [str(python), str(script), "--address", address.host, "--port", str(address.port)]
-        with log.open("w") as output:
-            process = subprocess.Popen([*command, "--path", folder + "/ipc"], stdout=output, stderr=output, cwd=folder)
-        try:
-            _wait(process, address, log)
-            yield address, process.pid
-        finally:
-            _stop(process)
-
-
-def _wait(process: subprocess.Popen[bytes], address: Address, log: Path) -> None:
-    deadline = time.monotonic() + START_LIMIT
-    while not answers(address, "/"):
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise click.ClickException(f"mosec did not start:\n{log.read_text()[-2000:]}")
-        time.sleep(0.02)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        command += ["--path", folder + "/ipc", *flags]
+        with running("mosec", command, Path(folder), address, "/") as pid:
+            yield address, pid

@@ -5,18 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-import click
-import psutil
-
-from benchmarks._client import Address, answers
+from benchmarks._client import Address
+from benchmarks._peer import free_ports, running
 from benchmarks._server import SERVICES
 from benchmarks._venv import NotInstalled, install
 from msx_archiver.options import PackOptions
@@ -48,59 +44,35 @@ class Peer(NamedTuple):
 
 
 @contextlib.contextmanager
-def serve_echo() -> Iterator[Peer]:
-    """With the one model MODEL. Raises NotInstalled."""
+def serve_echo(batch: int = 1, delay: int = 100) -> Iterator[Peer]:
+    """With the one model MODEL; `delay` ms are for a batch to fill. Raises NotInstalled."""
+    with TemporaryDirectory(prefix="msx-benchmark-") as name:
+        folder = Path(name)
+        (folder / "model.yaml").write_text(f"batchSize: {batch}\nmaxBatchDelay: {delay}\n")
+        options = PackOptions(model_name=MODEL, handler=str(SERVICES / f"{MODEL}.py"), export_path=folder)
+        pack(replace(options, config_file=str(folder / "model.yaml")))
+        with serve(folder, MODEL) as peer:
+            yield peer
+
+
+@contextlib.contextmanager
+def serve(folder: Path, model: str) -> Iterator[Peer]:
+    """With MODEL.mar of this folder, where it writes its logs, too. Raises NotInstalled."""
     if shutil.which("java") is None:
         raise NotInstalled("TorchServe needs Java, which is not on PATH.")
     python = install("torchserve", PACKAGES)
-    with TemporaryDirectory(prefix="msx-benchmark-") as name:
-        folder, ports = Path(name), _free_ports(6)
-        (folder / "config.properties").write_text(CONFIG.format(*ports))
-        pack(PackOptions(model_name=MODEL, handler=str(SERVICES / f"{MODEL}.py"), export_path=folder))
-        command = [str(python.with_name("torchserve")), "--foreground", "--ncs", "--model-store", name]
-        command += ["--ts-config", "config.properties", "--models", f"{MODEL}.mar"]
-        with (folder / "log").open("w") as output:
-            process = subprocess.Popen(
-                command, cwd=folder, stdout=output, stderr=output, env=_environment(python, folder)
-            )
-        try:
-            peer = Peer(Address("127.0.0.1", ports[0]), Address("127.0.0.1", ports[3]), process.pid)
-            _wait(process, peer.http, folder / "log")
-            yield peer
-        finally:
-            _stop(process)
+    ports = free_ports(6)
+    (folder / "config.properties").write_text(CONFIG.format(*ports))
+    command = [str(python.with_name("torchserve")), "--foreground", "--ncs", "--model-store", str(folder)]
+    command += ["--ts-config", "config.properties", "--models", f"{model}.mar"]
+    http, environment = Address("127.0.0.1", ports[0]), _environment(python, folder)
+    with running(
+        "TorchServe", command, folder, http, f"/predictions/{model}", environment=environment, limit=START_LIMIT
+    ) as pid:
+        yield Peer(http, Address("127.0.0.1", ports[3]), pid)
 
 
 def _environment(python: Path, temp: Path) -> dict[str, str]:
     """For its workers it takes the `python` on PATH; that it runs already it reads from the temporary folder."""
     path = f"{python.parent}{os.pathsep}{os.environ.get('PATH', '')}"
     return {**os.environ, "PATH": path, "PYTHONPATH": "", "TMPDIR": str(temp)}
-
-
-def _wait(process: subprocess.Popen[bytes], address: Address, log: Path) -> None:
-    deadline = time.monotonic() + START_LIMIT
-    while not answers(address, f"/predictions/{MODEL}"):
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise click.ClickException(f"TorchServe did not start:\n{log.read_text()[-2000:]}")
-        time.sleep(0.1)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Its Java process and its worker do not end with it."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        family = psutil.Process(process.pid).children(recursive=True)
-        process.terminate()
-        for one in family:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                one.terminate()
-        for one in psutil.wait_procs(family, timeout=10)[1]:
-            one.kill()
-    process.wait()
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
