@@ -50,7 +50,7 @@ def serve_echo(
     Raises NotInstalled.
     """
     python = install("litserve", {"litserve": VERSION})
-    address = Address("127.0.0.1", *free_ports(1))
+    address = Address("127.0.0.1", free_ports(1)[0])
     with TemporaryDirectory(prefix="msx-benchmark-") as folder:
         script = Path(folder, "served.py")
         script.write_text(ECHO)

@@ -29,7 +29,7 @@ def running(
     environment: dict[str, str] | None = None,
     limit: float = 60.0,
 ) -> Iterator[int]:
-    """The id of its first process. It runs in `folder` and is there when a GET of the path `probe` is answered with 200.
+    """The id of its first process. It runs in `folder` and is there when a GET of `probe` is answered with 200.
 
     Raises click.ClickException, with the end of what it wrote, when it is not there after `limit` seconds.
     """
