@@ -1,4 +1,4 @@
-"""What a request costs over gRPC: unary echo, against TorchServe in the same run."""
+"""What a request costs over gRPC: unary echo, against TorchServe and bare grpc.aio in the same run."""
 
 from __future__ import annotations
 
@@ -8,30 +8,26 @@ from typing import Any
 import click
 import grpc
 
-from benchmarks import _torchserve
+from benchmarks import _grpc_bare, _torchserve
 from benchmarks._client import Address
 from benchmarks._command import benchmark, progress
 from benchmarks._contest import Contestant, play_round, rotated, table, targets
+from benchmarks._grpc_bare import SERVICE, Request, Response
 from benchmarks._h2load import h2load
 from benchmarks._server import serve
 from benchmarks._table import Report
 from benchmarks._venv import NotInstalled
-from msx_frontend.grpc_api.messages import message_class
 
 QUICK = ("--rounds", "2", "--seconds", "2", "--warm-up", "2")
 TARGET = 3.0
-OURS, PEER = "msx", f"TorchServe {_torchserve.VERSION}"
+OURS, PEER, BARE = "msx", f"TorchServe {_torchserve.VERSION}", "bare grpc.aio"
 CONFIG = "minWorkers: 1\nmaxWorkers: 1\nbatchSize: 1\n"
-PACKAGE = "org.pytorch.serve.grpc.inference"
-PATH = f"/{PACKAGE}.InferenceAPIsService/Predictions"
+PATH = f"/{SERVICE}/Predictions"
 LIMIT = 30.0
-
-Request = message_class(f"{PACKAGE}.PredictionsRequest")
-Response = message_class(f"{PACKAGE}.PredictionResponse")
 
 
 @benchmark("grpc")
-@click.option("--rounds", default=5, type=click.IntRange(1), help="Both have their turn in each.")
+@click.option("--rounds", default=5, type=click.IntRange(1), help="All have their turn in each.")
 @click.option("--seconds", default=5.0, type=click.FloatRange(1), help="Of each turn.")
 @click.option("--warm-up", default=15.0, type=click.FloatRange(1), help="Seconds, once each: Java compiles meanwhile.")
 @click.option("--in-flight", default=32, type=click.IntRange(4), help="Calls at a time, over 4 connections.")
@@ -40,11 +36,12 @@ Response = message_class(f"{PACKAGE}.PredictionResponse")
 def main(report: Report, rounds: int, seconds: float, warm_up: float, in_flight: int, body: int, peer: bool) -> None:
     """Unary predictions per second of an echo model: batchSize 1, one worker each, load by h2load.
 
-    Both servers run for the whole time and take turns; the ratio is the median of the rounds' ratios.
+    Beside them the limit: gRPC's own server in Python, which answers without a worker. All run for the whole time
+    and take turns; the ratio is the median of the rounds' ratios.
     """
     data = b"x" * body
     with ExitStack() as stack:
-        contestants = [_ours(stack), *(_peer(stack, report) if peer else [])]
+        contestants = [_ours(stack), _bare(stack), *(_peer(stack, report) if peer else [])]
         for contestant in contestants:
             _check_echo(contestant, data)
         answer = Response(prediction=data).SerializeToString()
@@ -60,7 +57,7 @@ def main(report: Report, rounds: int, seconds: float, warm_up: float, in_flight:
             progress(f"grpc: round {number + 1} of {rounds}")
         version = loads[OURS].version
         report.notes.append(f"Load: {version}, 1 thread, {rounds} rounds of {seconds:g} s, {body} bytes a request")
-    report.tables.append(table(f"Unary echo, {in_flight} in flight", contestants, in_flight, [PEER]))
+    report.tables.append(table(f"Unary echo, {in_flight} in flight", contestants, in_flight, [PEER, BARE]))
     report.targets += targets(contestants, in_flight, [OURS], PEER, TARGET, f"{in_flight} in flight")
 
 
@@ -68,6 +65,11 @@ def _ours(stack: ExitStack) -> Contestant:
     server = stack.enter_context(serve("echo", CONFIG))
     host, _, port = server.info["grpc_inference"].rpartition(":")
     return Contestant(OURS, Address(host, int(port)), PATH, server.process.pid)
+
+
+def _bare(stack: ExitStack) -> Contestant:
+    address, pid = stack.enter_context(_grpc_bare.serve_echo())
+    return Contestant(BARE, address, PATH, pid)
 
 
 def _peer(stack: ExitStack, report: Report) -> list[Contestant]:
@@ -80,7 +82,7 @@ def _peer(stack: ExitStack, report: Report) -> list[Contestant]:
 
 
 def _request(name: str, data: bytes) -> Any:
-    return Request(model_name="echo" if name == OURS else _torchserve.MODEL, input={"body": data})
+    return Request(model_name=_torchserve.MODEL if name == PEER else "echo", input={"body": data})
 
 
 def _check_echo(contestant: Contestant, data: bytes) -> None:
