@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
-from datetime import datetime
+from time import monotonic
 from typing import Protocol
 
-import msgspec
-
-from msx_frontend.metrics.line import log4j_time
+from msx_frontend.access_lines import AccessLines, Asked, Entry
 from msx_frontend.rotating import RotatingFile
 
 FLUSH_AFTER = 0.2
 """Seconds."""
+
+FLUSH_AT = 500
+"""Lines: so many are formatted and written in about a millisecond."""
 
 
 class Served(Protocol):
@@ -47,57 +47,34 @@ class AccessLog:
         logger: logging.Logger | None = None,
         file: RotatingFile | None = None,
     ) -> None:
-        self._file, self._file_lines = file, list[str]()
-        self._write_text, self._format = write_text, _json_line if as_json else _text_line
-        self._logger = logger
-        self._lines: list[str] = []
+        self._write_text, self._file, self._logger = write_text, file, logger
+        self._lines = AccessLines(as_json=as_json)
+        self._entries: list[Entry] = []
         self._timer: asyncio.TimerHandle | None = None
 
     def write(self, call: Served, status: int) -> None:
-        millis = (time.monotonic() - call.started) * 1000
+        now = monotonic()
+        asked = (call.client, call.method, call.target, call.protocol, status)
         if self._logger is not None:
-            self._logger.info("%s %d %.1f", _request(call), status, millis, extra={"request_id": call.id})
+            millis = (now - call.started) * 1000
+            self._logger.info("%s %d %.1f", Asked(*asked).line, status, millis, extra={"request_id": call.id})
             return
-        self._lines.append(self._format(call, status, millis))
-        if self._file is not None:
-            self._file_lines.append(_file_line(call, status, millis))
+        entries = self._entries
+        entries.append((asked, call.id, call.started, now))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(FLUSH_AFTER, self.flush)
+        if len(entries) == FLUSH_AT:  # not here: what cannot be written is no matter of this request's
+            asyncio.get_running_loop().call_soon(self._write_gathered)
 
     def flush(self) -> None:
-        lines, self._lines, self._timer = self._lines, [], None
-        if lines:
-            self._write_text("".join(lines))
-        lines, self._file_lines = self._file_lines, []
+        self._timer = None
+        self._write_gathered()
+
+    def _write_gathered(self) -> None:
+        entries, self._entries = self._entries, []
+        if not entries:
+            return
+        console, file = self._lines(entries)
+        self._write_text(console)
         if self._file is not None:
-            self._file.write("".join(lines))
-
-
-def _text_line(call: Served, status: int, millis: float) -> str:
-    """TorchServe's line, and the request's id."""
-    now = datetime.now().isoformat(sep=" ", timespec="milliseconds")
-    return f"{now} [INFO   ] access - {_request(call)} {status} {millis:.1f} [{call.id}]\n"
-
-
-def _file_line(call: Served, status: int, millis: float) -> str:
-    """TorchServe's very line; ms are whole."""
-    return f"{log4j_time(time.time())} - {_request(call)} {status} {millis:.0f}\n"
-
-
-def _request(call: Served) -> str:
-    return f'/{call.client} "{call.method} {call.target} {call.protocol}"'
-
-
-def _json_line(call: Served, status: int, millis: float) -> str:
-    entry = {
-        "time": time.time(),
-        "level": "INFO",
-        "logger": "msx.access",
-        "client": call.client,
-        "method": call.method,
-        "path": call.target,
-        "status": status,
-        "ms": round(millis, 3),
-        "request_id": call.id,
-    }
-    return msgspec.json.encode(entry).decode() + "\n"
+            self._file.write(file)

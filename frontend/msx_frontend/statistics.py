@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-
-from msx_frontend.job import DESCRIBE, Job
+from dataclasses import dataclass
 
 
 @dataclass(slots=True)
@@ -20,30 +18,41 @@ class Total:
         self.seconds += seconds
 
 
-@dataclass(slots=True)
 class InferenceStatistics:
-    """`queue` is the time until a worker took a request, `compute` until it had answered it."""
+    """`queue` is the time until a worker took a request, `compute` until it had answered it; of successes alone."""
 
-    success: Total = field(default_factory=Total)
-    fail: Total = field(default_factory=Total)
-    queue: Total = field(default_factory=Total)
-    compute: Total = field(default_factory=Total)
-    batches: dict[int, Total] = field(default_factory=dict)
-    """By the number of requests in a batch."""
-    last: float = 0.0
-    """When the last request was answered, as `time.time()`; 0 before the first."""
+    __slots__ = ("_computed", "_count", "_queued", "batches", "fail", "last")
 
-    def job_ended(self, job: Job, now: float) -> None:
-        """`now` is a `time.monotonic()` instant."""
-        if job.kind == DESCRIBE:
-            return
-        if job.status >= 400:
-            self.fail.add(now - job.enqueued)
-            return
+    def __init__(self) -> None:
+        self._count, self._queued, self._computed = 0, 0.0, 0.0
+        self.last = 0.0
+        """When the last request was answered, as `time.time()`; 0 before the first."""
+        self.fail = Total()
+        self.batches: dict[int, Total] = {}
+        """By the number of requests in a batch."""
+
+    def succeeded(self, queued: float, whole: float) -> None:
+        """Seconds in the queue, and to the end."""
+        self._count += 1
+        self._queued += queued
+        self._computed += whole - queued
         self.last = time.time()
-        self.success.add(now - job.enqueued)
-        self.queue.add(job.started - job.enqueued)
-        self.compute.add(now - job.started)
 
     def batch(self, size: int, seconds: float) -> None:
-        self.batches.setdefault(size, Total()).add(seconds)
+        total = self.batches.get(size)
+        if total is None:
+            total = self.batches[size] = Total()
+        total.count += 1
+        total.seconds += seconds
+
+    @property
+    def success(self) -> Total:
+        return Total(self._count, self._queued + self._computed)
+
+    @property
+    def queue(self) -> Total:
+        return Total(self._count, self._queued)
+
+    @property
+    def compute(self) -> Total:
+        return Total(self._count, self._computed)

@@ -12,6 +12,8 @@ from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from msx_frontend.metrics.numbers import HistogramFamily
+
 MOST_SERIES = 1000
 """Of one metric. A handler that makes up label values must not fill the memory."""
 
@@ -42,28 +44,28 @@ class Series:
         self._log = family.log
 
     def add(self, value: float, request_ids: str = "") -> None:
-        self._apply(value)
-        if self._log is not None:
-            self._log.append(self, value, request_ids)
-
-    def _apply(self, value: float) -> None:
+        """Written out for each kind: one call less."""
         raise NotImplementedError
 
 
 class CounterSeries(Series):
     __slots__ = ()
 
-    def _apply(self, value: float) -> None:
+    def add(self, value: float, request_ids: str = "") -> None:
         if value < 0:
             raise ValueError("a counter cannot go down")
         self.value += value
+        if self._log is not None:
+            self._log.append(self, value, request_ids)
 
 
 class GaugeSeries(Series):
     __slots__ = ()
 
-    def _apply(self, value: float) -> None:
+    def add(self, value: float, request_ids: str = "") -> None:
         self.value = value
+        if self._log is not None:
+            self._log.append(self, value, request_ids)
 
 
 class HistogramSeries(Series):
@@ -72,10 +74,12 @@ class HistogramSeries(Series):
     def __init__(self, family: Family, labels: tuple[str, ...]) -> None:
         super().__init__(family, labels)
         assert family.histogram is not None
-        self._observe = (family.histogram.labels(*labels) if labels else family.histogram).observe
+        self._observe = family.histogram.labels(*labels).observe
 
-    def _apply(self, value: float) -> None:
+    def add(self, value: float, request_ids: str = "") -> None:
         self._observe(value)
+        if self._log is not None:
+            self._log.append(self, value, request_ids)
 
 
 _SERIES: dict[str, type[Series]] = {"counter": CounterSeries, "gauge": GaugeSeries, "histogram": HistogramSeries}
@@ -95,7 +99,7 @@ class Family(Collector):
         self.name, self.kind, self.unit, self.labels, self.log = name, kind, unit, tuple(labels), log
         self._help = f"Torchserve prometheus {kind} metric with unit: {unit}"
         self._series: dict[tuple[str, ...], Series] = {}
-        self.histogram = Histogram(name, self._help, self.labels, registry=None) if kind == "histogram" else None
+        self.histogram = _histogram(name, self._help, self.labels) if kind == "histogram" else None
         if registry is not None:
             registry.register(self)
 
@@ -119,3 +123,7 @@ class Family(Collector):
         for values, series in list(self._series.items()):
             metric.add_sample(self.name, dict(zip(self.labels, values, strict=True)), series.value)
         return [metric]
+
+
+def _histogram(name: str, text: str, labels: tuple[str, ...]) -> HistogramFamily:
+    return HistogramFamily(name, text, labels, Histogram.DEFAULT_BUCKETS, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from functools import lru_cache
 
 from msx_backend.protocol import MetricSample
 
@@ -38,4 +39,11 @@ def metric_line(
 
 def log4j_time(moment: float) -> str:
     """Log4j's ISO8601, in local time: `2026-11-20T18:07:44,690`."""
-    return datetime.fromtimestamp(moment).isoformat(timespec="milliseconds").replace(".", ",")
+    seconds, millis = divmod(round(moment * 1e6) // 1000, 1000)
+    return f"{date_and_time(seconds)},{millis:03}"
+
+
+@lru_cache(maxsize=8)
+def date_and_time(second: int) -> str:
+    """In local time, of seconds since the epoch: `2026-11-20T18:07:44`."""
+    return datetime.fromtimestamp(second).isoformat()

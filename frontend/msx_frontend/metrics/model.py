@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
+from time import monotonic
 from typing import TYPE_CHECKING
 
-from prometheus_client import Counter
-
 from msx_backend.protocol import MetricSample
-from msx_frontend.job import Job
+from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.llm.metrics import TextMetrics
 from msx_frontend.metrics.family import Adds
+from msx_frontend.metrics.numbers import Counter
 from msx_frontend.statistics import InferenceStatistics
 
 if TYPE_CHECKING:
@@ -28,8 +27,9 @@ class ModelMetrics:
         self._batch_seconds = server.batch_seconds.labels(name, version)
         self._batch_size = server.batch_size.labels(name, version)
         self.restarts = server.restarts.labels(name, version)
+        self._queue_time, self._worker_thread_time = server.queue_time, server.worker_thread_time
         self._codes: dict[int, Counter] = {}
-        self._torchserve: dict[str, tuple[Adds, Adds, Adds]] = {}
+        self._torchserve: dict[str | None, tuple[Adds, Adds, Adds]] = {}
         self._text: TextMetrics | None = None
         self.statistics = InferenceStatistics()
         self._with_worker = 0.0
@@ -43,34 +43,36 @@ class ModelMetrics:
         return self._text
 
     def job_ended(self, job: Job) -> None:
-        now = time.monotonic()
-        self.answered(job.status)
-        self.statistics.job_ended(job, now)
-        taken = job.started or now
-        self._queue.observe(taken - job.enqueued)
-        self._request.observe(now - job.enqueued)
+        now, status, enqueued, started = monotonic(), job.status, job.enqueued, job.started
+        queued, whole = (started or now) - enqueued, now - enqueued
+        (self._codes.get(status) or self._code(status)).value += 1.0
+        if job.kind != DESCRIBE:
+            if status < 400:
+                self.statistics.succeeded(queued, whole)
+            else:
+                self.statistics.fail.add(whole)
+        self._queue.observe(queued)
+        self._request.observe(whole)
         if job.first_chunk:
-            self._first_chunk.observe(job.first_chunk - job.enqueued)
-        requests, latency, queue = self._torchserve_counters(job.version or "default")
+            self._first_chunk.observe(job.first_chunk - enqueued)
+        requests, latency, queue = self._torchserve.get(job.version) or self._torchserve_counters(job.version)
         requests.add(1.0)
-        latency.add((now - job.enqueued) * 1e6)
-        queue.add((taken - job.enqueued) * 1e6)
-        self._server.queue_time.add((taken - job.enqueued) * 1e3)
-        if job.started:
-            self._with_worker = now - job.started
+        latency.add(whole * 1e6)
+        queue.add(queued * 1e6)
+        self._queue_time.add(queued * 1e3)
+        if started:
+            self._with_worker = now - started
 
     def answered(self, status: int) -> None:
-        counter = self._codes.get(status)
-        if counter is None:
-            counter = self._codes[status] = self._server.requests.labels(*self._labels, str(status))
-        counter.inc()
+        (self._codes.get(status) or self._code(status)).value += 1.0
 
     def batch(self, size: int, seconds: float) -> None:
         """The worker's time for it; `job_ended` has just been called for its last job."""
         self._batch_size.observe(size)
         self.statistics.batch(size, seconds)
         self._batch_seconds.observe(seconds)
-        self._server.worker_thread_time.add(max(self._with_worker - seconds, 0.0) * 1e3)
+        between = self._with_worker - seconds
+        self._worker_thread_time.add(between * 1e3 if between > 0 else 0.0)
 
     def handler_samples(self, samples: list[MetricSample]) -> None:
         self._server.handlers.add(samples, self._labels[0])
@@ -80,16 +82,14 @@ class ModelMetrics:
         worker = self._server.ts_series("WorkerLoadTime", WorkerName=f"W-{number}-{name}_{version}")
         worker.add(seconds * 1e3)
 
-    def _torchserve_counters(self, version: str) -> tuple[Adds, Adds, Adds]:
+    def _code(self, status: int) -> Counter:
+        counter = self._codes[status] = self._server.requests.labels(*self._labels, str(status))
+        return counter
+
+    def _torchserve_counters(self, version: str | None) -> tuple[Adds, Adds, Adds]:
         """The version as the URL gave it: TorchServe's dashboards ask for "default"."""
-        counters = self._torchserve.get(version)
-        if counters is None:
-            names = (
-                "ts_inference_requests_total",
-                "ts_inference_latency_microseconds",
-                "ts_queue_latency_microseconds",
-            )
-            known = {"model_name": self._labels[0], "model_version": version}
-            requests, latency, queue = (self._server.ts_series(name, **known) for name in names)
-            counters = self._torchserve[version] = requests, latency, queue
+        names = ("ts_inference_requests_total", "ts_inference_latency_microseconds", "ts_queue_latency_microseconds")
+        known = {"model_name": self._labels[0], "model_version": version or "default"}
+        requests, latency, queue = (self._server.ts_series(name, **known) for name in names)
+        counters = self._torchserve[version] = requests, latency, queue
         return counters

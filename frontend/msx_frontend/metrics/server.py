@@ -6,7 +6,7 @@ import asyncio
 import socket
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+from prometheus_client import CollectorRegistry, ProcessCollector
 
 from msx_backend.protocol import MetricSample
 from msx_frontend.llm.metrics import TextFamilies
@@ -15,6 +15,7 @@ from msx_frontend.metrics.exposition import exposition
 from msx_frontend.metrics.family import Adds, Family, Nowhere
 from msx_frontend.metrics.handlers import HandlerMetrics
 from msx_frontend.metrics.log import MetricLogs
+from msx_frontend.metrics.numbers import CounterFamily, HistogramFamily
 from msx_frontend.metrics.observer import MODEL, Observed, Observer
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -65,15 +66,13 @@ class ServerMetrics:
         registry.register(self._observer)
 
     def _make_own(self, registry: CollectorRegistry) -> None:
-        self.requests = Counter(
-            "msx_requests", "Requests answered, by HTTP status", (*MODEL, "code"), registry=registry
-        )
+        self.requests = CounterFamily("msx_requests", "Requests answered, by HTTP status", (*MODEL, "code"), registry)
         self.queue_seconds = _seconds("msx_queue_seconds", "Time a request waited for a worker", registry)
         self.first_chunk_seconds = _seconds("msx_first_chunk_seconds", "Arrival to first chunk of a reply", registry)
         self.request_seconds = _seconds("msx_request_seconds", "Arrival to end of a reply", registry)
         self.batch_seconds = _seconds("msx_batch_seconds", "Time a worker took for a batch", registry)
-        self.batch_size = Histogram("msx_batch_size", "Requests per batch", MODEL, buckets=SIZES, registry=registry)
-        self.restarts = Counter("msx_worker_restarts", "Worker groups started again", MODEL, registry=registry)
+        self.batch_size = HistogramFamily("msx_batch_size", "Requests per batch", MODEL, SIZES, registry)
+        self.restarts = CounterFamily("msx_worker_restarts", "Worker groups started again", MODEL, registry)
 
     async def expose(self, names: frozenset[str] = frozenset()) -> bytes:
         """The text format of Prometheus; with `names` only those metrics."""
@@ -113,5 +112,5 @@ class ServerMetrics:
         return Family(name, kind, unit, labels, None if logged else self.registry, log)
 
 
-def _seconds(name: str, text: str, registry: CollectorRegistry) -> Histogram:
-    return Histogram(name, text, MODEL, buckets=SECONDS, registry=registry)
+def _seconds(name: str, text: str, registry: CollectorRegistry) -> HistogramFamily:
+    return HistogramFamily(name, text, MODEL, SECONDS, registry)

@@ -1,0 +1,90 @@
+"""What the access log says of requests: lines of the console, and TorchServe's very lines of access_log.log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from json.encoder import encode_basestring as quoted
+from typing import NamedTuple
+
+from msx_frontend.metrics.line import date_and_time
+
+MOST_REQUESTS, LONGEST_TARGET = 2048, 256
+MOST_DURATIONS = 4096
+
+
+class Asked(NamedTuple):
+    """What many requests of one connection have in common."""
+
+    client: str
+    method: str
+    target: str
+    protocol: str
+    status: int
+
+    @property
+    def line(self) -> str:
+        return f'/{self.client} "{self.method} {self.target} {self.protocol}"'
+
+
+Entry = tuple[tuple[str, str, str, str, int], str, float, float]
+"""An Asked as a bare tuple, which is made faster; the request's id; its beginning and its end by `time.monotonic()`."""
+
+Texts = tuple[str, str]
+"""Of the same for a line of the console, and for one of the file."""
+
+
+class AccessLines:
+    """Parts that recur are made once: of a connection's requests, of a duration, of a millisecond."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._requests: dict[tuple[str, str, str, str, int], Texts] = {}
+        self._durations: dict[int, Texts] = {}
+
+    def __call__(self, entries: Iterable[Entry]) -> tuple[str, str]:
+        """The lines for the console, and those for the file. The entries are in the order of their ends."""
+        console, file = list[str](), list[str]()
+        requests, durations, as_json = self._requests, self._durations, self._as_json
+        epoch, next_milli = time.time() - time.monotonic(), 0.0
+        for asked, id, started, ended in entries:
+            if ended >= next_milli:
+                millis = int((ended + epoch) * 1000)
+                now, file_now, next_milli = *self._moment(millis), (millis + 1) / 1000 - epoch
+            text, file_text = requests.get(asked) or self._request(asked)
+            hundredths = int((ended - started) * 100_000 + 0.5)
+            took, file_took = durations.get(hundredths) or self._duration(hundredths)
+            console.append(f"{now}{text}{took}{quoted(id)}}}\n" if as_json else f"{now}{text}{took}[{id}]\n")
+            file.append(f"{file_now}{file_text}{file_took}")
+        return "".join(console), "".join(file)
+
+    def _moment(self, millis: int) -> Texts:
+        second, rest = divmod(millis, 1000)
+        date = date_and_time(second)
+        if self._as_json:
+            now = f'{{"time":{second}.{rest:03},"level":"INFO","logger":"msx.access",'
+        else:
+            now = f"{date.replace('T', ' ')}.{rest:03} [INFO   ] access - "
+        return now, f"{date},{rest:03} - "
+
+    def _request(self, key: tuple[str, str, str, str, int]) -> Texts:
+        asked = Asked(*key)
+        line = f"{asked.line} {asked.status} "
+        texts = (self._json_request(asked) if self._as_json else line), line
+        if len(asked.target) <= LONGEST_TARGET:
+            if len(self._requests) >= MOST_REQUESTS:
+                self._requests.clear()
+            self._requests[key] = texts
+        return texts
+
+    def _json_request(self, asked: Asked) -> str:
+        client, method, path = quoted(asked.client), quoted(asked.method), quoted(asked.target)
+        return f'"client":{client},"method":{method},"path":{path},"status":{asked.status},"ms":'
+
+    def _duration(self, hundredths: int) -> Texts:
+        if len(self._durations) >= MOST_DURATIONS:
+            self._durations.clear()
+        millis = hundredths / 100
+        took = f'{millis},"request_id":' if self._as_json else f"{millis:.1f} "
+        texts = self._durations[hundredths] = took, f"{millis:.0f}\n"
+        return texts
