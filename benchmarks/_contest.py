@@ -64,8 +64,16 @@ def rotated(contestants: list[Contestant], by: int) -> list[Contestant]:
     return contestants[start:] + contestants[:start]
 
 
-def table(title: str, contestants: Sequence[Contestant], connections: int, peers: Sequence[str]) -> Table:
-    """A row a server; the last columns are its ratios to those of `peers` that took part."""
+def table(
+    title: str,
+    contestants: Sequence[Contestant],
+    connections: int,
+    peers: Sequence[str],
+    *,
+    unit: str = "request",
+    latency: str = "",
+) -> Table:
+    """A row a server; the last columns are its ratios to those of `peers` that took part. `latency`: what p50 is of."""
     present = [one for one in contestants if one.name in peers]
     rows = []
     for contestant in contestants:
@@ -74,7 +82,7 @@ def table(title: str, contestants: Sequence[Contestant], connections: int, peers
         p99 = median([turn.result.p99 for turn in turns]) / 1000
         row = [contestant.name, figure(median(rates)), spread(rates), figure(p50), figure(p99), processor(turns)]
         rows.append([*row, *(_ratio(rates, peer.rates(connections)) for peer in present)])
-    columns = ("server", "requests/s", "lowest – highest", "p50 ms", "p99 ms", "CPU µs/request")
+    columns = ("server", f"{unit}s/s", "lowest – highest", f"{latency}p50 ms", f"{latency}p99 ms", f"CPU µs/{unit}")
     return Table(title, [*columns, *(f"of {peer.name}" for peer in present)], rows)
 
 
@@ -86,7 +94,14 @@ def processor(turns: Sequence[Turn]) -> str:
 
 
 def targets(
-    contestants: Sequence[Contestant], connections: int, ours: Sequence[str], peer: str, least: float, load: str
+    contestants: Sequence[Contestant],
+    connections: int,
+    ours: Sequence[str],
+    peer: str,
+    least: float,
+    load: str,
+    *,
+    unit: str = "request",
 ) -> list[Target]:
     """That each of ours has `least` times the rate of the peer; nothing where the peer did not take part."""
     by_name = {one.name: one for one in contestants}
@@ -95,7 +110,7 @@ def targets(
     theirs = by_name[peer].rates(connections)
     middles = {name: paired_ratio(by_name[name].rates(connections), theirs)[0] for name in ours}
     return [
-        Target(f"{name}: requests/s of {peer}, {load}", f"{middle:.2f}", f"≥ {least:g}", middle >= least)
+        Target(f"{name}: {unit}s/s of {peer}, {load}", f"{middle:.2f}", f"≥ {least:g}", middle >= least)
         for name, middle in middles.items()
     ]
 

@@ -11,6 +11,7 @@ NAMES = (
     "start",
     "overhead",
     "grpc",
+    "stream",
     "worker_kill",
     "cancel",
     "parallel",

@@ -1,0 +1,123 @@
+"""Many streams at once: events per second, against mosec's server-sent events in the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+import click
+
+from benchmarks import _mosec
+from benchmarks._bare_streams import bare_server
+from benchmarks._command import benchmark, progress
+from benchmarks._contest import Contestant, play_round, rotated, table, targets
+from benchmarks._figures import figure, median, spread
+from benchmarks._server import serve
+from benchmarks._streams import EVENT, StreamLoad, allow_files
+from benchmarks._table import Report, Table
+from benchmarks._venv import NotInstalled
+
+QUICK = ("--rounds", "1", "--streams", "100", "--seconds", "0.2")
+TARGET = 2.0
+"""Times the events per second of mosec at its best."""
+BATCH = 32
+OURS = {"msx, async handler": "chunks_async", f"msx, batch {BATCH}": "chunks"}
+CONFIG = "minWorkers: 1\nmaxWorkers: 1\nmaxConcurrent: {streams}\nbatchSize: {batch}\njobQueueSize: {streams}\n"
+MOSEC = f"mosec {_mosec.VERSION}"
+PEERS = {MOSEC: (1, 1), f"{MOSEC}, batch {BATCH}": (BATCH, 1), f"{MOSEC}, batch {BATCH}, 2 workers": (BATCH, 2)}
+"""max_batch_size and num."""
+PROGRAM = """\
+from mosec import Server, SSEWorker
+
+
+class Chunks(SSEWorker):
+    def forward(self, data):
+        orders = [row["chunks"] for row in (data if isinstance(data, list) else [data])]
+        for number in range(max(orders)):
+            for index, order in enumerate(orders):
+                if number < order:
+                    self.send_stream_event("#23456789abcdef0", index)
+        return data
+
+
+if __name__ == "__main__":
+    server = Server()
+    server.append_worker(Chunks, max_batch_size={batch}, num={workers})
+    server.run()
+"""
+AT_ONCE = (1, 10)
+"""Events in one write of the server that only writes."""
+
+
+@benchmark("stream")
+@click.option("--rounds", default=5, type=click.IntRange(1), help="Every contestant has its turn in each.")
+@click.option("--seconds", default=1.0, type=click.FloatRange(0.1), help="Of each turn, at least.")
+@click.option("--streams", default=1000, type=click.IntRange(1), help="At once, each on a connection of its own.")
+@click.option("--chunks", default=100, type=click.IntRange(1), help="Of each stream.")
+@click.option("--peer/--no-peer", default=True, help="Compare with mosec.")
+def main(report: Report, rounds: int, seconds: float, streams: int, chunks: int, peer: bool) -> None:
+    """Events per second of many streams at once; both servers send the same bytes as fast as they can.
+
+    All servers run for the whole time, but only one has load at a time; they take turns in rounds. The ratio is the
+    median of the rounds' ratios.
+    """
+    allow_files(streams)
+    load = StreamLoad(chunks)
+    with ExitStack() as stack:
+        contestants = [_ours(stack, name, streams) for name in OURS]
+        contestants += _peers(stack, streams, report) if peer else []
+        play_round(load, contestants, [streams], 0.1)
+        for contestant in contestants:
+            contestant.turns.clear()  # that was the warm-up
+        for number in range(rounds):
+            play_round(load, rotated(contestants, number), [streams], seconds)
+            progress(f"stream: round {number + 1} of {rounds}")
+    report.notes += [
+        f"Load: {streams:,} streams at once, {chunks} events of {len(EVENT)} bytes each; {rounds} rounds",
+        f"The client took at most {max(load.cores):.2f} of a core while it read from these servers",
+    ]
+    peers = [one for one in contestants if one.name in PEERS]
+    best = max(peers, key=lambda one: median(one.rates(streams)), default=None)
+    titles = f"{streams:,} streams of {chunks} events"
+    report.tables.append(
+        table(titles, contestants, streams, [best.name] if best else [], unit="event", latency="first event ")
+    )
+    report.tables.append(_client(streams, chunks, rounds))
+    if best is not None:
+        report.targets += targets(contestants, streams, [*OURS], best.name, TARGET, titles, unit="event")
+
+
+def _ours(stack: ExitStack, name: str, streams: int) -> Contestant:
+    server = stack.enter_context(serve(OURS[name], CONFIG.format(streams=streams, batch=BATCH)))
+    return Contestant(name, server.address, f"/predictions/{OURS[name]}", server.process.pid)
+
+
+def _peers(stack: ExitStack, streams: int, report: Report) -> list[Contestant]:
+    """Its limits would refuse so many streams, or cut them after three seconds."""
+    flags = ("--capacity", str(2 * streams), "--timeout", "60000")
+    found = []
+    try:
+        for name, (batch, workers) in PEERS.items():
+            program = PROGRAM.format(batch=batch, workers=workers)
+            address, pid = stack.enter_context(_mosec.serve(program, *flags))
+            found.append(Contestant(name, address, _mosec.PATH, pid))
+    except NotInstalled as missing:
+        report.notes.append(f"No comparison: {missing}")
+    return found
+
+
+def _client(streams: int, chunks: int, rounds: int) -> Table:
+    """What it can read from a server that does nothing else than to write the bytes."""
+    return Table(
+        "The client, on a server that only writes these bytes",
+        ("events in a write", "events/s", "lowest – highest", "client, of a core"),
+        [_client_row(streams, chunks, rounds, at_once) for at_once in AT_ONCE],
+    )
+
+
+def _client_row(streams: int, chunks: int, rounds: int, at_once: int) -> Sequence[str]:
+    load = StreamLoad(chunks)
+    with bare_server(streams, chunks, at_once) as address:
+        results = [load.run(address, "/", connections=streams, seconds=0.1) for _ in range(rounds)]
+    rates = [result.per_second for result in results]
+    return [str(at_once), figure(median(rates)), spread(rates), f"{median(load.cores):.2f}"]
