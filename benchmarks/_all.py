@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from benchmarks._docs import PAGE, NoMarkers, replace
+from benchmarks._docs import PAGE, PLOTS, NoMarkers, replace
+from benchmarks._draw import draw, require_matplotlib
 from benchmarks._machine import BUSY, machine
 from benchmarks._names import NAMES, command, quick_arguments
 from benchmarks._table import Report
@@ -17,7 +18,7 @@ from benchmarks._table import Report
 @click.option("--only", multiple=True, type=click.Choice(NAMES), help="May be repeated; all by default.")
 @click.option("--quick", is_flag=True, help="Few and short runs: to see whether the scripts work.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write all reports there, too.")
-@click.option("--write-docs", is_flag=True, help="Put the tables into docs/benchmarks.md.")
+@click.option("--write-docs", is_flag=True, help="Put tables and plots into docs/benchmarks.md.")
 @click.option("--even-if-busy", is_flag=True, help=f"--write-docs refuses while the load is {BUSY} or more.")
 def main(only: tuple[str, ...], quick: bool, json_file: Path | None, write_docs: bool, even_if_busy: bool) -> None:
     """Run the benchmarks with their defaults: about a quarter of an hour."""
@@ -26,6 +27,8 @@ def main(only: tuple[str, ...], quick: bool, json_file: Path | None, write_docs:
             f"The load of this machine is {machine().load:.2f}: figures of a busy machine are not worth writing down. "
             f"Wait until it is below {BUSY}, or add --even-if-busy."
         )
+    if write_docs:
+        require_matplotlib()
     reports = [_run(name, quick=quick, write=write_docs) for name in only or NAMES]
     if json_file is not None:
         json_file.write_bytes(msgspec.json.format(msgspec.json.encode(reports), indent=2) + b"\n")
@@ -36,7 +39,8 @@ def _run(name: str, *, quick: bool, write: bool) -> Report:
     report: Report = command(name).main(arguments, prog_name=name, standalone_mode=False)
     if write:  # after each, so that what breaks the next one does not cost these
         try:
-            PAGE.write_text(replace(PAGE.read_text(), name, str(report)))
+            PAGE.write_text(replace(PAGE.read_text(), name, report.page(PLOTS.name)))
         except NoMarkers as error:
             raise click.ClickException(str(error)) from None
+        draw(report.plots, PLOTS)
     return report

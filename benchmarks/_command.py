@@ -1,4 +1,4 @@
-"""What the command lines have in common: `--json`, the report, an orderly end."""
+"""What the command lines have in common: `--json`, `--plots`, the report, an orderly end."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import click
 import msgspec
 
+from benchmarks._draw import draw, require_matplotlib
 from benchmarks._machine import machine
 from benchmarks._table import Report
 
@@ -30,6 +31,9 @@ class Benchmark(click.Command):
     def invoke(self, ctx: click.Context) -> Report:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
         path: Path | None = ctx.params.pop("json_file")
+        plots: Path | None = ctx.params.pop("plots")
+        if plots is not None:
+            require_matplotlib()
         report: Report = ctx.obj
         try:
             ctx.invoke(self.callback or _nothing, report=report, **ctx.params)
@@ -38,6 +42,8 @@ class Benchmark(click.Command):
         click.echo(f"\n# {report.name}\n\n{report}")
         if path is not None:
             path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
+        if plots is not None:
+            draw(report.plots, plots)
         return report
 
 
@@ -45,11 +51,13 @@ def benchmark(name: str) -> Callable[[Callable[..., None]], Benchmark]:
     """`name` is the module's; the function's doc string is the help text."""
 
     def decorate(measure: Callable[..., None]) -> Benchmark:
-        option = click.option(
-            "--json", "json_file", type=click.Path(path_type=Path), help="Write the report there, too."
-        )
-        decorated = option(measure)
-        return click.command(name, cls=Benchmark, context_settings={"show_default": True})(decorated)
+        path = click.Path(path_type=Path)
+        for option in (
+            click.option("--plots", type=path, help="Draw what the report compares into this folder, as PNG and SVG."),
+            click.option("--json", "json_file", type=path, help="Write the report there, too."),
+        ):
+            measure = option(measure)
+        return click.command(name, cls=Benchmark, context_settings={"show_default": True})(measure)
 
     return decorate
 

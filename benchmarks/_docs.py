@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+PLOTS = PAGE.parent / "plots"
 
 
 class NoMarkers(Exception):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from benchmarks._machine import Machine
+from benchmarks._plot import Plot
 
 
 @dataclass(frozen=True)
@@ -41,20 +42,26 @@ class Report:
     tables: list[Table] = field(default_factory=list)
     targets: list[Target] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    plots: list[Plot] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """Lines that Markdown does not run together."""
+        """Markdown for a terminal: without pictures."""
+        return "\n\n".join([*self._figures(), *self._verdict()])
+
+    def page(self, folder: str) -> str:
+        """Markdown with the pictures, which are in `folder`; each is a link to its PNG."""
+        pictures = [f"[![{it.title}]({folder}/{it.name}.svg)]({folder}/{it.name}.png)" for it in self.plots]
+        return "\n\n".join([*self._figures(), *pictures, *self._verdict()])
+
+    def _figures(self) -> list[str]:
+        """Lines that Markdown does not run together, and the tables."""
         head = [f"Command: `{self.command}`", *self.machine.lines(), *self.notes]
-        parts = ["\n".join(f"- {line}" for line in head), *map(str, self.tables)]
-        if self.targets:
-            parts.append(str(_verdict(self.targets)))
-        return "\n\n".join(parts)
+        return ["\n".join(f"- {line}" for line in head), *map(str, self.tables)]
+
+    def _verdict(self) -> list[str]:
+        rows = [(target.what, target.measured, target.limit, "yes" if target.met else "NO") for target in self.targets]
+        return [str(Table("Targets", ("what", "measured", "target", "met"), rows))] if rows else []
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)) + " |"
-
-
-def _verdict(targets: Sequence[Target]) -> Table:
-    rows = [(target.what, target.measured, target.limit, "yes" if target.met else "NO") for target in targets]
-    return Table("Targets", ("what", "measured", "target", "met"), rows)

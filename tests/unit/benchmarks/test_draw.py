@@ -1,0 +1,110 @@
+"""Plots of reports: what is in the files, and that the same values give the same files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from benchmarks import _all, _draw
+from benchmarks._command import benchmark
+from benchmarks._docs import PAGE
+from benchmarks._machine import machine
+from benchmarks._plot import Bars, Lines, Plot
+from benchmarks._table import Report, Table, Target
+
+BARS = Bars(
+    "sample",
+    "Echo",
+    "requests/s",
+    {
+        "1 connection": {"msx": [2000.0, 3000.0, 2500.0], "peer": [1000.0]},
+        "32 connections": {"msx": [123_456.0], "peer": [0.5]},
+    },
+)
+SERIES = {"msx": {100.0: [1.0, 2.0, 4.0], 1000.0: [3.0]}, "msx, tokens on": {100.0: [3.0]}, "peer": {100.0: [10.0]}}
+LINES = Lines("sample-lines", "A sweep", "requests/s", "p99 ms", SERIES, log_x=True, log_y=True)
+
+
+@pytest.fixture
+def _matplotlib() -> None:
+    pytest.importorskip("matplotlib")
+
+
+def words(path: Path) -> list[str]:
+    return [text.strip() for text in xml.parse(path).getroot().itertext() if text.strip()]
+
+
+@pytest.mark.usefixtures("_matplotlib")
+def test_bars_are_labelled_with_their_medians_and_the_axes_with_their_unit(tmp_path: Path) -> None:
+    _draw.draw([BARS], tmp_path)
+    found = words(tmp_path / "sample.svg")
+    assert {"Echo", "1 connection", "32 connections", "msx", "peer", "2,500", "1,000", "123,456", "0.500"} <= {*found}
+    assert found.count("requests/s") == 2
+    assert (tmp_path / "sample.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.usefixtures("_matplotlib")
+def test_lines_have_a_legend_and_plain_numbers(tmp_path: Path) -> None:
+    _draw.draw([LINES], tmp_path)
+    found = words(tmp_path / "sample-lines.svg")
+    assert {"A sweep", "requests/s", "p99 ms", *SERIES, "1,000", "10"} <= {*found}
+
+
+@pytest.mark.usefixtures("_matplotlib")
+@pytest.mark.parametrize("plot", [BARS, LINES], ids=["bars", "lines"])
+def test_the_same_values_give_the_same_files(tmp_path: Path, plot: Plot) -> None:
+    for folder in ("one", "two"):
+        _draw.draw([plot], tmp_path / folder)
+    for suffix in ("svg", "png"):
+        one, two = ((tmp_path / folder / f"{plot.name}.{suffix}").read_bytes() for folder in ("one", "two"))
+        assert one == two
+        assert b"Matplotlib" not in one
+        assert b"dc:date" not in one
+
+
+def test_a_page_shows_the_pictures_between_tables_and_targets() -> None:
+    table, target = Table("Rates", ("server",), [("msx",)]), Target("rate", "2", "≥ 1", True)
+    report = Report("sample", "command", machine(), [table], [target], plots=[BARS])
+    picture = "[![Echo](plots/sample.svg)](plots/sample.png)"
+    page = report.page("plots")
+    assert page.index("**Rates**") < page.index(picture) < page.index("**Targets**")
+    assert page.replace(picture + "\n\n", "") == str(report)
+
+
+@benchmark("sample")
+def sample(report: Report) -> None:
+    """A sample."""
+    report.plots.append(BARS)
+
+
+@pytest.mark.usefixtures("_matplotlib")
+def test_a_command_draws_its_plots_into_a_folder(tmp_path: Path) -> None:
+    done = CliRunner().invoke(sample, ["--plots", str(tmp_path / "made")])
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in (tmp_path / "made").iterdir()} == {"sample.png", "sample.svg"}
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"), [(sample, ["--plots", "made"]), (_all.main, ["--write-docs", "--even-if-busy"])]
+)
+def test_without_matplotlib_nothing_is_measured(
+    monkeypatch: pytest.MonkeyPatch, command: click.Command, arguments: list[str]
+) -> None:
+    monkeypatch.setattr(_draw, "find_spec", lambda _: None)
+    monkeypatch.setattr(_all, "NAMES", ())
+    refused = CliRunner().invoke(command, arguments)
+    assert refused.exit_code == 1
+    assert "pip install -e '.[benchmarks]'" in refused.output
+    assert "# sample" not in refused.output
+
+
+@pytest.mark.usefixtures("_matplotlib")
+def test_matplotlib_is_imported_by_drawing_alone() -> None:
+    program = "import sys, benchmarks.__main__, benchmarks.overhead; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=PAGE.parents[1], check=False).returncode == 0
