@@ -10,7 +10,7 @@ from functools import partial
 from msx_backend.batch_loop import Frames
 from msx_backend.control import CallClock
 from msx_backend.jobs import Jobs
-from msx_backend.protocol import RECEIVE_SIZE, Drain, FrameReader, Predict, ProtocolError, ToWorker
+from msx_backend.protocol import Drain, FrameReader, Predict, ProtocolError, ToWorker
 from msx_backend.replies import ReplyWriter
 from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import AsyncRunner
@@ -45,6 +45,7 @@ class AsyncLoop:
         `early` came together with Load. Raises ProtocolError.
         """
         self._jobs.on_cancel = self._cancel_soon
+        self._replies.call_soon = self._loop.call_soon_threadsafe
         self._handle(early)
         self._loop.add_reader(self._sock, self._readable)
         try:
@@ -52,17 +53,19 @@ class AsyncLoop:
         finally:
             self._loop.remove_reader(self._sock)
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        self._replies.call_soon = None
+        self._replies.flush()
 
     def _readable(self) -> None:
         try:
-            data = self._sock.recv(RECEIVE_SIZE, socket.MSG_DONTWAIT)
-            self._handle(self._reader.feed(data))
+            count = self._sock.recv_into(self._reader.space(), 0, socket.MSG_DONTWAIT)
+            self._handle(self._reader.received(count))
         except BlockingIOError:
             return
         except (OSError, ProtocolError) as error:
             self._finish(error)
             return
-        if not data:
+        if not count:
             self._finish()
 
     def _handle(self, frames: Frames) -> None:
@@ -80,10 +83,8 @@ class AsyncLoop:
         else:
             self._done.set_exception(error)
 
-    def _predict(self, message: Predict, body: bytes) -> None:
-        requests = self._jobs.take(message, body)
-        self._replies.expect(requests)
-        for request in requests:
+    def _predict(self, message: Predict, body: bytearray) -> None:
+        for request in self._jobs.take(message, body):
             if request.cancelled:
                 self._end(request)
             else:
@@ -107,6 +108,7 @@ class AsyncLoop:
 
     def _end(self, request: InferenceRequest) -> None:
         self._replies.drop_unanswered([request])
+        self._replies.flush()
         self._jobs.release([request])
 
     def _tell_clock(self) -> None:

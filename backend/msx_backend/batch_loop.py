@@ -8,12 +8,17 @@ from collections.abc import Sequence
 
 from msx_backend.control import CallClock
 from msx_backend.jobs import Jobs
-from msx_backend.protocol import RECEIVE_SIZE, Drain, FrameReader, Predict, ToWorker
+from msx_backend.late_replies import LateReplies
+from msx_backend.protocol import Drain, FrameReader, Predict, ToWorker
 from msx_backend.replies import ReplyWriter
-from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import Runner
 
-Frames = Sequence[tuple[ToWorker, bytes]]
+Frames = Sequence[tuple[ToWorker, bytearray]]
+
+SHORT = 200e-6
+"""Seconds. After a call that took longer, replies leave at once."""
+GATHERED = 500e-6
+"""Seconds for which replies of short calls are gathered into one write, while there are requests to work on."""
 
 
 class BatchLoop:
@@ -28,38 +33,46 @@ class BatchLoop:
     ) -> None:
         self._sock, self._reader, self._runner = sock, reader, runner
         self._jobs, self._replies, self._clock = jobs, replies, clock
+        self._late = LateReplies(replies)
+        self._flushed = 0.0
 
     def serve(self, early: Frames = ()) -> None:
         """Until Drain, or until the frontend is gone. `early` came together with Load."""
+        self._late.start()
         going_on = self._handle(early)
         while going_on:
             going_on = self._receive()
 
     def _receive(self) -> bool:
         # Of its own, so that nothing of a large request is referred to while the next one is waited for.
-        data = self._sock.recv(RECEIVE_SIZE)
-        return bool(data) and self._handle(self._reader.feed(data))
+        count = self._sock.recv_into(self._reader.space())
+        return count > 0 and self._handle(self._reader.received(count))
 
     def _handle(self, frames: Frames) -> bool:
-        for message, body in frames:
-            if isinstance(message, Drain):
-                return False
-            if isinstance(message, Predict):
-                self._predict(message, body)
+        self._flushed = time.monotonic()
+        try:
+            for message, body in frames:
+                if isinstance(message, Predict):
+                    self._predict(message, body)
+                elif isinstance(message, Drain):
+                    return False
+        finally:
+            self._replies.flush()
         return True
 
-    def _predict(self, message: Predict, body: bytes) -> None:
+    def _predict(self, message: Predict, body: bytearray) -> None:
         requests = self._jobs.take(message, body)
-        self._replies.expect(requests)
+        if self._replies.holding:
+            self._late.watch()
+        started = self._clock.started = time.monotonic()
         wanted = [request for request in requests if not request.cancelled]
         if wanted:
-            self._run(wanted)
+            self._runner.run(wanted, self._replies)
+        self._clock.started, ended = None, time.monotonic()
+        if wanted:
+            self._runner.context.metrics.prediction_time(ended - started, [request.id for request in wanted])
         self._replies.drop_unanswered(requests)
         self._jobs.release(requests)
-
-    def _run(self, requests: list[InferenceRequest]) -> None:
-        started = time.monotonic()
-        with self._clock:
-            self._runner.run(requests, self._replies)
-        ids = [request.id for request in requests]
-        self._runner.context.metrics.prediction_time(time.monotonic() - started, ids)
+        if ended - started > SHORT or ended - self._flushed > GATHERED:
+            self._replies.flush()
+            self._flushed = ended

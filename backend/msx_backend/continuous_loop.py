@@ -8,7 +8,7 @@ import socket
 from msx_backend.batch_loop import Frames
 from msx_backend.control import CallClock
 from msx_backend.jobs import Jobs
-from msx_backend.protocol import RECEIVE_SIZE, Drain, FrameReader, Predict, ToWorker
+from msx_backend.protocol import Drain, FrameReader, Predict, ToWorker
 from msx_backend.replies import ReplyWriter
 from msx_sdk.continuous import one_shot
 from msx_sdk.request import InferenceRequest
@@ -49,9 +49,10 @@ class ContinuousLoop:
         if self._drained:
             return bool(self._held)
         while not self._held or self._poll.poll(self._patience):
-            if not (data := self._sock.recv(RECEIVE_SIZE)):
+            count = self._sock.recv_into(self._reader.space())
+            if count == 0:
                 return False
-            self._handle(self._reader.feed(data))
+            self._handle(self._reader.received(count))
             self._patience = 0
             if self._drained:
                 return bool(self._held)
@@ -63,9 +64,7 @@ class ContinuousLoop:
             if isinstance(message, Drain):
                 self._drained = True
             elif isinstance(message, Predict):
-                requests = self._jobs.take(message, body)
-                self._replies.expect(requests)
-                self._held += requests
+                self._held += self._jobs.take(message, body)
 
     def _turn(self) -> None:
         """One call of the handler with all that want it."""
@@ -76,16 +75,18 @@ class ContinuousLoop:
             self._keep([held for held in self._held if held is not request])
         if self._held:
             self._call(self._held)
-            self._keep([request for request in self._runner.open if self._replies.awaits(request)])
+            self._keep([request for request in self._runner.open if not request.answered])
 
     def _call(self, requests: list[InferenceRequest]) -> None:
         with self._clock:
             self._runner.run(requests, self._replies)
+        self._replies.flush()
 
     def _keep(self, staying: list[InferenceRequest]) -> None:
         leaving = [request for request in self._held if request not in staying]
         self._held = staying
         if leaving:
             self._replies.drop_unanswered(leaving)
+            self._replies.flush()
             self._jobs.release(leaving)
             self._patience = SUCCESSOR

@@ -99,10 +99,10 @@ class ControlThread(threading.Thread):
             if self.watch is not None and not poll.poll(LOOP_BLOCKED_AFTER * 500):
                 self.watch.tick()
                 continue
-            data = self._sock.recv(1 << 16)
-            if not data:
+            count = self._sock.recv_into(self._reader.space())
+            if not count:
                 return
-            for message, _ in self._reader.feed(data):
+            for message, _ in self._reader.received(count):
                 self._handle(message)
 
     def _handle(self, message: ToWorkerControl) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 from msx_backend.protocol import Predict, RequestHead
 from msx_sdk.request import Headers, InferenceRequest, Part
@@ -23,22 +24,23 @@ class Jobs:
         """In a parallel group a request counts as cancelled from the next plan on, so that all ranks agree."""
         self.on_cancel: Callable[[int], None] = lambda number: None
 
-    def take(self, message: Predict, body: bytes) -> list[InferenceRequest]:
+    def take(self, message: Predict, body: bytearray) -> list[InferenceRequest]:
+        """Single fields are not copied: the body is the handler's from now on."""
         requests = read_requests(message.requests, body)
         with self._lock:
             for request in requests:
-                self._newest = max(self._newest, request.number)
+                self._newest = request.number
                 self._held[request.number] = request
-                request.cancelled = request.number in self._cancelled_early
             if self._cancelled_early:
-                self._cancelled_early = {number for number in self._cancelled_early if number > self._newest}
+                self._remember(requests)
         return requests
 
     def release(self, requests: list[InferenceRequest]) -> None:
         with self._lock:
             for request in requests:
                 self._held.pop(request.number, None)
-                self._asked.discard(request.number)
+                if self._asked:
+                    self._asked.discard(request.number)
                 request.parts, request.inference = {}, None  # a handler may keep its context, and so the request
 
     def cancel(self, numbers: list[int]) -> None:
@@ -62,27 +64,34 @@ class Jobs:
             request.cancelled = request.cancelled or request.number in self._asked
         return [request.number for request in requests if request.cancelled]
 
+    def _remember(self, requests: list[InferenceRequest]) -> None:
+        for request in requests:
+            request.cancelled = request.number in self._cancelled_early
+        self._cancelled_early = {number for number in self._cancelled_early if number > self._newest}
 
-def read_requests(heads: list[RequestHead], body: bytes) -> list[InferenceRequest]:
+
+def read_requests(heads: list[RequestHead], body: bytearray) -> list[InferenceRequest]:
     now = time.monotonic()
-    view = memoryview(body)
+    size, start = len(body), 0
     requests: list[InferenceRequest] = []
     for head in heads:
         parts: dict[str, Part] = {}
-        headers = Headers(head.headers)
         for field in head.fields:
-            parts[field.name] = Part(bytearray(view[: field.size]), field.content_type)
-            view = view[field.size :]
-            if field.content_type:
-                headers.setdefault(field.name, {"content-type": field.content_type})
+            end = start + field.size
+            data = body[start:end] if field.size < size or not size else body
+            parts[field.name] = Part(data, field.content_type)
+            start = end
         deadline = None if head.timeout is None else now + head.timeout
-        request = InferenceRequest(
-            head.id,
-            parts,
-            headers,
-            number=head.number,
-            deadline=deadline,
-            operation=head.operation,
+        headers = partial(_headers, head)
+        requests.append(
+            InferenceRequest(head.id, parts, headers, number=head.number, deadline=deadline, operation=head.operation)
         )
-        requests.append(request)
     return requests
+
+
+def _headers(head: RequestHead) -> Headers:
+    headers = Headers(head.headers)
+    for field in head.fields:
+        if field.content_type:
+            headers.setdefault(field.name, {"content-type": field.content_type})
+    return headers

@@ -165,6 +165,7 @@ class LoadedModel:
 
 def _metrics(load: Load) -> Metrics:
     metrics = Metrics(load.model_name)
+    metrics.every_call = load.log_calls
     for one in load.model_metrics:
         metrics.add_metric_to_cache(one.name, one.unit, one.dimensions, one.kind)
     return metrics

@@ -12,23 +12,22 @@ the other, for Chunk the chunk. Nothing is pickled.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
 
-PREFIX = struct.Struct("<II")
-RECEIVE_SIZE = 1 << 16
-"""Bytes per read; larger buffers are mapped and unmapped at each call, which costs more than what they hold."""
+from msx_backend.frames import LARGE, MAX_HEAD, PREFIX, FrameReader, ProtocolError
 
-MAX_HEAD = 64 << 20
-"""Bytes; a larger head can only be a broken stream."""
+__all__ = [  # what of `frames` is for the other side, too
+    "LARGE",
+    "MAX_HEAD",
+    "PREFIX",
+    "FrameReader",
+    "ProtocolError",
+]
+
 MAX_BODY = 0xFFFFFFFF
-
-
-class ProtocolError(Exception):
-    """The peer sent what is no frame of this protocol; the connection is of no more use."""
 
 
 class _Message(msgspec.Struct, array_like=True):
@@ -79,6 +78,8 @@ class Load(_Message, tag=1, kw_only=True):
     model_metrics: list[DeclaredMetric] = []
     continuous: bool = False
     """Call the handler again and again, with all requests that are there: `continuousBatching`."""
+    log_calls: bool = False
+    """Each call's PredictionTime is logged: send all of them, and not just the last one."""
 
 
 class FieldHead(_Message):
@@ -255,18 +256,17 @@ ToWorkerControl = Ping | Cancel
 ToFrontend = LoadProgress | Loaded | LoadFailed | Chunk | Failed | Dropped | CallDone
 Plan = PlanCall | PlanStep | PlanEnd | PlanTell
 
-T = TypeVar("T")
-_encoder = msgspec.msgpack.Encoder()
+_encode = msgspec.msgpack.Encoder().encode
 
 
 def encode_frame(message: _Message, body: bytes | bytearray | memoryview = b"") -> bytes:
-    head = _encoder.encode(message)
+    head = _encode(message)
     return b"".join((_prefix(len(head), len(body)), head, body))
 
 
 def encode_frame_parts(message: _Message, bodies: Iterable[bytes | bytearray]) -> list[bytes | bytearray]:
     """The frame as buffers for a gathering write, so that large bodies are not copied here."""
-    head = _encoder.encode(message)
+    head = _encode(message)
     parts = list(bodies)
     return [_prefix(len(head), sum(map(len, parts))) + head, *parts]
 
@@ -275,42 +275,3 @@ def _prefix(head: int, body: int) -> bytes:
     if head > MAX_HEAD or body > MAX_BODY:
         raise ProtocolError(f"a frame of {head} + {body} bytes is too large: at most {MAX_HEAD} + {MAX_BODY} fit")
     return PREFIX.pack(head, body)
-
-
-class FrameReader(Generic[T]):
-    """Bytes in, messages out. `messages` is the union that may come; anything else raises ProtocolError."""
-
-    def __init__(self, messages: Any) -> None:
-        self._decoder: msgspec.msgpack.Decoder[T] = msgspec.msgpack.Decoder(messages)
-        self._buffer = bytearray()
-
-    def feed(self, data: bytes | bytearray | memoryview) -> list[tuple[T, bytes]]:
-        """All messages that are complete now, each with its body."""
-        buffer = self._buffer
-        buffer += data
-        frames: list[tuple[T, bytes]] = []
-        start = 0
-        while (end := self._frame_end(start)) is not None:
-            head_size, _ = PREFIX.unpack_from(buffer, start)
-            body_start = start + PREFIX.size + head_size
-            head = self._decode(bytes(buffer[start + PREFIX.size : body_start]))
-            frames.append((head, bytes(memoryview(buffer)[body_start:end])))
-            start = end
-        if start:
-            del buffer[:start]
-        return frames
-
-    def _frame_end(self, start: int) -> int | None:
-        if len(self._buffer) - start < PREFIX.size:
-            return None
-        head_size, body_size = PREFIX.unpack_from(self._buffer, start)
-        if head_size > MAX_HEAD:
-            raise ProtocolError(f"a frame claims a head of {head_size} bytes; at most {MAX_HEAD} are allowed")
-        end: int = start + PREFIX.size + head_size + body_size
-        return end if len(self._buffer) >= end else None
-
-    def _decode(self, head: bytes) -> T:
-        try:
-            return self._decoder.decode(head)
-        except msgspec.DecodeError as error:
-            raise ProtocolError(f"a frame's head is no message of this protocol: {error}") from None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
 
 from msx_backend.protocol import (
+    LARGE,
     MAX_BODY,
     CallDone,
     Chunk,
@@ -15,6 +17,7 @@ from msx_backend.protocol import (
     LoadFailed,
     LoadProgress,
     encode_frame,
+    encode_frame_parts,
 )
 from msx_sdk.errors import Failure, shortened
 from msx_sdk.request import InferenceRequest
@@ -25,59 +28,87 @@ MAX_TEXT = 1 << 20
 
 
 class ReplyWriter:
-    """A `ReplySink` over the data socket. Handlers may send from any thread, so that writes take a lock."""
+    """A `ReplySink` over the data socket. Handlers may send from any thread, so that writes take a lock.
+
+    What is answered is held until `flush()`, and then leaves in one write; large bodies are sent at once, uncopied.
+    """
 
     def __init__(self, sock: socket.socket, max_response_size: int) -> None:
         self._sock = sock
         self._limit = min(max_response_size, MAX_BODY)
         self._lock = threading.Lock()
-        self._unanswered: set[int] = set()
+        self._held: list[bytes | bytearray] = []
+        self._soon = False
+        self.call_soon: Callable[[Callable[[], None]], object] | None = None
+        """Of an event loop: what several of its tasks send in one turn leaves together at its end."""
         self.progress = 0
+        self.writes = 0
 
-    def expect(self, requests: list[InferenceRequest]) -> None:
-        self._unanswered.update(request.number for request in requests)
+    @property
+    def holding(self) -> bool:
+        return bool(self._held)
 
-    def chunk(self, request: InferenceRequest, body: bytes, head: ReplyHead | None, last: bool) -> None:
+    def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
         if len(body) > self._limit:
             return self.fail(request, self._too_large(body))
         if head is None:
             message = Chunk(request.number, last)
         else:
             message = Chunk(request.number, last, head.status, head.phrase, head.headers or [])
-        return self._answer(request, encode_frame(message, body), last)
+        if len(body) < LARGE:
+            return self._answer(request, last, encode_frame(message, body))
+        return self._answer(request, last, *encode_frame_parts(message, [body]))
 
     def fail(self, request: InferenceRequest, failure: Failure) -> None:
         message = Failed(request.number, failure.status, utf8(failure.message), utf8(failure.traceback))
-        self._answer(request, encode_frame(message), True)
-
-    def awaits(self, request: InferenceRequest) -> bool:
-        """Its reply has not ended yet."""
-        return request.number in self._unanswered
+        self._answer(request, True, encode_frame(message))
 
     def drop_unanswered(self, requests: list[InferenceRequest]) -> None:
         """Cancelled requests whose result nobody wanted: the frontend still counts them as in flight."""
         for request in requests:
-            if request.number in self._unanswered:
-                self._answer(request, encode_frame(Dropped(request.number)), True)
+            if not request.answered:
+                self._answer(request, True, encode_frame(Dropped(request.number)))
 
     def send(self, message: LoadProgress | Loaded | LoadFailed | CallDone) -> None:
         with self._lock:
-            self._write(encode_frame(message))
+            self.progress += 1
+            self._held.append(encode_frame(message))
+            self._write()
 
-    def _answer(self, request: InferenceRequest, frame: bytes, last: bool) -> None:
+    def flush(self) -> None:
+        if self.call_soon is None:
+            self.flush_now()
+        elif not self._soon:
+            self._soon = True
+            self.call_soon(self.flush_now)
+
+    def flush_now(self) -> None:
+        self._soon = False
+        with self._lock:
+            self._write()
+
+    def _answer(
+        self, request: InferenceRequest, last: bool, frame: bytes | bytearray, large: bytes | bytearray = b""
+    ) -> None:
         """Nothing follows a request's end, whichever thread of the handler it comes from."""
         with self._lock:
-            if request.number not in self._unanswered:
+            if request.answered:
                 return
-            if last:
-                self._unanswered.discard(request.number)
-            self._write(frame)
+            request.answered = last
+            self.progress += 1
+            self._held.append(frame)
+            if large:
+                self._write()
+                self._sock.sendall(large)
 
-    def _write(self, frame: bytes) -> None:
-        self.progress += 1
-        self._sock.sendall(frame)
+    def _write(self) -> None:
+        if self._held:
+            self.writes += 1
+            data = self._held[0] if len(self._held) == 1 else b"".join(self._held)
+            self._held.clear()
+            self._sock.sendall(data)
 
-    def _too_large(self, body: bytes) -> Failure:
+    def _too_large(self, body: bytes | bytearray) -> Failure:
         return Failure(
             500,
             f"The response of {len(body)} bytes is larger than max_response_size ({self._limit} bytes): "

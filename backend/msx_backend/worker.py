@@ -27,7 +27,7 @@ from msx_backend.orphan import die_with_parent
 from msx_backend.parallel.follower import Follower
 from msx_backend.parallel.leader import Leader
 from msx_backend.parallel.reports import collectives
-from msx_backend.protocol import RECEIVE_SIZE, FrameReader, Load, Loaded, LoadFailed, ProtocolError, ToWorker
+from msx_backend.protocol import FrameReader, Load, Loaded, LoadFailed, ProtocolError, ToWorker
 from msx_backend.replies import ReplyWriter, utf8
 from msx_sdk.errors import is_out_of_memory, summary
 from msx_sdk.runner import RAISED
@@ -63,8 +63,8 @@ class Worker:
         return 0
 
     def _receive_load(self) -> Load | None:
-        while data := self._data.recv(RECEIVE_SIZE):
-            if frames := self._reader.feed(data):
+        while count := self._data.recv_into(self._reader.space()):
+            if frames := self._reader.received(count):
                 load, self._early = frames[0][0], frames[1:]
                 if not isinstance(load, Load):
                     raise ProtocolError(f"the first message is {type(load).__name__}, not Load")

@@ -93,6 +93,7 @@ class Spawner:
             service_envelope=server.service_envelope or "",
             model_metrics=self._metrics,
             continuous=config.continuous_batching,
+            log_calls=server.metrics_mode in ("log", "legacy"),
         )
 
     def _environment(self, source: ModelSource, lease: Lease, rank: int, port: int | None) -> dict[str, str]:

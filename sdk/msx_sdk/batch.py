@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from msx_sdk.errors import PREDICTION_FAILED, Failure, PredictionError
@@ -15,12 +14,20 @@ current_request_ids: ContextVar[str] = ContextVar("current_request_ids", default
 """Ids of the requests being worked on, for log lines."""
 
 
+PLAIN = ReplyHead()
+"""Of a reply of which the handler has said nothing."""
+
+
 class ReplySink(Protocol):
     """Where replies go. Safe to call from any thread."""
 
-    def chunk(self, request: InferenceRequest, body: bytes, head: ReplyHead | None, last: bool) -> None: ...
+    def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
+        """`body` may change after the call; a sink that keeps it copies it."""
 
     def fail(self, request: InferenceRequest, failure: Failure) -> None: ...
+
+    def flush(self) -> None:
+        """What came until now should leave, if it was kept to be sent together with what follows."""
 
 
 class InvalidResult(PredictionError):
@@ -30,13 +37,13 @@ class InvalidResult(PredictionError):
         super().__init__(PREDICTION_FAILED, message)
 
 
-@dataclass(slots=True)
 class ReplyState:
     """How far the reply of one request has come."""
 
-    head: ReplyHead = field(default_factory=ReplyHead)
-    started: bool = False
-    open: bool = True
+    __slots__ = ("head", "open", "started")
+
+    def __init__(self, head: ReplyHead | None = None) -> None:
+        self.head, self.started, self.open = head, False, True
 
 
 class Batch:
@@ -55,7 +62,10 @@ class Batch:
         self._lock = threading.RLock()  # a handler may send from several threads: the head leaves once, and first
 
     def head(self, idx: int) -> ReplyHead:
-        return self._states[idx].head
+        state = self._states[idx]
+        if state.head is None:
+            state.head = ReplyHead()
+        return state.head
 
     @property
     def anything_sent(self) -> bool:
@@ -74,6 +84,8 @@ class Batch:
         for idx, value in enumerate(self.checked(values)):
             if value is not None:
                 self._send_one(idx, value)
+        if self._sink is not None:
+            self._sink.flush()
 
     def finish(self, values: Any) -> None:
         """The list that ends every request still open."""
@@ -90,7 +102,7 @@ class Batch:
         for idx in self.open_indices():
             self._fail(idx, failure)
 
-    def checked(self, values: Any) -> list[Any]:
+    def checked(self, values: Any) -> list[Any] | tuple[Any, ...]:
         if not isinstance(values, (list, tuple)):
             raise InvalidResult(
                 f"Invalid model predict output: a handler returns, yields or sends a list with one entry a request, "
@@ -100,7 +112,7 @@ class Batch:
             raise InvalidResult(
                 f"number of batch response mismatched: {len(self.requests)} requests, {len(values)} responses"
             )
-        return list(values)
+        return values
 
     def _send_one(self, idx: int, value: Any) -> None:
         if isinstance(value, (Last, BaseException)):
@@ -115,26 +127,20 @@ class Batch:
             self._chunk(idx, value, last=True)
 
     def _chunk(self, idx: int, value: Any, last: bool) -> None:
-        state = self._states[idx]
-        if self._unwanted(idx) or self._sink is None:
+        state, request = self._states[idx], self.requests[idx]
+        if request.cancelled or not state.open or self._sink is None:
             state.open &= not last
             return None
         try:
-            body = self._encoded(idx, value)
+            body = _encoded(request, state, value)
         except Exception as error:
             return self._fail(idx, Failure.of(error))
         with self._lock:
             if not state.open:
                 return None
-            head = None if state.started else state.head
+            head = None if state.started else state.head or PLAIN
             state.started, state.open = True, not last
-            return self._sink.chunk(self.requests[idx], body, head, last)
-
-    def _encoded(self, idx: int, value: Any) -> bytes:
-        """What ends a reply that has begun may be empty, also where each piece of it is a message of its own."""
-        if value is NOTHING or (self._states[idx].started and value in (None, "", b"")):
-            return b""
-        return self.requests[idx].encode(value, self._states[idx].head.status)
+            return self._sink.chunk(request, body, head, last)
 
     def _fail(self, idx: int, failure: Failure) -> None:
         with self._lock:
@@ -144,3 +150,10 @@ class Batch:
 
     def _unwanted(self, idx: int) -> bool:
         return self.requests[idx].cancelled or not self._states[idx].open
+
+
+def _encoded(request: InferenceRequest, state: ReplyState, value: Any) -> bytes | bytearray:
+    """What ends a reply that has begun may be empty, also where each piece of it is a message of its own."""
+    if value is NOTHING or (state.started and value in (None, "", b"")):
+        return b""
+    return request.encode(value, (state.head or PLAIN).status)

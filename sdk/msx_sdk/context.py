@@ -197,7 +197,7 @@ class Context:
     def bind(self, batch: Batch | None) -> None:
         """For the runner: this context now speaks of `batch`."""
         self._batch = batch
-        current_request_ids.set(",".join(request.id for request in batch.requests) if batch else "")
+        current_request_ids.set(",".join([request.id for request in batch.requests]) if batch else "")
 
     def for_batch(self, batch: Batch) -> Context:
         """For the runner: the context of one call.

@@ -104,6 +104,9 @@ class Metrics:
 
     def __init__(self, model_name: str = "", lock: threading.Lock | None = None) -> None:
         self.model_name = model_name
+        self.every_call = False
+        """A sample of PredictionTime for each call, for logs; otherwise the last one is enough."""
+        self._last_call: tuple[float, Sequence[str]] | None = None
         self.dropped = 0
         self._samples: list[Sample] = []
         self._lock = lock or threading.Lock()
@@ -230,15 +233,23 @@ class Metrics:
             else:
                 self.dropped += 1
 
-    def prediction_time(self, seconds: float, request_ids: Iterable[str]) -> None:
-        """TorchServe's metric of every call of the handler."""
-        labels = {"ModelName": self.model_name, "Level": "Model"}
-        self.record("PredictionTime", GAUGE, "ms", seconds * 1000, labels, ",".join(request_ids))
+    def prediction_time(self, seconds: float, request_ids: Sequence[str]) -> None:
+        """TorchServe's gauge of the handler's last call. There may be many thousand calls between two `take()`."""
+        self._last_call = (seconds, request_ids)
+        if self.every_call:
+            self._record_call()
 
     def take(self) -> list[Sample]:
+        self._record_call()
         with self._lock:
             samples, self._samples = self._samples, []
         return samples
+
+    def _record_call(self) -> None:
+        last, self._last_call = self._last_call, None
+        if last is not None:
+            labels = {"ModelName": self.model_name, "Level": "Model"}
+            self.record("PredictionTime", GAUGE, "ms", last[0] * 1000, labels, ",".join(last[1]))
 
 
 def _labels(dimensions: Dimensions | None) -> dict[str, str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -15,8 +15,7 @@ from msx_sdk.results import encode
 JSON = "application/json"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """One field of a request: its bytes, and its content type where the client gave one."""
 
     data: bytes | bytearray
@@ -28,9 +27,6 @@ class Headers(dict[str, Any]):
 
     As TorchServe has it, a field that has a content type is there too: `{"body": {"content-type": "image/png"}}`.
     """
-
-    def __init__(self, items: Mapping[str, Any] | list[tuple[str, str]] = ()) -> None:  # type: ignore[assignment]
-        super().__init__(items)
 
     def __missing__(self, key: str) -> Any:
         wanted = key.lower()
@@ -52,15 +48,17 @@ class Headers(dict[str, Any]):
 class InferenceRequest:
     """A request: its id, headers, fields, deadline (a `time.monotonic()` instant) and cancel flag.
 
+    `answered`: its reply has ended; who sends replies says so.
     `operation` is "" for a prediction, `msx_sdk.kserve.INFER`, or one of `msx_sdk.generation`.
     """
 
     __slots__ = (
         "_data",
+        "_headers",
         "_spent",
+        "answered",
         "cancelled",
         "deadline",
-        "headers",
         "id",
         "inference",
         "number",
@@ -72,7 +70,7 @@ class InferenceRequest:
         self,
         id: str,
         parts: Mapping[str, Part],
-        headers: Headers | None = None,
+        headers: Headers | Callable[[], Headers] | None = None,
         *,
         number: int = 0,
         deadline: float | None = None,
@@ -82,9 +80,9 @@ class InferenceRequest:
         self.number = number
         self.operation = operation
         self.parts = parts
-        self.headers = Headers() if headers is None else headers
+        self._headers = Headers() if headers is None else headers
         self.deadline = deadline
-        self.cancelled = False
+        self.cancelled = self.answered = False
         self.inference: Inference | None = None
         """Of a request of the Open Inference Protocol, once it has been read."""
         self._data: dict[str, Any] | None = None
@@ -96,6 +94,17 @@ class InferenceRequest:
         request = cls(id, {})
         request._data = data
         return request
+
+    @property
+    def headers(self) -> Headers:
+        """Made when it is first asked for: most handlers never look."""
+        if not isinstance(self._headers, Headers):
+            self._headers = self._headers()
+        return self._headers
+
+    @headers.setter
+    def headers(self, headers: Headers) -> None:
+        self._headers = headers
 
     @property
     def is_example(self) -> bool:
@@ -116,7 +125,7 @@ class InferenceRequest:
             return {"body": self.inference.body()}
         return {name: _decoded(part) if decode else _raw(part) for name, part in self.parts.items()}
 
-    def encode(self, value: Any, status: int) -> bytes:
+    def encode(self, value: Any, status: int) -> bytes | bytearray:
         """A value of its reply. Raises PredictionError for what cannot be sent."""
         return encode(value) if self.inference is None or status >= 400 else self.inference.encode(value)
 
@@ -127,7 +136,7 @@ def _raw(part: Part) -> bytearray:
 
 def _decoded(part: Part) -> Any:
     """TorchServe's rule: exactly `application/json` (parameters aside), or a type that starts with `text`."""
-    kind = (part.content_type or "").partition(";")[0].strip()
+    kind = _kind(part.content_type or "")
     try:
         if kind == JSON:
             return json_value(part.data)
@@ -136,6 +145,11 @@ def _decoded(part: Part) -> Any:
     except (ValueError, RecursionError):
         pass
     return _raw(part)
+
+
+@lru_cache(maxsize=1000)
+def _kind(content_type: str) -> str:
+    return content_type.partition(";")[0].strip()
 
 
 def json_value(data: bytes | bytearray) -> Any:

@@ -33,18 +33,19 @@ class ReplyHead:
     headers: list[tuple[str, str]] | None = None
 
 
-def encode(value: Any) -> bytes:
+def encode(value: Any) -> bytes | bytearray:
     """Bytes as they are, text as UTF-8, everything else as JSON indented by two (TorchServe's rule).
 
+    A bytearray is not copied: it stays the handler's, which may change it after its call.
     A torch tensor is what `torch.save` makes of it; inside of lists and dicts it is JSON.
     NumPy arrays and scalars and MindSpore tensors become JSON lists and numbers.
     Raises PredictionError 503 for what has no JSON form.
     """
-    if isinstance(value, bytes):
+    if isinstance(value, (bytes, bytearray)):
         return value
     if isinstance(value, str):
         return value.encode()
-    if isinstance(value, (bytearray, memoryview)):
+    if isinstance(value, memoryview):
         return bytes(value)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):

@@ -106,7 +106,8 @@ class Runner:
 
     def _call(self, batch: Batch, context: Context) -> BaseException | None:
         try:
-            data = [request.data(context.info.decode_input) for request in batch.requests]
+            decode = context.info.decode_input
+            data = [request.data(decode) for request in batch.requests]
             self._answer(batch, self.handler.handle(data, context), context)
         except RAISED as error:
             _log(context.logger, error)
@@ -114,7 +115,7 @@ class Runner:
         return None
 
     def _answer(self, batch: Batch, result: Any, context: Context) -> None:
-        if isinstance(result, Generator):
+        if not isinstance(result, list) and isinstance(result, Generator):  # which takes longer to find out
             self._stream(batch, result)
         else:
             batch.finish(result)
@@ -135,6 +136,8 @@ class Runner:
         for request in requests:
             if not request.cancelled:
                 self._run([request], sink)
+                if sink is not None:
+                    sink.flush()
 
 
 class AsyncRunner:

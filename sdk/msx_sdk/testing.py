@@ -45,16 +45,18 @@ class _Collector:
     def __init__(self, requests: Sequence[InferenceRequest]) -> None:
         self.replies = {request.id: Reply() for request in requests}
 
-    def chunk(self, request: InferenceRequest, body: bytes, head: ReplyHead | None, last: bool) -> None:
+    def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
         reply = self.replies[request.id]
         if head is not None:
             reply.status, reply.headers = head.status, dict(head.headers or [])
-        reply.chunks.append(body)
+        reply.chunks.append(bytes(body))
         reply.complete = last
 
     def fail(self, request: InferenceRequest, failure: Failure) -> None:
         reply = self.replies[request.id]
         reply.status, reply.failure = failure.status, failure
+
+    def flush(self) -> None: ...
 
 
 class LocalModel:

@@ -16,12 +16,14 @@ class _Witness:
     def __init__(self) -> None:
         self.failure: Failure | None = None
 
-    def chunk(self, request: InferenceRequest, body: bytes, head: ReplyHead | None, last: bool) -> None:
+    def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
         if head is not None and head.status >= 400:
             self.failure = Failure(head.status, body.decode(errors="replace"))
 
     def fail(self, request: InferenceRequest, failure: Failure) -> None:
         self.failure = self.failure or failure
+
+    def flush(self) -> None: ...
 
 
 def warmup_requests(example: Any, config: dict[str, Any]) -> list[InferenceRequest]:

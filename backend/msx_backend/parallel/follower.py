@@ -12,7 +12,7 @@ from msx_backend.control import CallClock
 from msx_backend.jobs import read_requests
 from msx_backend.parallel.peers import wait_for_the_end
 from msx_backend.parallel.reports import CallReport
-from msx_backend.protocol import RECEIVE_SIZE, FrameReader, Plan, PlanCall, PlanEnd, PlanStep, PlanTell
+from msx_backend.protocol import FrameReader, Plan, PlanCall, PlanEnd, PlanStep, PlanTell
 from msx_backend.replies import ReplyWriter
 from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import RAISED, Runner
@@ -38,7 +38,7 @@ class Follower:
         self._sock, self._replies, self._clock, self._examples = sock, replies, clock, examples
         self._told = follow
         self._reader: FrameReader[Plan] = FrameReader(Plan)
-        self._plans: deque[tuple[Plan, bytes]] = deque()
+        self._plans: deque[tuple[Plan, bytearray]] = deque()
         self._report = CallReport(0, [])
 
     def serve(self, runner: Runner) -> None:
@@ -52,7 +52,7 @@ class Follower:
         if isinstance(plan, PlanCall):
             self._call(runner, plan, body)
         elif isinstance(plan, PlanTell):
-            self._do(plan.call, body)
+            self._do(plan.call, bytes(body))
         return not isinstance(plan, PlanEnd)
 
     def begin(self, requests: list[InferenceRequest]) -> None:
@@ -71,7 +71,7 @@ class Follower:
     def end(self, error: BaseException | None) -> None:
         self._report.send(self._replies, error)
 
-    def _call(self, runner: Runner, plan: PlanCall, body: bytes) -> None:
+    def _call(self, runner: Runner, plan: PlanCall, body: bytearray) -> None:
         requests = read_requests(plan.requests, body)
         if plan.warmup:
             # Once: in later calls of the same example its inputs are known to the handler.
@@ -100,14 +100,14 @@ class Follower:
         for request in self._report.requests:
             request.cancelled = request.cancelled or request.number in numbers
 
-    def _next(self) -> tuple[Plan, bytes]:
+    def _next(self) -> tuple[Plan, bytearray]:
         while not self._plans:
-            self._plans.extend(self._reader.feed(self._receive()))
+            self._plans.extend(self._reader.received(self._receive()))
         return self._plans.popleft()
 
-    def _receive(self) -> bytes:
+    def _receive(self) -> int:
         try:
-            data = self._sock.recv(RECEIVE_SIZE)
+            count = self._sock.recv_into(self._reader.space())
         except OSError:
-            data = b""
-        return data or wait_for_the_end("rank 0")
+            count = 0
+        return count or wait_for_the_end("rank 0")

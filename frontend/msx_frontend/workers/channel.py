@@ -42,7 +42,7 @@ class Channel(asyncio.Protocol, Generic[T]):
     def data_received(self, data: bytes) -> None:
         try:
             for message, body in self._reader.feed(data):
-                self._on_message(message, body)
+                self._on_message(message, bytes(body))
         except ProtocolError as error:
             self._end(error)
             self.close()

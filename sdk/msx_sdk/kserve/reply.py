@@ -134,7 +134,7 @@ def _natural(name: str, value: Any) -> Output:
     elif _is_tensor(value):
         array = _rectangular(np, value)
     if array is None:
-        array = _one_value(encode(value))
+        array = _one_value(bytes(encode(value)))
     datatype = numpy_tensors().datatype_of(array)
     if datatype is None:
         raise PredictionError(BAD_OUTPUT, f"output {name!r}: the protocol has no data type for {array.dtype}")

@@ -120,7 +120,7 @@ class Peer:
     def receive(self) -> tuple[Any, bytes]:
         """The next message. Raises EOFError when the worker has gone."""
         while not self._frames:
-            self._frames += self._data_reader.feed(_some(self.data))
+            self._frames += [(message, bytes(body)) for message, body in self._data_reader.feed(_some(self.data))]
         return self._frames.popleft()
 
     def receive_loaded(self) -> Loaded | LoadFailed:

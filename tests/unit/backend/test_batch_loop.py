@@ -1,12 +1,33 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from msx_backend.protocol import Chunk, Dropped, Failed, encode_frame
-from tests.unit.backend.harness import assert_a_deserted_stream_is_closed, lines_of, serving, wait_until
+from msx_backend import batch_loop, late_replies
+from msx_backend.batch_loop import BatchLoop
+from msx_backend.control import CallClock
+from msx_backend.jobs import Jobs
+from msx_backend.protocol import (
+    Chunk,
+    Drain,
+    Dropped,
+    Failed,
+    FrameReader,
+    Predict,
+    ToFrontend,
+    ToWorker,
+    encode_frame,
+)
+from msx_backend.replies import ReplyWriter
+from msx_sdk.context import Context, ModelInfo
+from msx_sdk.resolve import resolve_object
+from msx_sdk.runner import Runner
+from tests.unit.backend.harness import assert_a_deserted_stream_is_closed, lines_of, request, serving, wait_until
 
 
 def test_a_request(tmp_path: Path) -> None:
@@ -138,6 +159,58 @@ def test_large_requests_and_responses(tmp_path: Path) -> None:
     with serving(tmp_path, "echo", max_response_size=1 << 30) as worker:
         worker.predict(body)
         assert worker.receive_all(1) == {1: [body, True]}
+
+
+# -- replies are gathered --
+
+
+class Served:
+    """A loop in this process, with what it answered to 20 requests that came at once."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        heads = [request(number, b"x") for number in range(1, 21)]
+        ours.sendall(b"".join(encode_frame(Predict([head]), body) for head, body in heads) + encode_frame(Drain()))
+        self.replies = ReplyWriter(theirs, 1 << 20)
+        runner = Runner(resolve_object(lambda data, context: [b"y"]), Context(ModelInfo("m")))
+        with ours, theirs:
+            reader = FrameReader[ToWorker](ToWorker)
+            BatchLoop(theirs, reader, runner, Jobs(), self.replies, CallClock()).serve()
+            self.frames = FrameReader[Any](ToFrontend).feed(ours.recv(1 << 16))
+
+
+def test_replies_of_short_calls_leave_in_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_loop, "SHORT", 60.0)
+    monkeypatch.setattr(batch_loop, "GATHERED", 60.0)
+    monkeypatch.setattr(late_replies, "LATE", 60.0)
+    served = Served()
+    assert [message.number for message, _ in served.frames] == list(range(1, 21))
+    assert served.replies.writes == 1
+
+
+@pytest.mark.parametrize("limit", ["SHORT", "GATHERED"])
+def test_replies_of_longer_calls_leave_at_once(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    monkeypatch.setattr(batch_loop, limit, 0.0)
+    served = Served()
+    assert len(served.frames) == 20
+    assert served.replies.writes == 20
+
+
+def test_a_reply_does_not_wait_for_a_long_call_behind_it(tmp_path: Path) -> None:
+    os.mkfifo(go_on := tmp_path / "go_on")
+    code = f"""
+def handle(data, context):
+    if data[0]["body"] == "long":
+        open({str(go_on)!r}).read()
+    return ["done"]
+"""
+    with serving(tmp_path, code) as worker:
+        worker.data.sendall(
+            b"".join(encode_frame(Predict([head]), body) for head, body in (request(1, "short"), request(2, "long")))
+        )
+        assert worker.receive_all(1) == {1: [b"done", True]}
+        go_on.write_text("")
+        assert worker.receive_all(1) == {2: [b"done", True]}
 
 
 # -- cancel --

@@ -10,7 +10,7 @@ from msx_sdk.request import InferenceRequest
 
 def take(jobs: Jobs, *numbers: int) -> list[InferenceRequest]:
     heads = [RequestHead(number, f"id-{number}", [], [], None) for number in numbers]
-    return jobs.take(Predict(heads), b"")
+    return jobs.take(Predict(heads), bytearray())
 
 
 def test_fields_are_cut_out_of_the_body() -> None:
@@ -19,7 +19,7 @@ def test_fields_are_cut_out_of_the_body() -> None:
         RequestHead(2, "b", [], [FieldHead("body", "application/json", 4)], 60.0),
     ]
     before = time.monotonic()
-    first, second = Jobs().take(Predict(heads), b"abc[1]\n")
+    first, second = Jobs().take(Predict(heads), bytearray(b"abc[1]\n"))
     assert first.data() == {"x": "abc", "y": bytearray()}
     assert first.headers["x-a"] == "1"
     assert (first.id, first.number, first.deadline) == ("a", 1, None)
@@ -30,7 +30,8 @@ def test_fields_are_cut_out_of_the_body() -> None:
 
 def test_many_fields() -> None:
     fields = [FieldHead(f"f{n}", "text/plain", len(str(n))) for n in range(1000)]
-    (request,) = Jobs().take(Predict([RequestHead(1, "a", [], fields, None)]), "".join(map(str, range(1000))).encode())
+    body = bytearray("".join(map(str, range(1000))), "ascii")
+    (request,) = Jobs().take(Predict([RequestHead(1, "a", [], fields, None)]), body)
     assert request.data() == {f"f{n}": str(n) for n in range(1000)}
 
 
@@ -71,7 +72,7 @@ def test_early_cancels_of_requests_that_never_come_are_forgotten() -> None:
 
 def test_a_released_request_holds_no_payload() -> None:
     jobs = Jobs()
-    requests = jobs.take(Predict([RequestHead(1, "a", [], [FieldHead("body", None, 3)], None)]), b"abc")
+    requests = jobs.take(Predict([RequestHead(1, "a", [], [FieldHead("body", None, 3)], None)]), bytearray(b"abc"))
     jobs.release(requests)
     assert requests[0].parts == {}
     assert jobs_state(jobs) == ([], set())

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from msx_backend import protocol
 from msx_backend.protocol import (
+    LARGE,
     CallDone,
     Cancel,
     Chunk,
@@ -64,6 +65,10 @@ MESSAGES: list[Any] = [
 ANY = ToWorker | ToWorkerControl | ToFrontend | Pong | Plan
 
 
+def frames_of(reader: FrameReader[Any], data: bytes | memoryview) -> list[tuple[Any, bytes]]:
+    return [(message, bytes(body)) for message, body in reader.feed(data)]
+
+
 def test_every_message_is_tried_here() -> None:
     assert {type(message) for message in MESSAGES} == set(get_args(ANY))
 
@@ -76,7 +81,7 @@ def test_tags_are_unique() -> None:
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
 @pytest.mark.parametrize("body", [b"", b"\x00payload"])
 def test_round_trip(message: Any, body: bytes) -> None:
-    assert FrameReader[Any](ANY).feed(encode_frame(message, body)) == [(message, body)]
+    assert frames_of(FrameReader[Any](ANY), encode_frame(message, body)) == [(message, body)]
 
 
 def test_gathered_bodies_make_the_same_frame() -> None:
@@ -87,7 +92,7 @@ def test_gathered_bodies_make_the_same_frame() -> None:
 def test_byte_by_byte() -> None:
     reader = FrameReader[Any](ANY)
     stream = b"".join(encode_frame(message, b"body") for message in MESSAGES)
-    frames = [frame for n in range(len(stream)) for frame in reader.feed(stream[n : n + 1])]
+    frames = [frame for n in range(len(stream)) for frame in frames_of(reader, stream[n : n + 1])]
     assert frames == [(message, b"body") for message in MESSAGES]
 
 
@@ -98,7 +103,7 @@ def test_any_split(frames: list[tuple[Any, bytes]], choice: random.Random) -> No
     seen = []
     while stream:
         size = choice.randint(1, len(stream))
-        seen += reader.feed(memoryview(stream)[:size])
+        seen += frames_of(reader, memoryview(stream)[:size])
         stream = stream[size:]
     assert seen == frames
 
@@ -107,7 +112,7 @@ def test_a_large_body() -> None:
     body = random.Random(1).randbytes(32 << 20)
     frame = encode_frame(Chunk(1, True), body)
     reader = FrameReader[Any](ToFrontend)
-    frames = [found for n in range(0, len(frame), 1 << 18) for found in reader.feed(frame[n : n + (1 << 18)])]
+    frames = [found for n in range(0, len(frame), 1 << 18) for found in frames_of(reader, frame[n : n + (1 << 18)])]
     assert frames == [(Chunk(1, True), body)]
 
 
@@ -146,3 +151,28 @@ def test_a_frame_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -
 def test_load_says_everything_by_name() -> None:
     with pytest.raises(TypeError):
         Load("m")  # type: ignore[call-arg]
+
+
+def test_a_large_body_is_received_in_place() -> None:
+    """It is the receiver's own: nothing else holds it, so that it can grow."""
+    frame = encode_frame(Chunk(1, True), bytes(LARGE)) + encode_frame(Dropped(2))
+    reader, frames = FrameReader[Any](ToFrontend), list[tuple[Any, bytearray]]()
+    while frame:
+        with reader.space() as space:
+            count = min(len(space), len(frame), 1000)
+            space[:count] = frame[:count]
+        frames += reader.received(count)
+        frame = frame[count:]
+    (_, body), (dropped, _) = frames
+    body += b"x"
+    assert body == bytes(LARGE) + b"x"
+    assert dropped == Dropped(2)
+
+
+@pytest.mark.parametrize("body", [0, 1, LARGE - 1, LARGE, 1 << 17])
+def test_a_head_that_is_larger_than_the_buffer(body: int) -> None:
+    failed = Failed(1, 503, "x" * 200_000, "")
+    reader = FrameReader[Any](ToFrontend)
+    stream = (encode_frame(failed, b"y" * body) + encode_frame(Dropped(2))) * 2
+    frames = [frame for n in range(0, len(stream), 70_001) for frame in frames_of(reader, stream[n : n + 70_001])]
+    assert frames == [(failed, b"y" * body), (Dropped(2), b"")] * 2

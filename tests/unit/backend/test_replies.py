@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from msx_backend.protocol import Chunk, Dropped, Failed, FrameReader, Loaded, ToFrontend
+from msx_backend.protocol import LARGE, Chunk, Dropped, Failed, FrameReader, Loaded, ToFrontend
 from msx_backend.replies import ReplyWriter
 from msx_sdk.errors import Failure
 from msx_sdk.request import InferenceRequest
@@ -22,8 +22,14 @@ class Pipe:
         self.reader: FrameReader[Any] = FrameReader(ToFrontend)
 
     def read(self) -> list[tuple[Any, bytes]]:
+        """What has left by now."""
+        self.writer.flush()
+        return self.look()
+
+    def look(self) -> list[tuple[Any, bytes]]:
         try:
-            return self.reader.feed(self.far.recv(1 << 16, socket.MSG_DONTWAIT))
+            frames = self.reader.feed(self.far.recv(1 << 16, socket.MSG_DONTWAIT))
+            return [(message, bytes(body)) for message, body in frames]
         except BlockingIOError:
             return []
 
@@ -36,33 +42,31 @@ def pipe() -> Iterator[Pipe]:
     pipe.far.close()
 
 
-def expected(pipe: Pipe, *numbers: int) -> list[InferenceRequest]:
-    requests = [InferenceRequest(f"id-{number}", {}, number=number) for number in numbers]
-    pipe.writer.expect(requests)
-    return requests
+def requests_of(*numbers: int) -> list[InferenceRequest]:
+    return [InferenceRequest(f"id-{number}", {}, number=number) for number in numbers]
 
 
 def test_chunks_carry_the_head_once(pipe: Pipe) -> None:
-    (request,) = expected(pipe, 1)
+    (request,) = requests_of(1)
     pipe.writer.chunk(request, b"a", ReplyHead(201, "Made", [("X-A", "1")]), False)
     pipe.writer.chunk(request, b"b", None, True)
     assert pipe.read() == [(Chunk(1, False, 201, "Made", [("X-A", "1")]), b"a"), (Chunk(1, True), b"b")]
 
 
 def test_a_failure(pipe: Pipe) -> None:
-    (request,) = expected(pipe, 1)
+    (request,) = requests_of(1)
     pipe.writer.fail(request, Failure(400, "no", "Traceback"))
     assert pipe.read() == [(Failed(1, 400, "no", "Traceback"), b"")]
 
 
 def test_a_failure_that_quotes_half_a_character(pipe: Pipe) -> None:
-    (request,) = expected(pipe, 1)
+    (request,) = requests_of(1)
     pipe.writer.fail(request, Failure(400, "no \ud800", "Traceback \udcff"))
     assert pipe.read() == [(Failed(1, 400, "no \\ud800", "Traceback \\udcff"), b"")]
 
 
 def test_nothing_follows_a_requests_end(pipe: Pipe) -> None:
-    (request,) = expected(pipe, 1)
+    (request,) = requests_of(1)
     pipe.writer.chunk(request, b"a", ReplyHead(), True)
     pipe.read()
     pipe.writer.chunk(request, b"b", None, False)
@@ -73,14 +77,14 @@ def test_nothing_follows_a_requests_end(pipe: Pipe) -> None:
 
 
 def test_the_unanswered_are_dropped(pipe: Pipe) -> None:
-    one, two = expected(pipe, 1, 2)
+    one, two = requests_of(1, 2)
     pipe.writer.chunk(one, b"a", ReplyHead(), True)
     pipe.writer.drop_unanswered([one, two])
     assert [message for message, _ in pipe.read()] == [Chunk(1, True, 200, "", []), Dropped(2)]
 
 
 def test_a_response_at_the_limit_passes_and_one_beyond_fails(pipe: Pipe) -> None:
-    one, two = expected(pipe, 1, 2)
+    one, two = requests_of(1, 2)
     pipe.writer.chunk(one, b"x" * LIMIT, ReplyHead(), True)
     pipe.writer.chunk(two, b"x" * (LIMIT + 1), ReplyHead(), True)
     (_, (failed, _)) = pipe.read()
@@ -89,7 +93,7 @@ def test_a_response_at_the_limit_passes_and_one_beyond_fails(pipe: Pipe) -> None
 
 
 def test_a_stream_ends_with_its_chunk_that_is_too_large(pipe: Pipe) -> None:
-    (request,) = expected(pipe, 1)
+    (request,) = requests_of(1)
     pipe.writer.chunk(request, b"a", ReplyHead(), False)
     pipe.writer.chunk(request, b"x" * (LIMIT + 1), None, False)
     pipe.writer.chunk(request, b"b", None, True)
@@ -97,8 +101,47 @@ def test_a_stream_ends_with_its_chunk_that_is_too_large(pipe: Pipe) -> None:
 
 
 def test_progress_counts_what_was_sent(pipe: Pipe) -> None:
-    (request,) = expected(pipe, 1)
+    (request,) = requests_of(1)
     pipe.writer.send(Loaded(False, 0.0))
     pipe.writer.chunk(request, b"a", ReplyHead(), True)
     pipe.writer.chunk(request, b"late", None, True)
     assert pipe.writer.progress == 2
+
+
+def test_answers_are_held_until_they_are_flushed(pipe: Pipe) -> None:
+    one, two = requests_of(1, 2)
+    pipe.writer.chunk(one, b"a", ReplyHead(), True)
+    pipe.writer.fail(two, Failure(400, "no"))
+    assert pipe.look() == []
+    assert pipe.writer.holding
+    assert len(pipe.read()) == 2
+    assert (pipe.writer.writes, pipe.writer.holding) == (1, False)
+
+
+def test_a_held_answer_is_what_it_was_when_it_was_given(pipe: Pipe) -> None:
+    (request,) = requests_of(1)
+    pipe.writer.chunk(request, buffer := bytearray(b"a"), None, True)
+    buffer[:] = b"b"
+    assert pipe.read() == [(Chunk(1, True), b"a")]
+
+
+def test_a_large_answer_leaves_at_once_and_in_order(pipe: Pipe) -> None:
+    writer = ReplyWriter(pipe.near, 1 << 30)
+    one, two = requests_of(1, 2)
+    writer.chunk(one, b"a", None, True)
+    writer.chunk(two, bytearray(LARGE), None, True)
+    assert pipe.look() == [(Chunk(1, True), b"a"), (Chunk(2, True), bytes(LARGE))]
+
+
+def test_what_tasks_of_one_turn_send_leaves_together(pipe: Pipe) -> None:
+    turns: list[Callable[[], None]] = []
+    pipe.writer.call_soon = turns.append
+    for request in requests_of(1, 2):
+        pipe.writer.chunk(request, b"a", None, True)
+        pipe.writer.flush()
+    assert pipe.look() == []
+    (turn,) = turns
+    turn()
+    assert len(pipe.look()) == 2
+    pipe.writer.flush()
+    assert len(turns) == 2

@@ -23,14 +23,18 @@ class Sink:
     def __init__(self) -> None:
         self.events: defaultdict[str, list[Any]] = defaultdict(list)
         self.heads: defaultdict[str, list[ReplyHead]] = defaultdict(list)
+        self.flushed_after: list[int] = []
 
-    def chunk(self, request: InferenceRequest, body: bytes, head: ReplyHead | None, last: bool) -> None:
+    def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
         if head is not None:
             self.heads[request.id].append(head)
-        self.events[request.id] += [body, LAST] if last else [body]
+        self.events[request.id] += [bytes(body), LAST] if last else [bytes(body)]
 
     def fail(self, request: InferenceRequest, failure: Failure) -> None:
         self.events[request.id].append(failure)
+
+    def flush(self) -> None:
+        self.flushed_after.append(sum(map(len, self.events.values())))
 
     def failure(self, id: str) -> Failure:
         last = self.events[id][-1]

@@ -98,7 +98,7 @@ class Careless:
     def __init__(self) -> None:
         self.count, self.heads_at = 0, list[int]()
 
-    def chunk(self, request: InferenceRequest, body: bytes, head: ReplyHead | None, last: bool) -> None:
+    def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
         count = self.count
         if head is not None:
             self.heads_at.append(count)
@@ -107,6 +107,8 @@ class Careless:
 
     def fail(self, request: InferenceRequest, failure: Failure) -> None:
         raise AssertionError(failure)
+
+    def flush(self) -> None: ...
 
 
 def test_threads_may_send_at_once() -> None:
@@ -137,3 +139,11 @@ def test_a_request_that_ends_while_a_chunk_is_encoded_gets_no_more() -> None:
 
     batch.send([EndsMeanwhile()])
     assert sink.events == {"r0": [b"end", LAST]}
+
+
+def test_values_sent_at_once_leave_at_once() -> None:
+    batch, sink = batch_of(2)
+    batch.send([b"a", b"b"])
+    batch.send([b"c", None])
+    batch.finish([b"d", b"d"])
+    assert sink.flushed_after == [2, 3]

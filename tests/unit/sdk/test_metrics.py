@@ -177,3 +177,21 @@ def test_samples_are_taken_once_and_their_number_is_bounded() -> None:
     assert metrics.dropped == 3
     assert len(metrics.take()) == metrics.LIMIT
     assert metrics.take() == []
+
+
+def test_of_many_calls_the_last_one_is_told() -> None:
+    metrics = Metrics("m")
+    for n in range(20_000):
+        metrics.prediction_time(n, [str(n)])
+    (sample,) = metrics.take()
+    assert (sample.value, sample.request_id) == (19_999_000.0, "19999")
+    assert metrics.take() == []
+
+
+def test_for_logs_each_call_is_told() -> None:
+    metrics = Metrics("m")
+    metrics.every_call = True
+    for n in range(3):
+        metrics.prediction_time(n, [str(n)])
+    assert [sample.request_id for sample in metrics.take()] == ["0", "1", "2"]
+    assert metrics.take() == []

@@ -77,3 +77,18 @@ def test_headers_are_found_in_any_case_and_keep_their_own() -> None:
 
 def test_of_two_headers_of_one_name_the_last_counts_as_in_torchserve() -> None:
     assert Headers([("X-Hop", "a"), ("X-Hop", "b")]) == {"X-Hop": "b"}
+
+
+def test_headers_are_made_once_and_only_for_who_asks() -> None:
+    made: list[Headers] = []
+
+    def make() -> Headers:
+        made.append(Headers({"X-A": "1"}))
+        return made[-1]
+
+    request = InferenceRequest("r", {}, make)
+    assert request.data() == {}
+    assert made == []
+    assert request.headers is request.headers
+    assert request.headers["x-a"] == "1"
+    assert len(made) == 1

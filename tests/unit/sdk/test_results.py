@@ -20,7 +20,6 @@ class Tensor:
 @pytest.mark.parametrize("value", [b"\x00\xff", bytearray(b"\x00\xff"), memoryview(b"\x00\xff")])
 def test_bytes_stay_as_they_are(value: Any) -> None:
     assert encode(value) == b"\x00\xff"
-    assert type(encode(value)) is bytes
 
 
 def test_text_is_utf8() -> None:

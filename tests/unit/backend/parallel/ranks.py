@@ -48,10 +48,11 @@ class Rank:
 
     def told(self) -> list[tuple[Any, bytes]]:
         """All that the frontend has been told. The rank must have ended its calls."""
+        self.replies.flush()
         self.theirs.shutdown(socket.SHUT_WR)
         frames: list[tuple[Any, bytes]] = []
         while data := self.ours.recv(1 << 16):
-            frames += self._reader.feed(data)
+            frames += [(message, bytes(body)) for message, body in self._reader.feed(data)]
         return frames
 
     def close(self) -> None:
@@ -88,9 +89,8 @@ class Ranks:
             )
             for n, body in enumerate(bodies)
         ]
-        requests = self.jobs.take(Predict(heads), b"".join(bodies))
+        requests = self.jobs.take(Predict(heads), bytearray().join(bodies))
         self.jobs.cancel([first + place for place in cancelled])
-        self.ranks[0].replies.expect(requests)
         self.runner.run(requests, self.ranks[0].replies)
         self.jobs.release(requests)
         return list(range(first, self._newest + 1))

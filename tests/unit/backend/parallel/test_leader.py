@@ -33,7 +33,7 @@ class Bench:
         frames: list[tuple[Any, bytes]] = []
         try:
             while data := sock.recv(1 << 16):
-                frames += reader.feed(data)
+                frames += [(message, bytes(body)) for message, body in reader.feed(data)]
         except BlockingIOError:
             return frames
         return frames

@@ -78,11 +78,13 @@ class Answers:
         self.chunks: dict[str, list[str]] = {}
         self.failures: dict[str, tuple[int, str]] = {}
 
-    def chunk(self, request: InferenceRequest, body: bytes, head: ReplyHead | None, last: bool) -> None:
+    def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
         self.chunks.setdefault(request.id, []).append(body.decode())
 
     def fail(self, request: InferenceRequest, failure: Failure) -> None:
         self.failures[request.id] = (failure.status, failure.message)
+
+    def flush(self) -> None: ...
 
 
 class Served:

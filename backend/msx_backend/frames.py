@@ -1,0 +1,122 @@
+"""Bytes of a stream socket in, messages out. What a frame is, `protocol` says."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+PREFIX = struct.Struct("<II")
+RECEIVE_SIZE = 1 << 16
+"""Bytes of the buffer into which frames are received, but for what is large."""
+LARGE = 1 << 15
+"""Bytes. A body of this size has a buffer of its own, and is not copied on its way; smaller ones are gathered."""
+
+MAX_HEAD = 64 << 20
+"""Bytes; a larger head can only be a broken stream."""
+
+T = TypeVar("T")
+
+
+class ProtocolError(Exception):
+    """The peer sent what is no frame of this protocol; the connection is of no more use."""
+
+
+class FrameReader(Generic[T]):
+    """Receive into `space()`, and tell `received()` how much it was.
+
+    `messages` is the union that may come; anything else raises ProtocolError.
+    """
+
+    def __init__(self, messages: Any) -> None:
+        self._decoder: msgspec.msgpack.Decoder[T] = msgspec.msgpack.Decoder(messages)
+        self._buffer = bytearray(RECEIVE_SIZE)
+        self._held = 0  # bytes of it that are the beginning of a frame
+        self._large: tuple[T, bytearray] | None = None
+        self._filled = 0  # bytes of the large body that are there
+
+    def space(self) -> memoryview:
+        """Where the next bytes go. Let go of it before the bodies are used: a bytearray that is viewed cannot grow."""
+        if self._large is None:
+            return memoryview(self._buffer)[self._held :]
+        return memoryview(self._large[1])[self._filled :]
+
+    def received(self, count: int) -> list[tuple[T, bytearray]]:
+        """All messages that are complete now, each with its body, which belongs to the caller."""
+        if self._large is not None:
+            return self._received_large(count)
+        buffer, start, end = self._buffer, 0, self._held + count
+        frames: list[tuple[T, bytearray]] = []
+        while end - start >= PREFIX.size:
+            head_size, body_size = PREFIX.unpack_from(buffer, start)
+            head = start + PREFIX.size
+            body = head + head_size
+            if body + body_size > end:
+                break
+            frames.append((self._decode(buffer[head:body]), buffer[body : body + body_size]))
+            start = body + body_size
+        self._keep(start, end)
+        return frames
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[tuple[T, bytearray]]:
+        """As `received`, for bytes that are elsewhere."""
+        frames: list[tuple[T, bytearray]] = []
+        left = memoryview(data)
+        while left:
+            space = self.space()
+            count = min(len(space), len(left))
+            space[:count] = left[:count]
+            space.release()
+            frames += self.received(count)
+            left = left[count:]
+        return frames
+
+    def _received_large(self, count: int) -> list[tuple[T, bytearray]]:
+        assert self._large is not None
+        self._filled += count
+        if self._filled < len(self._large[1]):
+            return []
+        frame, self._large = self._large, None
+        return [frame]
+
+    def _keep(self, start: int, end: int) -> None:
+        """What follows the last whole frame is the beginning of the next one; the buffer is made to hold it."""
+        rest = self._buffer[start:end]
+        size = RECEIVE_SIZE
+        if len(rest) >= PREFIX.size:
+            head_size, body_size = PREFIX.unpack_from(rest)
+            if head_size > MAX_HEAD:
+                raise ProtocolError(f"a frame claims a head of {head_size} bytes; at most {MAX_HEAD} are allowed")
+            if body_size >= LARGE:
+                if len(rest) >= PREFIX.size + head_size:
+                    self._begin_large(rest, PREFIX.size + head_size, body_size)
+                    return
+                body_size = 0
+            size = max(size, PREFIX.size + head_size + body_size)
+        if size != len(self._buffer):
+            self._buffer = bytearray(size)
+        self._buffer[: len(rest)] = rest
+        self._held = len(rest)
+
+    def _begin_large(self, rest: bytearray, body: int, size: int) -> None:
+        data = uninitialised(size)
+        self._large, self._filled, self._held = (self._decode(rest[PREFIX.size : body]), data), len(rest) - body, 0
+        data[: self._filled] = rest[body:]
+
+    def _decode(self, head: bytearray) -> T:
+        try:
+            return self._decoder.decode(head)
+        except msgspec.DecodeError as error:
+            raise ProtocolError(f"a frame's head is no message of this protocol: {error}") from None
+
+
+def uninitialised(size: int) -> bytearray:
+    """`bytearray(size)` without the zeros, which for megabytes cost more than what is received over them."""
+    made: bytearray = _new_bytearray(None, size)
+    return made
+
+
+_new_bytearray = ctypes.pythonapi.PyByteArray_FromStringAndSize
+_new_bytearray.argtypes, _new_bytearray.restype = (ctypes.c_char_p, ctypes.c_ssize_t), ctypes.py_object
