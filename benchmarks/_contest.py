@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import psutil
 
@@ -12,6 +12,8 @@ from benchmarks._client import Address
 from benchmarks._figures import figure, median, paired_ratio, spread
 from benchmarks._table import Table, Target
 from benchmarks._wrk import Result
+
+T = TypeVar("T")
 
 
 class Load(Protocol):
@@ -58,7 +60,7 @@ def play_round(load: Load, contestants: Sequence[Contestant], connections: Seque
             contestant.take(load, count, seconds)
 
 
-def rotated(contestants: list[Contestant], by: int) -> list[Contestant]:
+def rotated(contestants: list[T], by: int) -> list[T]:
     """Nobody is always the first after a pause."""
     start = by % len(contestants)
     return contestants[start:] + contestants[:start]

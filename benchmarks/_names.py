@@ -15,6 +15,7 @@ NAMES = (
     "worker_kill",
     "cancel",
     "parallel",
+    "memory",
     "llm",
 )
 """In the order of docs/benchmarks.md."""

@@ -28,6 +28,7 @@ management_address=http://127.0.0.1:0
 metrics_address=http://127.0.0.1:0
 grpc_inference_port=0
 grpc_management_port=0
+enable_model_api=true
 """
 
 
