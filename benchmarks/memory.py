@@ -14,6 +14,7 @@ import psutil
 from benchmarks._command import benchmark, progress
 from benchmarks._contest import Load, rotated
 from benchmarks._figures import figure, median, paired_ratio, spread
+from benchmarks._plot import Lines
 from benchmarks._server import Server, serve, wait_ready
 from benchmarks._table import Report, Table, Target
 from benchmarks._wrk import Wrk, wrk
@@ -70,6 +71,7 @@ def main(report: Report, requests: int, streams: int, warm_up: int, models: int,
             found[f"{streams:,} streams of 10 events"] = _weigh("ten_events", load, max(warm_up // 10, 1), streams)
         crowds = _costs(load, models, rounds, seconds)
     report.tables += [growth_table(found), cost_table(crowds)]
+    report.plots.append(growth_plot(found))
     report.targets += [growth_target(what, weights) for what, weights in found.items()]
     report.targets.append(cost_target(crowds))
 
@@ -119,6 +121,15 @@ def growth_table(found: dict[str, list[Weight]]) -> Table:
         rows.append([what, *shown, second_half, _megabytes(last.unique - first.unique)])
     columns = ("after", "after the warm-up", "at the end", "growth", "… in the second half", "… of its own memory")
     return Table("The frontend's resident memory, MB", columns, rows)
+
+
+def growth_plot(found: dict[str, list[Weight]]) -> Lines:
+    """Against the part of the load that has passed."""
+    series = {
+        what: {index / STEPS: [weight.resident / 1e6] for index, weight in enumerate(weights)}
+        for what, weights in found.items()
+    }
+    return Lines("memory", "The frontend's resident memory", "part of the load", "MB", series)
 
 
 def growth_target(what: str, weights: Sequence[Weight]) -> Target:

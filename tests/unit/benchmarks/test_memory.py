@@ -10,7 +10,17 @@ import pytest
 from benchmarks._client import Address
 from benchmarks._server import Server
 from benchmarks._wrk import Result
-from benchmarks.memory import SLICE, Count, Crowd, Weight, cost_table, cost_target, growth_table, growth_target
+from benchmarks.memory import (
+    SLICE,
+    Count,
+    Crowd,
+    Weight,
+    cost_table,
+    cost_target,
+    growth_plot,
+    growth_table,
+    growth_target,
+)
 
 SERVER = Server(Path("/nowhere"), {"inference": "http://127.0.0.1:1", "key_file": None})
 
@@ -47,6 +57,7 @@ def test_requests_are_sent_in_slices_until_there_have_been_enough() -> None:
 def test_growth_is_from_the_warm_up_to_the_end() -> None:
     found = weights(60, 63, 63.5, 63.5, 64)
     assert growth_table({"100 answers": found}).rows == [["100 answers", "60.00", "64.00", "4.00", "0.50", "4.00"]]
+    assert growth_plot({"100 answers": found}).series["100 answers"][0.1] == [63.0]
     assert growth_target("100 answers", found).met
     assert not growth_target("100 answers", weights(60, 64, 65)).met
 
