@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
+from json.encoder import encode_basestring as quoted
 from pathlib import Path
 
 from msx_frontend.access_log import AccessLog, Served
@@ -14,7 +14,7 @@ from msx_frontend.logs import LogOutput
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.metrics.line import log4j_time
-from msx_frontend.metrics.log import MetricLogs, Mirror
+from msx_frontend.metrics.log import MetricLine, MetricLogs, Mirror
 from msx_frontend.metrics.system import SystemMetrics, of_command, of_machine
 from msx_frontend.npus import Npu, detect_npus
 
@@ -63,12 +63,12 @@ class CountedReplies:
     has not: a server that is not ready yet has no failures."""
 
     def __init__(self, access_log: AccessLog, metrics: ServerMetrics) -> None:
-        self._access_log, self._metrics = access_log, metrics
+        self._write, self._replied = access_log.write, metrics.replied
 
     def write(self, call: Served, status: int) -> None:
         if call.target not in PROBES:
-            self._metrics.replied(status)
-        self._access_log.write(call, status)
+            self._replied(status)
+        self._write(call, status)
 
 
 def _logs(output: LogOutput, env: Mapping[str, str]) -> MetricLogs:
@@ -77,10 +77,17 @@ def _logs(output: LogOutput, env: Mapping[str, str]) -> MetricLogs:
 
 def _mirror(output: LogOutput) -> Mirror:
     """TorchServe has them on the console too."""
-    if output.logger is not None:
-        return lambda name, line, _: logging.getLogger(f"msx.{name.lower()}").info("%s", line)
-    if output.as_json:
-        return lambda name, line, moment: output.write(
-            json.dumps({"time": moment, "level": "INFO", "logger": name, "message": line}) + "\n"
-        )
-    return lambda name, line, moment: output.write(f"{log4j_time(moment)} [INFO ] {name} - {line}\n")
+
+    def to_logger(name: str, lines: list[MetricLine]) -> None:
+        logger = logging.getLogger(f"msx.{name.lower()}")
+        for line in lines:
+            logger.info("%s", line.text)
+
+    def as_json(name: str, lines: list[MetricLine]) -> None:
+        head = f'"level":"INFO","logger":{quoted(name)},"message":'
+        output.write("".join(f'{{"time":{line.moment:.3f},{head}{quoted(line.text)}}}\n' for line in lines))
+
+    def readable(name: str, lines: list[MetricLine]) -> None:
+        output.write("".join(f"{log4j_time(line.moment)} [INFO ] {name} - {line.text}\n" for line in lines))
+
+    return to_logger if output.logger is not None else as_json if output.as_json else readable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -13,8 +14,8 @@ class Total:
     count: int = 0
     seconds: float = 0.0
 
-    def add(self, seconds: float) -> None:
-        self.count += 1
+    def add(self, count: int, seconds: float) -> None:
+        self.count += count
         self.seconds += seconds
 
 
@@ -31,19 +32,20 @@ class InferenceStatistics:
         self.batches: dict[int, Total] = {}
         """By the number of requests in a batch."""
 
-    def succeeded(self, queued: float, whole: float) -> None:
-        """Seconds in the queue, and to the end."""
-        self._count += 1
-        self._queued += queued
-        self._computed += whole - queued
-        self.last = time.time()
+    def add(self, status: int, queued: Sequence[float], whole: Sequence[float], last: float) -> None:
+        """Requests that were answered with `status`: the seconds of each in the queue, and to its end; the `last` of
+        them ended at this `time.monotonic()` instant."""
+        if status >= 400:
+            self.fail.add(len(whole), sum(whole))
+            return
+        waited = sum(queued)
+        self._count += len(whole)
+        self._queued += waited
+        self._computed += sum(whole) - waited
+        self.last = time.time() - (time.monotonic() - last)
 
-    def batch(self, size: int, seconds: float) -> None:
-        total = self.batches.get(size)
-        if total is None:
-            total = self.batches[size] = Total()
-        total.count += 1
-        total.seconds += seconds
+    def add_batches(self, size: int, count: int, seconds: float) -> None:
+        self.batches.setdefault(size, Total()).add(count, seconds)
 
     @property
     def success(self) -> Total:

@@ -24,12 +24,16 @@ class LogsMetrics(Protocol):
 
 class Adds(Protocol):
     def add(self, value: float, request_ids: str = "") -> None: ...
+    def add_all(self, values: Sequence[float], scale: float = 1.0) -> None: ...
 
 
 class Nowhere:
     """For a metric that is not declared."""
 
     def add(self, value: float, request_ids: str = "") -> None:
+        return None
+
+    def add_all(self, values: Sequence[float], scale: float = 1.0) -> None:
         return None
 
 
@@ -47,6 +51,10 @@ class Series:
         """Written out for each kind: one call less."""
         raise NotImplementedError
 
+    def add_all(self, values: Sequence[float], scale: float = 1.0) -> None:
+        for value in values:
+            self.add(value * scale)
+
 
 class CounterSeries(Series):
     __slots__ = ()
@@ -58,6 +66,12 @@ class CounterSeries(Series):
         if self._log is not None:
             self._log.append(self, value, request_ids)
 
+    def add_all(self, values: Sequence[float], scale: float = 1.0) -> None:
+        if self._log is None:
+            self.value += sum(values) * scale
+        else:
+            super().add_all(values, scale)
+
 
 class GaugeSeries(Series):
     __slots__ = ()
@@ -66,6 +80,9 @@ class GaugeSeries(Series):
         self.value = value
         if self._log is not None:
             self._log.append(self, value, request_ids)
+
+    def add_all(self, values: Sequence[float], scale: float = 1.0) -> None:
+        super().add_all(values[-1:] if self._log is None else values, scale)
 
 
 class HistogramSeries(Series):

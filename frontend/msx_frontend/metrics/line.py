@@ -28,13 +28,16 @@ def parse_metric(line: str) -> MetricSample:
     return MetricSample(match["name"], kind, match["unit"], float(match["value"]), labels, match["requests"] or "")
 
 
-def metric_line(
-    name: str, unit: str, value: float, dimensions: list[tuple[str, str]], hostname: str, requests: str, moment: float
-) -> str:
-    """Of the metric logs; `moment` in seconds since the epoch."""
+def line_ends(name: str, unit: str, dimensions: list[tuple[str, str]], hostname: str) -> tuple[str, str]:
+    """What all lines of one series say before the value, and behind it."""
     said = ",".join(f"{label}:{text}" for label, text in dimensions)
+    return f"{name}.{unit}:", f"|#{said}|#hostname:{hostname}"
+
+
+def metric_line(ends: tuple[str, str], value: float, requests: str, moment: float) -> str:
+    """Of the metric logs; `moment` in seconds since the epoch."""
     ids = f",requestID:{requests}" if requests else ""
-    return f"{name}.{unit}:{float(value)!r}|#{said}|#hostname:{hostname}{ids},timestamp:{int(moment)}"
+    return f"{ends[0]}{float(value)!r}{ends[1]}{ids},timestamp:{int(moment)}"
 
 
 def log4j_time(moment: float) -> str:

@@ -6,23 +6,35 @@ import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from msx_frontend.metrics.declared import HOSTNAME
 from msx_frontend.metrics.family import Series
-from msx_frontend.metrics.line import log4j_time, metric_line
+from msx_frontend.metrics.line import line_ends, log4j_time, metric_line
 from msx_frontend.rotating import RotatingFile
 
 FLUSH_EVERY = 0.5
 """Seconds."""
 
-Mirror = Callable[[str, str, float], object]
-"""Logger's name, line, seconds since the epoch: the same on the console."""
+AT_ONCE = 500
+"""Lines: what is written of so many lets the loop have its turn."""
+
+
+class MetricLine(NamedTuple):
+    moment: float
+    """Seconds since the epoch."""
+    text: str
+
+
+Mirror = Callable[[str, list[MetricLine]], object]
+"""Takes the logger's name and lines: the same on the console."""
 
 
 class MetricLog:
     def __init__(self, path: Path, name: str, mirror: Mirror | None = None) -> None:
         self._file, self._name, self._mirror = RotatingFile(path), name, mirror
         self._entries: list[tuple[Series, float, str, float]] = []
+        self._ends: dict[Series, tuple[str, str]] = {}
 
     def append(self, series: Series, value: float, request_ids: str) -> None:
         """The hot path's share of it."""
@@ -31,11 +43,17 @@ class MetricLog:
     def flush(self) -> None:
         """On a thread; by one at a time."""
         entries, self._entries = self._entries, []
-        lines = [(moment, _line(series, value, ids, moment)) for series, value, ids, moment in entries]
-        self._file.write("".join(f"{log4j_time(moment)} - {line}\n" for moment, line in lines))
-        if self._mirror is not None:
-            for moment, line in lines:
-                self._mirror(self._name, line, moment)
+        for first in range(0, len(entries), AT_ONCE):
+            lines = [self._line(*entry) for entry in entries[first : first + AT_ONCE]]
+            self._file.write("".join(f"{log4j_time(moment)} - {text}\n" for moment, text in lines))
+            if self._mirror is not None:
+                self._mirror(self._name, lines)
+
+    def _line(self, series: Series, value: float, request_ids: str, moment: float) -> MetricLine:
+        ends = self._ends.get(series)
+        if ends is None:
+            ends = self._ends[series] = _ends(series)
+        return MetricLine(moment, metric_line(ends, value, request_ids, moment))
 
     def close(self) -> None:
         self.flush()
@@ -67,9 +85,9 @@ class MetricLogs:
                 await asyncio.to_thread(log.flush)
 
 
-def _line(series: Series, value: float, request_ids: str, moment: float) -> str:
+def _ends(series: Series) -> tuple[str, str]:
     family = series.family
     pairs = list(zip(family.labels, series.labels, strict=True))
     hostname = next((text for label, text in pairs if label.lower() == HOSTNAME.lower()), "")
     dimensions = [(label, text) for label, text in pairs if label.lower() != HOSTNAME.lower()]
-    return metric_line(family.name, family.unit, value, dimensions, hostname, request_ids, moment)
+    return line_ends(family.name, family.unit, dimensions, hostname)

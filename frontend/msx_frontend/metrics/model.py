@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import sub
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from msx_backend.protocol import MetricSample
 from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.llm.metrics import TextMetrics
 from msx_frontend.metrics.family import Adds
+from msx_frontend.metrics.gathered import Batch, Ended
 from msx_frontend.metrics.numbers import Counter
 from msx_frontend.statistics import InferenceStatistics
 
@@ -27,11 +29,11 @@ class ModelMetrics:
         self._batch_seconds = server.batch_seconds.labels(name, version)
         self._batch_size = server.batch_size.labels(name, version)
         self.restarts = server.restarts.labels(name, version)
-        self._queue_time, self._worker_thread_time = server.queue_time, server.worker_thread_time
+        self._gathered = server.gathered
         self._codes: dict[int, Counter] = {}
         self._torchserve: dict[str | None, tuple[Adds, Adds, Adds]] = {}
         self._text: TextMetrics | None = None
-        self.statistics = InferenceStatistics()
+        self._statistics = InferenceStatistics()
         self._with_worker = 0.0
         """Seconds, of the last job, since it left the queue."""
 
@@ -42,37 +44,53 @@ class ModelMetrics:
             self._text = TextMetrics(self._server.text, *self._labels)
         return self._text
 
+    @property
+    def statistics(self) -> InferenceStatistics:
+        self._gathered.settle()
+        return self._statistics
+
     def job_ended(self, job: Job) -> None:
-        now, status, enqueued, started = monotonic(), job.status, job.enqueued, job.started
-        queued, whole = (started or now) - enqueued, now - enqueued
-        (self._codes.get(status) or self._code(status)).value += 1.0
-        if job.kind != DESCRIBE:
-            if status < 400:
-                self.statistics.succeeded(queued, whole)
-            else:
-                self.statistics.fail.add(whole)
-        self._queue.observe(queued)
-        self._request.observe(whole)
-        if job.first_chunk:
-            self._first_chunk.observe(job.first_chunk - enqueued)
-        requests, latency, queue = self._torchserve.get(job.version) or self._torchserve_counters(job.version)
-        requests.add(1.0)
-        latency.add(whole * 1e6)
-        queue.add(queued * 1e6)
-        self._queue_time.add(queued * 1e3)
+        now, started, jobs = monotonic(), job.started, self._gathered.jobs
+        jobs.append(((self, job.version, job.status, job.kind), job.enqueued, started, job.first_chunk, now))
         if started:
             self._with_worker = now - started
+        if len(jobs) >= self._gathered.most:
+            self._gathered.settle()
 
     def answered(self, status: int) -> None:
         (self._codes.get(status) or self._code(status)).value += 1.0
 
     def batch(self, size: int, seconds: float) -> None:
         """The worker's time for it; `job_ended` has just been called for its last job."""
-        self._batch_size.observe(size)
-        self.statistics.batch(size, seconds)
-        self._batch_seconds.observe(seconds)
-        between = self._with_worker - seconds
-        self._worker_thread_time.add(between * 1e3 if between > 0 else 0.0)
+        batches, between = self._gathered.batches, self._with_worker - seconds
+        batches.append(((self, size), seconds, between if between > 0 else 0.0))
+        if len(batches) >= self._gathered.most:
+            self._gathered.settle()
+
+    def add_jobs(self, version: str | None, status: int, kind: str, jobs: list[Ended]) -> None:
+        """Of one version asked for, one status and one kind."""
+        _, enqueued, started, first, ended = zip(*jobs, strict=True)
+        taken = started if all(started) else [start or end for start, end in zip(started, ended, strict=True)]
+        queued, whole = list(map(sub, taken, enqueued)), list(map(sub, ended, enqueued))
+        (self._codes.get(status) or self._code(status)).inc(len(jobs))
+        if kind != DESCRIBE:
+            self._statistics.add(status, queued, whole, ended[-1])
+        self._queue.observe_all(queued)
+        self._request.observe_all(whole)
+        self._first_chunk.observe_all([at - begun for at, begun in zip(first, enqueued, strict=True) if at])
+        requests, latency, waited = self._torchserve.get(version) or self._torchserve_counters(version)
+        requests.add_all([1.0] * len(jobs))
+        latency.add_all(whole, 1e6)
+        waited.add_all(queued, 1e6)
+        self._server.queue_time.add_all(queued, 1e3)
+
+    def add_batches(self, size: int, batches: list[Batch]) -> None:
+        """Of one size."""
+        _, seconds, between = zip(*batches, strict=True)
+        self._statistics.add_batches(size, len(batches), sum(seconds))
+        self._batch_size.observe_all([size] * len(batches))
+        self._batch_seconds.observe_all(seconds)
+        self._server.worker_thread_time.add_all(between, 1e3)
 
     def handler_samples(self, samples: list[MetricSample]) -> None:
         self._server.handlers.add(samples, self._labels[0])

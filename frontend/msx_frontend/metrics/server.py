@@ -13,6 +13,7 @@ from msx_frontend.llm.metrics import TextFamilies
 from msx_frontend.metrics.declared import HOSTNAME, MetricsSpec, load_spec
 from msx_frontend.metrics.exposition import exposition
 from msx_frontend.metrics.family import Adds, Family, Nowhere
+from msx_frontend.metrics.gathered import MOST, Gathered
 from msx_frontend.metrics.handlers import HandlerMetrics
 from msx_frontend.metrics.log import MetricLogs
 from msx_frontend.metrics.numbers import CounterFamily, HistogramFamily
@@ -58,9 +59,12 @@ class ServerMetrics:
             logs.model if logs and logged else None,
             auto_detect=mode is None if auto_detect is None else auto_detect,
         )
+        self.gathered = Gathered(1 if logged else MOST)  # lines have the time of their update
         self.queue_time = self.ts_series("QueueTime")
         self.worker_thread_time = self.ts_series("WorkerThreadTime")
         self._replies = {first: self.ts_series(f"Requests{first}XX") for first in (2, 4, 5)}
+        self._replied: dict[int, Adds] = {}
+        """The same by status."""
         self.versions: list[Observed] = []
         self._observer = Observer(self.versions)
         registry.register(self._observer)
@@ -80,13 +84,18 @@ class ServerMetrics:
             return b""
         if self._mode == "legacy":
             names = names & LEGACY if names else LEGACY
+        self.gathered.settle()
         wanted = self.registry.restricted_registry(list(names)) if names else self.registry
         self._observer.look()
         return await asyncio.to_thread(exposition, wanted)  # takes tens of ms with many models
 
     def replied(self, status: int) -> None:
         """An HTTP request has been answered, on whatever listener."""
-        self._replies[2 if status < 400 else 4 if status < 500 else 5].add(1.0)
+        (self._replied.get(status) or self._replies_of(status)).add(1.0)
+
+    def _replies_of(self, status: int) -> Adds:
+        series = self._replied[status] = self._replies[2 if status < 400 else 4 if status < 500 else 5]
+        return series
 
     def ts_series(self, name: str, /, **known: str) -> Adds:
         """A series of one of TorchServe's own metrics: its dimensions as they were declared."""

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from msx_backend.protocol import MetricSample
-from msx_frontend.metrics.line import log4j_time, metric_line, parse_metric
+from msx_frontend.metrics.line import line_ends, log4j_time, metric_line, parse_metric
 
 
 @pytest.mark.parametrize(
@@ -45,10 +45,10 @@ def test_what_is_no_metric(line: str) -> None:
 
 def test_a_line_is_written() -> None:
     pairs = [("ModelName", "m"), ("Level", "Model")]
-    assert metric_line("P", "ms", 0.65, pairs, "vm", "id", 1795198064.7) == (
+    assert metric_line(line_ends("P", "ms", pairs, "vm"), 0.65, "id", 1795198064.7) == (
         "P.ms:0.65|#ModelName:m,Level:Model|#hostname:vm,requestID:id,timestamp:1795198064"
     )
-    assert metric_line("R", "Count", 1, [], "vm", "", 5) == "R.Count:1.0|#|#hostname:vm,timestamp:5"
+    assert metric_line(line_ends("R", "Count", [], "vm"), 1, "", 5) == "R.Count:1.0|#|#hostname:vm,timestamp:5"
 
 
 def test_log4js_time() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from msx_backend.protocol import MetricSample
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
-from msx_frontend.metrics.log import MetricLog, MetricLogs
+from msx_frontend.metrics.family import Family
+from msx_frontend.metrics.log import AT_ONCE, MetricLine, MetricLog, MetricLogs
 from msx_frontend.rotating import KEPT, RotatingFile
 from tests.unit.frontend.jobs import make_job, run
 from tests.unit.frontend.metrics.test_server import exposed, sample
@@ -17,7 +18,7 @@ def logged(tmp_path: Path, mode: str) -> tuple[ServerMetrics, dict[str, list[str
     mirrored: list[str] = []
 
     async def test() -> ServerMetrics:
-        logs = MetricLogs(tmp_path, lambda name, line, moment: mirrored.append(f"{name} {line}"))
+        logs = MetricLogs(tmp_path, lambda name, lines: mirrored.extend(f"{name} {line.text}" for line in lines))
         metrics = ServerMetrics(mode, auto_detect=True, logs=logs)
         logs.start()
         model = ModelMetrics(metrics, "m", "1.0")
@@ -109,3 +110,15 @@ def test_a_log_writes_nothing_for_nothing(tmp_path: Path) -> None:
     log = MetricLog(tmp_path / "x.log", "X")
     log.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_many_lines_are_written_in_slices_and_in_order(tmp_path: Path) -> None:
+    slices: list[list[MetricLine]] = []
+    log = MetricLog(tmp_path / "x.log", "X", lambda name, lines: slices.append(lines))
+    series = Family("T", "gauge", "ms", ("Hostname",), None, log).series(("vm",))
+    for number in range(2 * AT_ONCE + 1):
+        series.add(number)
+    log.close()
+    assert [len(lines) for lines in slices] == [AT_ONCE, AT_ONCE, 1]
+    values = re.findall(r" - T\.ms:(.*)\|#\|#hostname:vm", (tmp_path / "x.log").read_text())
+    assert values == [f"{number}.0" for number in range(2 * AT_ONCE + 1)]

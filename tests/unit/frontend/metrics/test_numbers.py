@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from msx_frontend.metrics.exposition import exposition
 from msx_frontend.metrics.numbers import CounterFamily, HistogramFamily
+from msx_frontend.metrics.numbers import Histogram as PlainHistogram
 
 BUCKETS = (0.5, 1, 2.5, 10)
 VALUES = (0, 0.5, 0.50001, 1, 2, 10, 11.5, 1e9)
@@ -28,6 +29,16 @@ def test_histograms(labels: tuple[str, ...]) -> None:
     assert exposition(ours) == exposition(theirs)
     some = [exposition(registry.restricted_registry(["h_sum"])) for registry in registries]
     assert some[0] == some[1] != b""
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, len(VALUES)])
+def test_many_at_once(count: int) -> None:
+    one_by_one, at_once = PlainHistogram(BUCKETS), PlainHistogram(BUCKETS)
+    values = [*reversed(VALUES)][:count]
+    for value in values:
+        one_by_one.observe(value)
+    at_once.observe_all(values)
+    assert (at_once.counts, at_once.sum) == (one_by_one.counts, one_by_one.sum)
 
 
 def test_counters() -> None:

@@ -9,6 +9,7 @@ from msx_frontend.job import Job
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.metrics.declared import Declared, Kind, MetricsSpec
 from msx_frontend.metrics.family import MOST_SERIES
+from msx_frontend.metrics.gathered import MOST
 from msx_frontend.metrics.handlers import MOST_METRICS
 from msx_frontend.states import ModelState
 from tests.prometheus import samples
@@ -240,3 +241,48 @@ def test_metrics_of_the_server_that_are_not_declared() -> None:
     text = asyncio.run(metrics.expose()).decode()
     assert "# TYPE Mine counter" in text
     assert not [line for line in text.splitlines() if line.startswith(("Requests", "ts_", "QueueTime", "Worker"))]
+
+
+def test_many_jobs_of_many_models_are_added_up() -> None:
+    """Whatever is gathered in between: two models, both versions asked for, each status."""
+    metrics = ServerMetrics()
+    models = [ModelMetrics(metrics, name, "1.0") for name in "ab"]
+    count = 3 * MOST + 5
+    for number in range(count):
+        job = ended(first_chunk=5, **({"started": 2} if number % 5 else {}))
+        job.status, job.version = (200, 503)[number % 3 == 0], ("1.0", None)[number % 2]
+        models[number % 7 == 0].job_ended(job)
+        models[number % 7 == 0].batch(1 + number % 2, 0.25)
+    seen = exposed(metrics)
+    assert not metrics.gathered.jobs
+    for name, chosen in (("a", [n for n in range(count) if n % 7]), ("b", range(0, count, 7))):
+        labels = f"model={name},version=1.0"
+        good = [n for n in chosen if n % 3]
+        assert seen["msx_requests_total", f"code=200,{labels}"] == len(good)
+        assert seen["msx_requests_total", f"code=503,{labels}"] == len(chosen) - len(good)
+        assert seen["msx_first_chunk_seconds_sum", labels] == pytest.approx(5 * len(chosen))
+        assert seen["msx_queue_seconds_bucket", f"le=2.5,{labels}"] == len([n for n in chosen if n % 5])
+        assert seen["msx_batch_size_sum", labels] == sum(1 + n % 2 for n in chosen)
+        assert seen["msx_batch_seconds_sum", labels] == 0.25 * len(chosen)
+    totals = {key: value for key, value in seen.items() if key[0] == "ts_inference_requests_total"}
+    assert sum(totals.values()) == count
+    assert len(totals) == 4
+
+
+def test_gauges_tell_of_the_last_job() -> None:
+    metrics = ServerMetrics()
+    first, second = (ModelMetrics(metrics, name, "1.0") for name in "ab")
+    for model, wait in ((first, 1), (second, 2), (first, 3)):
+        model.job_ended(ended(started=wait))
+    assert exposed(metrics)["QueueTime", "Level=Host"] == pytest.approx(3000, abs=1)
+
+
+def test_a_model_that_is_registered_again_counts_on() -> None:
+    metrics = ServerMetrics()
+    for _ in range(2):
+        model = ModelMetrics(metrics, "m", "1.0")
+        model.job_ended(ended(started=2))
+        assert model.statistics.fail.count + model.statistics.success.count == 1
+    seen = exposed(metrics)
+    assert seen["msx_request_seconds_count", "model=m,version=1.0"] == 2
+    assert [value for key, value in seen.items() if key[0] == "ts_inference_requests_total"] == [2]
