@@ -29,7 +29,8 @@ class ModelMetrics:
         self._batch_seconds = server.batch_seconds.labels(name, version)
         self._batch_size = server.batch_size.labels(name, version)
         self.restarts = server.restarts.labels(name, version)
-        self._gathered = server.gathered
+        self._gathered = gathered = server.gathered
+        self._jobs, self._batches, self._most = gathered.jobs, gathered.batches, gathered.most
         self._codes: dict[int, Counter] = {}
         self._torchserve: dict[str | None, tuple[Adds, Adds, Adds]] = {}
         self._text: TextMetrics | None = None
@@ -50,11 +51,11 @@ class ModelMetrics:
         return self._statistics
 
     def job_ended(self, job: Job) -> None:
-        now, started, jobs = monotonic(), job.started, self._gathered.jobs
+        now, started, jobs = monotonic(), job.started, self._jobs
         jobs.append(((self, job.version, job.status, job.kind), job.enqueued, started, job.first_chunk, now))
         if started:
             self._with_worker = now - started
-        if len(jobs) >= self._gathered.most:
+        if len(jobs) >= self._most:
             self._gathered.settle()
 
     def answered(self, status: int) -> None:
@@ -62,9 +63,9 @@ class ModelMetrics:
 
     def batch(self, size: int, seconds: float) -> None:
         """The worker's time for it; `job_ended` has just been called for its last job."""
-        batches, between = self._gathered.batches, self._with_worker - seconds
+        batches, between = self._batches, self._with_worker - seconds
         batches.append(((self, size), seconds, between if between > 0 else 0.0))
-        if len(batches) >= self._gathered.most:
+        if len(batches) >= self._most:
             self._gathered.settle()
 
     def add_jobs(self, version: str | None, status: int, kind: str, jobs: list[Ended]) -> None:
