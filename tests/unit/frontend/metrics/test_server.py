@@ -166,6 +166,15 @@ def test_torchserve_counts_by_the_version_that_was_asked_for() -> None:
     }
 
 
+def test_torchserves_times_are_microseconds() -> None:
+    metrics = ServerMetrics()
+    for _ in range(2):
+        ModelMetrics(metrics, "m", "1.0").job_ended(ended(started=2))
+    seen = {name: value for (name, _), value in exposed(metrics).items()}
+    assert seen["ts_queue_latency_microseconds"] == pytest.approx(4e6)
+    assert seen["ts_inference_latency_microseconds"] == pytest.approx(16e6, rel=0.1)
+
+
 def test_batches() -> None:
     metrics = ServerMetrics()
     model = ModelMetrics(metrics, "m", "1.0")
