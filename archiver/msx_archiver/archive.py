@@ -14,15 +14,15 @@ from contextlib import AbstractContextManager, contextmanager
 from gzip import BadGzipFile
 from pathlib import Path
 from types import TracebackType
-from typing import Generic
+from typing import BinaryIO, Generic
 
-from msx_archiver.copying import Source, copy
+from msx_archiver.copying import Progress, Source, copy, ignore
 from msx_archiver.digests import stamp
 from msx_archiver.errors import ArchiveError
 from msx_archiver.members import Kind, Member
 from msx_archiver.schema import M, Schema
 from msx_archiver.sizes import MIB, human
-from msx_sdk.manifest import ManifestError
+from msx_sdk.manifest import FileEntry, ManifestError
 
 MAX_TEXT = 16 * MIB
 """Manifests and configs are read into memory; larger ones are not what they claim to be."""
@@ -72,6 +72,11 @@ class Archive(ABC, Generic[M]):
     @abstractmethod
     def open(self, member: Member) -> AbstractContextManager[Source]:
         """The bytes of a file member; may raise what `damage_named` knows."""
+
+    def copy(self, member: Member, target: BinaryIO, progress: Progress = ignore) -> FileEntry:
+        """Write a file member into the empty file `target`, which can be read too; may raise what `open` may."""
+        with self.open(member) as source:
+            return copy(source, target, progress)
 
     @abstractmethod
     def close(self) -> None: ...

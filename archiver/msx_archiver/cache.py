@@ -1,9 +1,8 @@
-"""Unpacked archives by the digest of their bytes: each once, whole or not at all."""
+"""Unpacked archives by the digest of their content: each once, whole or not at all."""
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import re
 import shutil
@@ -11,6 +10,7 @@ import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Generic, cast
 
@@ -19,8 +19,9 @@ from msx_archiver.copying import Progress, ignore
 from msx_archiver.digests import DigestFile, stamp
 from msx_archiver.errors import ArchiveError
 from msx_archiver.extract import check_room, extract
-from msx_archiver.folder_archive import FolderArchive, model_root, walk_files
+from msx_archiver.folder_archive import FolderArchive
 from msx_archiver.guard import Limits
+from msx_archiver.identity import content_digest, folder_digest
 from msx_archiver.reader import open_as
 from msx_archiver.schema import MODEL, WORKFLOW, M, Schema
 from msx_sdk.manifest import Manifest
@@ -60,22 +61,14 @@ class ArchiveCache:
     def unpack(self, archive: Path, progress: Progress = ignore) -> UnpackedModel:
         """The model of `archive`, unpacked if it is not yet. A folder is used where it is.
 
-        Blocks; reads the archive once. Raises ArchiveError or HostileArchiveError; nothing is left then.
+        Blocks; reads the archive once, or twice if its manifest has no digests. Raises ArchiveError or
+        HostileArchiveError; nothing is left then.
         """
         return self._unpacked(MODEL, archive, progress)
 
     def unpack_workflow(self, archive: Path, progress: Progress = ignore) -> UnpackedWorkflow:
         """The same for a workflow archive."""
         return self._unpacked(WORKFLOW, archive, progress)
-
-    def digest(self, archive: Path) -> str:
-        """SHA-256 of the archive's bytes, remembered by path, size, time and inode; of a folder, its listing's."""
-        try:
-            if archive.is_dir():
-                return folder_digest(model_root(archive))
-            return self._digests.of(archive)
-        except OSError as error:
-            raise ArchiveError(f"{archive} cannot be read: {error.strerror or error}.") from error
 
     def clean(self, in_use: Collection[str]) -> None:
         """Remove what is neither in `in_use` (digests) nor being unpacked by anybody right now."""
@@ -127,7 +120,7 @@ class ArchiveCache:
 
     def _unpack(self, schema: Schema[M], path: Path, progress: Progress) -> Unpacked[M]:
         with open_as(schema, path, self._limits) as archive:
-            digest = self.digest(path)
+            digest = self._digests.of(path, archive.stamp, partial(content_digest, archive))
             with self._locked(digest):
                 if self._cached(schema, digest) is None:
                     self._write(archive, digest, progress)
@@ -156,15 +149,6 @@ class ArchiveCache:
                 if path.exists() and os.path.samestat(path.stat(), os.fstat(lock.fileno())):
                     yield
                     return
-
-
-def folder_digest(root: Path) -> str:
-    """SHA-256 over the relative path, size and modification time of every file below `root`."""
-    digest = hashlib.sha256()
-    for file in walk_files(root):
-        status = file.lstat() if not file.exists() else file.stat()
-        digest.update(repr((file.relative_to(root).as_posix(), status.st_size, status.st_mtime_ns)).encode())
-    return digest.hexdigest()
 
 
 @contextmanager

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from msx_sdk.manifest import FileEntry
 
-CHUNK = 1 << 20
+CHUNK = 256 << 10
+"""Bytes. The allocator takes much larger ones anew from the system each time, which costs more than the reading."""
 
 Progress = Callable[[int], Any]
 """Called with the number of bytes done since the last call."""
@@ -45,19 +46,22 @@ class Nowhere:
 
 def copy(source: Source, sink: Sink, progress: Progress = ignore) -> FileEntry:
     """Copy all that `source` has into `sink`; the size and SHA-256 of what was copied."""
-    digest, size = hashlib.sha256(), 0
+    hashing = Hashing(source)
+    pour(hashing, sink, progress)
+    return hashing.entry
+
+
+def pour(source: Source, sink: Sink, progress: Progress = ignore) -> None:
+    """The same, where nobody asks for the digest."""
     while chunk := source.read(CHUNK):
-        digest.update(chunk)
         sink.write(chunk)
-        size += len(chunk)
         progress(len(chunk))
-    return FileEntry(size=size, sha256=digest.hexdigest())
 
 
 class Hashing:
-    """A source that digests what is read through it, for writers that pull (tarfile)."""
+    """A source that digests what is read through it."""
 
-    def __init__(self, source: Source, progress: Progress) -> None:
+    def __init__(self, source: Source, progress: Progress = ignore) -> None:
         self._source = source
         self._progress = progress
         self._digest = hashlib.sha256()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from msx_archiver.copying import Nowhere, copy
-
+Stamp = tuple[int, int, int]
 Known = dict[str, tuple[int, int, int, str]]
 """By absolute path: size in bytes, modification time in ns, inode, SHA-256."""
 
@@ -28,14 +28,13 @@ class DigestFile:
         known = self._load().get(str(file.resolve()))
         return known[3] if known and known[:3] == stamp(file) else None
 
-    def of(self, file: Path) -> str:
-        """SHA-256 of the file's bytes as 64 hex digits. Raises OSError."""
-        return self.recall(file) or self._read(file)
-
-    def _read(self, file: Path) -> str:
-        before, digest = stamp(file), _sha256(file)
-        if stamp(file) == before:
-            self._remember(str(file.resolve()), (*before, digest))
+    def of(self, file: Path, opened: Stamp, compute: Callable[[], str]) -> str:
+        """The digest that is remembered, or else computed from the file that had the stamp `opened`. Raises OSError."""
+        if known := self.recall(file):
+            return known
+        digest = compute()
+        if stamp(file) == opened:
+            self._remember(str(file.resolve()), (*opened, digest))
         return digest
 
     def _load(self) -> Known:
@@ -61,12 +60,7 @@ class DigestFile:
                 Path(name).unlink(missing_ok=True)
 
 
-def stamp(file: Path) -> tuple[int, int, int]:
+def stamp(file: Path) -> Stamp:
     """What tells one content of a file from another without reading it: size, modification time in ns, inode."""
     status = file.stat()
     return status.st_size, status.st_mtime_ns, status.st_ino
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb", buffering=0) as source:
-        return copy(source, Nowhere()).sha256

@@ -6,10 +6,11 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import BinaryIO
 
 from msx_archiver.archive import Archive, damage_named
 from msx_archiver.contents import difference, missing
-from msx_archiver.copying import Progress, Watch, copy, ignore, unwatched
+from msx_archiver.copying import Progress, Watch, ignore, pour, unwatched
 from msx_archiver.errors import ArchiveError
 from msx_archiver.guard import Limits
 from msx_archiver.members import Kind, Member
@@ -75,11 +76,18 @@ def _write_all(archive: Archive[M], folder: Path, progress: Progress) -> None:
 
 def _write(archive: Archive[M], member: Member, target: Path, progress: Progress) -> None:
     # "x": never through something that is already there. Buffered: a raw write may stop half-way on a full disk.
-    with target.open("xb") as file, damage_named(archive.path, member.path):
-        with archive.open(member) as source:
-            entry = copy(source, file, progress)
+    with target.open("x+b") as file, damage_named(archive.path, member.path):
+        wrong = _fill(file, archive, member, progress)
         os.fchmod(file.fileno(), 0o755 if member.executable else 0o644)
-    listed = archive.manifest.files
-    wrong = difference(listed, member.path, entry) if listed and member.path != archive.schema.manifest_path else None
     if wrong:
         raise ArchiveError(f"{archive.path} is damaged: {wrong}.")
+
+
+def _fill(file: BinaryIO, archive: Archive[M], member: Member, progress: Progress) -> str | None:
+    """What is wrong with the member, by the manifest."""
+    listed = archive.manifest.files
+    if listed and member.path != archive.schema.manifest_path:
+        return difference(listed, member.path, archive.copy(member, file, progress))
+    with archive.open(member) as source:
+        pour(source, file, progress)
+    return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import stat
+import struct
 import tarfile
 import time
 import zipfile
@@ -28,6 +29,25 @@ _ZIP_EPOCH = 315532800
 """1980-01-01, the first moment that zip can write down."""
 # Weights hardly shrink at any level, and the higher ones are slower than any disk.
 _GZIP_LEVEL = 1
+
+_LARGE = 1 << 30
+"""Bytes from which on the headers have 64-bit sizes: early enough for zipfile not to decide on its own."""
+BLOCK = 4096
+"""Bytes. File systems share blocks between files, if they begin at a multiple of this in both."""
+_ALIGNMENT = struct.Struct("<HHH")
+_ALIGNMENT_ID = 0xD935
+"""The extra field of Android's zipalign and apksigner: the alignment, and zeros up to it."""
+
+
+def _header_size(path: str, *, is_large: bool) -> int:
+    """Of a member's local header, without fields of our own."""
+    return 30 + len(path.encode()) + (20 if is_large else 0)
+
+
+def _alignment(offset: int) -> bytes:
+    """The extra field that moves what would begin at `offset` to a multiple of BLOCK."""
+    padding = -(offset + _ALIGNMENT.size) % BLOCK
+    return _ALIGNMENT.pack(_ALIGNMENT_ID, _ALIGNMENT.size - 4 + padding, BLOCK) + bytes(padding)
 
 
 def is_stored(path: str, size: int) -> bool:
@@ -64,18 +84,23 @@ class ZipWriter(Writer):
     def __init__(self, target: Path, moment: int | None, progress: Progress, *, store: bool = False) -> None:
         super().__init__(target, moment, progress)
         self._store = store
-        self._zip = zipfile.ZipFile(target, "x", compression=zipfile.ZIP_DEFLATED)
+        self._file = target.open("x+b")
+        self._zip = zipfile.ZipFile(self._file, "w", compression=zipfile.ZIP_DEFLATED)
 
     def add(self, path: str, file: Path) -> FileEntry:
         info = self._info(path, file.stat().st_size, self._time(file), mode(file))
-        with file.open("rb", buffering=0) as source, self._zip.open(info, "w") as sink:
+        is_large = info.file_size > _LARGE
+        if info.compress_type == zipfile.ZIP_STORED and info.file_size >= BLOCK:
+            info.extra = _alignment(self._file.tell() + _header_size(path, is_large=is_large))
+        with file.open("rb", buffering=0) as source, self._zip.open(info, "w", force_zip64=is_large) as sink:
             return copy(source, sink, self._progress)
 
     def add_bytes(self, path: str, data: bytes) -> None:
         self._zip.writestr(self._info(path, len(data), self._time(), 0o644), data)
 
     def close(self) -> None:
-        self._zip.close()
+        with self._file:
+            self._zip.close()
 
     def _info(self, path: str, size: int, seconds: int, permissions: int) -> zipfile.ZipInfo:
         info = zipfile.ZipInfo(path, time.gmtime(max(seconds, _ZIP_EPOCH))[:6])
@@ -83,7 +108,6 @@ class ZipWriter(Writer):
         info.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
         info.create_system = 3
         info.external_attr = (stat.S_IFREG | permissions) << 16
-        # zipfile decides by this whether the header needs 64-bit sizes.
         info.file_size = size
         return info
 

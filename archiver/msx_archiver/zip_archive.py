@@ -9,12 +9,15 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from msx_archiver.archive import Archive, View, damage_named
-from msx_archiver.copying import Part, Source
+from msx_archiver.copying import Part, Progress, Source, ignore
 from msx_archiver.guard import Guard, Limits
 from msx_archiver.members import Kind, Member, normalise, strip_single_root
+from msx_archiver.ranges import copy_range
 from msx_archiver.schema import M, Schema
+from msx_sdk.manifest import FileEntry
 
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _ENCRYPTED = 0x1
@@ -41,13 +44,18 @@ class ZipArchive(Archive[M]):
     @contextmanager
     def open(self, member: Member) -> Iterator[Source]:
         info = self._infos[member.name]
-        # Without a digest in the manifest, the CRC that zipfile checks is all there is to go by.
-        if self._is_stored(info) and self._has_digest(member):
+        if self._is_plain(member):
             self._file.seek(self._data_offset(info))
             yield Part(self._file, info.file_size)
         else:
             with self._zip.open(info) as source:
                 yield source
+
+    def copy(self, member: Member, target: BinaryIO, progress: Progress = ignore) -> FileEntry:
+        if not self._is_plain(member):
+            return super().copy(member, target, progress)
+        info = self._infos[member.name]
+        return copy_range(self._file.fileno(), self._data_offset(info), info.file_size, target.fileno(), progress)
 
     @contextmanager
     def view(self, member: Member) -> Iterator[View]:
@@ -87,8 +95,10 @@ class ZipArchive(Archive[M]):
     def _is_stored(self, info: zipfile.ZipInfo) -> bool:
         return info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
 
-    def _has_digest(self, member: Member) -> bool:
-        return hasattr(self, "manifest") and member.path in self.manifest.files
+    def _is_plain(self, member: Member) -> bool:
+        """Its bytes may be taken as they lie. Without a digest in the manifest, zipfile's CRC must be checked."""
+        has_digest = hasattr(self, "manifest") and member.path in self.manifest.files
+        return has_digest and self._is_stored(self._infos[member.name])
 
     def _data_offset(self, info: zipfile.ZipInfo) -> int:
         """Where the bytes of a stored member begin: after the local header, whose lengths may be its own."""

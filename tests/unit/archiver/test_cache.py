@@ -4,21 +4,25 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import threading
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from msx_archiver import cache as cache_module
+from msx_archiver import identity
 from msx_archiver.archive import Archive
 from msx_archiver.cache import ArchiveCache
 from msx_archiver.errors import ArchiveError, HostileArchiveError
 from msx_archiver.extract import extract
+from msx_archiver.identity import content_digest
 from msx_archiver.reader import open_as
 from msx_archiver.schema import M, Schema
 from msx_sdk.manifest import Manifest
-from tests.unit.archiver.conftest import FILES, small_files_only, tree, write_folder, write_zip
+from tests.unit.archiver.conftest import FILES, small_files_only, tree, write_folder, write_tgz, write_zip
 from tests.unit.archiver.test_extract import sealed
 
 
@@ -42,6 +46,12 @@ def extractions(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 def models(root: Path) -> set[str]:
     """Everything in the cache that is not bookkeeping."""
     return {path.name for path in root.iterdir() if path.is_dir()}
+
+
+def folder_entry(name: str) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)
+    entry.type = tarfile.DIRTYPE
+    return entry
 
 
 def test_unpack(mar: Path, root: Path) -> None:
@@ -87,7 +97,7 @@ def test_folder_is_used_in_place(tmp_path: Path, root: Path) -> None:
     cache = ArchiveCache(root)
     model = cache.unpack(folder.parent)
     assert model.path == folder
-    assert model.digest == cache.digest(folder.parent)
+    assert cache.unpack(folder.parent).digest == model.digest
     assert models(root) == set()
     (folder / "h.py").write_bytes(b"changed")
     assert cache.unpack(folder).digest != model.digest
@@ -157,6 +167,40 @@ def test_files_that_handlers_add_do_not_matter(mar: Path, root: Path, extraction
     assert extractions == [mar]
 
 
+def test_archive_with_digests_is_read_once(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identity, "_of_bytes", None)
+    files = sealed({"a": b"12", "b": b""})
+    first = ArchiveCache(root).unpack(write_zip(tmp_path / "m.mar", list(files.items())))
+    again = ArchiveCache(root).unpack(write_zip(tmp_path / "again.mar", list(files.items()), zipfile.ZIP_STORED))
+    other = ArchiveCache(root).unpack(write_tgz(tmp_path / "m.tgz", [*files.items(), (folder_entry("sub"), b"")]))
+    assert first.path == again.path
+    assert other.path != first.path, "it has a folder more"
+
+
+def test_stored_files_are_the_caches_own(tmp_path: Path, root: Path) -> None:
+    """A handler that writes to its model's folder does not damage the model store."""
+    path = write_zip(tmp_path / "m.mar", list(sealed({"a": bytes(8192)}).items()), zipfile.ZIP_STORED)
+    before = path.read_bytes()
+    unpacked = ArchiveCache(root).unpack(path).path / "a"
+    unpacked.write_bytes(b"x" * 8192)
+    assert path.read_bytes() == before
+    assert unpacked.stat().st_nlink == 1
+
+
+def test_archive_replaced_before_it_was_read_is_not_remembered(
+    mar: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replaced(archive: Archive[Manifest]) -> str:
+        write_zip(mar.with_name("new"), [*FILES.items(), ("new", b"")]).rename(mar)
+        return content_digest(archive)
+
+    monkeypatch.setattr(cache_module, "content_digest", replaced)
+    with pytest.raises(ArchiveError, match="changed while it was being unpacked"):
+        ArchiveCache(root).unpack(mar)
+    monkeypatch.undo()
+    assert (ArchiveCache(root).unpack(mar).path / "new").exists()
+
+
 def test_archive_replaced_meanwhile(mar: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def replaced(archive: Archive[Manifest], folder: Path, *rest: object) -> None:
         extract(archive, folder)
@@ -215,7 +259,7 @@ def test_killed_process_leaves_nothing_that_is_used(tmp_path: Path, root: Path) 
     script = (
         "import os, signal, msx_archiver.copying as c, msx_archiver.extract as e\n"
         "def die(*args): os.kill(os.getpid(), signal.SIGKILL)\n"
-        "e.copy = die\n" + SCRIPT.replace("sys.stdin.readline()", "")
+        "e.pour = die\n" + SCRIPT.replace("sys.stdin.readline()", "")
     )
     killed = subprocess.run([sys.executable, "-c", script, root, path], capture_output=True, timeout=60)
     assert killed.returncode == -9

@@ -1,62 +1,71 @@
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 
 import pytest
 
-from msx_archiver import digests
-from msx_archiver.digests import DigestFile
+from msx_archiver.digests import DigestFile, stamp
+
+
+class Computing:
+    """Counts how often a file is read for its digest."""
+
+    def __init__(self, memory: Path) -> None:
+        self._memory = memory
+        self.reads: list[bytes] = []
+
+    def digest(self, file: Path) -> str:
+        def compute() -> str:
+            self.reads.append(file.read_bytes())
+            return f"digest of {file.read_text()}"
+
+        return DigestFile(self._memory).of(file, stamp(file), compute)
 
 
 @pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Every file that was read whole."""
-    seen: list[Path] = []
-    original = digests._sha256
-
-    def record(file: Path) -> str:
-        seen.append(file)
-        return original(file)
-
-    monkeypatch.setattr(digests, "_sha256", record)
-    return seen
+def computing(tmp_path: Path) -> Computing:
+    return Computing(tmp_path / "d.json")
 
 
-def test_second_start_does_not_read_again(tmp_path: Path, reads: list[Path]) -> None:
+def test_second_start_does_not_read_again(tmp_path: Path, computing: Computing) -> None:
     file = tmp_path / "m.mar"
     file.write_bytes(b"content")
-    expected = hashlib.sha256(b"content").hexdigest()
-    assert DigestFile(tmp_path / "d.json").of(file) == expected
-    assert DigestFile(tmp_path / "d.json").of(file) == expected
-    assert reads == [file]
+    assert [computing.digest(file) for _ in range(2)] == ["digest of content"] * 2
+    assert computing.reads == [b"content"]
 
 
-def test_changed_file_is_read_again(tmp_path: Path, reads: list[Path]) -> None:
-    file, known = tmp_path / "m.mar", DigestFile(tmp_path / "d.json")
+def test_changed_file_is_read_again(tmp_path: Path, computing: Computing) -> None:
+    file = tmp_path / "m.mar"
     file.write_bytes(b"one")
-    first = known.of(file)
+    computing.digest(file)
     status = file.stat()
     replacement = tmp_path / "new"
     replacement.write_bytes(b"two")
     os.utime(replacement, ns=(status.st_atime_ns, status.st_mtime_ns))
     replacement.rename(file)  # same size and time: only the inode tells
-    assert known.of(file) != first
-    assert len(reads) == 2
+    assert computing.digest(file) == "digest of two"
+
+
+def test_file_changed_meanwhile_is_not_remembered(tmp_path: Path) -> None:
+    file, known = tmp_path / "m.mar", DigestFile(tmp_path / "d.json")
+    file.write_bytes(b"one")
+    opened = stamp(file)
+    file.write_bytes(b"other")
+    assert known.of(file, opened, lambda: "of one") == "of one"
+    assert known.recall(file) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b'{"a": 1}'])
-def test_unreadable_memory_is_an_empty_one(tmp_path: Path, content: bytes) -> None:
+def test_unreadable_memory_is_an_empty_one(tmp_path: Path, computing: Computing, content: bytes) -> None:
     (tmp_path / "d.json").write_bytes(content)
     (tmp_path / "m.mar").write_bytes(b"x")
-    assert DigestFile(tmp_path / "d.json").of(tmp_path / "m.mar") == hashlib.sha256(b"x").hexdigest()
+    assert computing.digest(tmp_path / "m.mar") == "digest of x"
 
 
-def test_removed_files_are_forgotten(tmp_path: Path) -> None:
-    known = DigestFile(tmp_path / "d.json")
+def test_removed_files_are_forgotten(tmp_path: Path, computing: Computing) -> None:
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(b"x")
-        known.of(tmp_path / name)
+        computing.digest(tmp_path / name)
         (tmp_path / "a").unlink(missing_ok=True)
     assert b'/a"' not in (tmp_path / "d.json").read_bytes()

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from msx_archiver import writers
 from msx_archiver.contents import verify
 from msx_archiver.errors import PackError
 from msx_archiver.extract import unpack_to
@@ -134,6 +135,27 @@ def test_weights_are_stored_and_text_is_deflated(in_folder: InFolder) -> None:
     assert stored == {"w.CKPT", "large"}
     with zipfile.ZipFile(pack(options(archive_format="zip-store", force=True))) as made:
         assert {info.compress_type for info in made.infolist()} == {zipfile.ZIP_STORED}
+
+
+@pytest.mark.parametrize("large", [1 << 30, 1 << 14], ids=["32-bit headers", "64-bit headers"])
+def test_weights_begin_where_a_block_of_the_disk_may(
+    in_folder: InFolder, monkeypatch: pytest.MonkeyPatch, large: int
+) -> None:
+    monkeypatch.setattr(writers, "_LARGE", large)
+    sizes = {f"{'w' * count}ü.ckpt": 5000 * count for count in range(1, 9)}
+    in_folder(h__py=HANDLER)
+    for name, size in sizes.items():
+        Path(name).write_bytes(name.encode() * (size // 8))
+    path = pack(options(extra_files="*.ckpt"))
+    with open_archive(path) as archive:
+        assert verify(archive) == 9
+        for member in archive.files:
+            if member.path.endswith(".ckpt"):
+                with archive.view(member) as (data, start, end):
+                    assert start % 4096 == 0
+                    assert data[start:end] == Path(member.path).read_bytes()
+    with zipfile.ZipFile(path) as made:
+        assert made.testzip() is None
 
 
 @pytest.mark.parametrize("name", ["a b", "../m", "", "-m", "m/n", "ü", "m\n"])
