@@ -11,8 +11,11 @@ class BatchingPolicy(Protocol):
     def arrived(self, now: float) -> None:
         """A job came in."""
 
-    def wait(self, now: float, waiting: int, oldest: float) -> float:
-        """Seconds to wait for more before taking `waiting` jobs, the oldest of them queued at `oldest`; 0 is now."""
+    def wait(self, now: float, waiting: int, oldest: float, idle: int) -> float:
+        """Seconds to wait for more before a group takes `waiting` jobs, the first of them queued at `oldest`; 0 is now.
+
+        `idle` groups have nothing to do, this one included.
+        """
 
     def finished(self, size: int, seconds: float) -> None:
         """A batch of `size` took this long."""
@@ -53,7 +56,10 @@ class LatencyModel:
 
 
 class ArrivalRate:
-    """The mean gap between two arrivals, in seconds."""
+    """The mean gap between two arrivals, in seconds; one that nobody would wait for counts as `longest` only.
+
+    So what comes in bursts is known by the gaps within them.
+    """
 
     WEIGHT = 0.1
     OVERDUE = 2
@@ -63,9 +69,9 @@ class ArrivalRate:
         self._last: float | None = None
         self.gap = float("inf")
 
-    def arrived(self, now: float) -> None:
+    def arrived(self, now: float, longest: float = float("inf")) -> None:
         if self._last is not None:
-            gap = now - self._last
+            gap = min(now - self._last, longest)
             self.gap = gap if self.gap == float("inf") else self.gap + self.WEIGHT * (gap - self.gap)
         self._last = now
 
@@ -78,27 +84,34 @@ class DynamicPolicy:
     """Take what is queued at once, unless waiting for one more pays: then up to `max_delay` seconds.
 
     Waiting for the next arrival holds up everybody who waits by one gap; what it saves is the fixed cost of a batch
-    of its own, for the one who would have had to wait behind this batch.
+    of its own, for the one who would have had to wait behind this batch. Nobody has to while another group is idle.
     """
+
+    MARGIN = 2
+    """Times that the saving must outweigh the wait: the gap is a guess, and random arrivals come singly. With less, the
+    p99 of Poisson arrivals at light load is up to a third above that of never waiting."""
 
     def __init__(self, batch_size: int, max_delay: float) -> None:
         self._batch_size, self._max_delay = batch_size, max_delay
         self._latency, self._arrivals = LatencyModel(), ArrivalRate()
+        self._fixed = 0.0
 
     def arrived(self, now: float) -> None:
         if self._batch_size > 1:
-            self._arrivals.arrived(now)
+            self._arrivals.arrived(now, self._fixed or float("inf"))
 
-    def wait(self, now: float, waiting: int, oldest: float) -> float:
-        if waiting >= self._batch_size or self._max_delay <= 0:
+    def wait(self, now: float, waiting: int, oldest: float, idle: int) -> float:
+        if idle > 1 or waiting >= self._batch_size or self._max_delay <= 0:
             return 0.0
         left = min(oldest + self._max_delay - now, self._arrivals.patience(now))
-        if left <= 0 or self._arrivals.gap * waiting >= self._latency.fixed:
+        if left <= 0 or self.MARGIN * self._arrivals.gap * waiting >= self._fixed:
             return 0.0
         return left
 
     def finished(self, size: int, seconds: float) -> None:
         self._latency.observe(size, seconds)
+        if self._batch_size > 1:
+            self._fixed = self._latency.fixed
 
     @property
     def typical_seconds(self) -> float:
@@ -114,7 +127,7 @@ class FixedPolicy:
     def arrived(self, now: float) -> None:
         return None
 
-    def wait(self, now: float, waiting: int, oldest: float) -> float:
+    def wait(self, now: float, waiting: int, oldest: float, idle: int) -> float:
         return 0.0 if waiting >= self._batch_size else max(oldest + self._max_delay - now, 0.0)
 
     def finished(self, size: int, seconds: float) -> None:

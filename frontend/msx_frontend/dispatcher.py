@@ -103,8 +103,8 @@ class Dispatcher:
                 timer.cancel()
 
     def _delay(self, head: Job) -> float:
-        now = time.monotonic()
-        return self.policy.wait(now, len(self.queue), head.enqueued)
+        idle = sum(group.idle for group in self.groups)
+        return self.policy.wait(time.monotonic(), len(self.queue), head.enqueued, idle)
 
     def _free_group(self) -> WorkerGroup | None:
         """The least busy group with room; else one whose socket may hold the next batch."""

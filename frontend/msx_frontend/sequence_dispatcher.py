@@ -118,7 +118,7 @@ class SequenceDispatcher(Dispatcher):
 
     def _wait_for_more(self, ready: list[Sequence]) -> float:
         heads = [sequence.head.enqueued for sequence in ready if sequence.head is not None]
-        return self.policy.wait(time.monotonic(), len(ready), min(heads))
+        return self.policy.wait(time.monotonic(), len(ready), min(heads), idle=1)  # no other group may take them
 
     def _take(self, sequence: Sequence) -> Job:
         (job,) = sequence.take(1)

@@ -71,56 +71,70 @@ def test_arrival_rate() -> None:
 def test_a_lone_request_does_not_wait_before_anything_is_learnt() -> None:
     policy = DynamicPolicy(8, 0.1)
     policy.arrived(0.0)
-    assert policy.wait(0.0, 1, 0.0) == 0
+    assert policy.wait(0.0, 1, 0.0, 1) == 0
 
 
 def test_a_lone_request_does_not_wait_where_nothing_is_to_gain() -> None:
-    assert dynamic(fixed=0.0, gap=0.001).wait(0.0, 1, 0.0) == 0
+    assert dynamic(fixed=0.0, gap=0.001).wait(0.0, 1, 0.0, 1) == 0
 
 
 def test_a_lone_request_does_not_wait_where_the_next_is_far() -> None:
-    assert dynamic(fixed=0.02, gap=0.03).wait(0.0, 1, 0.0) == 0
+    assert dynamic(fixed=0.02, gap=0.03).wait(0.0, 1, 0.0, 1) == 0
 
 
 def test_waiting_pays_where_a_batch_of_its_own_costs_more_than_the_next_arrival() -> None:
-    assert 0 < dynamic(fixed=0.02, gap=0.005).wait(0.0, 1, 0.0) <= 0.1
+    assert 0 < dynamic(fixed=0.02, gap=0.005).wait(0.0, 1, 0.0, 1) <= 0.1
 
 
 def test_nobody_waits_for_a_next_one_that_is_overdue() -> None:
     """A burst taught that the next comes soon; when it does not, the last of them does not pay max_delay."""
     policy = dynamic(fixed=1.0, gap=0.01, delay=60.0)
-    waits = policy.wait(0.0, 1, 0.0)
+    waits = policy.wait(0.0, 1, 0.0, 1)
     assert 0 < waits < 0.1
-    assert policy.wait(waits, 1, 0.0) == 0
-    assert policy.wait(5.0, 1, 0.0) == 0
+    assert policy.wait(waits, 1, 0.0, 1) == 0
+    assert policy.wait(5.0, 1, 0.0, 1) == 0
 
 
 def test_the_more_wait_the_less_it_pays() -> None:
-    policy = dynamic(fixed=0.02, gap=0.005)
-    assert policy.wait(0.0, 3, 0.0) > 0
-    assert policy.wait(0.0, 4, 0.0) == 0  # four lose 5 ms each: as much as the batch costs
+    policy = dynamic(fixed=0.02, gap=0.0025)
+    assert policy.wait(0.0, 3, 0.0, 1) > 0
+    assert policy.wait(0.0, 4, 0.0, 1) == 0  # four lose 2.5 ms each: half of what the batch costs
+
+
+def test_nobody_waits_while_another_group_is_idle() -> None:
+    """Who comes next goes there, and not behind this batch."""
+    policy = dynamic(fixed=0.02, gap=0.001)
+    assert policy.wait(0.0, 1, 0.0, 1) > 0
+    assert policy.wait(0.0, 1, 0.0, 2) == 0
+
+
+def test_a_burst_is_known_by_the_gaps_within_it() -> None:
+    """However long the pause before it was."""
+    policy = dynamic(fixed=0.02, gap=0.001)
+    policy.arrived(3600.0)
+    assert 0 < policy.wait(3600.0, 1, 3600.0, 1) < 0.02
 
 
 @pytest.mark.parametrize("policy", [dynamic(fixed=1.0, gap=0.001), FixedPolicy(8, 0.1)])
 def test_a_full_batch_leaves_now(policy: BatchingPolicy) -> None:
-    assert policy.wait(0.0, 7, 0.0) > 0
-    assert policy.wait(0.0, 8, 0.0) == 0
-    assert policy.wait(0.0, 20, 0.0) == 0
+    assert policy.wait(0.0, 7, 0.0, 1) > 0
+    assert policy.wait(0.0, 8, 0.0, 1) == 0
+    assert policy.wait(0.0, 20, 0.0, 1) == 0
 
 
 @pytest.mark.parametrize("policy", [dynamic(fixed=1.0, gap=0.2), FixedPolicy(8, 0.1)])
 def test_max_batch_delay_is_counted_from_the_oldest(policy: BatchingPolicy) -> None:
-    assert policy.wait(0.0, 1, 0.0) == pytest.approx(0.1)
-    assert policy.wait(0.06, 1, 0.0) == pytest.approx(0.04)
-    assert policy.wait(0.1, 1, 0.0) == 0
-    assert policy.wait(9.0, 1, 0.0) == 0
+    assert policy.wait(0.0, 1, 0.0, 1) == pytest.approx(0.1)
+    assert policy.wait(0.06, 1, 0.0, 1) == pytest.approx(0.04)
+    assert policy.wait(0.1, 1, 0.0, 1) == 0
+    assert policy.wait(9.0, 1, 0.0, 1) == 0
 
 
 def test_the_fixed_policy_waits_whatever_it_costs() -> None:
     policy = FixedPolicy(8, 0.1)
     policy.arrived(0.0)
     policy.finished(1, 0.0)
-    assert policy.wait(0.0, 1, 0.0) == pytest.approx(0.1)
+    assert policy.wait(0.0, 1, 0.0, 1) == pytest.approx(0.1)
     assert policy.typical_seconds == math.inf
 
 
@@ -145,6 +159,7 @@ def test_policies_by_name() -> None:
     waiting=st.integers(1, 100),
     oldest=SECONDS,
     waited=SECONDS,
+    idle=st.integers(1, 3),
 )
 def test_a_wait_is_never_negative_and_never_beyond_the_delay(
     name: str,
@@ -155,13 +170,14 @@ def test_a_wait_is_never_negative_and_never_beyond_the_delay(
     waiting: int,
     oldest: float,
     waited: float,
+    idle: int,
 ) -> None:
     policy = make_policy(name, batch_size, delay)
     for moment in arrivals:
         policy.arrived(moment)
     for size, seconds in batches:
         policy.finished(size, seconds)
-    wait = policy.wait(oldest + waited, waiting, oldest)
+    wait = policy.wait(oldest + waited, waiting, oldest, idle)
     assert 0 <= wait <= max(delay - waited, 0) + 1e-6
     if waiting >= batch_size:
         assert wait == 0
