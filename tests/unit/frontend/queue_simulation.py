@@ -26,7 +26,8 @@ class Service:
 
 
 def poisson(rate: float, count: int, seed: int = 0) -> list[float]:
-    draw, at, moments = random.Random(seed), 0.0, []
+    draw, at = random.Random(seed), 0.0
+    moments: list[float] = []
     for _ in range(count):
         at += draw.expovariate(rate)
         moments.append(at)
@@ -35,7 +36,8 @@ def poisson(rate: float, count: int, seed: int = 0) -> list[float]:
 
 def bursts(rate: float, count: int, *, size: float, gap: float, seed: int = 0) -> list[float]:
     """Groups of `size` on average (geometric), within one `gap` seconds apart; `rate` a second over all."""
-    draw, begin, moments = random.Random(seed), 0.0, []
+    draw, begin = random.Random(seed), 0.0
+    moments: list[float] = []
     while len(moments) < count:
         begin += draw.expovariate(rate / size)
         at = begin
