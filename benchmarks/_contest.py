@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -10,6 +10,7 @@ import psutil
 
 from benchmarks._client import Address
 from benchmarks._figures import figure, median, paired_ratio, spread
+from benchmarks._plot import Bars
 from benchmarks._table import Table, Target
 from benchmarks._wrk import Result
 
@@ -36,22 +37,47 @@ class Contestant:
     pid: int
     turns: dict[int, list[Turn]] = field(default_factory=dict)
     """By connections; one a round."""
+    restless: bool = False
+    """It works while it has nothing to do, and so sleeps (SIGSTOP) while others have their turn."""
 
     def rates(self, connections: int) -> list[float]:
         return [turn.result.per_second for turn in self.turns[connections]]
 
+    def latencies(self, connections: int) -> list[float]:
+        """The p50 of each round, in ms."""
+        return [turn.result.p50 / 1000 for turn in self.turns[connections]]
+
+    def warm_up(self, load: Load, connections: int, seconds: float) -> None:
+        load.run(self.address, self.path, connections=connections, seconds=seconds)
+        self._sleep()
+
     def take(self, load: Load, connections: int, seconds: float) -> None:
+        self.wake()
         before = self._processor()
         result = load.run(self.address, self.path, connections=connections, seconds=seconds)
         spent = [used - before.get(pid, 0.0) for pid, used in self._processor().items()]
         turn = Turn(result, sorted((seconds * 1e6 / result.requests for seconds in spent), reverse=True))
         self.turns.setdefault(connections, []).append(turn)
+        self._sleep()
+
+    def wake(self) -> None:
+        if self.restless:
+            for process in self._family():
+                process.resume()
+
+    def _sleep(self) -> None:
+        if self.restless:
+            for process in self._family():
+                process.suspend()
 
     def _processor(self) -> dict[int, float]:
         """Process id to seconds."""
-        server = psutil.Process(self.pid)
-        times = {process.pid: process.cpu_times() for process in [server, *server.children(recursive=True)]}
+        times = {process.pid: process.cpu_times() for process in self._family()}
         return {pid: time.user + time.system for pid, time in times.items()}
+
+    def _family(self) -> list[psutil.Process]:
+        server = psutil.Process(self.pid)
+        return [server, *server.children(recursive=True)]
 
 
 def play_round(load: Load, contestants: Sequence[Contestant], connections: Sequence[int], seconds: float) -> None:
@@ -84,7 +110,7 @@ def table(
         p99 = median([turn.result.p99 for turn in turns]) / 1000
         row = [contestant.name, figure(median(rates)), spread(rates), figure(p50), figure(p99), processor(turns)]
         rows.append([*row, *(_ratio(rates, peer.rates(connections)) for peer in present)])
-    columns = ("server", f"{unit}s/s", "lowest – highest", f"{latency}p50 ms", f"{latency}p99 ms", f"CPU µs/{unit}")
+    columns = ("server", per_second(unit), "lowest – highest", f"{latency}p50 ms", f"{latency}p99 ms", f"CPU µs/{unit}")
     return Table(title, [*columns, *(f"of {peer.name}" for peer in present)], rows)
 
 
@@ -93,6 +119,23 @@ def processor(turns: Sequence[Turn]) -> str:
     parts = [median(part) for part in zip(*(turn.processor for turn in turns), strict=False)]
     shown = [f"{part:.0f}" for part in parts if part >= 0.02 * sum(parts)]
     return f"{sum(parts):.0f} = {' + '.join(shown)}" if len(shown) > 1 else f"{sum(parts):.0f}"
+
+
+def bars(
+    name: str, title: str, contestants: Sequence[Contestant], connections: Sequence[int], *, unit: str = "request"
+) -> Bars:
+    """Their rates, a panel for each number of connections, the fewest first."""
+    panels = {at(count): {one.name: one.rates(count) for one in contestants} for count in sorted({*connections})}
+    return Bars(name, title, per_second(unit), panels)
+
+
+def per_second(unit: str) -> str:
+    """A symbol has no plural."""
+    return f"{unit}/s" if unit.isupper() else f"{unit}s/s"
+
+
+def at(connections: int) -> str:
+    return f"{connections} connection{'s' if connections > 1 else ''}"
 
 
 def targets(
@@ -105,16 +148,31 @@ def targets(
     *,
     unit: str = "request",
 ) -> list[Target]:
-    """That each of ours has `least` times the rate of the peer; nothing where the peer did not take part."""
-    by_name = {one.name: one for one in contestants}
-    if peer not in by_name:
-        return []
-    theirs = by_name[peer].rates(connections)
-    middles = {name: paired_ratio(by_name[name].rates(connections), theirs)[0] for name in ours}
+    """That each of ours has `least` times the rate of the peer; nothing where one of them did not take part."""
     return [
-        Target(f"{name}: {unit}s/s of {peer}, {load}", f"{middle:.2f}", f"≥ {least:g}", middle >= least)
-        for name, middle in middles.items()
+        Target(f"{name}: {per_second(unit)} of {peer}, {load}", f"{ratio:.2f}", f"≥ {least:g}", ratio >= least)
+        for name, ratio in _ratios(contestants, ours, peer, lambda one: one.rates(connections))
     ]
+
+
+def latency_targets(
+    contestants: Sequence[Contestant], connections: int, ours: Sequence[str], peer: str, most: float
+) -> list[Target]:
+    """That each of ours has at most `most` times the p50 of the peer; nothing where one of them did not take part."""
+    return [
+        Target(f"{name}: p50 of {peer}, {at(connections)}", f"{ratio:.3f}", f"≤ {most:g}", ratio <= most)
+        for name, ratio in _ratios(contestants, ours, peer, lambda one: one.latencies(connections))
+    ]
+
+
+def _ratios(
+    contestants: Sequence[Contestant], ours: Sequence[str], peer: str, measure: Callable[[Contestant], list[float]]
+) -> list[tuple[str, float]]:
+    present = {one.name: one for one in contestants}
+    if peer not in present:
+        return []
+    theirs = measure(present[peer])
+    return [(name, paired_ratio(measure(present[name]), theirs)[0]) for name in ours if name in present]
 
 
 def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:

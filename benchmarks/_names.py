@@ -10,6 +10,7 @@ from benchmarks._command import Benchmark
 NAMES = (
     "start",
     "overhead",
+    "payload",
     "grpc",
     "stream",
     "worker_kill",

@@ -87,10 +87,13 @@ def store_of(options: PackOptions, config: str) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def serve(service: str, config: str = "", *, tokens: bool = False) -> Iterator[Server]:
-    """A server that has this model, ready."""
-    with new_store(service, config) as store, started(store, service, tokens=tokens) as server:
-        yield server
+def serve(service: str, config: str = "", *, tokens: bool = False, properties: str = "") -> Iterator[Server]:
+    """A server that has this model, ready. `properties` are further lines of its config.properties."""
+    with new_store(service, config) as store:
+        with Path(store.parent, "config.properties").open("a") as file:
+            file.write(properties)
+        with started(store, service, tokens=tokens) as server:
+            yield server
 
 
 @contextlib.contextmanager

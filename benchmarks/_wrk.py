@@ -17,7 +17,7 @@ from benchmarks._client import Address
 
 SCRIPT = """\
 wrk.method = "POST"
-wrk.body = string.rep("x", %d)
+wrk.body = '"' .. string.rep("x", %d) .. '"'
 wrk.headers["Content-Type"] = "application/octet-stream"
 function done(summary, latency, requests)
   local e = summary.errors
@@ -63,7 +63,7 @@ class Wrk:
         result = parse(done.stdout)
         if result is None:
             raise click.ClickException(f"wrk failed: {done.stderr.strip() or done.stdout.strip()}")
-        if result.errors:
+        if result.errors or not result.requests:
             raise click.ClickException(f"{result.errors} of {result.requests} requests to {address.url} went wrong.")
         return result
 
@@ -78,11 +78,11 @@ def parse(output: str) -> Result | None:
 
 @contextmanager
 def wrk(body_size: int) -> Iterator[Wrk]:
-    """Posts bodies of this size. Raises click.ClickException when wrk is not installed."""
+    """Posts JSON strings of this size in bytes, quotes and all. Raises click.ClickException without wrk."""
     program = shutil.which("wrk")
     if program is None:
         raise click.ClickException("This benchmark needs wrk, which is not on PATH: sudo apt-get install wrk.")
     with TemporaryDirectory(prefix="msx-benchmark-") as folder:
         script = Path(folder, "post.lua")
-        script.write_text(SCRIPT % body_size)
+        script.write_text(SCRIPT % (body_size - 2))
         yield Wrk(program, script)

@@ -1,100 +1,145 @@
-"""What a request costs beside the model: echo, against mosec and TorchServe in the same run."""
+"""What a request costs beside the model: echo, against mosec, TorchServe and LitServe in the same run."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 
 import click
 
-from benchmarks import _mosec, _torchserve
-from benchmarks._client import Connection
+from benchmarks import _litserve, _trivial
 from benchmarks._command import benchmark, progress
-from benchmarks._contest import Contestant, play_round, rotated, table, targets
-from benchmarks._server import serve
-from benchmarks._table import Report
-from benchmarks._venv import NotInstalled
-from benchmarks._wrk import wrk
+from benchmarks._contest import Contestant, at, bars, latency_targets, play_round, rotated, table, targets
+from benchmarks._echo import PRODUCTS, Entrant, enter, litserve, mosec, msx, torchserve
+from benchmarks._figures import figure
+from benchmarks._table import Report, Target
+from benchmarks._wrk import Wrk, wrk
 
-QUICK = ("--rounds", "2", "--seconds", "1", "--warm-up", "1")
-TARGET_CONNECTIONS = 32
-CONFIG = "minWorkers: 1\nmaxWorkers: 1\nbatchSize: 1\n"
-MOSEC, TORCHSERVE = f"mosec {_mosec.VERSION}", f"TorchServe {_torchserve.VERSION}"
-TARGETS = {MOSEC: 0.5, TORCHSERVE: 5.0}
-"""Times the peer's requests per second."""
+QUICK = ("--rounds", "1", "--seconds", "1", "--warm-up", "1", "--connections", "32")
+BATCH = 32
+OURS = (msx(), msx("tokens on", tokens=True))
+MOSEC, TORCHSERVE = mosec(), torchserve()
+BATCHING = msx(f"batch {BATCH}", batch=BATCH)
+MOSEC_BEST, MOSEC_DEFAULT = (mosec(f"batch {BATCH}, wait {wait} ms", batch=BATCH, wait=wait) for wait in (1, 10))
+TORCHSERVE_BEST, TORCHSERVE_DEFAULT = (
+    torchserve(f"batch {BATCH}, delay {delay} ms", batch=BATCH, delay=delay) for delay in (1, 100)
+)
 
-OURS = ("msx", "msx, tokens on")
+
+def _one_at_a_time(field: Sequence[Contestant], connections: Sequence[int]) -> list[Target]:
+    if 32 not in connections:
+        return []
+    ours = [one.name for one in OURS]
+    least = {MOSEC: 2, TORCHSERVE: 10}
+    return [it for peer in least for it in targets(field, 32, ours, peer.name, least[peer], "batch 1, " + at(32))]
 
 
-Joins = Callable[[], AbstractContextManager[Contestant]]
+def _batches(field: Sequence[Contestant], connections: Sequence[int]) -> list[Target]:
+    ours, found = [BATCHING.name], []
+    if 128 in connections:
+        found += targets(field, 128, ours, MOSEC_BEST.name, 1.2, at(128))
+    if 1 in connections:
+        for peer in (MOSEC_DEFAULT, TORCHSERVE_DEFAULT):
+            found += latency_targets(field, 1, ours, peer.name, 0.1)
+    return found
+
+
+@dataclass(frozen=True)
+class Contest:
+    title: str
+    plot: str
+    entrants: Sequence[Entrant]
+    peers: Sequence[Entrant]
+    """Of which the tables say how many times their rate the others have."""
+    targets: Callable[[Sequence[Contestant], Sequence[int]], list[Target]]
+
+
+CONTESTS = {
+    "single": Contest(
+        "Echo, one at a time",
+        "overhead",
+        (*OURS, MOSEC, TORCHSERVE, litserve(), litserve("fast queue", server=_litserve.BEST)),
+        (MOSEC, TORCHSERVE),
+        _one_at_a_time,
+    ),
+    "batching": Contest(
+        f"Echo, batches of up to {BATCH}",
+        "overhead-batching",
+        (
+            BATCHING,
+            MOSEC_BEST,
+            MOSEC_DEFAULT,
+            TORCHSERVE_BEST,
+            TORCHSERVE_DEFAULT,
+            litserve(f"batch {BATCH}", {"max_batch_size": BATCH}),
+            litserve(f"batch {BATCH}, fast queue", {"max_batch_size": BATCH}, _litserve.BEST),
+        ),
+        (MOSEC_BEST, TORCHSERVE_BEST),
+        _batches,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    rounds: int
+    seconds: float
+    warm_up: float
+    connections: Sequence[int]
+    body: int
 
 
 @benchmark("overhead")
 @click.option("--rounds", default=7, type=click.IntRange(1), help="Every contestant has its turn in each.")
-@click.option("--seconds", default=4.0, type=click.FloatRange(1), help="Of each turn.")
-@click.option("--warm-up", default=8.0, type=click.FloatRange(1), help="Seconds, once a contestant, not counted.")
-@click.option("--connections", "-c", multiple=True, default=(32, 1), type=click.IntRange(1), help="May be repeated.")
-@click.option("--body", default=128, type=click.IntRange(0), help="Bytes.")
-@click.option("--peer/--no-peer", default=True, help="Compare with mosec and TorchServe.")
+@click.option("--seconds", default=1.0, type=click.FloatRange(1), help="Of each turn; wrk takes whole ones.")
+@click.option("--warm-up", default=4.0, type=click.FloatRange(1), help="Seconds, once a contestant, not counted.")
+@click.option("--connections", "-c", multiple=True, default=(1, 32, 128), type=click.IntRange(1), help="Repeatable.")
+@click.option("--body", default=128, type=click.IntRange(2), help="Bytes.")
+@click.option("--only", multiple=True, default=PRODUCTS, type=click.Choice([*PRODUCTS]), help="Who; repeatable.")
+@click.option("--contest", multiple=True, default=CONTESTS, type=click.Choice([*CONTESTS]), help="Repeatable.")
 def main(
-    report: Report, rounds: int, seconds: float, warm_up: float, connections: tuple[int, ...], body: int, peer: bool
+    report: Report,
+    rounds: int,
+    seconds: float,
+    warm_up: float,
+    connections: tuple[int, ...],
+    body: int,
+    only: tuple[str, ...],
+    contest: tuple[str, ...],
 ) -> None:
-    """Requests per second of an echo model: batchSize 1, one worker, load by wrk.
+    """Requests per second of an echo model beside other servers: one worker each, load by wrk.
 
-    All servers run for the whole time, but only one has load at a time; they take turns in rounds, so that a
-    disturbance meets all of them. The ratio is the median of the rounds' ratios.
+    Two contests: requests one at a time (batchSize 1), and batches of up to 32. All servers of a contest run for the
+    whole time, but only one has load at a time; they take turns in rounds, so that a disturbance meets all of them.
+    The ratio is the median of the rounds' ratios.
     """
-    with ExitStack() as stack:
-        load = stack.enter_context(wrk(body))
-        contestants = [_ours(stack, name, tokens=tokens) for name, tokens in zip(OURS, (False, True), strict=True)]
-        if peer:
-            contestants += [one for join in (_mosec_joins, _torchserve_joins) for one in _peer(stack, join, report)]
-        for contestant in contestants:
-            asyncio.run(_check_echo(contestant, body))
-            load.run(contestant.address, contestant.path, connections=max(connections), seconds=warm_up)
-        for number in range(rounds):
-            play_round(load, rotated(contestants, number), connections, seconds)
-            progress(f"overhead: round {number + 1} of {rounds}")
+    plan = Plan(rounds, seconds, warm_up, connections, body)
+    with wrk(body) as load:
         report.notes.append(f"Load: {load.version}, 1 thread, {rounds} rounds of {seconds:g} s, {body} bytes a request")
-    for count in connections:
-        title = f"Echo, {count} connection{'s' if count > 1 else ''}"
-        report.tables.append(table(title, contestants, count, [*TARGETS]))
-    if TARGET_CONNECTIONS in connections:
-        what = f"{TARGET_CONNECTIONS} connections"
-        for name, least in TARGETS.items():
-            report.targets += targets(contestants, TARGET_CONNECTIONS, OURS, name, least, what)
+        report.notes.append(_ceiling(load, plan))
+        for name in contest:
+            _hold(CONTESTS[name], name, plan, load, only, report)
 
 
-def _ours(stack: ExitStack, name: str, *, tokens: bool) -> Contestant:
-    server = stack.enter_context(serve("echo", CONFIG, tokens=tokens))
-    return Contestant(name, server.address, "/predictions/echo", server.process.pid)
+def _hold(contest: Contest, name: str, plan: Plan, load: Wrk, only: Sequence[str], report: Report) -> None:
+    with ExitStack() as stack:
+        field = enter(stack, (one for one in contest.entrants if one.product in only), plan.body, report)
+        for contestant in field:
+            contestant.warm_up(load, max(plan.connections), plan.warm_up)
+        for number in range(plan.rounds):
+            play_round(load, rotated(field, number), plan.connections, plan.seconds)
+            progress(f"overhead: {name}, round {number + 1} of {plan.rounds}")
+    peers = [peer.name for peer in contest.peers]
+    report.tables += [table(f"{contest.title}, {at(count)}", field, count, peers) for count in plan.connections]
+    report.plots.append(bars(contest.plot, f"{contest.title}, {plan.body} bytes", field, plan.connections))
+    report.targets += contest.targets(field, plan.connections)
 
 
-@contextmanager
-def _mosec_joins() -> Iterator[Contestant]:
-    with _mosec.serve_echo() as (address, pid):
-        yield Contestant(MOSEC, address, "/inference", pid)
-
-
-@contextmanager
-def _torchserve_joins() -> Iterator[Contestant]:
-    with _torchserve.serve_echo() as peer:
-        yield Contestant(TORCHSERVE, peer.http, f"/predictions/{_torchserve.MODEL}", peer.pid)
-
-
-def _peer(stack: ExitStack, join: Joins, report: Report) -> list[Contestant]:
-    try:
-        return [stack.enter_context(join())]
-    except NotInstalled as missing:
-        report.notes.append(f"No comparison: {missing}")
-        return []
-
-
-async def _check_echo(contestant: Contestant, size: int) -> None:
-    body = b"x" * size
-    connection = await Connection.open(contestant.address)
-    answer = await connection.post(contestant.path, body)
-    connection.leave()
-    if answer != (200, body):
-        raise click.ClickException(f"{contestant.name} does not echo: {answer.status} {answer.body[:200]!r}")
+def _ceiling(load: Wrk, plan: Plan) -> str:
+    """What the load can do on this machine, which nobody can pass."""
+    with _trivial.serve(plan.body) as address:
+        load.run(address, "/", connections=max(plan.connections), seconds=1)
+        rates = [load.run(address, "/", connections=count, seconds=2).per_second for count in plan.connections]
+    found = ", ".join(f"{figure(rate)} at {at(count)}" for rate, count in zip(rates, plan.connections, strict=True))
+    return f"The load is not the bottleneck: requests/s of a server that has its answer ready, and no worker: {found}"

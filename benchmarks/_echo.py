@@ -1,0 +1,114 @@
+"""Who may take part in a contest of echo: MSX and its peers, each with one worker that returns the bytes that it gets.
+
+The bytes are a JSON string, because LitServe takes nothing else; nobody but LitServe looks at them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from benchmarks import _litserve, _mosec, _torchserve
+from benchmarks._client import Connection
+from benchmarks._contest import Contestant
+from benchmarks._server import serve
+from benchmarks._table import Report
+from benchmarks._venv import NotInstalled
+
+PRODUCTS = {
+    "msx": "msx",
+    "mosec": f"mosec {_mosec.VERSION}",
+    "torchserve": f"TorchServe {_torchserve.VERSION}",
+    "litserve": f"LitServe {_litserve.VERSION}",
+}
+
+
+@dataclass(frozen=True)
+class Entrant:
+    product: str
+    """A key of PRODUCTS."""
+    setting: str
+    """What it is told; empty for its defaults."""
+    join: Callable[[str], AbstractContextManager[Contestant]]
+    """Starts it, under its name."""
+
+    @property
+    def name(self) -> str:
+        return ", ".join(filter(None, (PRODUCTS[self.product], self.setting)))
+
+
+def msx(setting: str = "", *, batch: int = 1, tokens: bool = False, properties: str = "") -> Entrant:
+    """`properties` are further lines of config.properties."""
+
+    @contextmanager
+    def join(name: str) -> Iterator[Contestant]:
+        config = f"minWorkers: 1\nmaxWorkers: 1\nbatchSize: {batch}\n"
+        with serve("echo", config, tokens=tokens, properties=properties) as server:
+            yield Contestant(name, server.address, "/predictions/echo", server.process.pid)
+
+    return Entrant("msx", setting, join)
+
+
+def mosec(setting: str = "", *flags: str, batch: int = 1, wait: int = 10) -> Entrant:
+    """`wait` is in ms."""
+
+    @contextmanager
+    def join(name: str) -> Iterator[Contestant]:
+        with _mosec.serve_echo(*flags, batch=batch, wait=wait) as (address, pid):
+            yield Contestant(name, address, _mosec.PATH, pid)
+
+    return Entrant("mosec", setting, join)
+
+
+def torchserve(setting: str = "", *, batch: int = 1, delay: int = 100) -> Entrant:
+    """`delay` is in ms."""
+
+    @contextmanager
+    def join(name: str) -> Iterator[Contestant]:
+        with _torchserve.serve_echo(batch, delay) as peer:
+            yield Contestant(name, peer.http, f"/predictions/{_torchserve.MODEL}", peer.pid)
+
+    return Entrant("torchserve", setting, join)
+
+
+def litserve(setting: str = "", api: dict[str, Any] | None = None, server: dict[str, Any] | None = None) -> Entrant:
+    """Arguments of LitAPI and LitServer. With batches it polls while it has nothing to do, a fifth of a core's time."""
+
+    @contextmanager
+    def join(name: str) -> Iterator[Contestant]:
+        with _litserve.serve_echo(api, server) as (address, pid):
+            contestant = Contestant(name, address, _litserve.PATH, pid, restless=bool(api))
+            try:
+                yield contestant
+            finally:
+                contestant.wake()
+
+    return Entrant("litserve", setting, join)
+
+
+def enter(stack: ExitStack, entrants: Iterable[Entrant], body: int, report: Report) -> list[Contestant]:
+    """Those that can be had here; a note says why others cannot. Raises when one does not echo `body` bytes."""
+    contestants = []
+    for entrant in entrants:
+        try:
+            contestants.append(stack.enter_context(entrant.join(entrant.name)))
+        except NotInstalled as missing:
+            note = f"No comparison: {missing}"
+            report.notes += [note] if note not in report.notes else []
+            continue
+        asyncio.run(_check(contestants[-1], json.dumps("x" * (body - 2)).encode()))
+    return contestants
+
+
+async def _check(contestant: Contestant, body: bytes) -> None:
+    connection = await Connection.open(contestant.address)
+    answer = await connection.post(contestant.path, body)
+    connection.leave()
+    if answer != (200, body):
+        raise click.ClickException(f"{contestant.name} does not echo: {answer.status} {answer.body[:200]!r}")

@@ -1,0 +1,104 @@
+"""Large bodies there and back: echo of megabytes, against mosec in the same run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import click
+import msgspec
+
+from benchmarks import _trivial
+from benchmarks._client import Address
+from benchmarks._command import benchmark, progress
+from benchmarks._contest import Contestant, at, rotated, table, targets
+from benchmarks._echo import enter, mosec, msx
+from benchmarks._figures import figure
+from benchmarks._plot import Bars
+from benchmarks._table import Report
+from benchmarks._wrk import Result, Wrk, wrk
+
+QUICK = ("--rounds", "1", "--seconds", "1", "--warm-up", "1")
+LEAST = {1: 1.2}
+"""Megabytes of a body to times mosec's rate."""
+LIMIT = 1 << 30
+"""Bytes that either server takes."""
+OURS = msx(properties=f"max_request_size={LIMIT}\nmax_response_size={LIMIT}\n")
+PEER = mosec("", "--max-request-size", str(LIMIT))
+PAUSE = 0.5
+"""Seconds after each turn, in which a server is done with what its load left behind when it ended."""
+
+
+@benchmark("payload")
+@click.option("--rounds", default=7, type=click.IntRange(1), help="Both have their turn in each.")
+@click.option("--seconds", default=3.0, type=click.FloatRange(1), help="Of each turn; wrk takes whole ones.")
+@click.option("--warm-up", default=3.0, type=click.FloatRange(1), help="Seconds, once each, not counted.")
+@click.option("--megabytes", multiple=True, default=(1, 16), type=click.IntRange(1), help="Of a body; repeatable.")
+@click.option("--connections", "-c", default=8, type=click.IntRange(1))
+@click.option("--peer/--no-peer", default=True, help="Compare with mosec.")
+def main(
+    report: Report,
+    rounds: int,
+    seconds: float,
+    warm_up: float,
+    megabytes: tuple[int, ...],
+    connections: int,
+    peer: bool,
+) -> None:
+    """Megabytes per second each way of an echo model: bodies of 1 and 16 MB, one worker each, load by wrk.
+
+    Both servers run for the whole time and take turns; the ratio is the median of the rounds' ratios.
+    """
+    report.notes.append(
+        f"Load: {connections} connections, {rounds} rounds of {seconds:g} s; MB are 10^6 bytes, each way"
+    )
+    panels = {}
+    for size in megabytes:
+        with megabytes_of(size) as load, ExitStack() as stack:
+            report.notes.append(_ceiling(load, connections, seconds))
+            field = enter(stack, (OURS, PEER) if peer else (OURS,), size * 10**6, report)
+            for contestant in field:
+                contestant.warm_up(load, connections, warm_up)
+            for number in range(rounds):
+                _round(load, rotated(field, number), connections, seconds)
+                progress(f"payload: {size} MB, round {number + 1} of {rounds}")
+        title = f"Echo of {size} MB, {at(connections)}"
+        report.tables.append(table(title, field, connections, [PEER.name], unit="MB"))
+        panels[f"{size} MB"] = {one.name: one.rates(connections) for one in field}
+        if size in LEAST:
+            report.targets += targets(field, connections, [OURS.name], PEER.name, LEAST[size], title, unit="MB")
+    report.plots.append(Bars("payload", f"Echo of large bodies, {at(connections)}", "MB/s each way", panels))
+
+
+@dataclass(frozen=True)
+class Megabytes:
+    """A load that counts not its requests but their megabytes."""
+
+    wrk: Wrk
+    size: int
+
+    def run(self, address: Address, path: str, *, connections: int, seconds: float) -> Result:
+        result = self.wrk.run(address, path, connections=connections, seconds=seconds)
+        return msgspec.structs.replace(result, requests=result.requests * self.size)
+
+
+@contextmanager
+def megabytes_of(size: int) -> Iterator[Megabytes]:
+    with wrk(size * 10**6) as load:
+        yield Megabytes(load, size)
+
+
+def _round(load: Megabytes, contestants: Sequence[Contestant], connections: int, seconds: float) -> None:
+    for contestant in contestants:
+        time.sleep(PAUSE)
+        contestant.take(load, connections, seconds)
+
+
+def _ceiling(load: Megabytes, connections: int, seconds: float) -> str:
+    """What the load can do on this machine, which nobody can pass."""
+    with _trivial.serve(load.size * 10**6) as address:
+        rate = load.run(address, "/", connections=connections, seconds=seconds).per_second
+    server = f"a server that has its answer of {load.size} MB ready, and no worker"
+    return f"The load is not the bottleneck: {load.wrk.version} and {server}: {figure(rate)} MB/s"
