@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
+from grpc import StatusCode
 
 from msx_frontend.errors import ServiceError
 from msx_frontend.grpc_api.messages import POOL
@@ -23,10 +23,12 @@ Method = Callable[[Any, Context], Awaitable[Any]]
 Streams are written with `context.write` rather than yielded: a coroutine hears at once that its client left.
 """
 
-CodeOf = Callable[[ServiceError], grpc.StatusCode]
+CodeOf = Callable[[ServiceError], StatusCode]
 DetailsOf = Callable[[ServiceError], str]
 
 REQUEST_ID = "x-request-id"
+
+_OK, _UNKNOWN, _CANCELLED = (code.value[0] for code in (StatusCode.OK, StatusCode.UNKNOWN, StatusCode.CANCELLED))
 
 _KINDS: dict[tuple[bool, bool], Callable[..., Any]] = {
     (False, False): grpc.unary_unary_rpc_method_handler,
@@ -36,8 +38,7 @@ _KINDS: dict[tuple[bool, bool], Callable[..., Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """What the access log tells of a call; `started` is a time.monotonic() instant."""
 
     client: str
@@ -64,10 +65,9 @@ def service_handler(
     """Every method of the service, by its descriptor. Raises KeyError for one that `methods` lacks."""
     handlers = {}
     for method in POOL.FindServiceByName(service).methods:
-        guarded = _with_status(methods[method.name], code_of, details_of)
-        if access_log is not None:
-            guarded = _logged(guarded, f"{service}/{method.name}", access_log)
-        handlers[method.name] = _method_handler(method, guarded)
+        name = method.name
+        guarded = _guarded(methods[name], f"{service}/{name}", code_of, details_of, access_log)
+        handlers[name] = _method_handler(method, guarded)
     return grpc.method_handlers_generic_handler(service, handlers)
 
 
@@ -79,34 +79,32 @@ def _method_handler(method: MethodDescriptor, call: Method) -> Any:
     )
 
 
-def _with_status(call: Method, code_of: CodeOf, details_of: DetailsOf) -> Method:
+def _guarded(call: Method, target: str, code_of: CodeOf, details_of: DetailsOf, access_log: LogsCalls | None) -> Method:
+    """Errors become statuses, the call a line of the log. One coroutine for both: each costs every call its part."""
+
     async def guarded(request: Any, context: Context) -> Any:
+        started, status = time.monotonic(), _UNKNOWN
         try:
-            return await call(request, context)
+            response = await call(request, context)
+            status = _OK
+            return response
         except ServiceError as error:
-            return await context.abort(code_of(error), details_of(error))
+            code = code_of(error)
+            status = code.value[0]
+            return await context.abort(code, details_of(error))
+        except asyncio.CancelledError:
+            status = _CANCELLED
+            raise
+        finally:
+            if access_log is not None:
+                access_log.write(Call(_client(context), target, _request_id(context), started), status)
 
     return guarded
 
 
-def _logged(call: Method, target: str, access_log: LogsCalls) -> Method:
-    async def logged(request: Any, context: Context) -> Any:
-        started, code = time.monotonic(), grpc.StatusCode.UNKNOWN
-        try:
-            response = await call(request, context)
-            code = grpc.StatusCode.OK
-            return response
-        except grpc.aio.AbortError:
-            code = context.code()
-            raise
-        except asyncio.CancelledError:
-            code = grpc.StatusCode.CANCELLED
-            raise
-        finally:
-            request_id = dict(context.trailing_metadata() or ()).get(REQUEST_ID, "")
-            access_log.write(Call(_client(context), target, request_id, started), code.value[0])
-
-    return logged
+def _request_id(context: Context) -> str:
+    """Which admission has set."""
+    return next((str(value) for key, value in context.trailing_metadata() or () if key == REQUEST_ID), "")
 
 
 def _client(context: Context) -> str:

@@ -16,7 +16,8 @@ from msx_frontend.grpc_api.handlers import Context, LogsCalls, service_handler
 from msx_frontend.grpc_api.messages import message_class
 from msx_frontend.grpc_api.sequences import Asked, SequenceNamer, answers_in_order
 from msx_frontend.grpc_api.status import status_message, torchserve_code
-from msx_frontend.job import Field, Job
+from msx_frontend.grpc_api.whole_answer import ResponseTooLarge, WholeAnswer
+from msx_frontend.job import Field, Job, Sink
 from msx_frontend.reply_buffer import ReplyBuffer
 from msx_sdk.sequences import SequenceKeys
 
@@ -34,10 +35,6 @@ class Pings(Protocol):
 class TakesJobs(Protocol):
     def submit(self, job: Job) -> None:
         """Raises ServiceError when the job cannot be taken."""
-
-
-class ResponseTooLarge(ServiceError):
-    grpc_code = "RESOURCE_EXHAUSTED"
 
 
 class InferenceService:
@@ -71,27 +68,18 @@ class InferenceService:
 
     async def _predictions(self, request: Any, context: Context) -> Any:
         """The whole answer in one response, also that of a handler that streams."""
-        reply = self._submit(request, context)
+        answer = WholeAnswer(self._max_response_size)
+        job = self._submit(request, context, answer)
         try:
-            return self._response(await self._whole(reply))
+            await answer.ended
+            return _PredictionResponse(prediction=answer.data())
         finally:
-            reply.close()
-
-    async def _whole(self, reply: ReplyBuffer) -> bytes:
-        data, ended = await reply.take()
-        if ended:
-            return data
-        parts, size = [data], len(data)
-        while not ended:
-            self._check_size(size)
-            data, ended = await reply.take()
-            size += len(data)
-            parts.append(data)
-        return b"".join(parts)
+            job.cancel()  # unless it has ended
 
     async def _stream_predictions(self, request: Any, context: Context) -> None:
         """A response for each chunk; an empty one when there was none, so that success always says something."""
-        reply = self._submit(request, context)
+        reply = ReplyBuffer()
+        reply.job = self._submit(request, context, reply)
         try:
             async for chunk in _said(reply):
                 await context.write(self._response(chunk))
@@ -107,7 +95,9 @@ class InferenceService:
             try:
                 id, headers = sequence.headers(request)
                 own_id = request_id if number == 1 else f"{request_id}-{number}"
-                return Asked(id, self._ask(request, own_id, deadline, headers))
+                reply = ReplyBuffer()
+                reply.job = self._ask(request, own_id, deadline, headers, reply)
+                return Asked(id, reply)
             except ServiceError as error:
                 return Asked(request.sequence_id, error)
 
@@ -124,39 +114,32 @@ class InferenceService:
         finally:
             asked.close()
 
-    def _submit(self, request: Any, context: Context) -> ReplyBuffer:
+    def _submit(self, request: Any, context: Context, sink: Sink) -> Job:
         request_id = self._admission.admit(context)
         headers = [(self._keys.id, request.sequence_id)] if request.sequence_id else []
-        return self._ask(request, request_id, _deadline(context), headers)
+        return self._ask(request, request_id, _deadline(context), headers, sink)
 
-    def _ask(self, request: Any, id: str, deadline: float | None, headers: list[tuple[str, str]]) -> ReplyBuffer:
+    def _ask(self, request: Any, id: str, deadline: float | None, headers: list[tuple[str, str]], sink: Sink) -> Job:
         """Raises ServiceError when the job is not taken."""
         if not request.model_name:
             raise BadRequest("Parameter model_name is required.")
-        reply = ReplyBuffer()
+        inputs = request.input
         job = Job(
             id,
             request.model_name,
             request.model_version or None,
-            [Field(name, None, data) for name, data in request.input.items()],
+            [Field(name, None, inputs[name]) for name in inputs],
             [("explain", "False"), ("url_path", ""), *headers],
-            reply,
+            sink,
             deadline=deadline,
         )
         self._registry.submit(job)
-        reply.job = job
-        return reply
+        return job
 
     def _response(self, data: bytes, **more: Any) -> Any:
-        self._check_size(len(data))
+        if len(data) > self._max_response_size:
+            raise ResponseTooLarge(self._max_response_size)
         return _PredictionResponse(prediction=data, **more)
-
-    def _check_size(self, size: int) -> None:
-        if size > self._max_response_size:
-            raise ResponseTooLarge(
-                f"The response has more than max_response_size ({self._max_response_size} bytes): "
-                "raise it in config.properties, or let the handler send smaller pieces to StreamPredictions."
-            )
 
 
 async def _said(reply: ReplyBuffer) -> AsyncIterator[bytes]:

@@ -11,7 +11,7 @@ import pytest
 
 from msx_frontend import errors, reply_buffer
 from msx_frontend.errors import HandlerFailed, ServiceError, WorkerDied, WorkersNotStarted, grpc_code_of
-from msx_frontend.grpc_api import inference, management
+from msx_frontend.grpc_api import management, whole_answer
 from msx_frontend.kserve.compression import UnknownEncoding
 from msx_frontend.kserve.errors import ManyReplies
 from msx_frontend.kserve.repository import Unsupported
@@ -38,7 +38,7 @@ def test_every_module_that_adds_an_error_is_known_here() -> None:
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == llm_errors.__name__}
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == workflow_errors.__name__}
     kserve = {one.__name__ for one in (UnknownEncoding, Unsupported, ManyReplies)}
-    grpc_own = {inference.ResponseTooLarge.__name__, management.Disabled.__name__}
+    grpc_own = {whole_answer.ResponseTooLarge.__name__, management.Disabled.__name__}
     assert others == {reply_buffer.ReaderTooSlow.__name__, *grpc_own, *kserve}
 
 

@@ -1,0 +1,59 @@
+"""The answer of a unary call: all that its job says, as one."""
+
+from __future__ import annotations
+
+import asyncio
+
+from msx_frontend.errors import ServiceError
+
+
+class ResponseTooLarge(ServiceError):
+    """`limit` is in bytes."""
+
+    grpc_code = "RESOURCE_EXHAUSTED"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"The response has more than max_response_size ({limit} bytes): "
+            "raise it in config.properties, or let the handler send smaller pieces to StreamPredictions."
+        )
+
+
+class WholeAnswer:
+    """The Sink of one job: await `ended`, then take `data`. An answer of more than `limit` bytes ends at once, too.
+
+    A call has no reader who could be slow, and its head says nothing in gRPC: it costs half of a ReplyBuffer.
+    """
+
+    __slots__ = ("_chunks", "_error", "_limit", "_size", "ended")
+
+    def __init__(self, limit: int) -> None:
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._limit, self._size = limit, 0
+        self._chunks: list[bytes] = []
+        self._error: ServiceError | None = None
+
+    def start(self, status: int, phrase: str, headers: list[tuple[str, str]]) -> None:
+        """The status that a handler sets does not exist in gRPC."""
+
+    def chunk(self, data: bytes) -> None:
+        if not self.ended.done():
+            self._chunks.append(data)
+            self._size += len(data)
+            if self._size > self._limit:
+                self.fail(ResponseTooLarge(self._limit))
+
+    def end(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def fail(self, error: ServiceError) -> None:
+        if not self.ended.done():
+            self._error = error
+            self.ended.set_result(None)
+
+    def data(self) -> bytes:
+        """Raises the job's ServiceError, or ResponseTooLarge."""
+        if self._error is not None:
+            raise self._error
+        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
