@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
+import click
 import psutil
 
 from benchmarks._client import Address
@@ -37,6 +38,8 @@ class Contestant:
     pid: int
     turns: dict[int, list[Turn]] = field(default_factory=dict)
     """By connections; one a round."""
+    warm_ups: int = 1
+    """How many times as long as others it is warmed up."""
     restless: bool = False
     """It works while it has nothing to do, and so sleeps (SIGSTOP) while others have their turn."""
 
@@ -48,13 +51,13 @@ class Contestant:
         return [turn.result.p50 / 1000 for turn in self.turns[connections]]
 
     def warm_up(self, load: Load, connections: int, seconds: float) -> None:
-        load.run(self.address, self.path, connections=connections, seconds=seconds)
+        self._run(load, connections, self.warm_ups * seconds)
         self._sleep()
 
     def take(self, load: Load, connections: int, seconds: float) -> None:
         self.wake()
         before = self._processor()
-        result = load.run(self.address, self.path, connections=connections, seconds=seconds)
+        result = self._run(load, connections, seconds)
         spent = [used - before.get(pid, 0.0) for pid, used in self._processor().items()]
         turn = Turn(result, sorted((seconds * 1e6 / result.requests for seconds in spent), reverse=True))
         self.turns.setdefault(connections, []).append(turn)
@@ -64,6 +67,12 @@ class Contestant:
         if self.restless:
             for process in self._family():
                 process.resume()
+
+    def _run(self, load: Load, connections: int, seconds: float) -> Result:
+        try:
+            return load.run(self.address, self.path, connections=connections, seconds=seconds)
+        except click.ClickException as error:
+            raise click.ClickException(f"{self.name}, {at(connections)}: {error.message}") from None
 
     def _sleep(self) -> None:
         if self.restless:

@@ -27,6 +27,8 @@ PRODUCTS = {
     "torchserve": f"TorchServe {_torchserve.VERSION}",
     "litserve": f"LitServe {_litserve.VERSION}",
 }
+JAVA = 3
+"""Times the warm-up of others: it compiles meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def msx(setting: str = "", *, batch: int = 1, tokens: bool = False, properties: 
 
     @contextmanager
     def join(name: str) -> Iterator[Contestant]:
-        config = f"minWorkers: 1\nmaxWorkers: 1\nbatchSize: {batch}\n"
+        config = f"minWorkers: 1\nmaxWorkers: 1\nbatchSize: {batch}\njobQueueSize: 1000\n"
         with serve("echo", config, tokens=tokens, properties=properties) as server:
             yield Contestant(name, server.address, "/predictions/echo", server.process.pid)
 
@@ -72,7 +74,7 @@ def torchserve(setting: str = "", *, batch: int = 1, delay: int = 100) -> Entran
     @contextmanager
     def join(name: str) -> Iterator[Contestant]:
         with _torchserve.serve_echo(batch, delay) as peer:
-            yield Contestant(name, peer.http, f"/predictions/{_torchserve.MODEL}", peer.pid)
+            yield Contestant(name, peer.http, f"/predictions/{_torchserve.MODEL}", peer.pid, warm_ups=JAVA)
 
     return Entrant("torchserve", setting, join)
 

@@ -11,6 +11,7 @@ from benchmarks._llm_peer import Peer
 from benchmarks._llm_setting import CONTEXTS, Setting
 from benchmarks._llm_streams import stream_all
 from benchmarks._llm_trace import throughput, together
+from benchmarks._plot import Bars
 from benchmarks._table import Table, Target
 
 START = 32
@@ -42,6 +43,11 @@ class Decode:
         rows = [self._row(name, count) for count in slots for name in self.rates]
         columns = ("texts", "", "tokens/s", "lowest – highest", "ms a step", "of torch")
         return Table("Decoding, output tokens a second", columns, rows)
+
+    def plot(self) -> Bars:
+        slots = next(iter(self.rates.values()))
+        panels = {f"{n} at once": {name: rates[n] for name, rates in self.rates.items()} for n in slots}
+        return Bars("llm", "Decoding", "output tokens/s", panels)
 
     def targets(self) -> list[Target]:
         made = []

@@ -12,6 +12,7 @@ from benchmarks._llm_setting import SLOTS, Setting
 from benchmarks._llm_static import useful
 from benchmarks._llm_streams import stream_all, stream_in_turn
 from benchmarks._llm_trace import Trace, gaps, overall, percentile, sustained
+from benchmarks._plot import Lines
 from benchmarks._table import Table, Target
 
 PATIENCE, GAIN = 3.0, 2.5
@@ -72,6 +73,19 @@ class Load:
         )
         rows = [self._cells(row) for row in (self.idle, *sorted(self.tried, key=lambda row: row.rate), *self.static)]
         return Table("Requests at random: continuous and static batching", columns, rows)
+
+    def plot(self) -> Lines:
+        series = {
+            "msx, continuous batching": sorted(self.tried, key=lambda row: row.rate),
+            "static batching": self.static,
+        }
+        points = {
+            name: {row.rate: [row.worst * 1000] for row in rows if math.isfinite(row.rate)}
+            for name, rows in series.items()
+        }
+        return Lines(
+            "llm-load", "Requests at random", "requests/s", "time / output tokens, p99, ms", points, log_y=True
+        )
 
     def target(self) -> Target:
         """Static batching that breaks the promise at 1 / GAIN of the rate gives less than that share of the tokens."""

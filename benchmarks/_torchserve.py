@@ -1,4 +1,4 @@
-"""The peer: TorchServe, in a virtual environment of its own, echoing with its defaults and one worker."""
+"""The peer: TorchServe, in a virtual environment of its own, one worker, and room in its queue for all connections."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ grpc_inference_port={}
 grpc_management_port={}
 initial_worker_port={}
 default_workers_per_model=1
+job_queue_size=1000
 disable_token_authorization=true
 disable_system_metrics=true
 """

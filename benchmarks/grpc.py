@@ -14,6 +14,7 @@ from benchmarks._command import benchmark, progress
 from benchmarks._contest import Contestant, play_round, rotated, table, targets
 from benchmarks._grpc_bare import SERVICE, Request, Response
 from benchmarks._h2load import h2load
+from benchmarks._plot import Bars
 from benchmarks._server import serve
 from benchmarks._table import Report
 from benchmarks._venv import NotInstalled
@@ -57,7 +58,10 @@ def main(report: Report, rounds: int, seconds: float, warm_up: float, in_flight:
             progress(f"grpc: round {number + 1} of {rounds}")
         version = loads[OURS].version
         report.notes.append(f"Load: {version}, 1 thread, {rounds} rounds of {seconds:g} s, {body} bytes a request")
-    report.tables.append(table(f"Unary echo, {in_flight} in flight", contestants, in_flight, [PEER, BARE]))
+    title = f"Unary echo, {in_flight} in flight"
+    report.tables.append(table(title, contestants, in_flight, [PEER, BARE]))
+    rates = {one.name: one.rates(in_flight) for one in contestants}
+    report.plots.append(Bars("grpc", f"gRPC, {body} bytes", "requests/s", {title: rates}))
     report.targets += targets(contestants, in_flight, [OURS], PEER, TARGET, f"{in_flight} in flight")
 
 

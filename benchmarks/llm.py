@@ -55,6 +55,7 @@ def main(
             f"Of the tokens that static batches compute, {loaded.useful:.0%} are wanted",
         ]
         report.tables += [decoded.table(), loaded.table(), one_step.table(), disturbed.table(), _warm_up(all_)]
+        report.plots += [decoded.plot(), loaded.plot()]
         report.targets += [*decoded.targets(), loaded.target(), one_step.target(), disturbed.target(), *_starts(all_)]
 
 

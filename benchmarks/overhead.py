@@ -72,7 +72,6 @@ CONTESTS = {
             MOSEC_DEFAULT,
             TORCHSERVE_BEST,
             TORCHSERVE_DEFAULT,
-            litserve(f"batch {BATCH}", {"max_batch_size": BATCH}),
             litserve(f"batch {BATCH}, fast queue", {"max_batch_size": BATCH}, _litserve.BEST),
         ),
         (MOSEC_BEST, TORCHSERVE_BEST),
@@ -93,7 +92,9 @@ class Plan:
 @benchmark("overhead")
 @click.option("--rounds", default=7, type=click.IntRange(1), help="Every contestant has its turn in each.")
 @click.option("--seconds", default=1.0, type=click.FloatRange(1), help="Of each turn; wrk takes whole ones.")
-@click.option("--warm-up", default=4.0, type=click.FloatRange(1), help="Seconds, once a contestant, not counted.")
+@click.option(
+    "--warm-up", default=4.0, type=click.FloatRange(1), help="Seconds, once each, not counted; thrice for Java."
+)
 @click.option("--connections", "-c", multiple=True, default=(1, 32, 128), type=click.IntRange(1), help="Repeatable.")
 @click.option("--body", default=128, type=click.IntRange(2), help="Bytes.")
 @click.option("--only", multiple=True, default=PRODUCTS, type=click.Choice([*PRODUCTS]), help="Who; repeatable.")
@@ -142,4 +143,4 @@ def _ceiling(load: Wrk, plan: Plan) -> str:
         load.run(address, "/", connections=max(plan.connections), seconds=1)
         rates = [load.run(address, "/", connections=count, seconds=2).per_second for count in plan.connections]
     found = ", ".join(f"{figure(rate)} at {at(count)}" for rate, count in zip(rates, plan.connections, strict=True))
-    return f"The load is not the bottleneck: requests/s of a server that has its answer ready, and no worker: {found}"
+    return f"Limit of the load: requests/s of a server that has its answer ready, and no worker: {found}"

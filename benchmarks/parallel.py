@@ -16,6 +16,7 @@ from benchmarks._command import benchmark, progress
 from benchmarks._figures import figure, median, spread
 from benchmarks._group import PHASES, Group, Steps, group
 from benchmarks._perceptron import Perceptron
+from benchmarks._plot import Bars
 from benchmarks._table import Report, Table, Target
 
 QUICK = ("--ranks", "1", "--ranks", "2", "--rounds", "2", "--steps", "10", "--weights-gb", "0")
@@ -111,10 +112,16 @@ def main(
         f"a step is one row; {rounds} rounds of {steps} steps, 1 thread a rank"
     )
     report.tables += [_loading(found), _stepping(found), _messages(found)]
+    report.plots.append(_plot(found))
     report.targets += _messaging_targets(found)
     if weighed:
         report.tables.append(_memory(weighed))
         report.targets += [_memory_target(one) for one in weighed]
+
+
+def _plot(found: dict[int, Found]) -> Bars:
+    steps = {f"{ranks} rank{'s' if ranks > 1 else ''}": [s * 1000 for s in one.steps] for ranks, one in found.items()}
+    return Bars("parallel", "A step of a model divided over ranks", "ms", {"one row": steps})
 
 
 def _measure(ranks: Sequence[int], perceptron: Perceptron, weights: Path, rounds: int, steps: int) -> dict[int, Found]:

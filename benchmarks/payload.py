@@ -64,11 +64,11 @@ def main(
             for number in range(rounds):
                 _round(load, rotated(field, number), connections, seconds)
                 progress(f"payload: {size} MB, round {number + 1} of {rounds}")
-        title = f"Echo of {size} MB, {at(connections)}"
-        report.tables.append(table(title, field, connections, [PEER.name], unit="MB"))
+        what = f"{size} MB, {at(connections)}"
+        report.tables.append(table(f"Echo of {what}", field, connections, [PEER.name], unit="MB"))
         panels[f"{size} MB"] = {one.name: one.rates(connections) for one in field}
         if size in LEAST:
-            report.targets += targets(field, connections, [OURS.name], PEER.name, LEAST[size], title, unit="MB")
+            report.targets += targets(field, connections, [OURS.name], PEER.name, LEAST[size], what, unit="MB")
     report.plots.append(Bars("payload", f"Echo of large bodies, {at(connections)}", "MB/s each way", panels))
 
 
@@ -101,4 +101,4 @@ def _ceiling(load: Megabytes, connections: int, seconds: float) -> str:
     with _trivial.serve(load.size * 10**6) as address:
         rate = load.run(address, "/", connections=connections, seconds=seconds).per_second
     server = f"a server that has its answer of {load.size} MB ready, and no worker"
-    return f"The load is not the bottleneck: {load.wrk.version} and {server}: {figure(rate)} MB/s"
+    return f"Limit of the load, {load.wrk.version}, with {server}: {figure(rate)} MB/s"

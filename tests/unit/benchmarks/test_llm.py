@@ -280,3 +280,11 @@ def test_a_peer_answers_and_says_why_it_does_not() -> None:
         assert one.ask("add", a=1, b=2) == {"sum": 3, "argument": "here"}
         with pytest.raises(click.ClickException, match=r"(?s)the peer failed at leave.*I have had enough"):
             one.ask("leave")
+
+
+def test_plots_of_decoding_and_of_the_load() -> None:
+    assert DECODED.plot().panels["1 at once"][MSX] == DECODED.rates[MSX][1]
+    drawn = loads(0.03).plot()
+    static = {rate: values[0] for rate, values in drawn.series["static batching"].items()}
+    assert static == pytest.approx({1.6: 30.0, 4.0: 200.0})
+    assert [*drawn.series["msx, continuous batching"]] == [4.0, 8.0]

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks._group import PHASES, anonymous, objects, phases, pids
 from benchmarks._perceptron import Perceptron
-from benchmarks.parallel import Found, Memory, Messaging, _messages, _messaging_targets, _stepping
+from benchmarks.parallel import Found, Memory, Messaging, _messages, _messaging_targets, _plot, _stepping
 
 ONE = Found({}, [10e-3] * 3, [0.0] * 3, [90e-6] * 3, [30e-6, 30e-6, 90e-6], [10e-6] * 3, [1.0e-3, 1.0e-3, 2.0e-3])
 TWO = Found({}, [6e-3] * 3, [0.2] * 3, [99e-6] * 3, [40e-6, 40e-6, 100e-6], [130e-6] * 3, [1.2e-3, 1.2e-3, 2.2e-3])
@@ -84,3 +84,7 @@ def test_memory_of_its_own_and_of_who_has_gone() -> None:
 
 def test_steps_of_a_stream() -> None:
     assert objects(b'{"began":1.0,"ended":2.5}\n{"began": 3}') == [{"began": 1.0, "ended": 2.5}, {"began": 3}]
+
+
+def test_the_plot_has_a_bar_for_each_number_of_ranks() -> None:
+    assert _plot({1: ONE, 2: TWO}).panels == {"one row": {"1 rank": [10.0] * 3, "2 ranks": [6.0] * 3}}
