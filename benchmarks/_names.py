@@ -11,6 +11,7 @@ NAMES = (
     "start",
     "overhead",
     "payload",
+    "batching",
     "grpc",
     "stream",
     "worker_kill",

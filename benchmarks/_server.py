@@ -22,6 +22,8 @@ from msx_archiver.pack import pack
 
 SERVICES = Path(__file__).parent / "services"
 START_LIMIT = 60.0
+ALL = "all"
+"""Models of a store."""
 CONFIG = """\
 inference_address=http://127.0.0.1:0
 management_address=http://127.0.0.1:0
@@ -108,9 +110,13 @@ def started(store: Path, model: str, *, tokens: bool, limit: float = START_LIMIT
 
 
 def start(store: Path, service: str, *, tokens: bool) -> Server:
-    """`msx-serve --start`, as a user types it; returns when the command does."""
+    """`msx-serve --start`, as a user types it, with this model or ALL; returns when the command does."""
     flags = ["--ts-config", str(store.parent / "config.properties"), "--model-store", str(store)]
-    flags += ["--models", f"{service}.mar", *([] if tokens else ["--disable-token-auth"])]
+    flags += [
+        "--models",
+        service if service == ALL else f"{service}.mar",
+        *([] if tokens else ["--disable-token-auth"]),
+    ]
     done = _msx_serve("--start", *flags, folder=store.parent)
     if done.returncode:
         raise click.ClickException(f"The server did not start: {done.stderr.strip() or done.stdout.strip()}")

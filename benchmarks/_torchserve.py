@@ -57,23 +57,26 @@ def serve_echo(batch: int = 1, delay: int = 100) -> Iterator[Peer]:
 
 
 @contextlib.contextmanager
-def serve(folder: Path, model: str) -> Iterator[Peer]:
-    """With MODEL.mar of this folder, where it writes its logs, too. Raises NotInstalled."""
+def serve(folder: Path, *models: str, packages: str = "") -> Iterator[Peer]:
+    """With these archives of this folder, where it writes its logs, too. Raises NotInstalled.
+
+    `packages`: a folder of others that its workers find.
+    """
     if shutil.which("java") is None:
         raise NotInstalled("TorchServe needs Java, which is not on PATH.")
     python = install("torchserve", PACKAGES)
     ports = free_ports(6)
     (folder / "config.properties").write_text(CONFIG.format(*ports))
     command = [str(python.with_name("torchserve")), "--foreground", "--ncs", "--model-store", str(folder)]
-    command += ["--ts-config", "config.properties", "--models", f"{model}.mar"]
-    http, environment = Address("127.0.0.1", ports[0]), _environment(python, folder)
+    command += ["--ts-config", "config.properties", "--models", *(f"{model}.mar" for model in models)]
+    http, environment = Address("127.0.0.1", ports[0]), _environment(python, folder, packages)
     with running(
-        "TorchServe", command, folder, http, f"/predictions/{model}", environment=environment, limit=START_LIMIT
+        "TorchServe", command, folder, http, f"/predictions/{models[-1]}", environment=environment, limit=START_LIMIT
     ) as pid:
         yield Peer(http, Address("127.0.0.1", ports[3]), pid)
 
 
-def _environment(python: Path, temp: Path) -> dict[str, str]:
+def _environment(python: Path, temp: Path, packages: str) -> dict[str, str]:
     """For its workers it takes the `python` on PATH; that it runs already it reads from the temporary folder."""
     path = f"{python.parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    return {**os.environ, "PATH": path, "PYTHONPATH": "", "TMPDIR": str(temp)}
+    return {**os.environ, "PATH": path, "PYTHONPATH": packages, "TMPDIR": str(temp)}
