@@ -11,7 +11,8 @@ ON, OFF = 0.02, 0.06
 
 def poisson(rate: float, seconds: float, draw: random.Random) -> list[float]:
     """Whatever the rate, from the same `draw` the same gaps, but shorter."""
-    due, at = [], draw.expovariate(rate)
+    due: list[float] = []
+    at = draw.expovariate(rate)
     while at < seconds or not due:
         due.append(at)
         at += draw.expovariate(rate)

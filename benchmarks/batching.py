@@ -107,10 +107,10 @@ def _capacity(setting: Setting, body: bytes) -> float:
 def _round(
     settings: Sequence[Setting], rates: Sequence[float], kind: str, seconds: float, number: int, body: bytes
 ) -> None:
-    """The same requests for all; the higher rates are over sooner in what they say, so the lower ones take longer."""
+    """The same requests for all. Where few come, a turn takes up to twice as long, so that there are enough."""
     for rate in rates:
         due = ARRIVALS[kind](rate, max(seconds, min(100 / rate, 2 * seconds)), random.Random(number))
-        for setting in settings[number % len(settings) :] + settings[: number % len(settings)]:
+        for setting in [*settings[number % len(settings) :], *settings[: number % len(settings)]]:
             setting.outcomes.setdefault(rate, []).append(run(setting.address, setting.path, body, due, PATIENCE))
 
 
