@@ -103,6 +103,8 @@ class Dispatcher:
                 timer.cancel()
 
     def _delay(self, head: Job) -> float:
+        if len(self.queue) >= self._config.batch_size:
+            return 0.0
         idle = sum(group.idle for group in self.groups)
         return self.policy.wait(time.monotonic(), len(self.queue), head.enqueued, idle)
 
