@@ -12,7 +12,7 @@ import click
 
 from msx_archiver.abbreviations import Abbreviating
 from msx_archiver.errors import ArchiveError
-from msx_archiver.options import FORMATS, RUNTIMES, PackOptions
+from msx_archiver.formats import FORMATS, RUNTIMES
 
 if TYPE_CHECKING:
     from msx_archiver.guard import Limits
@@ -60,7 +60,7 @@ def main(ctx: click.Context, /, export_path: Path | None, **options: Any) -> Non
     for name, option in _REQUIRED.items():
         if not options[name]:
             raise click.UsageError(f"Missing option '{option}'.", ctx)
-    _pack(PackOptions(export_path=export_path or Path(), **options))
+    _pack(export_path=export_path or Path(), **options)
 
 
 @main.command()
@@ -111,11 +111,12 @@ def unpack(archive: Path, folder: Path, max_ratio: float | None) -> None:
     click.echo(f"{folder}")
 
 
-def _pack(options: PackOptions) -> None:
+def _pack(**options: Any) -> None:
+    from msx_archiver.options import PackOptions
     from msx_archiver.pack import pack
     from msx_archiver.progress import progress_bar
 
-    path = pack(options, warn=lambda sentence: _warn_all([sentence]), watch=progress_bar)
+    path = pack(PackOptions(**options), warn=lambda sentence: _warn_all([sentence]), watch=progress_bar)
     click.echo(f"{path}")
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-FORMATS = ("default", "zip-store", "tgz", "no-archive")
-RUNTIMES = ("python", "python3", "LSP")
 RANK = "{rank}"
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from msx_archiver.copying import Progress, Watch, unwatched
 from msx_archiver.errors import PackError
-from msx_archiver.options import FORMATS, RUNTIMES, PackOptions
+from msx_archiver.formats import FORMATS, RUNTIMES
+from msx_archiver.options import PackOptions
 from msx_archiver.output import Warn, created_on, errors_named, make, own_version, silent, source_date
 from msx_archiver.sources import Sources, collect
 from msx_archiver.writers import open_writer

@@ -9,7 +9,6 @@ import click
 
 from msx_archiver.abbreviations import Abbreviating
 from msx_archiver.errors import ArchiveError
-from msx_archiver.workflow_options import WorkflowOptions
 
 
 @click.command(cls=Abbreviating, context_settings={"help_option_names": ["-h", "--help"]})
@@ -23,6 +22,7 @@ def main(export_path: Path | None, **options: Any) -> None:
     """Pack a workflow of several models into a .war archive."""
     from msx_archiver.pack_workflow import pack_workflow
     from msx_archiver.progress import progress_bar
+    from msx_archiver.workflow_options import WorkflowOptions
 
     try:
         path = pack_workflow(

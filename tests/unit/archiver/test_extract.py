@@ -11,6 +11,8 @@ import pytest
 
 from msx_archiver.errors import ArchiveError, HostileArchiveError
 from msx_archiver.extract import unpack_to
+from msx_archiver.options import PackOptions
+from msx_archiver.pack import pack
 from tests.unit.archiver.conftest import FILES, small_files_only, tree, write_tgz, write_zip
 
 
@@ -67,6 +69,23 @@ def test_file_that_the_manifest_lists_is_missing(tmp_path: Path) -> None:
 def test_file_that_the_manifest_does_not_list(tmp_path: Path) -> None:
     files = {"extra": b"", **sealed({"a": b"1"})}
     assert "'extra' is not in the manifest" in unpack_fails(write_zip(tmp_path / "m.mar", list(files.items())))
+
+
+def test_weights_are_copied_by_the_kernel_from_block_to_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a file system that can share blocks does."""
+    calls: list[tuple[int, int, int]] = []
+    original = os.copy_file_range
+
+    def record(source: int, target: int, size: int, offset: int, at: int) -> int:
+        calls.append((size, offset % 4096, at % 4096))
+        return original(source, target, size, offset, at)
+
+    monkeypatch.setattr(os, "copy_file_range", record)
+    (tmp_path / "w.ckpt").write_bytes(bytes(100_000))
+    options = PackOptions(model_name="m", handler="mindir", serialized_file=f"{tmp_path}/w.ckpt", export_path=tmp_path)
+    unpack_to(pack(options), tmp_path / "out")
+    assert (tmp_path / "out/w.ckpt").read_bytes() == bytes(100_000)
+    assert calls == [(100_000, 0, 0)]
 
 
 def test_checksums_guard_archives_without_digests(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from msx_archiver import writers
 from msx_archiver.contents import verify
 from msx_archiver.errors import PackError
 from msx_archiver.extract import unpack_to
-from msx_archiver.options import FORMATS, PackOptions
+from msx_archiver.formats import FORMATS
+from msx_archiver.options import PackOptions
 from msx_archiver.pack import pack
 from msx_archiver.reader import open_archive
 from tests.unit.archiver.conftest import HANDLER, small_files_only, tree, write_folder
