@@ -8,8 +8,8 @@ import logging
 import os
 import shutil
 import time
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msx_frontend.access_log import AccessLog
 from msx_frontend.config import ServerConfig
@@ -18,10 +18,6 @@ from msx_frontend.download import Downloads
 from msx_frontend.environments.environments import Environments
 from msx_frontend.environments.interpreter import find_interpreter
 from msx_frontend.errors import ServiceUnavailable
-from msx_frontend.grpc_api.admission import Admission
-from msx_frontend.grpc_api.open_inference import TORCHSERVE_PACKAGE, OpenInferenceService
-from msx_frontend.grpc_api.server import GrpcServer
-from msx_frontend.grpc_api.status import details, standard_code
 from msx_frontend.health import Health
 from msx_frontend.http.front import HttpFront
 from msx_frontend.http.listener import Listener
@@ -45,6 +41,9 @@ from msx_frontend.tokens import Tokens
 from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_sdk.plugins import ENDPOINTS
+
+if TYPE_CHECKING:
+    from msx_frontend.grpc_api.server import GrpcServer
 
 log = logging.getLogger("msx.server")
 
@@ -187,25 +186,11 @@ class Server:
         )
 
     def _make_grpc(self) -> GrpcServer:
-        return GrpcServer(
-            self._config,
-            self._registry,
-            self._front.model_api,
-            self.health,
-            self._tokens,
-            self._access_log,
-            self._tls,
-            self._open_inference_services(),
-        )
+        from msx_frontend.grpc_api.assembly import make_server  # takes a while, in which the first workers start
 
-    def _open_inference_services(self) -> list[OpenInferenceService]:
-        keys = Admission(self._tokens, "inference"), Admission(self._tokens, "management")
-        make = partial(OpenInferenceService, self._registry, self.health, self._front.repository, *keys)
-        services = [make(access_log=self._access_log)]
-        if self._config.ts_open_inference_protocol:
-            torchserve = partial(make, package=TORCHSERVE_PACKAGE, code_of=standard_code, details_of=details)
-            services.append(torchserve(typed_outputs=True, access_log=self._access_log))
-        return services
+        return make_server(
+            self._config, self._registry, self.health, self._front, self._tokens, self._access_log, self._tls
+        )
 
     def _only_model(self) -> str | None:
         """The model of `/invocations` without a name: the one loaded at startup, if there is just one."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import copy
 import logging
@@ -190,7 +189,9 @@ class Context:
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking call on the one model thread, so that an async handler's loop stays free."""
-        loop = asyncio.get_running_loop()
+        from asyncio import get_running_loop  # is there, where this runs; others need not wait for it
+
+        loop = get_running_loop()
         variables = contextvars.copy_context()
         return await loop.run_in_executor(self._model_thread, partial(variables.run, call, *args, **kwargs))
 

@@ -1,4 +1,4 @@
-"""The commands of pyproject.toml."""
+"""The commands of pyproject.toml, and what a start imports when."""
 
 from __future__ import annotations
 
@@ -31,3 +31,19 @@ def test_help_imports_nothing_slow(script: EntryPoint) -> None:
     assert not modules & SLOW
     installed = {name.partition(".")[0] for name in modules} - sys.stdlib_module_names
     assert installed == {"click", script.module.partition(".")[0]}
+
+
+def imported(*modules: str) -> set[str]:
+    code = f"import {', '.join(modules)}, sys; print(*sys.modules)"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_start_in_the_background_imports_no_server() -> None:
+    """The server's own start comes after it."""
+    modules = imported("msx_frontend.commands", "msx_frontend.launch", "msx_frontend.config", "msx_frontend.instance")
+    assert not modules & {"asyncio", "msx_frontend.server", "msx_frontend.registry", "yaml"}
+
+
+def test_server_imports_grpc_while_the_first_workers_start() -> None:
+    modules = imported("msx_frontend.server", "msx_frontend.lifecycle")
+    assert not modules & {"cryptography", "google.protobuf", "grpc", "httpx", "mindspore", "numpy", "rich", "torch"}

@@ -1,0 +1,36 @@
+"""The gRPC side of a server, put together. Whoever imports this imports gRPC and protobuf."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from msx_frontend.config import ServerConfig
+from msx_frontend.grpc_api.admission import Admission
+from msx_frontend.grpc_api.handlers import LogsCalls
+from msx_frontend.grpc_api.open_inference import TORCHSERVE_PACKAGE, OpenInferenceService
+from msx_frontend.grpc_api.server import GrpcServer
+from msx_frontend.grpc_api.status import details, standard_code
+from msx_frontend.health import Health
+from msx_frontend.http.front import HttpFront
+from msx_frontend.registry import Registry
+from msx_frontend.tls import TlsIdentity
+from msx_frontend.tokens import Tokens
+
+
+def make_server(
+    config: ServerConfig,
+    registry: Registry,
+    health: Health,
+    front: HttpFront,
+    tokens: Tokens | None,
+    access_log: LogsCalls,
+    tls: TlsIdentity | None,
+) -> GrpcServer:
+    """Of `front`, gRPC has the model API and the repository."""
+    keys = Admission(tokens, "inference"), Admission(tokens, "management")
+    make = partial(OpenInferenceService, registry, health, front.repository, *keys, access_log=access_log)
+    services = [make()]
+    if config.ts_open_inference_protocol:
+        torchserve = partial(make, package=TORCHSERVE_PACKAGE, code_of=standard_code, details_of=details)
+        services.append(torchserve(typed_outputs=True))
+    return GrpcServer(config, registry, front.model_api, health, tokens, access_log, tls, services)
