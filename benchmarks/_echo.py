@@ -27,6 +27,7 @@ PRODUCTS = {
     "torchserve": f"TorchServe {_torchserve.VERSION}",
     "litserve": f"LitServe {_litserve.VERSION}",
 }
+PACKAGES = {"mosec": _mosec.PACKAGES, "torchserve": _torchserve.PACKAGES, "litserve": _litserve.PACKAGES}
 JAVA = 3
 """Times the warm-up of others: it compiles meanwhile."""
 
@@ -92,6 +93,13 @@ def litserve(setting: str = "", api: dict[str, Any] | None = None, server: dict[
                 contestant.wake()
 
     return Entrant("litserve", setting, join)
+
+
+def versions(products: Iterable[str]) -> str:
+    """What the peers among them are made of."""
+    packages = {name: number for product in products for name, number in PACKAGES.get(product, {}).items()}
+    made = ", ".join([f"{name} {number}" for name, number in packages.items()])
+    return f"Peers: {made}; {_torchserve.java()}" if "torchserve" in packages else f"Peers: {made or 'none'}"
 
 
 def enter(stack: ExitStack, entrants: Iterable[Entrant], body: int, report: Report) -> list[Contestant]:

@@ -12,6 +12,7 @@ from benchmarks._peer import free_ports, running
 from benchmarks._venv import install
 
 VERSION = "0.9.8"
+PACKAGES = {"mosec": VERSION}
 PATH = "/inference"
 ECHO = '''\
 from mosec import Server, Worker
@@ -41,7 +42,7 @@ def serve_echo(*flags: str, batch: int = 1, wait: int = 10) -> contextlib.Abstra
 @contextlib.contextmanager
 def serve(program: str, *flags: str) -> Iterator[tuple[Address, int]]:
     """Its address and the id of its first process. `program` is the text of the script. Raises NotInstalled."""
-    python = install("mosec", {"mosec": VERSION})
+    python = install("mosec", PACKAGES)
     address = Address("127.0.0.1", free_ports(1)[0])
     with TemporaryDirectory(prefix="msx-benchmark-") as folder:
         script = Path(folder, "served.py")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -74,6 +75,13 @@ def serve(folder: Path, *models: str, packages: str = "") -> Iterator[Peer]:
         "TorchServe", command, folder, http, f"/predictions/{models[-1]}", environment=environment, limit=START_LIMIT
     ) as pid:
         yield Peer(http, Address("127.0.0.1", ports[3]), pid)
+
+
+def java() -> str:
+    """Its version, in its own words; empty where it is not."""
+    if shutil.which("java") is None:
+        return ""
+    return subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.partition("\n")[0]
 
 
 def _environment(python: Path, temp: Path, packages: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from benchmarks import _trivial
 from benchmarks._client import Address
 from benchmarks._command import benchmark, progress
 from benchmarks._contest import Contestant, at, rotated, table, targets
-from benchmarks._echo import enter, mosec, msx
+from benchmarks._echo import enter, mosec, msx, versions
 from benchmarks._figures import figure
 from benchmarks._plot import Bars
 from benchmarks._table import Report
@@ -54,6 +54,7 @@ def main(
     report.notes.append(
         f"Load: {connections} connections, {rounds} rounds of {seconds:g} s; MB are 10^6 bytes, each way"
     )
+    report.notes += [versions(["mosec"])] if peer else []
     panels = {}
     for size in megabytes:
         with megabytes_of(size) as load, ExitStack() as stack:

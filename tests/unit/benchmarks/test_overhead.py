@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import subprocess
 import sys
 import time
@@ -9,14 +11,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import click
 import psutil
 import pytest
 
-from benchmarks import _echo
-from benchmarks._client import Address
+from benchmarks import _echo, _torchserve, _trivial
+from benchmarks._client import Address, Answer, Connection, answers
 from benchmarks._contest import Contestant, Turn, bars, latency_targets, processor, rotated, table, targets
-from benchmarks._echo import Entrant, enter
+from benchmarks._echo import Entrant, enter, versions
 from benchmarks._machine import machine
+from benchmarks._peer import running
 from benchmarks._table import Report
 from benchmarks._trivial import request_size
 from benchmarks._venv import NotInstalled
@@ -63,13 +67,16 @@ def test_batch_1_has_to_beat_both_peers() -> None:
 def test_batches_have_to_beat_the_best_and_not_to_wait_as_the_defaults_do() -> None:
     ours = contestant(BATCHING.name, 119, connections=128)
     ours.turns |= contestant("", 1, connections=1, p50=1000).turns
+    waits = contestant(MOSEC_DEFAULT.name, 90, connections=128)
+    waits.turns |= contestant("", 1, connections=1, p50=10_000).turns
     peers = [
         contestant(MOSEC_BEST.name, 100, connections=128),
-        contestant(MOSEC_DEFAULT.name, 1, connections=1, p50=10_000),
+        waits,
         contestant(TORCHSERVE_DEFAULT.name, 1, connections=1, p50=9_000),
     ]
     found = CONTESTS["batching"].targets([ours, *peers], [1, 128])
     assert [(target.measured, target.met) for target in found] == [("1.19", False), ("0.100", True), ("0.111", False)]
+    assert MOSEC_BEST.name in found[0].what
     assert "128 connections" in found[0].what
     assert "1 connection" in found[1].what
 
@@ -183,3 +190,43 @@ def test_every_request_of_the_load_is_as_long_as_the_trivial_server_takes_it_to_
     assert request_size(head + b"x" * 300) == len(head) + 128
     assert request_size(b"GET / HTTP/1.1\r\n\r\n") == 18
     assert """'"' .. string.rep("x", 126) .. '"'""" in SCRIPT % 126
+
+
+def test_versions_of_the_peers_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_torchserve, "java", lambda: "openjdk 17")
+    assert versions(["msx", "mosec"]) == "Peers: mosec 0.9.8"
+    assert versions(["torchserve"]).startswith("Peers: torchserve 0.12.0, torch ")
+    assert versions(["torchserve"]).endswith("; openjdk 17")
+    assert versions(["msx"]) == "Peers: none"
+
+
+async def ask(address: Address) -> list[Answer]:
+    connection = await Connection.open(address)
+    try:
+        return [await connection.post("/", body) for body in (b"x" * 100_000, b"y" * 100_000)]
+    finally:
+        connection.leave()
+
+
+def test_the_trivial_server_answers_each_request_and_ends() -> None:
+    before = {*psutil.Process().children(recursive=True)}
+    with _trivial.serve(300_000) as address:
+        assert asyncio.run(ask(address)) == [(200, b"x" * 300_000)] * 2
+    assert {*psutil.Process().children(recursive=True)} <= before
+    assert not answers(address, "/")
+
+
+def test_a_peer_that_does_not_start_says_why(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import sys; sys.exit('no such port')"]
+    peer = running("the peer", command, tmp_path, Address("127.0.0.1", 1), "/")
+    with pytest.raises(click.ClickException, match=r"(?s)the peer did not start.*no such port"), peer:
+        raise AssertionError("it is not there")
+
+
+def test_who_refuses_requests_is_named() -> None:
+    class Refused:
+        def run(self, address: Address, path: str, *, connections: int, seconds: float) -> Result:
+            raise click.ClickException("3 of 5 requests went wrong.")
+
+    with pytest.raises(click.ClickException, match=r"TorchServe, 32 connections: 3 of 5"):
+        Contestant("TorchServe", Address("127.0.0.1", 1), "/", os.getpid()).take(Refused(), 32, 1)
