@@ -94,8 +94,9 @@ def test_a_command_draws_its_plots_into_a_folder(tmp_path: Path) -> None:
     ("command", "arguments"), [(sample, ["--plots", "made"]), (_all.main, ["--write-docs", "--even-if-busy"])]
 )
 def test_without_matplotlib_nothing_is_measured(
-    monkeypatch: pytest.MonkeyPatch, command: click.Command, arguments: list[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: click.Command, arguments: list[str]
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(_draw, "find_spec", lambda _: None)
     monkeypatch.setattr(_all, "NAMES", ())
     refused = CliRunner().invoke(command, arguments)

@@ -283,7 +283,7 @@ def test_a_peer_answers_and_says_why_it_does_not() -> None:
 
 
 def test_plots_of_decoding_and_of_the_load() -> None:
-    assert DECODED.plot().panels["1 at once"][MSX] == DECODED.rates[MSX][1]
+    assert [panel[MSX] for panel in DECODED.plot().panels.values()] == [DECODED.rates[MSX][1], DECODED.rates[MSX][8]]
     drawn = loads(0.03).plot()
     static = {rate: values[0] for rate, values in drawn.series["static batching"].items()}
     assert static == pytest.approx({1.6: 30.0, 4.0: 200.0})

@@ -99,7 +99,7 @@ def test_bars_have_a_panel_for_each_number_of_connections() -> None:
     one = contestant("msx", 3, 2)
     one.turns |= contestant("", 5, connections=1).turns
     drawn = bars("echo", "Echo", [one], [32, 1, 32])
-    assert drawn.panels == {"1 connection": {"msx": [5.0]}, "32 connections": {"msx": [3.0, 2.0]}}
+    assert [*drawn.panels.items()] == [("1 connection", {"msx": [5.0]}), ("32 connections", {"msx": [3.0, 2.0]})]
     assert drawn.label == "requests/s"
     assert bars("echo", "Echo", [one], [1], unit="MB").label == "MB/s"
 
