@@ -5,7 +5,6 @@ from __future__ import annotations
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import click
@@ -43,12 +42,15 @@ class Weight:
 
 @dataclass(frozen=True)
 class Crowd:
-    """A server of one model that is used, and of others that are only registered."""
+    """One model that is used, and others that are only registered: so many in all."""
 
-    name: str
-    server: Server
+    models: int
     costs: list[float] = field(default_factory=list)
     """µs of the frontend's processor time a request, by round."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.models} model{'s' if self.models > 1 else ''}"
 
 
 @benchmark("memory")
@@ -56,13 +58,13 @@ class Crowd:
 @click.option("--streams", default=100_000, type=click.IntRange(0), help="Of ten events each, after the warm-up.")
 @click.option("--warm-up", default=100_000, type=click.IntRange(1), help="Requests; of streams a tenth.")
 @click.option("--models", default=200, type=click.IntRange(2), help="Registered ones, all but one without workers.")
-@click.option("--rounds", default=9, type=click.IntRange(1), help="Of the servers with one model and with many.")
+@click.option("--rounds", default=9, type=click.IntRange(1), help="With one model and with many.")
 @click.option("--seconds", default=2.0, type=click.FloatRange(1), help="Of each turn in them.")
 def main(report: Report, requests: int, streams: int, warm_up: int, models: int, rounds: int, seconds: float) -> None:
     """Memory of the frontend over many requests, and its processor time a request over many models.
 
-    Memory is read after a warm-up, and then at equal distances up to the end. The two servers of the second part take
-    turns in rounds; the ratio is the median of the rounds' ratios.
+    Memory is read after a warm-up, and then at equal distances up to the end. In the second part one server has one
+    model and many in turn; the ratio is the median of the rounds' ratios.
     """
     with wrk(BODY) as load:
         report.notes.append(f"Load: {load.version}, 1 thread, {CONNECTIONS} connections, {BODY} bytes a request")
@@ -142,26 +144,27 @@ def _megabytes(size: int) -> str:
 
 
 def _costs(load: Wrk, models: int, rounds: int, seconds: float) -> list[Crowd]:
-    """The first is the one of one model."""
-    with ExitStack() as stack:
-        crowds = [_crowd(stack, number) for number in (1, models)]
-        for crowd in crowds:
-            _turn(crowd, load, seconds)
-            crowd.costs.clear()  # that was the warm-up
+    """Of one server, because two of them differ by more than what is to be seen; it starts with one model."""
+    crowds = [Crowd(1), Crowd(models)]
+    with serve("echo", ANY_WORKERS) as server:
+        _ask("PUT", f"{server.management}/models/echo?min_worker=1&max_worker=1&synchronous=true")
+        wait_ready(server)
+        there = 1
         for number in range(rounds):
             for crowd in rotated(crowds, number):
-                _turn(crowd, load, seconds)
+                _change(server, there, crowd.models)
+                there = crowd.models
+                crowd.costs.append(_cost(server, load, seconds))
             progress(f"memory: models, round {number + 1} of {rounds}")
     return crowds
 
 
-def _crowd(stack: ExitStack, models: int) -> Crowd:
-    server = stack.enter_context(serve("echo", ANY_WORKERS))
-    _ask("PUT", f"{server.management}/models/echo?min_worker=1&max_worker=1&synchronous=true")
-    for number in range(1, models):
+def _change(server: Server, before: int, after: int) -> None:
+    """Register models without workers, or unregister them: so many in all."""
+    for number in range(before, after):
         _ask("POST", f"{server.management}/models?url=echo.mar&model_name=echo{number}&initial_workers=0")
-    wait_ready(server)
-    return Crowd(f"{models} model{'s' if models > 1 else ''}", server)
+    for number in range(after, before):
+        _ask("DELETE", f"{server.management}/models/echo{number}")
 
 
 def _ask(method: str, url: str) -> None:
@@ -172,11 +175,13 @@ def _ask(method: str, url: str) -> None:
         raise click.ClickException(f"{method} {url}: {error.code} {error.read()[:500]!r}") from None
 
 
-def _turn(crowd: Crowd, load: Wrk, seconds: float) -> None:
-    """Of all that the frontend does meanwhile, not only of what the requests cause."""
-    before = _processor(crowd.server.process)
-    result = load.run(crowd.server.address, "/predictions/echo", connections=CONNECTIONS, seconds=seconds)
-    crowd.costs.append((_processor(crowd.server.process) - before) * 1e6 / result.requests)
+def _cost(server: Server, load: Wrk, seconds: float) -> float:
+    """Of all that the frontend does meanwhile, not only of what the requests cause. The first second does not count."""
+    for lasting in (1.0, seconds):
+        before = _processor(server.process)
+        result = load.run(server.address, "/predictions/echo", connections=CONNECTIONS, seconds=lasting)
+        spent = _processor(server.process) - before
+    return spent * 1e6 / result.requests
 
 
 def _processor(process: psutil.Process) -> float:

@@ -40,8 +40,8 @@ def weights(*megabytes: float) -> list[Weight]:
     return [Weight(int(size * 1e6), int(size * 1e6) - 10_000_000) for size in megabytes]
 
 
-def crowd(name: str, *costs: float) -> Crowd:
-    return Crowd(name, SERVER, [*costs])
+def crowd(models: int, *costs: float) -> Crowd:
+    return Crowd(models, [*costs])
 
 
 def test_requests_are_sent_in_slices_until_there_have_been_enough() -> None:
@@ -66,7 +66,7 @@ def test_growth_is_from_the_warm_up_to_the_end() -> None:
     ("costs", "measured", "met"), [([104, 210, 52], "1.040", True), ([106, 212, 53], "1.060", False)]
 )
 def test_costs_are_compared_round_by_round(costs: list[float], measured: str, met: bool) -> None:
-    crowds = [crowd("1 model", 100, 200, 50), crowd("200 models", *costs)]
+    crowds = [crowd(1, 100, 200, 50), crowd(200, *costs)]
     target = cost_target(crowds)
     assert (target.measured, target.met) == (measured, met)
     rows = cast(Any, cost_table(crowds).rows)
