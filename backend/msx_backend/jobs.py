@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 
 from msx_backend.protocol import Predict, RequestHead
 from msx_sdk.request import Headers, InferenceRequest, Part
+
+NO_PARTS: Mapping[str, Part] = MappingProxyType({})
 
 
 class Jobs:
@@ -36,12 +39,10 @@ class Jobs:
         return requests
 
     def release(self, requests: list[InferenceRequest]) -> None:
-        with self._lock:
-            for request in requests:
-                self._held.pop(request.number, None)
-                if self._asked:
-                    self._asked.discard(request.number)
-                request.parts, request.inference = {}, None  # a handler may keep its context, and so the request
+        for request in requests:
+            self._held.pop(request.number, None)
+            self._asked.discard(request.number)
+            request.parts, request.inference = NO_PARTS, None  # a handler may keep its context, and so the request
 
     def cancel(self, numbers: list[int]) -> None:
         """One that has not come yet is kept in mind; one that has ended is nobody's concern."""

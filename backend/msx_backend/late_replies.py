@@ -18,11 +18,12 @@ class LateReplies(threading.Thread):
         super().__init__(name="late-replies", daemon=True)
         self._replies = replies
         self._wanted = threading.Event()
+        self.watching = False
 
     def watch(self) -> None:
         """Replies are held, and a call begins."""
-        if not self._wanted.is_set():
-            self._wanted.set()
+        self.watching = True
+        self._wanted.set()
 
     def run(self) -> None:
         while True:
@@ -30,5 +31,6 @@ class LateReplies(threading.Thread):
             writes = self._replies.writes
             time.sleep(LATE)
             if writes == self._replies.writes:
-                self._wanted.clear()  # before the flush: what is held after it is watched anew
+                self._wanted.clear()
+                self.watching = False  # before the flush: what is held after it is watched anew
                 self._replies.flush_now()

@@ -17,15 +17,11 @@ from typing import Any
 
 import msgspec
 
-from msx_backend.frames import LARGE, MAX_HEAD, PREFIX, FrameReader, ProtocolError
-
-__all__ = [  # what of `frames` is for the other side, too
-    "LARGE",
-    "MAX_HEAD",
-    "PREFIX",
-    "FrameReader",
-    "ProtocolError",
-]
+from msx_backend.frames import LARGE as LARGE
+from msx_backend.frames import MAX_HEAD as MAX_HEAD
+from msx_backend.frames import PREFIX as PREFIX
+from msx_backend.frames import FrameReader as FrameReader
+from msx_backend.frames import ProtocolError as ProtocolError
 
 MAX_BODY = 0xFFFFFFFF
 
@@ -259,9 +255,9 @@ Plan = PlanCall | PlanStep | PlanEnd | PlanTell
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def encode_frame(message: _Message, body: bytes | bytearray | memoryview = b"") -> bytes:
+def encode_frame(message: _Message, body: bytes | bytearray = b"") -> bytes:
     head = _encode(message)
-    return b"".join((_prefix(len(head), len(body)), head, body))
+    return _prefix(len(head), len(body)) + head + body
 
 
 def encode_frame_parts(message: _Message, bodies: Iterable[bytes | bytearray]) -> list[bytes | bytearray]:

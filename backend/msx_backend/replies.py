@@ -37,16 +37,13 @@ class ReplyWriter:
         self._sock = sock
         self._limit = min(max_response_size, MAX_BODY)
         self._lock = threading.Lock()
-        self._held: list[bytes | bytearray] = []
+        self.held: list[bytes | bytearray] = []
+        """Frames that leave with the next write."""
         self._soon = False
         self.call_soon: Callable[[Callable[[], None]], object] | None = None
         """Of an event loop: what several of its tasks send in one turn leaves together at its end."""
         self.progress = 0
         self.writes = 0
-
-    @property
-    def holding(self) -> bool:
-        return bool(self._held)
 
     def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
         if len(body) > self._limit:
@@ -72,7 +69,7 @@ class ReplyWriter:
     def send(self, message: LoadProgress | Loaded | LoadFailed | CallDone) -> None:
         with self._lock:
             self.progress += 1
-            self._held.append(encode_frame(message))
+            self.held.append(encode_frame(message))
             self._write()
 
     def flush(self) -> None:
@@ -96,16 +93,16 @@ class ReplyWriter:
                 return
             request.answered = last
             self.progress += 1
-            self._held.append(frame)
+            self.held.append(frame)
             if large:
                 self._write()
                 self._sock.sendall(large)
 
     def _write(self) -> None:
-        if self._held:
+        if self.held:
             self.writes += 1
-            data = self._held[0] if len(self._held) == 1 else b"".join(self._held)
-            self._held.clear()
+            data = self.held[0] if len(self.held) == 1 else b"".join(self.held)
+            self.held.clear()
             self._sock.sendall(data)
 
     def _too_large(self, body: bytes | bytearray) -> Failure:

@@ -40,10 +40,9 @@ class InvalidResult(PredictionError):
 class ReplyState:
     """How far the reply of one request has come."""
 
-    __slots__ = ("head", "open", "started")
-
-    def __init__(self, head: ReplyHead | None = None) -> None:
-        self.head, self.started, self.open = head, False, True
+    head: ReplyHead | None = None
+    started = False
+    open = True
 
 
 class Batch:
@@ -59,13 +58,18 @@ class Batch:
         self.requests = requests
         self._states = states or [ReplyState() for _ in requests]
         self._sink = sink
-        self._lock = threading.RLock()  # a handler may send from several threads: the head leaves once, and first
+        self._lock = threading.Lock()  # a handler may send from several threads: the head leaves once, and first
 
     def head(self, idx: int) -> ReplyHead:
         state = self._states[idx]
         if state.head is None:
             state.head = ReplyHead()
         return state.head
+
+    @property
+    def ids(self) -> str:
+        requests = self.requests
+        return requests[0].id if len(requests) == 1 else ",".join([request.id for request in requests])
 
     @property
     def anything_sent(self) -> bool:

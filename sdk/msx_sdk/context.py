@@ -184,7 +184,7 @@ class Context:
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
         """Logs under the model's name; every line carries the ids of this call's requests, from any thread."""
-        ids = ",".join(self.request_ids.values()) if self._batch else ""
+        ids = self._batch.ids if self._batch else ""
         return logging.LoggerAdapter(logging.getLogger(f"msx.handler.{self.model_name}"), {"request_id": ids})
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -198,7 +198,7 @@ class Context:
     def bind(self, batch: Batch | None) -> None:
         """For the runner: this context now speaks of `batch`."""
         self._batch = batch
-        current_request_ids.set(",".join([request.id for request in batch.requests]) if batch else "")
+        current_request_ids.set("" if batch is None else batch.ids)
 
     def for_batch(self, batch: Batch) -> Context:
         """For the runner: the context of one call.

@@ -135,21 +135,23 @@ def _raw(part: Part) -> bytearray:
 
 
 def _decoded(part: Part) -> Any:
-    """TorchServe's rule: exactly `application/json` (parameters aside), or a type that starts with `text`."""
-    kind = _kind(part.content_type or "")
-    try:
-        if kind == JSON:
-            return json_value(part.data)
-        if kind.startswith("text"):
-            return part.data.decode()
-    except (ValueError, RecursionError):
-        pass
+    if part.content_type and (decode := _decoder(part.content_type)):
+        try:
+            return decode(part.data)
+        except (ValueError, RecursionError):
+            pass
     return _raw(part)
 
 
 @lru_cache(maxsize=1000)
-def _kind(content_type: str) -> str:
-    return content_type.partition(";")[0].strip()
+def _decoder(content_type: str) -> Callable[[bytes | bytearray], Any] | None:
+    """TorchServe's rule: exactly `application/json` (parameters aside), or a type that starts with `text`."""
+    kind = content_type.partition(";")[0].strip()
+    return json_value if kind == JSON else _text if kind.startswith("text") else None
+
+
+def _text(data: bytes | bytearray) -> str:
+    return data.decode()
 
 
 def json_value(data: bytes | bytearray) -> Any:

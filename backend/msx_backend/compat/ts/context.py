@@ -79,5 +79,10 @@ class Context(msx_sdk.context.Context):
         requests = [processor.batch.requests[0] for processor in processors]
         for request, id in zip(requests, ids, strict=False):
             request.id = id
-        states = [ReplyState(processor.batch.head(0)) for processor in processors]
-        self._batch = Batch(requests, None, states)
+        self._batch = Batch(requests, None, [_state(processor) for processor in processors])
+
+
+def _state(processor: RequestProcessor) -> ReplyState:
+    state = ReplyState()
+    state.head = processor.batch.head(0)
+    return state
