@@ -139,7 +139,7 @@ class InferenceService:
     def _response(self, data: bytes, **more: Any) -> Any:
         if len(data) > self._max_response_size:
             raise ResponseTooLarge(self._max_response_size)
-        return _PredictionResponse(prediction=data, **more)
+        return _PredictionResponse(prediction=bytes(data), **more)  # a large one is a bytearray
 
 
 async def _said(reply: ReplyBuffer) -> AsyncIterator[bytes]:

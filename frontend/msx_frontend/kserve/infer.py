@@ -42,6 +42,6 @@ def opened(message: bytes, model: str) -> tuple[bytes, int]:
     if not message:
         raise HandlerFailed(500, f"The handler of model {model} answered nothing.")
     try:
-        return split(message)
+        return split(bytes(message))  # a large one is a bytearray, which no Protocol Buffers message takes
     except ValueError as error:
         raise HandlerFailed(500, f"The worker of model {model} broke off: {error}.") from None

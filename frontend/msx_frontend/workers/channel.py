@@ -7,12 +7,12 @@ import socket
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
-from msx_backend.protocol import FrameReader, ProtocolError
+from msx_backend.protocol import LARGE, FrameReader, ProtocolError
 
 T = TypeVar("T")
 
 
-class Channel(asyncio.Protocol, Generic[T]):
+class Channel(asyncio.BufferedProtocol, Generic[T]):
     """Calls `on_message` for each frame and `on_closed` once, with the error if there was one."""
 
     def __init__(
@@ -30,7 +30,10 @@ class Channel(asyncio.Protocol, Generic[T]):
     def write(self, *parts: bytes | bytearray) -> None:
         """Frames for a worker that is gone are dropped: its end is told by `on_closed`."""
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
+            if sum(map(len, parts)) < LARGE:
+                self._transport.write(b"".join(parts))
+            else:
+                self._transport.writelines(parts)
 
     def close(self) -> None:
         if self._transport is not None:
@@ -39,10 +42,14 @@ class Channel(asyncio.Protocol, Generic[T]):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are none of asyncio's classes
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.space()
+
+    def buffer_updated(self, nbytes: int) -> None:
         try:
-            for message, body in self._reader.feed(data):
-                self._on_message(message, bytes(body))
+            for message, body in self._reader.received(nbytes):
+                # What is large stays the bytearray that it was received into, although nobody may change it.
+                self._on_message(message, bytes(body) if len(body) < LARGE else cast(bytes, body))
         except ProtocolError as error:
             self._end(error)
             self.close()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from msx_backend.protocol import PREFIX, Chunk, Dropped, Ping, ProtocolError, ToFrontend, encode_frame
+from msx_backend.protocol import LARGE, PREFIX, Chunk, Dropped, Ping, ProtocolError, ToFrontend, encode_frame
 from msx_frontend.workers.channel import Channel
 from tests.unit.frontend.jobs import run
 
@@ -150,5 +150,23 @@ def test_a_bug_in_the_reader_closes_the_channel(loop: str) -> None:
         assert isinstance(bench.closed[0], ZeroDivisionError)
         assert handled
         worker.close()
+
+    run(test(), loop)
+
+
+@LOOPS
+def test_a_large_body_is_not_copied(loop: str) -> None:
+    async def test() -> None:
+        bench = Bench()
+        worker = await bench.open()
+        await send(
+            worker, encode_frame(Chunk(1, True), b"x" * (LARGE - 1)) + encode_frame(Chunk(2, True), b"x" * LARGE)
+        )
+        await bench.until(lambda: len(bench.messages) == 2)
+        (_, small), (_, large) = bench.messages
+        assert (type(small).__name__, type(large).__name__) == ("bytes", "bytearray")
+        assert large == b"x" * LARGE
+        worker.close()
+        await bench.until(lambda: bench.closed)
 
     run(test(), loop)
