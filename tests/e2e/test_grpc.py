@@ -96,6 +96,12 @@ def test_a_prediction(channel: grpc.Channel) -> None:
     assert predict(channel, "echo", data=b"\x00\xff") == b"\x00\xff"
 
 
+def test_large_ones(channel: grpc.Channel) -> None:
+    data = bytes(range(256)) * 4096
+    assert predict(channel, "echo", data=data) == data
+    assert [response.prediction for response in stream(channel, "echo", data)] == [data]
+
+
 def test_inputs_are_bytearrays_without_content_type(channel: grpc.Channel) -> None:
     seen = json.loads(predict(channel, "report", "picture", b"png"))
     assert seen["fields"] == {"picture": ["bytearray", "png"]}

@@ -56,4 +56,4 @@ class WholeAnswer:
         """Raises the job's ServiceError, or ResponseTooLarge."""
         if self._error is not None:
             raise self._error
-        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        return b"".join(self._chunks)  # bytes, also of a large one, which is a bytearray
