@@ -110,6 +110,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_response_size: Positive = 6553500
     number_of_npu: Count | None = None
 
+    direct_predictions: Switch = True
     decode_input_request: Switch = True
     limit_max_image_pixels: Switch = True
     blacklist_env_vars: Regex | None = None

@@ -17,7 +17,7 @@ class _Whole:
 
     def __init__(self) -> None:
         self._data = bytearray()
-        self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.result: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     def start(self, status: int, phrase: str, headers: list[tuple[str, str]]) -> None:
         return None
@@ -26,12 +26,16 @@ class _Whole:
         self._data += data
 
     def end(self) -> None:
-        if not self.answer.done():
-            self.answer.set_result(bytes(self._data))
+        if not self.result.done():
+            self.result.set_result(bytes(self._data))
+
+    def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
+        self.chunk(data)
+        self.end()
 
     def fail(self, error: ServiceError) -> None:
-        if not self.answer.done():
-            self.answer.set_exception(error)
+        if not self.result.done():
+            self.result.set_exception(error)
 
 
 async def customized_metadata(version: ModelVersion, number: str | None, request_id: str) -> Any:
@@ -44,7 +48,7 @@ async def customized_metadata(version: ModelVersion, number: str | None, request
     job = Job(request_id, version.source.name, number, [], headers, sink, kind=DESCRIBE)
     version.submit(job)
     try:
-        answer = await sink.answer
+        answer = await sink.result
     finally:
         job.cancel()
     try:

@@ -16,6 +16,13 @@ from msx_sdk.config import ModelConfig
 PREFETCH_BELOW = 0.02
 """Seconds: a batch waits behind a running one only where batches are this short, so that it is never held up."""
 
+AHEAD = 0.001
+"""Seconds of work that may stand in a worker's socket: so many batches that it never waits for the next one, and that
+what many requests cost is paid once for all."""
+
+MOST_AHEAD = 32
+"""Batches."""
+
 EXPIRY_LOOK = 0.25
 
 
@@ -58,14 +65,15 @@ class Dispatcher:
 
     def pump(self) -> None:
         """Hand out work while there is some and somebody has room."""
-        while (head := self.queue.head) is not None:
-            group = self._free_group()
+        queue, ahead = self.queue, self._ahead
+        while (head := queue.head) is not None:
+            group = self._free_group(ahead)
             if group is None:
                 break
             if not group.is_async and (delay := self._delay(head)) > 0:
                 self._pump_later(delay)
                 break
-            group.predict(self.queue.take(group.room(ahead=True)))
+            group.predict(queue.take(group.room(ahead=ahead)))
         self._watch_queue()
 
     def put_back(self, jobs: list[Job]) -> None:
@@ -108,14 +116,23 @@ class Dispatcher:
         idle = sum(group.idle for group in self.groups)
         return self.policy.wait(time.monotonic(), len(self.queue), head.enqueued, idle)
 
-    def _free_group(self) -> WorkerGroup | None:
+    @property
+    def _ahead(self) -> int:
+        """Batches that a group may be sent before it has finished the running one; none while they are long."""
+        seconds = self.policy.typical_seconds
+        if self._config.use_job_ticket or seconds > PREFETCH_BELOW:
+            return 0
+        return max(1, min(MOST_AHEAD, int(AHEAD / seconds))) if seconds > 0 else MOST_AHEAD
+
+    def _free_group(self, ahead: int) -> WorkerGroup | None:
         """The least busy group with room; else one whose socket may hold the next batch."""
-        best = min(self.groups, key=_busy, default=None)
+        groups = self.groups
+        best = groups[0] if len(groups) == 1 else min(groups, key=_busy, default=None)
         if best is None or best.room():
             return best
-        if self._config.use_job_ticket or best.is_async or self.policy.typical_seconds > PREFETCH_BELOW:
+        if not ahead or best.is_async or len(self.queue) < self._config.batch_size:
             return None
-        return best if best.room(ahead=True) and len(self.queue) >= self._config.batch_size else None
+        return best if best.room(ahead=ahead) else None
 
     def _tickets(self) -> int:
         return sum(group.room() if group.is_async else int(group.idle) for group in self.groups)

@@ -27,7 +27,8 @@ class Field(NamedTuple):
 
 
 class Sink(Protocol):
-    """Where one job's answer goes: `start` once, `chunk` any number of times, then `end`; or `fail` at any point.
+    """Where one job's answer goes: `start` once, `chunk` any number of times, then `end`; or all of it by `answer`;
+    or `fail` at any point.
 
     Called on the loop's thread by the group's reader, which must never wait: no method blocks or raises.
     """
@@ -37,6 +38,8 @@ class Sink(Protocol):
     def chunk(self, data: bytes) -> None: ...
 
     def end(self) -> None: ...
+
+    def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None: ...
 
     def fail(self, error: ServiceError) -> None: ...
 
@@ -109,6 +112,12 @@ class Job:
         if not self.done:
             self._end(status)
             self.sink.end()
+
+    def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
+        """All that the worker has to say, in one piece."""
+        if not self.done:
+            self._end(status)
+            self.sink.answer(status, phrase, headers, data)
 
     def fail(self, error: ServiceError) -> None:
         if not self.done:

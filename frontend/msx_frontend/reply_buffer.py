@@ -58,6 +58,12 @@ class ReplyBuffer:
         self._head = Head(status, phrase, headers)
         self._wake()
 
+    def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
+        self.start(status, phrase, headers)
+        if data:
+            self.chunk(data)
+        self.end()
+
     def chunk(self, data: bytes) -> None:
         if self._error is not None:
             return

@@ -202,6 +202,13 @@ class _EndWatch:
 
     def start(self, status: int, phrase: str, headers: list[tuple[str, str]]) -> None:
         self._sink.start(status, phrase, headers)
+        self._look(headers)
+
+    def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
+        self._sink.answer(status, phrase, headers, data)
+        self._look(headers)
+
+    def _look(self, headers: list[tuple[str, str]]) -> None:
         for name, value in headers:
             if name.lower() == self._key:
                 self._ended(value)

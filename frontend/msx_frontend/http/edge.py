@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import logging
-from typing import Protocol
 
 from starlette.types import ASGIApp
 
-from msx_frontend.access_log import Served
 from msx_frontend.errors import PayloadTooLarge, RequestCancelled, ServiceError
 from msx_frontend.http.call import Call
+from msx_frontend.http.direct import Direct
 from msx_frontend.http.gate import Gate
 from msx_frontend.http.prediction import PredictionEndpoint
 from msx_frontend.http.targets import target_of
-from msx_frontend.http.wire import Message, RawHeaders, Receive, Scope, Send, StreamBroken, common_headers, send_error
+from msx_frontend.http.wire import (
+    LogsReplies,
+    Message,
+    RawHeaders,
+    Receive,
+    Scope,
+    Send,
+    StreamBroken,
+    common_headers,
+    send_error,
+)
 from msx_frontend.kserve.endpoint import OpenInference
 from msx_frontend.llm.endpoint import LanguageModels
 
 log = logging.getLogger("msx.http")
-
-
-class LogsReplies(Protocol):
-    def write(self, call: Served, status: int) -> None: ...
 
 
 class Edge:
@@ -42,6 +47,12 @@ class Edge:
         self._gate, self._predictions, self._language_models = gate, predictions, language_models
         self._open_inference = open_inference
         self._cors = cors or []
+
+    def direct(self) -> Direct | None:
+        """For connections that answer predictions by themselves, by the same rules; None where there are none."""
+        if self._predictions is None:
+            return None
+        return Direct(self._predictions, self._access_log, self._gate, self._cors)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

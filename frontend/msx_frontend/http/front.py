@@ -9,9 +9,9 @@ from starlette.types import ASGIApp
 from msx_frontend.config import ServerConfig
 from msx_frontend.health import Health
 from msx_frontend.http import workflows as workflow_routes
-from msx_frontend.http.call import Call
-from msx_frontend.http.edge import Edge, LogsReplies
+from msx_frontend.http.edge import Edge
 from msx_frontend.http.gate import Gate, inference_keys, management_keys, merged_keys
+from msx_frontend.http.head import Head
 from msx_frontend.http.inference import InferenceRoutes
 from msx_frontend.http.listener import Listener
 from msx_frontend.http.management import ManagementRoutes
@@ -19,7 +19,7 @@ from msx_frontend.http.merged import merged_app
 from msx_frontend.http.metrics import metrics_app, metrics_routes
 from msx_frontend.http.plugins import PluginEndpoints
 from msx_frontend.http.prediction import PredictionEndpoint
-from msx_frontend.http.wire import RawHeaders
+from msx_frontend.http.wire import LogsReplies, RawHeaders
 from msx_frontend.kserve.endpoint import OpenInference
 from msx_frontend.kserve.repository import Repository
 from msx_frontend.llm.endpoint import LanguageModels
@@ -62,7 +62,8 @@ class HttpFront:
         bound: list[Listener] = []
         try:
             for name, edge in self._edges().items():
-                bound.append(Listener(name, getattr(self._config, f"{name}_address"), edge, self._tls))
+                address, direct = getattr(self._config, f"{name}_address"), self._config.direct_predictions
+                bound.append(Listener(name, address, edge, self._tls, edge.direct() if direct else None))
         except BaseException:
             for listener in bound:
                 listener.close()
@@ -132,7 +133,7 @@ class HttpFront:
             described=plugins.operations,
         )
 
-    def _gate(self, keys: Callable[[Call], tuple[Kind, ...]], *listeners: str) -> Gate | None:
+    def _gate(self, keys: Callable[[Head], tuple[Kind, ...]], *listeners: str) -> Gate | None:
         return None if self._tokens is None else Gate(self._tokens, keys, self._plugins.keys(*listeners))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Protocol
 
-from msx_frontend.http.call import Call
+from msx_frontend.http.head import Head
 from msx_frontend.http.targets import target_of
 from msx_frontend.tokens import KINDS, Kind
 
@@ -28,34 +28,42 @@ class Gate:
     def __init__(
         self,
         tokens: ChecksKeys,
-        kinds: Callable[[Call], tuple[Kind, ...]],
+        kinds: Callable[[Head], tuple[Kind, ...]],
         plugins: Mapping[str, tuple[Kind, ...]] = MappingProxyType({}),
     ) -> None:
         """`plugins`: the same for the paths of plugins, by their first segments."""
         self._tokens, self._kinds, self._plugins = tokens, kinds, plugins
 
-    def check(self, call: Call) -> None:
+    def check(self, head: Head) -> None:
         """Raises InvalidKey."""
-        if call.path in OPEN_PATHS or (call.path == "/" and call.method == "OPTIONS"):
-            return
-        own = self._plugins.get(call.path.split("/", 2)[1])
-        if kinds := self._kinds(call) if own is None else own:
-            self._tokens.check_any(kinds, call.authorization)
+        self.check_any(self.kinds(head), head.authorization)
+
+    def check_any(self, kinds: tuple[Kind, ...], authorization: str | None) -> None:
+        """For whoever keeps the `kinds` of a head. Raises InvalidKey."""
+        if kinds:
+            self._tokens.check_any(kinds, authorization)
+
+    def kinds(self, head: Head) -> tuple[Kind, ...]:
+        """By which keys this request may pass; none where it needs none."""
+        if head.path in OPEN_PATHS or (head.path == "/" and head.method == "OPTIONS"):
+            return ()
+        own = self._plugins.get(head.path.split("/", 2)[1])
+        return self._kinds(head) if own is None else own
 
 
-def inference_keys(call: Call) -> tuple[Kind, ...]:
+def inference_keys(head: Head) -> tuple[Kind, ...]:
     return ("inference",)
 
 
-def management_keys(call: Call) -> tuple[Kind, ...]:
+def management_keys(head: Head) -> tuple[Kind, ...]:
     """/token looks at its key itself."""
-    return () if call.path == "/token" else ("management",)
+    return () if head.path == "/token" else ("management",)
 
 
-def merged_keys(call: Call) -> tuple[Kind, ...]:
+def merged_keys(head: Head) -> tuple[Kind, ...]:
     """Of one listener for both: the key of the call's side, and either where both sides have it."""
-    if target_of(call.path) is not None or call.path.startswith("/wfpredict/"):
+    if target_of(head.path) is not None or head.path.startswith("/wfpredict/"):
         return ("inference",)
-    if call.path.split("/", 2)[1] in MANAGEMENT:
-        return management_keys(call)
+    if head.path.split("/", 2)[1] in MANAGEMENT:
+        return management_keys(head)
     return KINDS

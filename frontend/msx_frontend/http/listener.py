@@ -10,12 +10,15 @@ import os
 import socket
 import ssl
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 
 from msx_frontend.address import Address
+from msx_frontend.http.direct import Direct
+from msx_frontend.http.direct_protocol import DirectProtocol
 from msx_frontend.http.protocol import HttpProtocol
 from msx_frontend.http.wire import StreamBroken
 from msx_frontend.start_errors import StartError
@@ -28,12 +31,14 @@ class ListenError(StartError):
 class Listener:
     """Bound at once, so that a port that is taken is known before anything is started."""
 
-    def __init__(self, name: str, address: Address, app: Any, tls: ssl.SSLContext | None = None) -> None:
-        """`tls` is used where the address says https. Raises ListenError."""
+    def __init__(
+        self, name: str, address: Address, app: Any, tls: ssl.SSLContext | None = None, direct: Direct | None = None
+    ) -> None:
+        """`tls` is used where the address says https; `direct` answers predictions past the app. Raises ListenError."""
         self.name = name
         self._socket = _bind(name, address)
         self.address = address if address.is_unix else address.with_port(self._socket.getsockname()[1])
-        self._server = _Server(_uvicorn_config(app, tls if address.scheme == "https" else None))
+        self._server = _Server(_uvicorn_config(app, tls if address.scheme == "https" else None, direct))
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -75,11 +80,11 @@ _NO_BROKEN_STREAMS = _NoBrokenStreams()
 """One for all listeners: a logger keeps a filter once."""
 
 
-def _uvicorn_config(app: Any, tls: ssl.SSLContext | None) -> uvicorn.Config:
+def _uvicorn_config(app: Any, tls: ssl.SSLContext | None, direct: Direct | None) -> uvicorn.Config:
     logging.getLogger("uvicorn.error").addFilter(_NO_BROKEN_STREAMS)
     return uvicorn.Config(
         app,
-        http=HttpProtocol,
+        http=HttpProtocol if direct is None else partial(DirectProtocol, direct),  # type: ignore[arg-type]
         ssl_context_factory=None if tls is None else lambda config, default: tls,
         loop="none",
         ws="none",

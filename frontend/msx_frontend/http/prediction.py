@@ -1,10 +1,11 @@
-"""The prediction endpoint: bare ASGI over a job and its reply, because it is the hot path."""
+"""The prediction endpoint: what a request becomes, and the ASGI way to its answer (`direct.py` has the short one)."""
 
 from __future__ import annotations
 
 from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.http.call import Call
 from msx_frontend.http.disconnect import DisconnectWatch
+from msx_frontend.http.head import Head
 from msx_frontend.http.openapi import model_description
 from msx_frontend.http.targets import Target
 from msx_frontend.http.wire import (
@@ -30,7 +31,7 @@ class PredictionEndpoint:
     """Predictions by every path of `targets.py`."""
 
     def __init__(self, registry: Registry, max_request_size: int, only_model: str | None = None) -> None:
-        self._registry, self._limit = registry, max_request_size
+        self._registry, self.max_request_size = registry, max_request_size
         self.only_model = only_model
 
     async def __call__(self, call: Call, target: Target, receive: Receive, send: Send) -> int:
@@ -38,11 +39,9 @@ class PredictionEndpoint:
         try:
             if call.method == "OPTIONS" and target.model is not None:
                 return await self._describe(target.model, call, send)
-            body = await read_body(receive, call.content_length, self._limit)
+            body = await read_body(receive, call.content_length, self.max_request_size)
             reply = ReplyBuffer()
-            job = self._job(call, target, body, reply)
-            reply.job = job
-            self._registry.submit(job)
+            job = self.submit(call, call.id, target, body, reply)
         except ServiceError as error:
             await send_error(send, error, call.id)
             return error.status
@@ -50,15 +49,19 @@ class PredictionEndpoint:
             return 499
         return await _answer(job, reply, receive, send)
 
-    def _job(self, call: Call, target: Target, body: bytes, reply: ReplyBuffer) -> Job:
-        fields = parse_fields(call.content_type, body)
+    def submit(self, head: Head, id: str, target: Target, body: bytes, reply: ReplyBuffer) -> Job:
+        """The job that answers to `reply`. Raises ServiceError when there is none, or it is not taken."""
+        fields = parse_fields(head.content_type, body)
         if target.takes_query:
-            fields = merge_fields(fields, fields_of_query(call.query))
+            fields = merge_fields(fields, fields_of_query(head.query))
         model = target.model or _text(fields, "model_name") or self.only_model
         if model is None:
             raise BadRequest("Parameter model_name is required.")
-        headers = [*call.headers(), *target.headers]
-        return Job(call.id, model, target.version, fields, headers, reply, kind=target.kind)
+        headers = [*head.headers(), *target.headers]
+        job = Job(id, model, target.version, fields, headers, reply, kind=target.kind)
+        reply.job = job
+        self._registry.submit(job)
+        return job
 
     async def _describe(self, model: str, call: Call, send: Send) -> int:
         self._registry.find(model)

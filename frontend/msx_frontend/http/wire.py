@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
+from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, STATUS_LINE
 
-from msx_frontend.errors import PayloadTooLarge, ServiceError
+from msx_frontend.access_log import Served
+from msx_frontend.errors import HandlerFailed, PayloadTooLarge, ServiceError
 from msx_frontend.ids import new_request_id
 
 Scope = MutableMapping[str, Any]
@@ -24,6 +26,8 @@ CACHE_HEADERS: RawHeaders = [
 ]
 """TorchServe's, to the letter."""
 
+CACHE_BYTES = b"".join(b"%b: %b\r\n" % header for header in CACHE_HEADERS)
+
 BODYLESS = (204, 304)
 """Statuses after which a client looks for the next reply, not for a body."""
 
@@ -34,6 +38,12 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:\-]{1,128}")
 
 
 B = TypeVar("B", bytes, bytearray)
+
+
+class LogsReplies(Protocol):
+    """The access log."""
+
+    def write(self, call: Served, status: int) -> None: ...
 
 
 class ClientGone(Exception):
@@ -74,13 +84,25 @@ async def send_whole(send: Send, status: int, headers: Iterable[tuple[bytes, byt
 
 
 async def send_error(send: Send, error: ServiceError, request_id: str) -> None:
+    headers, body = error_reply(error, request_id)
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def error_reply(error: ServiceError, request_id: str) -> tuple[RawHeaders, bytes]:
     """The error body, and the end of the connection; 413 has neither body nor id (TorchServe's)."""
     close = (b"connection", b"close")
     if isinstance(error, PayloadTooLarge):
-        return await send_whole(send, error.status, [close], b"")
+        return [close, (b"content-length", b"0")], b""
     own = [(name.encode(), value.encode()) for name, value in error.headers]
     headers = [(b"content-type", b"application/json"), *common_headers(request_id), *own, close]
-    return await send_whole(send, error.status, headers, error_bytes(error))
+    body = error_bytes(error)
+    return [*headers, (b"content-length", b"%d" % len(body))], body
+
+
+def head_bytes(status: int, headers: RawHeaders) -> bytes:
+    """The head of a reply as it goes out."""
+    return b"".join([STATUS_LINE[status], *(b"%b: %b\r\n" % header for header in headers), b"\r\n"])
 
 
 def common_headers(request_id: str) -> RawHeaders:
@@ -98,9 +120,19 @@ def reply_headers(request_id: str, own: list[tuple[str, str]]) -> RawHeaders:
 
 
 def own_headers(own: list[tuple[str, str]]) -> RawHeaders:
-    """What a handler may set of its `own`."""
-    encoded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in own]
+    """What a handler may set of its `own`. Raises HandlerFailed for what is no header."""
+    encoded = [_encoded(name, value) for name, value in own]
     return [pair for pair in encoded if pair[0] not in _SERVERS_OWN]
+
+
+def _encoded(name: str, value: str) -> tuple[bytes, bytes]:
+    try:
+        pair = name.lower().encode("latin-1"), value.encode("latin-1")
+    except UnicodeEncodeError:
+        raise HandlerFailed(500, f"The handler set the header {name!r}, which has letters beyond Latin-1.") from None
+    if not pair[0] or HEADER_RE.search(pair[0]) or HEADER_VALUE_RE.search(pair[1]):
+        raise HandlerFailed(500, f"The handler set the header {name!r}, which HTTP does not allow.")
+    return pair
 
 
 async def read_body(receive: Receive, declared: int | None, limit: int) -> bytes:

@@ -35,21 +35,23 @@ class Exchange:
         elif message.continuous:
             self.slots = self._group.spec.slots
 
-    def room(self, *, ahead: bool) -> int:
+    def room(self, ahead: int) -> int:
         if self.slots is not None:
             return self.slots - len(self.in_flight)
-        return self._group.spec.load.batch_size if self.in_flight.batches < (2 if ahead else 1) else 0
+        return self._group.spec.load.batch_size if self.in_flight.batches <= ahead else 0
 
     def predict(self, jobs: list[Job]) -> None:
         """Send a batch; where requests go one by one, each job is one."""
         now = time.monotonic()
         if not self.in_flight:
             self.progressed = now
-        one_by_one = self.slots is not None
-        for batch in [[job] for job in jobs] if one_by_one else [jobs]:
-            for job in batch:
-                job.group = self._group
-            self._crew.send(*self.in_flight.add(batch, now, at_once=one_by_one))
+        for job in jobs:
+            job.group = self._group
+        if self.slots is None:
+            self._crew.send(*self.in_flight.add(jobs, now, at_once=False))
+        else:
+            for job in jobs:
+                self._crew.send(*self.in_flight.add([job], now, at_once=True))
 
     def cancel(self, job: Job) -> None:
         if job.number in self.in_flight:
@@ -82,6 +84,11 @@ class Exchange:
             self._events.jobs_returned(returned)
 
     def _chunk(self, job: Job, message: Chunk, body: bytes) -> None:
+        if message.last and message.status:
+            job.first_chunk = self.progressed
+            job.answer(message.status, message.phrase, message.headers, body)
+            self._good_reply()
+            return self._finish(message.number)
         if not job.done:
             if message.status:
                 job.status, job.first_chunk = message.status, self.progressed

@@ -151,9 +151,9 @@ class WorkerGroup:
     def idle(self) -> bool:
         return self.state is GroupState.READY and not self._exchange.in_flight
 
-    def room(self, *, ahead: bool = False) -> int:
-        """Jobs that it could take now; with `ahead`, one more batch behind the running one counts as room."""
-        return self._exchange.room(ahead=ahead) if self.state is GroupState.READY else 0
+    def room(self, *, ahead: int = 0) -> int:
+        """Jobs that it could take now; so many batches `ahead` of time may stand behind the running one."""
+        return self._exchange.room(ahead) if self.state is GroupState.READY else 0
 
     @property
     def is_async(self) -> bool:
@@ -184,7 +184,7 @@ class WorkerGroup:
     def received(self, rank: int, message: ToFrontend, body: bytes) -> None:
         self._exchange.progressed = now = time.monotonic()
         self._heartbeat.heard(rank, now)
-        if isinstance(message, Chunk | Dropped):
+        if isinstance(message, Chunk) or isinstance(message, Dropped):  # noqa: SIM101  # a union is looked at slowly
             self._exchange.received(message, body)
         elif isinstance(message, Failed):
             self._failed(message)

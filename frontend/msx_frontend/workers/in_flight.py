@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 
 from msx_backend.protocol import FieldHead, Predict, RequestHead, encode_frame_parts
 from msx_frontend.job import INFER, OPERATIONS, Job
 
+NAMED = OPERATIONS | {INFER}
+"""Kinds of jobs that the worker is told."""
 
-@dataclass(slots=True)
+
 class SentBatch:
     """`began` is a `time.monotonic()` instant, 0 while another batch of the group runs before it."""
 
-    size: int
-    began: float
-    open: dict[int, Job] = field(default_factory=dict)
+    __slots__ = ("began", "left", "size")
+
+    def __init__(self, size: int, began: float) -> None:
+        self.size = self.left = size
+        self.began = began
 
 
 class InFlight:
@@ -23,20 +26,20 @@ class InFlight:
 
     def __init__(self) -> None:
         self._batches: deque[SentBatch] = deque()
-        self._batch_of: dict[int, SentBatch] = {}
+        self._open: dict[int, tuple[Job, SentBatch]] = {}
         self._number = 0
 
     def __len__(self) -> int:
         """Open jobs."""
-        return len(self._batch_of)
+        return len(self._open)
 
     def __contains__(self, number: int) -> bool:
-        return number in self._batch_of
+        return number in self._open
 
     @property
     def awaited(self) -> bool:
         """Somebody waits for one of them."""
-        return any(not job.done for batch in self._batches for job in batch.open.values())
+        return any(not job.done for job, _ in self._open.values())
 
     @property
     def batches(self) -> int:
@@ -44,29 +47,29 @@ class InFlight:
 
     def add(self, jobs: list[Job], now: float, *, at_once: bool) -> list[bytes | bytearray]:
         """The Predict frame of a batch. It begins now when `at_once` or when nothing runs before it."""
+        batch = SentBatch(len(jobs), now if at_once or not self._batches else 0.0)
+        heads, bodies = [], []
         for job in jobs:
-            self._number += 1
-            job.number, job.started = self._number, now
-        heads = [_head(job, now) for job in jobs]
-        frame = encode_frame_parts(Predict(heads), [part.data for job in jobs for part in job.fields])
-        batch = SentBatch(len(jobs), began=now if at_once or not self._batches else 0.0)
-        batch.open = {job.number: job for job in jobs}
-        self._batch_of.update(dict.fromkeys(batch.open, batch))
+            self._number = job.number = self._number + 1
+            job.started = now
+            self._open[job.number] = job, batch
+            heads.append(_head(job, now))
+            bodies += [field.data for field in job.fields]
         self._batches.append(batch)
-        return frame
+        return encode_frame_parts(Predict(heads), bodies)
 
     def job(self, number: int) -> Job | None:
-        batch = self._batch_of.get(number)
-        return batch.open[number] if batch is not None else None
+        found = self._open.get(number)
+        return None if found is None else found[0]
 
     def jobs(self) -> list[Job]:
-        return [job for batch in self._batches for job in batch.open.values()]
+        return [job for job, _ in self._open.values()]
 
     def finish(self, number: int, now: float) -> SentBatch | None:
         """One job is over; returns its batch if that was the last of it. The next batch begins now."""
-        batch = self._batch_of.pop(number)
-        del batch.open[number]
-        if batch.open:
+        _, batch = self._open.pop(number)
+        batch.left -= 1
+        if batch.left:
             return None
         self._batches.remove(batch)
         if self._batches and not self._batches[0].began:
@@ -75,15 +78,14 @@ class InFlight:
 
     def let_go(self) -> tuple[list[Job], list[Job]]:
         """The group has ended: open jobs whose batch had begun, and those that had only been sent."""
-        begun = [job for batch in self._batches if batch.began for job in batch.open.values()]
-        waiting = [job for batch in self._batches if not batch.began for job in batch.open.values()]
+        begun = [job for job, batch in self._open.values() if batch.began]
+        waiting = [job for job, batch in self._open.values() if not batch.began]
         self._batches.clear()
-        self._batch_of.clear()
+        self._open.clear()
         return begun, waiting
 
 
 def _head(job: Job, now: float) -> RequestHead:
-    fields = [FieldHead(part.name, part.content_type, len(part.data)) for part in job.fields]
+    fields = [FieldHead(name, content_type, len(data)) for name, content_type, data in job.fields]
     timeout = None if job.deadline is None else max(job.deadline - now, 0.0)
-    operation = job.kind if job.kind in OPERATIONS or job.kind == INFER else ""
-    return RequestHead(job.number, job.id, job.headers, fields, timeout, operation)
+    return RequestHead(job.number, job.id, job.headers, fields, timeout, job.kind if job.kind in NAMED else "")

@@ -31,6 +31,9 @@ class RecordingSink:
     def end(self) -> None:
         self.events.append("end")
 
+    def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
+        self.events += [status, data, "end"] if data else [status, "end"]
+
     def fail(self, error: ServiceError) -> None:
         self.events.append(error)
         self.error = error

@@ -1,0 +1,86 @@
+"""Predictions without ASGI: what the connections of a listener share, and what they know of a request's head."""
+
+from __future__ import annotations
+
+import urllib.parse
+
+import httptools
+
+from msx_frontend.http.gate import Gate
+from msx_frontend.http.head import Head
+from msx_frontend.http.prediction import PredictionEndpoint
+from msx_frontend.http.targets import Target, target_of
+from msx_frontend.http.wire import CACHE_BYTES, LogsReplies, RawHeaders
+from msx_frontend.tokens import Kind
+
+METHODS = {b"POST": "POST", b"PUT": "PUT", b"GET": "GET"}
+"""Requests of other methods go the ASGI way."""
+
+LONGEST_HEAD = 8192
+"""Bytes of a head that is kept, to be compared with the next one."""
+
+
+class Known:
+    """A head that means a prediction. The next request of a connection mostly says the same, word for word."""
+
+    __slots__ = ("head", "kinds", "method", "raw", "size", "target", "text", "url")
+
+    def __init__(self, method: bytes, url: bytes, head: Head, target: Target, kinds: tuple[Kind, ...]) -> None:
+        self.method, self.url, self.head, self.target, self.kinds = method, url, head, target, kinds
+        self.text = head.target
+        self.raw = b""
+        """The head as it stood on the wire; empty while it is not kept."""
+        self.size = 0
+        """Bytes of the whole request."""
+
+    def keep(self, request: bytes) -> None:
+        """`request` is all of one request; its head is kept if the length of the body follows from it."""
+        end = request.find(b"\r\n\r\n", 0, LONGEST_HEAD) + 4
+        length = self.head.content_length
+        if end > 4 and length is not None and end + length == len(request) and not self._is_chunked:
+            self.raw, self.size = request[:end], len(request)
+
+    @property
+    def _is_chunked(self) -> bool:
+        return any(name == b"transfer-encoding" for name, _ in self.head.raw_headers)
+
+
+class Direct:
+    def __init__(
+        self, predictions: PredictionEndpoint, access_log: LogsReplies, gate: Gate | None, cors: RawHeaders
+    ) -> None:
+        self.predictions, self.access_log, self._gate, self.cors = predictions, access_log, gate, cors
+        self._defaults: RawHeaders | None = None
+        self._usual = b"", b""
+
+    def know(self, method: bytes, url: bytes, headers: RawHeaders) -> Known | None:
+        """None for what is no prediction, or one that goes the ASGI way."""
+        if method not in METHODS:
+            return None
+        parsed = httptools.parse_url(url)
+        raw_path: bytes = parsed.path
+        path = urllib.parse.unquote(raw_path.decode("ascii")).rstrip("/") or "/"
+        target = target_of(path)
+        if target is None:
+            return None
+        head = Head(METHODS[method], path, raw_path, parsed.query or b"", headers, "1.1")
+        if (head.content_length or 0) > self.predictions.max_request_size:
+            return None
+        return Known(method, url, head, target, () if self._gate is None else self._gate.kinds(head))
+
+    def check(self, known: Known) -> None:
+        """Raises InvalidKey."""
+        if self._gate is not None:
+            self._gate.check_any(known.kinds, known.head.authorization)
+
+    def usual(self, defaults: RawHeaders) -> tuple[bytes, bytes]:
+        """The head of most replies: what stands before the request's id, and from there to the length of the body.
+
+        `defaults` are uvicorn's headers, a new list every second: the date is among them.
+        """
+        if defaults is not self._defaults:
+            lines = b"".join(b"%b: %b\r\n" % header for header in defaults)
+            cors = b"".join(b"%b: %b\r\n" % header for header in self.cors)
+            after = b"\r\n%bconnection: keep-alive\r\n%bcontent-length: " % (CACHE_BYTES, cors)
+            self._defaults, self._usual = defaults, (b"HTTP/1.1 200 OK\r\n%bx-request-id: " % lines, after)
+        return self._usual
