@@ -40,6 +40,7 @@ class Dispatcher:
         self.expecting_workers = False
         self.failure = ""
         """Why there will be no workers, if they have failed for good."""
+        self._soon: asyncio.Handle | None = None
         self._waiting: asyncio.TimerHandle | None = None
         self._looking: asyncio.TimerHandle | None = None
 
@@ -55,16 +56,29 @@ class Dispatcher:
             job.timer = self._loop.call_later(max(job.deadline - time.monotonic(), 0), self._expired, job)
         self.policy.arrived(job.enqueued)
         queue.put(job)
-        self.pump()
+        self.pump_soon()
 
     def _queue_of(self, job: Job) -> JobQueue:
         """Where the job waits. Raises Overloaded."""
         if self.queue.full:
+            self.pump()  # what came in this turn of the loop may go to a worker that is free
+        if self.queue.full:
             raise Overloaded(self._refusal(job, f"the queue is full: jobQueueSize is {self.queue.capacity}"))
         return self.queue
 
+    def pump_soon(self) -> None:
+        """What arrives, and what comes back, in one turn of the loop is seen to at once."""
+        if self._soon is None:
+            self._soon = self._loop.call_soon(self.pump)
+
     def pump(self) -> None:
         """Hand out work while there is some and somebody has room."""
+        self._soon = None
+        if self.queue:
+            self._hand_out()
+        self._watch_queue()
+
+    def _hand_out(self) -> None:
         queue, ahead = self.queue, self._ahead
         while (head := queue.head) is not None:
             group = self._free_group(ahead)
@@ -74,14 +88,15 @@ class Dispatcher:
                 self._pump_later(delay)
                 break
             group.predict(queue.take(group.room(ahead=ahead)))
-        self._watch_queue()
+        for group in self.groups:
+            group.flush()
 
     def put_back(self, jobs: list[Job]) -> None:
         self.queue.put_back(jobs)
         self.pump()
 
     def group_has_room(self, group: WorkerGroup) -> None:
-        self.pump()
+        self.pump_soon()
 
     def group_ready(self, group: WorkerGroup) -> None:
         self.groups.append(group)
@@ -106,9 +121,9 @@ class Dispatcher:
         return self.queue.oldest_age
 
     def close(self) -> None:
-        for timer in (self._waiting, self._looking):
-            if timer is not None:
-                timer.cancel()
+        for handle in (self._soon, self._waiting, self._looking):
+            if handle is not None:
+                handle.cancel()
 
     def _delay(self, head: Job) -> float:
         if len(self.queue) >= self._config.batch_size:

@@ -172,7 +172,7 @@ class ModelVersion:
 
     def group_has_room(self, group: WorkerGroup) -> None:
         self.dispatcher.group_has_room(group)
-        if self.state is ModelState.DRAINING:
+        if self._standing.leaving:
             self._standing.changed.set()
 
     def group_ended(self, group: WorkerGroup) -> None:

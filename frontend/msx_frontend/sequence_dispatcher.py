@@ -85,6 +85,10 @@ class SequenceDispatcher(Dispatcher):
 
     # -- dispatch --
 
+    def pump_soon(self) -> None:
+        """At once: a sequence may be so short that its next request would find it full."""
+        self.pump()
+
     def pump(self) -> None:
         super().pump()
         self._assign()
@@ -107,6 +111,7 @@ class SequenceDispatcher(Dispatcher):
             if not group.is_async and (delay := self._wait_for_more(ready)) > 0:
                 return delay
             group.predict([self._take(sequence) for sequence in ready[:room]])
+            group.flush()
         return 0.0
 
     def _ready(self, group: WorkerGroup) -> list[Sequence]:

@@ -220,5 +220,7 @@ class DirectReply(ReplyBuffer):
     def _complete(self, status: int) -> None:
         self.response_complete = True
         self._connection.direct.access_log.write(self, status)
-        self.close()
+        if self._chunks or self._stall is not None or (self.job is not None and not self.job.done):
+            self.close()
+        self.job = None  # ends the reference cycle of the two
         self._connection.completed(self)

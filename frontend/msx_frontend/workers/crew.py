@@ -56,11 +56,15 @@ class Member:
         return {**described, "phase": self.phase} if self.phase else described
 
     def _received(self, message: ToFrontend, body: bytes) -> None:
+        if not self.loaded:
+            self._come_further(message)
+        self._events.received(self.rank, message, body)
+
+    def _come_further(self, message: ToFrontend) -> None:
         if isinstance(message, LoadProgress):
             self.phase = message.phase
         elif isinstance(message, Loaded):
             self.phase, self.loaded = "", True
-        self._events.received(self.rank, message, body)
 
     def _printed(self, sample: MetricSample) -> None:
         self._events.printed(self.rank, sample)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,9 @@ class Exchange:
         self.progressed = time.monotonic()
         """When rank 0 had something to do for the first time, or some rank said something for the last."""
         self._replied = False
+        self._loop = asyncio.get_running_loop()
+        self._outgoing: list[bytes | bytearray] = []
+        self._batch_size = group.spec.load.batch_size
 
     def agreed(self, message: Loaded) -> None:
         """The handler says how it takes requests."""
@@ -38,7 +42,7 @@ class Exchange:
     def room(self, ahead: int) -> int:
         if self.slots is not None:
             return self.slots - len(self.in_flight)
-        return self._group.spec.load.batch_size if self.in_flight.batches <= ahead else 0
+        return self._batch_size if self.in_flight.batches <= ahead else 0
 
     def predict(self, jobs: list[Job]) -> None:
         """Send a batch; where requests go one by one, each job is one."""
@@ -48,10 +52,21 @@ class Exchange:
         for job in jobs:
             job.group = self._group
         if self.slots is None:
-            self._crew.send(*self.in_flight.add(jobs, now, at_once=False))
+            self._send(self.in_flight.add(jobs, now, at_once=False))
         else:
             for job in jobs:
-                self._crew.send(*self.in_flight.add([job], now, at_once=True))
+                self._send(self.in_flight.add([job], now, at_once=True))
+
+    def _send(self, frame: list[bytes | bytearray]) -> None:
+        """All frames of one turn of the loop leave in one write."""
+        if not self._outgoing:
+            self._loop.call_soon(self.flush)
+        self._outgoing += frame
+
+    def flush(self) -> None:
+        outgoing, self._outgoing = self._outgoing, []
+        if outgoing:
+            self._crew.send(*outgoing)
 
     def cancel(self, job: Job) -> None:
         if job.number in self.in_flight:
@@ -61,16 +76,38 @@ class Exchange:
         for job in self.in_flight.jobs():
             job.cancel(error)
 
-    def received(self, message: Chunk | Failed | Dropped, body: bytes) -> None:
+    def answered(self, message: Chunk, body: bytes) -> None:
         job = self.in_flight.job(message.number)
         if job is None:
             return
-        if isinstance(message, Chunk):
-            self._chunk(job, message, body)
-        else:
-            if isinstance(message, Failed):
-                job.fail(HandlerFailed(message.status, message.message))
+        if message.last and message.status:
+            job.first_chunk = self.progressed
+            job.answer(message.status, message.phrase, message.headers, body)
+        elif not job.done:
+            self._pass_on(job, message, body)
+        if message.last:
+            self._good_reply()
             self._finish(message.number)
+        elif message.status and self.continuous:
+            self._events.group_has_room(self._group)  # the next request of its sequence may join it
+
+    def _pass_on(self, job: Job, message: Chunk, body: bytes) -> None:
+        if message.status:
+            job.status, job.first_chunk = message.status, self.progressed
+            job.sink.start(message.status, message.phrase, message.headers)
+        if body:
+            job.sink.chunk(body)
+        if message.last:
+            job.finish(job.status)
+
+    def over(self, message: Failed | Dropped) -> None:
+        """Without an answer."""
+        job = self.in_flight.job(message.number)
+        if job is None:
+            return
+        if isinstance(message, Failed):
+            job.fail(HandlerFailed(message.status, message.message))
+        self._finish(message.number)
 
     def let_go(self, error: ServiceError) -> None:
         """The group has ended: what was running fails; what waited behind it goes back to the queue."""
@@ -82,25 +119,6 @@ class Exchange:
             job.group = None
         if returned:
             self._events.jobs_returned(returned)
-
-    def _chunk(self, job: Job, message: Chunk, body: bytes) -> None:
-        if message.last and message.status:
-            job.first_chunk = self.progressed
-            job.answer(message.status, message.phrase, message.headers, body)
-            self._good_reply()
-            return self._finish(message.number)
-        if not job.done:
-            if message.status:
-                job.status, job.first_chunk = message.status, self.progressed
-                job.sink.start(message.status, message.phrase, message.headers)
-            if body:
-                job.sink.chunk(body)
-        if message.last:
-            job.finish(job.status)
-            self._good_reply()
-            self._finish(message.number)
-        elif message.status and self.continuous:
-            self._events.group_has_room(self._group)  # the next request of its sequence may join it
 
     def _good_reply(self) -> None:
         if not self._replied:

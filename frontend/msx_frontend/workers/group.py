@@ -130,6 +130,7 @@ class WorkerGroup:
         """No new work; what runs may finish for `limit` seconds, then the rest fails. Returns when it is gone."""
         if self.state is GroupState.READY:
             self.state = GroupState.DRAINING
+            self._exchange.flush()
             self._crew.send(encode_frame(Drain()))
             await asyncio.wait({self._ended}, timeout=limit)
         self._end(endings.asked_to_stop())
@@ -166,7 +167,11 @@ class WorkerGroup:
         return self._exchange.continuous
 
     def predict(self, jobs: list[Job]) -> None:
+        """They leave at the end of this turn of the loop, or with `flush`."""
         self._exchange.predict(jobs)
+
+    def flush(self) -> None:
+        self._exchange.flush()
 
     def holds(self, job: Job) -> bool:
         """The worker has not answered the last of it yet."""
@@ -184,8 +189,10 @@ class WorkerGroup:
     def received(self, rank: int, message: ToFrontend, body: bytes) -> None:
         self._exchange.progressed = now = time.monotonic()
         self._heartbeat.heard(rank, now)
-        if isinstance(message, Chunk) or isinstance(message, Dropped):  # noqa: SIM101  # a union is looked at slowly
-            self._exchange.received(message, body)
+        if isinstance(message, Chunk):
+            self._exchange.answered(message, body)
+        elif isinstance(message, Dropped):
+            self._exchange.over(message)
         elif isinstance(message, Failed):
             self._failed(message)
         elif isinstance(message, CallDone):
@@ -221,7 +228,7 @@ class WorkerGroup:
         if self._lockstep.in_doubt:
             self._withheld.append(message)
         else:
-            self._exchange.received(message, b"")
+            self._exchange.over(message)
 
     # -- heartbeat and time limits --
 

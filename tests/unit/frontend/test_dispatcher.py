@@ -49,6 +49,9 @@ class FakeGroup:
             job.group = cast(WorkerGroup, self)
         self.batches.append(jobs)
 
+    def flush(self) -> None:
+        """What `predict` took has left."""
+
     def cancel(self, job: Job) -> None:
         self.cancelled.append(job)
 
@@ -73,6 +76,7 @@ class Bench:
         jobs = [make_job(name, **options) for name in names]
         for job in jobs:
             self.dispatcher.submit(job)
+            self.dispatcher.pump()  # as if each came in a turn of the loop of its own
         return jobs
 
     def learn(self, seconds: float) -> None:
