@@ -73,7 +73,9 @@ class Dispatcher:
 
     def pump(self) -> None:
         """Hand out work while there is some and somebody has room."""
-        self._soon = None
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
         if self.queue:
             self._hand_out()
         self._watch_queue()

@@ -108,11 +108,12 @@ class DirectReply(ReplyBuffer):
 
     def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
         if self.response_complete or self._error is not None:
-            return None
+            return
         if headers or status != 200 or not self.keep_alive:
-            return self._write_answer(status, headers, data)
-        self._write(self._connection.usual_head(self.id, len(data)), data)
-        self._complete(200)
+            self._write_answer(status, headers, data)
+        else:
+            self._write(self._connection.usual_head(self.id, len(data)), data)
+            self._complete(200)
 
     def refuse(self, error: ServiceError) -> None:
         """The error body, and the end of the connection."""

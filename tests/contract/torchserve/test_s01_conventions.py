@@ -37,6 +37,7 @@ def prepare(store: Path) -> None:
     pack_service("stream_send", store)
 
 
+BOTH_WAYS = True
 SERVER = Setup(
     prepare=prepare,
     load=("echo.mar", "report.mar", "headers.mar", "stream_send.mar"),

@@ -406,9 +406,9 @@ async def test_nothing_waits_longer_than_response_timeout() -> None:
 
 @on_a_loop
 async def test_close_leaves_no_timer() -> None:
-    bench = Bench(FakeGroup(), batching_policy="fixed", max_batch_delay=1)
+    bench = Bench(FakeGroup(), batching_policy="fixed", max_batch_delay=200)
     (job,) = bench.submit("a")
     bench.dispatcher.close()
-    await asyncio.sleep(0.02)  # the delay is over, and nothing looks any more
+    await asyncio.sleep(0.25)  # the delay is over, and nothing looks any more
     assert not bench.groups[0].batches
     job.fail(WorkerDied("It ended."))

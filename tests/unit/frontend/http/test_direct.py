@@ -1,0 +1,363 @@
+"""What connections that answer predictions by themselves do: they keep heads, wait their turn, mind slow readers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from msx_frontend.errors import InvalidKey, WorkerDied
+from msx_frontend.http.direct import Direct, Known
+from msx_frontend.http.edge import Edge
+from msx_frontend.http.gate import Gate, inference_keys
+from msx_frontend.http.head import Head
+from msx_frontend.http.prediction import PredictionEndpoint
+from msx_frontend.http.targets import target_of
+from msx_frontend.http.wire import Receive, Scope, Send, read_body, send_whole
+from msx_frontend.job import Job
+from tests.unit.frontend.http.client import FakeAccessLog, FakeRegistry, as_registry, begin_answer
+from tests.unit.frontend.http.direct_client import connect, request
+from tests.unit.frontend.jobs import run
+
+KEYS = ("inference",)
+
+
+async def show(scope: Scope, receive: Receive, send: Send) -> None:
+    """All that is no prediction."""
+    body = await read_body(receive, None, 1000)
+    await send_whole(send, 200, [], b"asgi " + scope["path"].encode() + b" " + body)
+
+
+class Bench:
+    def __init__(self, *, limit: int = 1000, tokens: bool = False) -> None:
+        self.registry, self.log = FakeRegistry(), FakeAccessLog()
+        self.good = "Bearer good"
+        gate = Gate(self, inference_keys) if tokens else None
+        endpoint = PredictionEndpoint(as_registry(self.registry), limit)
+        edge = Edge(show, self.log, gate=gate, predictions=endpoint)
+        direct = edge.direct()
+        assert direct is not None
+        self.parsed = 0
+        know = direct.know
+
+        def counted(*args: Any) -> Known | None:
+            self.parsed += 1
+            return know(*args)
+
+        direct.know = counted  # type: ignore[method-assign, assignment]
+        self.direct: Direct = direct
+        self.connection, self.transport = connect(edge, direct)
+
+    def check_any(self, kinds: tuple[str, ...], authorization: str | None) -> None:
+        assert kinds == KEYS
+        if authorization != self.good:
+            raise InvalidKey("no")
+
+    def send(self, *parts: bytes) -> None:
+        for part in parts:
+            self.connection.data_received(part)
+
+    async def job(self) -> Job:
+        return await self.registry.next_job()
+
+    async def said(self, *wanted: bytes) -> bytes:
+        """All that was written, as soon as these texts are there in this order."""
+        while not _in_order(bytes(self.transport.written), wanted):
+            self.transport.arrived.clear()
+            await self.transport.arrived.wait()
+        return bytes(self.transport.written)
+
+
+def _in_order(text: bytes, wanted: tuple[bytes, ...]) -> bool:
+    at = 0
+    for one in wanted:
+        at = text.find(one, at)
+        if at < 0:
+            return False
+        at += len(one)
+    return True
+
+
+def answer(job: Job, body: bytes = b"") -> None:
+    """As a worker does that says all in one piece."""
+    job.answer(200, "", [], body)
+
+
+def ask(body: bytes = b"abc", target: str = "/predictions/m", **headers: str) -> bytes:
+    return request("POST", target, body, host="x", **headers)
+
+
+# -- a head that is said again --
+
+
+def test_a_head_that_is_said_again_is_not_read_again() -> None:
+    async def test() -> None:
+        bench = Bench()
+        for body in (b"abc", b"def", b"\r\n\r"):
+            bench.send(ask(body))
+            job = await bench.job()
+            assert job.fields[0].data == body
+            answer(job, body)
+        assert bench.parsed == 1
+        assert bench.log.lines == [("POST /predictions/m", 200)] * 3
+        await bench.said(b"\r\n\r\nabc", b"\r\n\r\ndef", b"\r\n\r\n\r\n\r")
+
+    run(test())
+
+
+def test_ids_are_new_each_time() -> None:
+    async def test() -> None:
+        bench = Bench()
+        ids = set()
+        for _ in range(3):
+            bench.send(ask())
+            ids.add((job := await bench.job()).id)
+            answer(job)
+        assert len(ids) == 3
+
+    run(test())
+
+
+def test_a_key_that_is_no_longer_good_is_refused_with_the_same_head() -> None:
+    async def test() -> None:
+        bench = Bench(tokens=True)
+        for _ in range(2):
+            bench.send(ask(authorization="Bearer good"))
+            answer(await bench.job())
+        bench.good = "Bearer new"
+        bench.send(ask(authorization="Bearer good"))
+        assert bench.registry.idle
+        assert bench.transport.closed
+        assert b"InvalidKeyException" in bench.transport.written
+
+    run(test())
+
+
+@pytest.mark.parametrize("other", [ask(b"abcd"), ask(x_other="1"), ask(target="/predictions/m/1.0")])
+def test_another_head_is_read(other: bytes) -> None:
+    async def test() -> None:
+        bench = Bench()
+        for one in (ask(), other, ask(), ask()):
+            bench.send(one)
+            answer(await bench.job())
+        assert bench.parsed == 3
+
+    run(test())
+
+
+def test_a_request_in_pieces_is_read() -> None:
+    async def test() -> None:
+        bench = Bench()
+        whole = ask(b"abcdef")
+        for cut in range(1, len(whole)):
+            bench.send(whole[:cut], whole[cut:])
+            job = await bench.job()
+            assert job.fields[0].data == b"abcdef"
+            answer(job)
+
+    run(test())
+
+
+def _known(length: int | None, *headers: tuple[bytes, bytes]) -> Known:
+    head = Head("POST", "/predictions/m", b"/predictions/m", b"", list(headers), "1.1")
+    head.content_length = length
+    target = target_of(head.path)
+    assert target is not None
+    return Known(b"POST", b"/predictions/m", head, target, ())
+
+
+@pytest.mark.parametrize(
+    ("request_", "known"),
+    [
+        (b"POST / HTTP/1.1\r\n\r\n\r\nab\r\n", _known(4)),  # a line feed too many behind the body
+        (b"\r\n\r\nPOST / HTTP/1.1\r\n\r\nabcd", _known(4)),
+        (b"POST / HTTP/1.1\n\nabcd", _known(4)),
+        (b"POST / HTTP/1.1\r\n\r\n", _known(None)),
+        (b"POST / HTTP/1.1\r\n\r\nabcd", _known(4, (b"transfer-encoding", b"chunked"))),
+    ],
+)
+def test_a_head_is_kept_only_where_its_end_is_certain(request_: bytes, known: Known) -> None:
+    known.keep(request_)
+    assert not known.size
+
+
+# -- its turn --
+
+
+def test_requests_at_once_are_answered_in_their_order() -> None:
+    async def test() -> None:
+        bench = Bench()
+        bench.send(ask(b"one") + ask(b"two") + ask(b"", "/show"))
+        first = await bench.job()
+        assert bench.registry.idle
+        answer(first, b"first")
+        answer(await bench.job(), b"second")
+        await bench.said(b"\r\n\r\nfirst", b"\r\n\r\nsecond", b"asgi /show ")
+
+    run(test())
+
+
+def test_what_goes_the_asgi_way_is_not_overtaken() -> None:
+    async def test() -> None:
+        bench = Bench()
+        bench.send(ask(b"1", "/show") + ask(b"one"))
+        await bench.said(b"asgi /show 1")
+        answer(await bench.job(), b"two")
+        await bench.said(b"asgi /show 1", b"two")
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("head", "direct"), [({"expect": "100-continue"}, 0), ({"connection": "upgrade", "upgrade": "h2c"}, 1)]
+)
+def test_what_wants_more(head: dict[str, str], direct: int) -> None:
+    """A client that waits for 100 Continue goes the ASGI way; an offer to upgrade is declined, and then forgotten."""
+
+    async def test() -> None:
+        bench = Bench()
+        bench.send(ask(b"abc", **head))
+        job = await bench.job()
+        assert job.fields[0].data == b"abc"
+        answer(job, b"answer")
+        said = await bench.said(b"\r\n\r\nanswer")
+        assert bench.parsed == direct
+        assert said.startswith(b"HTTP/1.1 100 Continue" if "expect" in head else b"HTTP/1.1 200 OK")
+
+    run(test())
+
+
+# -- the end of a connection --
+
+
+def test_a_chunked_body_that_becomes_too_large() -> None:
+    async def test() -> None:
+        bench = Bench(limit=5)
+        bench.send(request("POST", "/predictions/m", None), b"3\r\nabc\r\n", b"3\r\ndef\r\n0\r\n\r\n")
+        assert bench.transport.written.startswith(b"HTTP/1.1 413 ")
+        assert bench.transport.closed
+        assert bench.registry.idle
+        assert bench.log.lines == [("POST /predictions/m", 413)]
+
+    run(test())
+
+
+def test_a_client_that_says_close_is_answered_and_left() -> None:
+    async def test() -> None:
+        bench = Bench()
+        bench.send(ask(connection="close"))
+        answer(await bench.job(), b"x")
+        assert b"connection: close\r\n" in bench.transport.written
+        assert bench.transport.closed
+
+    run(test())
+
+
+def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
+    async def test() -> None:
+        bench = Bench()
+        bench.connection.timeout_keep_alive = 0
+        bench.send(ask())
+        bench.connection.timeout_keep_alive_handler()
+        assert not bench.transport.closed
+        answer(await bench.job(), b"x")
+        while not bench.transport.closed:
+            await asyncio.sleep(0)
+
+    run(test())
+
+
+def test_a_request_before_the_timer_keeps_the_connection() -> None:
+    async def test() -> None:
+        bench = Bench()
+        bench.send(ask())
+        answer(await bench.job(), b"x")
+        bench.connection.timeout_keep_alive_handler()
+        assert not bench.transport.closed
+        assert bench.connection.timeout_keep_alive_task is not None
+        bench.connection.connection_lost(None)
+        assert bench.connection.timeout_keep_alive_task.cancelled()
+
+    run(test())
+
+
+# -- streams --
+
+
+def test_what_comes_at_once_is_written_at_once() -> None:
+    async def test() -> None:
+        bench = Bench()
+        bench.send(ask())
+        job = await bench.job()
+        begin_answer(job, b"one", b"two")
+        assert not bench.transport.written
+        await bench.said(b"3\r\none\r\n3\r\ntwo\r\n")
+        job.finish(200)
+        await bench.said(b"0\r\n\r\n")
+        assert bench.log.lines == [("POST /predictions/m", 200)]
+
+    run(test())
+
+
+def test_a_slow_reader_is_waited_for() -> None:
+    async def test() -> None:
+        bench = Bench()
+        bench.send(ask())
+        job = await bench.job()
+        begin_answer(job, b"one")
+        await bench.said(b"one")
+        bench.connection.pause_writing()
+        job.sink.chunk(b"two")
+        job.finish(200)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert b"two" not in bench.transport.written
+        bench.connection.resume_writing()
+        assert bench.transport.written.endswith(b"3\r\ntwo\r\n0\r\n\r\n")
+
+    run(test())
+
+
+def test_a_stream_that_breaks_while_its_reader_is_slow() -> None:
+    async def test() -> None:
+        bench = Bench()
+        bench.send(ask())
+        job = await bench.job()
+        begin_answer(job, b"one")
+        await bench.said(b"one")
+        bench.connection.pause_writing()
+        job.sink.chunk(b"two")
+        job.fail(WorkerDied("It ended."))
+        bench.connection.resume_writing()
+        assert bench.transport.written.endswith(b"3\r\ntwo\r\n")
+        assert bench.transport.closed
+        assert bench.log.lines == [("POST /predictions/m", 500)]
+
+    run(test())
+
+
+def test_a_large_answer() -> None:
+    async def test() -> None:
+        bench = Bench()
+        bench.send(ask())
+        answer(await bench.job(), b"x" * 100_000)
+        assert bench.transport.written.endswith(b"content-length: 100000\r\n\r\n" + b"x" * 100_000)
+
+    run(test())
+
+
+def test_a_bug_is_answered_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        bench = Bench()
+
+        def submit(job: Job) -> None:
+            raise ZeroDivisionError("by zero")
+
+        bench.registry.submit = submit  # type: ignore[method-assign]
+        bench.send(ask())
+        assert b"Internal error: ZeroDivisionError: by zero" in bench.transport.written
+        assert bench.transport.closed
+
+    run(test())
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
