@@ -43,6 +43,10 @@ class WholeAnswer:
             if self._size > self._limit:
                 self.fail(ResponseTooLarge(self._limit))
 
+    def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
+        self.chunk(data)
+        self.end()
+
     def end(self) -> None:
         if not self.ended.done():
             self.ended.set_result(None)

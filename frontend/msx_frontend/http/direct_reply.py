@@ -33,6 +33,7 @@ class DirectReply(ReplyBuffer):
 
     __slots__ = (
         "_connection",
+        "_opening",
         "_parts",
         "_received",
         "_scheduled",
@@ -55,6 +56,8 @@ class DirectReply(ReplyBuffer):
         self.keep_alive = known.head.keeps_alive
         self.response_complete = self._streaming = self._scheduled = False
         self._parts: list[bytes] = []
+        self._opening = b""
+        """The head of a stream that is not written yet."""
         self._received = 0
 
     # -- the access line --
@@ -169,13 +172,14 @@ class DirectReply(ReplyBuffer):
         self._scheduled = False
         if self.response_complete or not (self._streaming or self._begin()):
             return
-        paused = self._connection.flow.write_paused
-        if self._chunks and not paused:
-            self._connection.transport.write(self._framed())
-        if not self._chunks:
-            self._end_if_over()
-        elif not paused:
+        if self._chunks and self._connection.flow.write_paused:
+            return
+        if data := self._framed():
+            self._connection.transport.write(data)
+        if self._chunks:
             self._wake()
+        else:
+            self._end_if_over()
 
     def _begin(self) -> bool:
         """True when a stream has begun. An answer that is there in one piece is none."""
@@ -193,20 +197,22 @@ class DirectReply(ReplyBuffer):
         if headers is None:
             return False
         headers += [(b"ts_stream_next", b"true"), (b"transfer-encoding", b"chunked")]
-        self._connection.transport.write(self._head_bytes(status, headers))
+        self._opening = self._head_bytes(status, headers)
         self._streaming = True
         return True
 
     def _framed(self) -> bytes:
-        """Chunks as HTTP/1.1 frames them, up to HIGH_WATER bytes."""
-        framed: list[bytes] = []
+        """The head, chunks as HTTP/1.1 frames them, up to HIGH_WATER bytes, and the end: what there is of them."""
+        framed, self._opening = [self._opening], b""
         size = 0
         while self._chunks and size < HIGH_WATER:
             data = self._chunks.popleft()
             size += len(data)
             framed.append(b"%x\r\n%b\r\n" % (len(data), data))
         self._taken(size)
-        return framed[0] if len(framed) == 1 else b"".join(framed)
+        if self._ended and not self._chunks and self._error is None:
+            framed.append(b"0\r\n\r\n")
+        return b"".join(framed)
 
     def _end_if_over(self) -> None:
         if self._error is not None:
@@ -215,7 +221,6 @@ class DirectReply(ReplyBuffer):
             self.keep_alive = False
             self._complete(self._error.status)
         elif self._ended:
-            self._connection.transport.write(b"0\r\n\r\n")
             self._complete(200 if self._head is None else self._head.status)
 
     def _complete(self, status: int) -> None:

@@ -22,12 +22,14 @@ class FakeTransport:
 
     def __init__(self) -> None:
         self.written = bytearray()
+        self.writes = 0
         self.closed = False
         self.arrived = asyncio.Event()
 
     def write(self, data: bytes) -> None:
         if not self.closed:
             self.written += data
+            self.writes += 1
         self.arrived.set()
 
     def writelines(self, parts: Any) -> None:

@@ -300,6 +300,36 @@ def test_what_comes_at_once_is_written_at_once() -> None:
     run(test())
 
 
+def test_a_stream_that_is_all_there_is_one_write() -> None:
+    async def test() -> None:
+        bench = Bench()
+        bench.send(ask())
+        job = await bench.job()
+        begin_answer(job, b"one", b"two")
+        job.finish(200)
+        await bench.said(b"\r\n\r\n3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")
+        assert bench.transport.writes == 1
+
+    run(test())
+
+
+def test_a_reader_that_is_slow_from_the_beginning_gets_the_head_later() -> None:
+    async def test() -> None:
+        bench = Bench()
+        bench.send(ask())
+        job = await bench.job()
+        bench.connection.pause_writing()
+        begin_answer(job, b"one")
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not bench.transport.written
+        bench.connection.resume_writing()
+        assert bench.transport.written.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert bench.transport.written.endswith(b"\r\n\r\n3\r\none\r\n")
+
+    run(test())
+
+
 def test_a_slow_reader_is_waited_for() -> None:
     async def test() -> None:
         bench = Bench()
