@@ -83,13 +83,13 @@ class Dispatcher:
     def _hand_out(self) -> None:
         queue, ahead = self.queue, self._ahead
         while (head := queue.head) is not None:
-            group = self._free_group(ahead)
+            group, room = self._free_group(ahead)
             if group is None:
                 break
             if not group.is_async and (delay := self._delay(head)) > 0:
                 self._pump_later(delay)
                 break
-            group.predict(queue.take(group.room(ahead=ahead)))
+            group.predict(queue.take(room))
         for group in self.groups:
             group.flush()
 
@@ -141,15 +141,16 @@ class Dispatcher:
             return 0
         return max(1, min(MOST_AHEAD, int(AHEAD / seconds))) if seconds > 0 else MOST_AHEAD
 
-    def _free_group(self, ahead: int) -> WorkerGroup | None:
-        """The least busy group with room; else one whose socket may hold the next batch."""
+    def _free_group(self, ahead: int) -> tuple[WorkerGroup | None, int]:
+        """The least busy group with room, else one whose socket may hold the next batch; and the jobs that it takes."""
         groups = self.groups
         best = groups[0] if len(groups) == 1 else min(groups, key=_busy, default=None)
-        if best is None or best.room():
-            return best
+        if best is None or (room := best.room()):
+            return best, 0 if best is None else room
         if not ahead or best.is_async or len(self.queue) < self._config.batch_size:
-            return None
-        return best if best.room(ahead=ahead) else None
+            return None, 0
+        room = best.room(ahead=ahead)
+        return (best, room) if room else (None, 0)
 
     def _tickets(self) -> int:
         return sum(group.room() if group.is_async else int(group.idle) for group in self.groups)

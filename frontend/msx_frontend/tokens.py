@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -41,8 +42,8 @@ class _Key:
     text: str = field(repr=False)
     expires: float | None = None  # seconds since the epoch
 
-    def fits(self, given: str, now: float) -> bool:
-        same = hmac.compare_digest(given.encode(errors="surrogateescape"), self.text.encode())
+    def fits(self, given: bytes, now: float) -> bool:
+        same = hmac.compare_digest(given, self.text.encode())
         return same and (self.expires is None or now < self.expires)
 
     def as_json(self) -> dict[str, str]:
@@ -71,8 +72,10 @@ class Tokens:
 
     def check_any(self, kinds: tuple[Kind, ...], authorization: str | None) -> None:
         """Raises InvalidKey unless the header carries the valid key of one of these kinds."""
-        if not any(self._fits(self._keys[kind], authorization) for kind in kinds):
-            raise InvalidKey(_REFUSED.format("Authorization"))
+        for kind in kinds:
+            if self._fits(self._keys[kind], authorization):
+                return
+        raise InvalidKey(_REFUSED.format("Authorization"))
 
     def regenerate(self, kind: str | None, authorization: str | None) -> None:
         """A new key of this kind, in the file too; the header must carry the API key.
@@ -91,8 +94,8 @@ class Tokens:
         self._file.close()
 
     def _fits(self, key: _Key, authorization: str | None) -> bool:
-        match = _BEARER.fullmatch(authorization or "")
-        return match is not None and key.fits(match[1], self._clock())
+        given = _given(authorization or "")
+        return given is not None and key.fits(given, self._clock())
 
     def _new_key(self) -> _Key:
         return _Key(_new_text(), self._clock() + self._lifetime)
@@ -100,6 +103,13 @@ class Tokens:
     def _text(self, keys: Mapping[Kind, _Key]) -> str:
         shown = {kind: keys[kind].as_json() for kind in KINDS} | {"API": self._api.as_json()}
         return json.dumps(shown, indent=2) + "\n"
+
+
+@lru_cache(maxsize=64)
+def _given(authorization: str) -> bytes | None:
+    """The key in the header, right or wrong."""
+    match = _BEARER.fullmatch(authorization)
+    return None if match is None else match[1].encode(errors="surrogateescape")
 
 
 def _new_text() -> str:
