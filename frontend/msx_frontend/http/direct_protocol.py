@@ -72,6 +72,8 @@ class DirectProtocol(HttpProtocol):
         self.url, self.headers, self.expect_100_continue = b"", [], False
 
     def on_headers_complete(self) -> None:
+        if self.transport.is_closing():
+            return  # who sent more behind the request that ended the connection has to ask again
         known = self._prediction()
         self._known = known
         if known is None:

@@ -243,6 +243,22 @@ def test_a_chunked_body_that_becomes_too_large() -> None:
     run(test())
 
 
+@pytest.mark.parametrize("target", ["/predictions/m", "/show"])
+def test_what_was_sent_behind_an_error_is_not_done(target: str) -> None:
+    async def test() -> None:
+        bench = Bench()
+        bench.send(ask(b"", "/predictions/nobody") + ask(b"abc", target))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert bench.transport.written.startswith(b"HTTP/1.1 404 ")
+        assert bench.transport.written.count(b"HTTP/1.1 ") == 1
+        assert bench.transport.closed
+        assert bench.registry.idle
+        assert bench.log.lines == [("POST /predictions/nobody", 404)]
+
+    run(test())
+
+
 def test_a_client_that_says_close_is_answered_and_left() -> None:
     async def test() -> None:
         bench = Bench()
