@@ -117,7 +117,7 @@ def test_readable_lines_on_a_terminal(tmp_path: Path) -> None:
     os.close(theirs)
     shown = ""
     try:
-        while "worker 9000 is ready" not in shown or "LOADING -> READY" not in shown:
+        while not all(text in shown for text in ("worker 9000 is ready", "LOADING -> READY", "  inference   http")):
             shown += os.read(ours, 65536).decode()
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0

@@ -129,4 +129,5 @@ def test_prediction_time(server: RunningServer) -> None:
     names = ("PredictionTime", "ts_handler_preprocess", "ts_handler_inference", "ts_handler_postprocess")
     taken = lambda: all(server.metric(name, ModelName="measuring") > 0 for name in names[:1])  # noqa: E731
     wait_until(taken, "they arrive")
-    assert server.metric("PredictionTime", ModelName="context_probe", Level="Model") > 0
+    probed = lambda: server.metric("PredictionTime", ModelName="context_probe", Level="Model") > 0  # noqa: E731
+    wait_until(probed, "it arrives")

@@ -92,6 +92,9 @@ class FakeGroup:
             for job in jobs:
                 job.fail(end.error)
 
+    def flush(self) -> None:
+        """What `predict` took has left."""
+
     @property
     def busy(self) -> int:
         return len(self.jobs)
@@ -162,6 +165,7 @@ class House:
         job = make_job(**options)
         job.model_name = model
         self.registry.submit(job)
+        self.registry.find(model).dispatcher.pump()  # not only at the end of this turn of the loop
         return job
 
     def groups(self, model: str = "m") -> list[FakeGroup]:

@@ -403,6 +403,7 @@ def test_unregistering_lets_requests_finish(tmp_path: Path) -> None:
             house.submit("m")
         await until(house.management.busy)
         for job in (running, waiting):
+            await until(lambda: bool(house.groups()[0].jobs))
             house.groups()[0].answer()
             assert job.status == 200
         await going
