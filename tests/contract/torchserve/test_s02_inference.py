@@ -79,6 +79,8 @@ def test_ping_of_a_model_that_lost_a_worker_for_good(tmp_path: Path) -> None:
 
     with serving(Setup(prepare=prepare_crash, load=("crash.mar",)), tmp_path) as server:
         assert_status(server.inference.get("/ping"), 200, "Healthy")
+        both_ready = lambda: {one["status"] for one in server.describe("crash")["workers"]} == {"READY"}  # noqa: E731
+        wait_until(both_ready, "both workers are there", server.tail)
         assert server.predict("crash", b"exit").status_code == 500
         wait_until(lambda: server.inference.get("/ping").status_code == 500, "the worker is given up", server.tail)
         assert_status(server.inference.get("/ping"), 500, "Unhealthy")
