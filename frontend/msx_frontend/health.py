@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.registry import Registry
+from msx_frontend.models.registry import Registry
 
 
 class Health:

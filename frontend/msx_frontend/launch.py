@@ -46,9 +46,9 @@ async def _serve(config: ServerConfig, notices: list[str], options: Options, par
     import asyncio
     import logging
 
-    from msx_frontend.background_log import BackgroundLog
     from msx_frontend.lifecycle import Lifecycle
-    from msx_frontend.logs import set_up_logging
+    from msx_frontend.logs.background_log import BackgroundLog
+    from msx_frontend.logs.output import set_up_logging
     from msx_frontend.server import Server
     from msx_frontend.snapshots.serializer import log_location
 

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from json.encoder import encode_basestring as quoted
 from pathlib import Path
 
-from msx_frontend.access_log import AccessLog, Served
 from msx_frontend.config import ServerConfig
+from msx_frontend.devices.npus import Npu, detect_npus
 from msx_frontend.http.gate import PROBES
-from msx_frontend.logs import LogOutput
+from msx_frontend.logs.access_log import AccessLog, Served
+from msx_frontend.logs.output import LogOutput
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.metrics.line import log4j_time
 from msx_frontend.metrics.log import MetricLine, MetricLogs, Mirror
 from msx_frontend.metrics.system import SystemMetrics, of_command, of_machine
-from msx_frontend.npus import Npu, detect_npus
 
 COMMAND_LIMIT = 10.0
 """Seconds, or the interval if that is shorter: the server's end waits for it."""

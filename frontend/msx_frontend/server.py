@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msx_frontend.access_log import AccessLog
+from msx_frontend.archives.download import Downloads
+from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
-from msx_frontend.devices import DevicePool, detect_npus
-from msx_frontend.download import Downloads
+from msx_frontend.devices.pool import DevicePool, detect_npus
 from msx_frontend.environments.environments import Environments
 from msx_frontend.environments.interpreter import find_interpreter
 from msx_frontend.errors import ServiceUnavailable
@@ -23,19 +23,19 @@ from msx_frontend.http.front import HttpFront
 from msx_frontend.http.listener import Listener
 from msx_frontend.http.plugins import PluginEndpoints
 from msx_frontend.instance import Instance, InstanceInfo
-from msx_frontend.logs import LogOutput
-from msx_frontend.management import Management
-from msx_frontend.model_store import ModelStore
+from msx_frontend.logs.access_log import AccessLog
+from msx_frontend.logs.output import LogOutput
+from msx_frontend.models.management import Management
+from msx_frontend.models.registry import Registry
+from msx_frontend.models.spawn import Spawner
+from msx_frontend.models.startup import Startup
+from msx_frontend.models.state import ForgottenState, KeptState, State
+from msx_frontend.models.state_store import StateStore
 from msx_frontend.monitoring import Monitoring
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
 from msx_frontend.plugins.view import View, config_view
-from msx_frontend.registry import Registry
 from msx_frontend.snapshots.serializer import SnapshotSerializer, make_serializer
 from msx_frontend.snapshots.writer import SnapshotWriter
-from msx_frontend.spawn import Spawner
-from msx_frontend.startup import Startup
-from msx_frontend.state import ForgottenState, KeptState, State
-from msx_frontend.state_store import StateStore
 from msx_frontend.tls import identity_of
 from msx_frontend.tokens import Tokens
 from msx_frontend.workflows.management import WorkflowManagement

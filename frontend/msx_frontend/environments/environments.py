@@ -17,7 +17,7 @@ from msx_frontend.environments.requirements import Requirements
 from msx_frontend.errors import RequirementsFailed
 
 if TYPE_CHECKING:
-    from msx_frontend.model_source import ModelSource
+    from msx_frontend.models.model_source import ModelSource
 
 log = logging.getLogger("msx.models")
 

@@ -12,7 +12,7 @@ from msx_frontend.grpc_api.server import GrpcServer
 from msx_frontend.grpc_api.status import details, standard_code
 from msx_frontend.health import Health
 from msx_frontend.http.front import HttpFront
-from msx_frontend.registry import Registry
+from msx_frontend.models.registry import Registry
 from msx_frontend.tls import TlsIdentity
 from msx_frontend.tokens import Tokens
 

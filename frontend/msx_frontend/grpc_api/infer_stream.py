@@ -12,7 +12,7 @@ from msx_frontend.grpc_api.handlers import Context
 from msx_frontend.grpc_api.infer_messages import InferMessages
 from msx_frontend.grpc_api.status import sentence
 from msx_frontend.kserve.infer import check, opened
-from msx_frontend.reply_buffer import ReplyBuffer
+from msx_frontend.queueing.reply_buffer import ReplyBuffer
 
 log = logging.getLogger("msx.grpc")
 

@@ -17,8 +17,8 @@ from msx_frontend.grpc_api.messages import message_class
 from msx_frontend.grpc_api.sequences import Asked, SequenceNamer, answers_in_order
 from msx_frontend.grpc_api.status import status_message, torchserve_code
 from msx_frontend.grpc_api.whole_answer import ResponseTooLarge, WholeAnswer
-from msx_frontend.job import Field, Job, Sink
-from msx_frontend.reply_buffer import ReplyBuffer
+from msx_frontend.queueing.job import Field, Job, Sink
+from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk.sequences import SequenceKeys
 
 SERVICE = "org.pytorch.serve.grpc.inference.InferenceAPIsService"

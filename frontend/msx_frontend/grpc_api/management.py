@@ -13,8 +13,8 @@ from msx_frontend.errors import ModelApiDisabled, ServiceError
 from msx_frontend.grpc_api.admission import Admission
 from msx_frontend.grpc_api.handlers import Context, LogsCalls, service_handler
 from msx_frontend.grpc_api.messages import message_class
-from msx_frontend.model_api import Told
-from msx_frontend.parameters import Values
+from msx_frontend.models.model_api import Told
+from msx_frontend.models.parameters import Values
 
 SERVICE = "org.pytorch.serve.grpc.management.ManagementAPIsService"
 

@@ -17,13 +17,13 @@ from msx_frontend.grpc_api.infer_stream import InferStream
 from msx_frontend.grpc_api.messages import message_class
 from msx_frontend.grpc_api.status import open_inference_code, sentence
 from msx_frontend.grpc_api.typed_contents import use_typed_contents
-from msx_frontend.job import INFER, Field, Job
 from msx_frontend.kserve.infer import only_answer
 from msx_frontend.kserve.metadata import model_config, model_metadata, server_metadata
 from msx_frontend.kserve.repository import Repository, answers
 from msx_frontend.kserve.statistics import statistics
-from msx_frontend.registry import Registry
-from msx_frontend.reply_buffer import ReplyBuffer
+from msx_frontend.models.registry import Registry
+from msx_frontend.queueing.job import INFER, Field, Job
+from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk.kserve import HEADER_LENGTH
 
 PACKAGE = "inference"

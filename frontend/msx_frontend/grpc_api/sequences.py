@@ -9,7 +9,7 @@ from typing import Any
 
 from msx_frontend.errors import ServiceError
 from msx_frontend.ids import new_request_id
-from msx_frontend.reply_buffer import ReplyBuffer
+from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk.sequences import SequenceKeys
 
 MOST_AHEAD = 64

@@ -17,7 +17,7 @@ from msx_frontend.http.wire import (
     reply_headers,
     request_id_of,
 )
-from msx_frontend.reply_buffer import HIGH_WATER, ReplyBuffer
+from msx_frontend.queueing.reply_buffer import HIGH_WATER, ReplyBuffer
 
 if TYPE_CHECKING:
     from msx_frontend.http.direct_protocol import DirectProtocol

@@ -23,10 +23,10 @@ from msx_frontend.http.wire import LogsReplies, RawHeaders
 from msx_frontend.kserve.endpoint import OpenInference
 from msx_frontend.kserve.repository import Repository
 from msx_frontend.llm.endpoint import LanguageModels
-from msx_frontend.management import Management
 from msx_frontend.metrics import ServerMetrics
-from msx_frontend.model_api import ModelApi
-from msx_frontend.registry import Registry
+from msx_frontend.models.management import Management
+from msx_frontend.models.model_api import ModelApi
+from msx_frontend.models.registry import Registry
 from msx_frontend.tls import TlsIdentity
 from msx_frontend.tokens import Kind, Tokens
 from msx_frontend.workflows.api import WorkflowApi

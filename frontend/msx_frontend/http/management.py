@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from msx_frontend.describe import kserve_ready
 from msx_frontend.errors import MethodNotAllowed, ResourceNotFound
 from msx_frontend.health import Health
 from msx_frontend.http.openapi import Operations, managed_model_description, management_description
 from msx_frontend.http.routes import ANY, JsonReply, described_by, make_app, parameters, status_reply
-from msx_frontend.model_api import ModelApi
-from msx_frontend.parameters import text
+from msx_frontend.models.describe import kserve_ready
+from msx_frontend.models.model_api import ModelApi
+from msx_frontend.models.parameters import text
 from msx_frontend.tokens import Tokens
 
 

@@ -21,10 +21,10 @@ from msx_frontend.http.wire import (
     send_error,
     send_whole,
 )
-from msx_frontend.job import Field, Job
+from msx_frontend.models.registry import Registry
 from msx_frontend.parse import fields_of_query, merge_fields, parse_fields
-from msx_frontend.registry import Registry
-from msx_frontend.reply_buffer import ReplyBuffer
+from msx_frontend.queueing.job import Field, Job
+from msx_frontend.queueing.reply_buffer import ReplyBuffer
 
 
 class PredictionEndpoint:

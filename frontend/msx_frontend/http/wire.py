@@ -9,9 +9,9 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, STATUS_LINE
 
-from msx_frontend.access_log import Served
 from msx_frontend.errors import HandlerFailed, PayloadTooLarge, ServiceError
 from msx_frontend.ids import new_request_id
+from msx_frontend.logs.access_log import Served
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from msx_frontend.errors import BadRequest
 from msx_frontend.health import Health
 from msx_frontend.http.disconnect import DisconnectWatch
-from msx_frontend.job import INFER, PREDICT, Field, Job
 from msx_frontend.kserve.exchange import JSON, Reply, Request, json_reply
 from msx_frontend.kserve.infer import Answer, check, only_answer
 from msx_frontend.kserve.metadata import model_config, model_metadata, server_metadata
 from msx_frontend.kserve.repository import Repository, answers
 from msx_frontend.kserve.statistics import statistics
+from msx_frontend.models.registry import Registry
 from msx_frontend.parse import parse_fields
-from msx_frontend.registry import Registry
-from msx_frontend.reply_buffer import ReplyBuffer
+from msx_frontend.queueing.job import INFER, PREDICT, Field, Job
+from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk.kserve import HEADER_LENGTH
 
 BINARY = ("content-type", "application/octet-stream")

@@ -15,7 +15,7 @@ from msx_frontend.kserve.exchange import Reply, Request, read, send_failure, sen
 from msx_frontend.kserve.repository import Repository
 from msx_frontend.kserve.routes import Found, Route, find
 from msx_frontend.llm.errors import Bug
-from msx_frontend.registry import Registry
+from msx_frontend.models.registry import Registry
 from msx_frontend.tokens import Kind
 
 log = logging.getLogger("msx.http")

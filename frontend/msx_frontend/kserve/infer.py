@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msx_frontend.errors import HandlerFailed
 from msx_frontend.kserve.errors import ManyReplies, error_text
-from msx_frontend.reply_buffer import ReplyBuffer
+from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk.kserve.message import split
 
 

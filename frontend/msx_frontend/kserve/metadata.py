@@ -6,8 +6,8 @@ from typing import Any
 
 from msx_frontend import __version__
 from msx_frontend.errors import ServiceUnavailable
-from msx_frontend.model_version import ModelVersion
-from msx_frontend.registry import Registry
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.registry import Registry
 from msx_sdk.kserve import Signature, TensorMeta
 
 EXTENSIONS = ["binary_tensor_data", "parameters", "model_configuration", "model_repository", "statistics", "generate"]

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from msx_frontend.archives.model_store import ARCHIVE_SUFFIXES
 from msx_frontend.errors import ModelApiDisabled, ModelNotFound, ServiceError
-from msx_frontend.management import Management
-from msx_frontend.model_store import ARCHIVE_SUFFIXES
-from msx_frontend.model_version import ModelVersion
-from msx_frontend.registration import Registration
-from msx_frontend.states import ModelState
+from msx_frontend.models.management import Management
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.registration import Registration
+from msx_frontend.models.states import ModelState
 
 READY, LOADING, UNAVAILABLE = "READY", "LOADING", "UNAVAILABLE"
 

@@ -11,7 +11,7 @@ from msx_frontend.llm.errors import NoChatTemplate, WrongParameter
 from msx_frontend.llm.messages import template_messages
 from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, sampling_params
 from msx_frontend.llm.tools import Tools, tools_of
-from msx_frontend.model_version import ModelVersion
+from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import Capabilities, GenerateRequest
 
 

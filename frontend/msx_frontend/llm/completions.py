@@ -17,7 +17,7 @@ from msx_frontend.llm.logprobs import completion_logprobs
 from msx_frontend.llm.replies import DONE, Events, Reply, Whole, event
 from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, sampling_params
 from msx_frontend.llm.usage import FINISH, openai_usage
-from msx_frontend.model_version import ModelVersion
+from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import GENERATE, Capabilities, GenerateRequest, SamplingParams, Token
 
 DEFAULT_TOKENS = 16

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msx_frontend.errors import ModelNotFound, NotOffered, ServiceUnavailable
 from msx_frontend.llm.errors import WrongParameter
-from msx_frontend.model_version import ModelVersion
-from msx_frontend.registry import Registry
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.registry import Registry
 from msx_sdk.generation import EMBED, GENERATE
 
 ALIASES = frozenset({"", "dummy", "tgi"})

@@ -20,7 +20,7 @@ from msx_frontend.llm.replies import Reply
 from msx_frontend.llm.responses import responses
 from msx_frontend.llm.tgi import generate, generate_compatible, generate_stream
 from msx_frontend.llm.tgi_server import chat_tokenize, health, info, tokenize
-from msx_frontend.registry import Registry
+from msx_frontend.models.registry import Registry
 
 ROOT = "/"
 V1 = "/v1/"

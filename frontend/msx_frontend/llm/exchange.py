@@ -24,7 +24,7 @@ from msx_frontend.llm.directory import Directory
 from msx_frontend.llm.errors import Bug, Failure
 from msx_frontend.llm.jobs import Jobs
 from msx_frontend.llm.replies import EVENT_STREAM, Events, Headers, Reply, Whole, event
-from msx_frontend.registry import Registry
+from msx_frontend.models.registry import Registry
 
 log = logging.getLogger("msx.http")
 

@@ -11,7 +11,7 @@ import msgspec
 from msx_frontend.llm.errors import IncompleteReply, InvalidReply
 from msx_frontend.llm.jobs import Jobs
 from msx_frontend.llm.merging import merged
-from msx_frontend.model_version import ModelVersion
+from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import GENERATE, FinishReason, GenerateDelta, GenerateRequest, Token, Usage
 
 _decoder = msgspec.msgpack.Decoder(GenerateDelta)

@@ -10,11 +10,11 @@ import msgspec
 
 from msx_frontend.errors import RequestCancelled
 from msx_frontend.http.call import Call
-from msx_frontend.job import Field, Job
 from msx_frontend.llm.errors import InvalidReply
-from msx_frontend.model_version import ModelVersion
-from msx_frontend.registry import Registry
-from msx_frontend.reply_buffer import ReplyBuffer
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.registry import Registry
+from msx_frontend.queueing.job import Field, Job
+from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk.generation import encode
 
 MESSAGE_PACK = "application/msgpack"

@@ -13,7 +13,7 @@ from msx_frontend.llm.generation import Generation
 from msx_frontend.llm.replies import Events, Reply, Whole, event
 from msx_frontend.llm.sampling import SamplingFields, sampling_params
 from msx_frontend.llm.tgi_tokens import FINISH, described
-from msx_frontend.model_version import ModelVersion
+from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateRequest, Token
 
 

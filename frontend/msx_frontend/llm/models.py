@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_frontend.describe import kserve_ready
 from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.replies import Reply, Whole
-from msx_frontend.model_version import ModelVersion
+from msx_frontend.models.describe import kserve_ready
+from msx_frontend.models.model_version import ModelVersion
 
 
 async def list_models(request: Request) -> Reply:

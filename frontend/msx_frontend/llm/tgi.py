@@ -14,7 +14,7 @@ from msx_frontend.llm.replies import Events, Reply, Whole, event
 from msx_frontend.llm.tgi_request import TgiRequest, check, generate_request
 from msx_frontend.llm.tgi_timings import Timings, compute_type
 from msx_frontend.llm.tgi_tokens import FINISH, described, likeliest, prefill
-from msx_frontend.model_version import ModelVersion
+from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import GENERATE, Capabilities, GenerateDelta, Token
 
 

@@ -6,7 +6,7 @@ import time
 
 from msx_frontend.llm.generation import Generation
 from msx_frontend.llm.replies import Headers
-from msx_frontend.model_version import ModelVersion
+from msx_frontend.models.model_version import ModelVersion
 
 
 class Timings:

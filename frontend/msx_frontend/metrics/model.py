@@ -7,12 +7,12 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from msx_backend.protocol import MetricSample
-from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.llm.metrics import TextMetrics
 from msx_frontend.metrics.family import Adds
 from msx_frontend.metrics.gathered import Batch, Ended
 from msx_frontend.metrics.numbers import Counter
-from msx_frontend.statistics import InferenceStatistics
+from msx_frontend.models.statistics import InferenceStatistics
+from msx_frontend.queueing.job import DESCRIBE, Job
 
 if TYPE_CHECKING:
     from msx_frontend.metrics.server import ServerMetrics

@@ -8,7 +8,7 @@ from typing import Protocol
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from msx_frontend.states import ModelState
+from msx_frontend.models.states import ModelState
 
 MODEL = ("model", "version")
 

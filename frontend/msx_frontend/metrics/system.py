@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 import psutil
 
 from msx_backend.protocol import MetricSample
+from msx_frontend.devices.npus import Npu
 from msx_frontend.metrics.line import parse_metric
-from msx_frontend.npus import Npu
 
 log = logging.getLogger("msx.metrics")
 

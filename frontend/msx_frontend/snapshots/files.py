@@ -6,7 +6,7 @@ import os
 from datetime import datetime
 from pathlib import Path
 
-from msx_frontend.properties import PropertiesError, read_properties, write_properties
+from msx_frontend.config.properties import PropertiesError, read_properties, write_properties
 from msx_frontend.snapshots.serializer import SavedSnapshot, SnapshotError
 
 _STAMP = "%Y%m%d%H%M%S%f"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msx_frontend.config import ModelDefaults, Snapshot
-from msx_frontend.state_store import StoredVersion
+from msx_frontend.models.state_store import StoredVersion
 
 
 def versions_of(snapshot: Snapshot | None) -> list[StoredVersion]:

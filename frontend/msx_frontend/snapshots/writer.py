@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
 from msx_frontend.config import ServerConfig
-from msx_frontend.registry import Registry
+from msx_frontend.models.registry import Registry
 from msx_frontend.snapshots.content import MODEL_SNAPSHOT, models_of, properties_of
 from msx_frontend.snapshots.files import snapshot_name
 from msx_frontend.snapshots.serializer import SavedSnapshot, SnapshotError, SnapshotSerializer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msx_backend.protocol import Cancel, Chunk, Dropped, Failed, Loaded, encode_frame
 from msx_frontend.errors import HandlerFailed, ServiceError
-from msx_frontend.job import Job
+from msx_frontend.queueing.job import Job
 from msx_frontend.workers.crew import Crew
 from msx_frontend.workers.in_flight import InFlight
 

@@ -25,7 +25,7 @@ from msx_backend.protocol import (
     encode_frame,
 )
 from msx_frontend.errors import ServiceError
-from msx_frontend.job import Job
+from msx_frontend.queueing.job import Job
 from msx_frontend.workers import endings, heartbeat
 from msx_frontend.workers.crew import Crew, Member, RankSpec
 from msx_frontend.workers.endings import GroupEnd

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from msx_backend.protocol import FieldHead, Predict, RequestHead, encode_frame_parts
-from msx_frontend.job import INFER, OPERATIONS, Job
+from msx_frontend.queueing.job import INFER, OPERATIONS, Job
 
 NAMED = OPERATIONS | {INFER}
 """Kinds of jobs that the worker is told."""

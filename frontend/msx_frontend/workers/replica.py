@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import Protocol
 
-from msx_frontend.backoff import Backoff
-from msx_frontend.devices import Lease
+from msx_frontend.devices.pool import Lease
 from msx_frontend.errors import RequirementsFailed
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.workers import endings
+from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupEvents, GroupSpec, WorkerGroup
 

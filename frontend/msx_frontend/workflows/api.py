@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msx_frontend.errors import BadRequest, ModelApiDisabled
-from msx_frontend.parameters import Values, page, text
+from msx_frontend.models.parameters import Values, page, text
 from msx_frontend.workflows.management import WorkflowManagement
 
 

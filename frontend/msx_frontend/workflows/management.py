@@ -11,14 +11,14 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from msx_archiver.cache import UnpackedWorkflow
-from msx_frontend.archive_urls import shown
+from msx_frontend.archives.archive_urls import shown
+from msx_frontend.archives.model_store import Found
 from msx_frontend.config import ServerConfig
 from msx_frontend.errors import ArchiveNotFound, ServiceError, ServiceUnavailable, WorkersNotStarted
-from msx_frontend.management import Management
-from msx_frontend.model_store import Found
-from msx_frontend.model_version import ModelVersion
-from msx_frontend.state import State
-from msx_frontend.state_store import StoredWorkflow
+from msx_frontend.models.management import Management
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.state import State
+from msx_frontend.models.state_store import StoredWorkflow
 from msx_frontend.workflows.errors import (
     InvalidDagError,
     InvalidWorkflow,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from msx_archiver.cache import UnpackedWorkflow
 from msx_frontend.config import ServerConfig
-from msx_frontend.management import Management
-from msx_frontend.model_source import ModelSource, make_source
-from msx_frontend.registration import Registration
+from msx_frontend.models.management import Management
+from msx_frontend.models.model_source import ModelSource, make_source
+from msx_frontend.models.registration import Registration
 from msx_frontend.workflows.errors import InvalidWorkflow
 from msx_frontend.workflows.workflow import node_model
 from msx_sdk.config import ModelConfig

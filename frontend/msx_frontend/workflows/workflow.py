@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from msx_frontend.errors import Conflict, ServiceError, ServiceUnavailable
-from msx_frontend.model_version import ModelVersion
+from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.workflows.errors import WorkflowNotFound
 from msx_sdk.workflow_spec import WorkflowSpec
 

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from msx_frontend._config_keys import NOT_FROM_ENV, WITHOUT_MEANING, env_names
 from msx_frontend.address import Address
 from msx_frontend.config import ModelDefaults, ServerConfig, ServerConfigError, Snapshot
+from msx_frontend.config.keys import NOT_FROM_ENV, WITHOUT_MEANING, env_names
 from msx_frontend.snapshots.content import NOT_WRITTEN, properties_of
 from tests.contract.torchserve.setup import Setup
 from tests.e2e.server import RunningServer

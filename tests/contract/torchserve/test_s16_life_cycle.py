@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.backoff import Backoff
+from msx_frontend.workers.backoff import Backoff
 from tests.contract.torchserve.gates import Gates, gates_of
 from tests.contract.torchserve.setup import Setup
 from tests.contract.torchserve.shapes import assert_status

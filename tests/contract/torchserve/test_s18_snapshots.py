@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.properties import parse_properties
+from msx_frontend.config.properties import parse_properties
 from tests.contract.torchserve.setup import Setup, serving
 from tests.e2e.server import RunningServer, pack_service, wait_until
 

@@ -10,28 +10,28 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig, Snapshot
-from msx_frontend.devices import DevicePool
+from msx_frontend.devices.npus import Npu
+from msx_frontend.devices.pool import DevicePool
 from msx_frontend.errors import ServiceError
 from msx_frontend.health import Health
-from msx_frontend.job import Job
-from msx_frontend.management import Management
 from msx_frontend.metrics import ServerMetrics
-from msx_frontend.model_store import ModelStore
-from msx_frontend.npus import Npu
-from msx_frontend.registration import Registration
-from msx_frontend.registry import Registry
-from msx_frontend.spawn import Spawner
-from msx_frontend.startup import Startup
-from msx_frontend.state import KeptState
-from msx_frontend.state_store import StateStore, StoredVersion
+from msx_frontend.models.management import Management
+from msx_frontend.models.registration import Registration
+from msx_frontend.models.registry import Registry
+from msx_frontend.models.spawn import Spawner
+from msx_frontend.models.startup import Startup
+from msx_frontend.models.state import KeptState
+from msx_frontend.models.state_store import StateStore, StoredVersion
+from msx_frontend.queueing.job import Job
 from msx_frontend.workers import endings, replica
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupEvents, GroupSpec, GroupState
 from msx_sdk.generation import Capabilities
 from msx_sdk.kserve import Signature
-from tests.unit.frontend.archives import pack_model
 from tests.unit.frontend.jobs import make_job, run
+from tests.unit.frontend.packing import pack_model
 
 FAILED = GroupEnd(
     "The model could not be loaded: no weights", endings.load_too_slow(1, "").error, traceback="Traceback: no weights"

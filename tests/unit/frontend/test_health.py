@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from msx_frontend.states import ModelState
+from msx_frontend.models.states import ModelState
 from msx_frontend.workers import endings
 from tests.unit.frontend.house import FakeGroup, House, Test, house_of, until
 from tests.unit.frontend.jobs import run

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend._config_keys import ALIASES, WITHOUT_MEANING
 from msx_frontend.config import ServerConfig
-from tests.unit.frontend.test_server_docs import INFERENCE_APP, MANAGEMENT_APP, paths_of
+from msx_frontend.config.keys import ALIASES, WITHOUT_MEANING
+from tests.unit.frontend.config.test_server_docs import INFERENCE_APP, MANAGEMENT_APP, paths_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "from-torchserve.md").read_text()
 NAMED = set(re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL)))

@@ -1,9 +1,9 @@
-from msx_frontend.access_log import AccessLog
+from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.monitoring import CountedReplies
 from tests.unit.frontend.jobs import run
+from tests.unit.frontend.logs.test_access_log import Call
 from tests.unit.frontend.metrics.test_server import exposed
-from tests.unit.frontend.test_access_log import Call
 
 
 def test_every_line_of_the_access_log_is_a_reply_but_for_probes() -> None:

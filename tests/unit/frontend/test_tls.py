@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.config import Address, ServerConfig
+from msx_frontend.address import Address
+from msx_frontend.config import ServerConfig
 from msx_frontend.tls import TlsError, TlsIdentity, identity_of, load_identity
 from tests.certificates import Certificate, write_keystore, write_pem
 

@@ -15,9 +15,9 @@ from msx_frontend.grpc_api.handlers import Call
 from msx_frontend.grpc_api.inference import SERVICE
 from msx_frontend.grpc_api.messages import message_class
 from msx_frontend.grpc_api.server import GrpcServer
-from msx_frontend.job import Job
-from msx_frontend.model_api import Told
-from msx_frontend.parameters import Values
+from msx_frontend.models.model_api import Told
+from msx_frontend.models.parameters import Values
+from msx_frontend.queueing.job import Job
 from msx_frontend.tls import TlsIdentity
 
 PACKAGE = "org.pytorch.serve.grpc.inference"

@@ -9,7 +9,6 @@ import pytest
 import uvloop
 from grpc import StatusCode
 
-from msx_frontend import reply_buffer
 from msx_frontend.errors import (
     DeadlineExceeded,
     HandlerFailed,
@@ -20,7 +19,8 @@ from msx_frontend.errors import (
     WorkerDied,
 )
 from msx_frontend.grpc_api import sequences
-from msx_frontend.job import PREDICT, Field
+from msx_frontend.queueing import reply_buffer
+from msx_frontend.queueing.job import PREDICT, Field
 from tests.unit.frontend.grpc_api.harness import Request, Served, answer, begin, failure, request, serving
 
 UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")

@@ -102,7 +102,10 @@ def test_generated_code_of_the_same_packages_lives_in_one_process(tmp_path: Path
 
 
 def test_only_this_package_imports_grpc() -> None:
-    python("import msx_frontend.management, msx_frontend.reply_buffer, sys; assert 'grpc' not in sys.modules")
+    python(
+        "import msx_frontend.models.management, msx_frontend.queueing.reply_buffer, sys\n"
+        "assert 'grpc' not in sys.modules"
+    )
 
 
 def test_grpc_has_no_fork_handlers() -> None:

@@ -17,8 +17,8 @@ from msx_frontend.grpc_api.infer_messages import InferMessages
 from msx_frontend.grpc_api.infer_stream import AT_ONCE
 from msx_frontend.grpc_api.messages import message_class
 from msx_frontend.grpc_api.open_inference import OpenInferenceService
-from msx_frontend.job import INFER, Job
 from msx_frontend.kserve.repository import Repository
+from msx_frontend.queueing.job import INFER, Job
 from msx_sdk.kserve import HEADER_LENGTH
 from msx_sdk.kserve.message import join, split
 from tests.unit.frontend.grpc_api.harness import Health, answer, begin, failure

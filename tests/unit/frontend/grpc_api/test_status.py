@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from grpc import StatusCode
 
-from msx_frontend import errors, reply_buffer
+from msx_frontend import errors
 from msx_frontend.errors import (
     BadRequest,
     HandlerFailed,
@@ -16,6 +16,7 @@ from msx_frontend.errors import (
 )
 from msx_frontend.grpc_api import inference
 from msx_frontend.grpc_api.status import details, standard_code, torchserve_code
+from msx_frontend.queueing import reply_buffer
 
 PAGE = (Path(__file__).parents[4] / "docs/grpc.md").read_text()
 

@@ -12,8 +12,8 @@ from starlette.types import ASGIApp
 
 from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, ServiceError
 from msx_frontend.http.wire import Message, Scope
-from msx_frontend.job import Job
-from msx_frontend.registry import Registry
+from msx_frontend.models.registry import Registry
+from msx_frontend.queueing.job import Job
 
 RawHeaders = list[tuple[bytes, bytes]]
 

@@ -15,7 +15,7 @@ from msx_frontend.http.head import Head
 from msx_frontend.http.prediction import PredictionEndpoint
 from msx_frontend.http.targets import target_of
 from msx_frontend.http.wire import Receive, Scope, Send, read_body, send_whole
-from msx_frontend.job import Job
+from msx_frontend.queueing.job import Job
 from tests.unit.frontend.http.client import FakeAccessLog, FakeRegistry, as_registry, begin_answer
 from tests.unit.frontend.http.direct_client import connect, request
 from tests.unit.frontend.jobs import run

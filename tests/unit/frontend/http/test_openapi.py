@@ -21,7 +21,7 @@ from msx_frontend.http.openapi import (
 )
 from msx_frontend.http.targets import target_of
 from msx_frontend.http.workflows import inference_routes, management_routes
-from msx_frontend.registration import Registration
+from msx_frontend.models.registration import Registration
 from tests.unit.frontend.http.client import scope
 
 DESCRIPTIONS = [

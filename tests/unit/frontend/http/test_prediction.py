@@ -11,7 +11,7 @@ from msx_frontend.errors import DeadlineExceeded, HandlerFailed, RequestCancelle
 from msx_frontend.http.edge import Edge
 from msx_frontend.http.prediction import PredictionEndpoint
 from msx_frontend.http.wire import StreamBroken
-from msx_frontend.job import EXPLAIN, PREDICT, Field, Job
+from msx_frontend.queueing.job import EXPLAIN, PREDICT, Field, Job
 from tests.unit.frontend.http.client import (
     Exchange,
     FakeAccessLog,

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.http.routes import ANY, JsonReply, make_app, parameters, status_reply
-from msx_frontend.parameters import boolean, integer, text
+from msx_frontend.models.parameters import boolean, integer, text
 from tests.unit.frontend.http.client import Exchange, ask, begin, scope
 from tests.unit.frontend.jobs import run
 

@@ -10,9 +10,9 @@ from msx_frontend.errors import InvalidKey, Overloaded
 from msx_frontend.health import Health
 from msx_frontend.http.call import Call
 from msx_frontend.http.wire import Receive, Scope, Send
-from msx_frontend.job import INFER, PREDICT
 from msx_frontend.kserve.endpoint import OpenInference
 from msx_frontend.kserve.repository import Repository
+from msx_frontend.queueing.job import INFER, PREDICT
 from msx_frontend.tokens import Kind
 from msx_sdk.kserve.message import join
 from tests.unit.frontend.http.client import Exchange, FakeRegistry, answer, as_registry, ask, begin, begin_answer

@@ -10,14 +10,14 @@ from typing import Any, cast
 
 import msgspec
 
-from msx_frontend.access_log import AccessLog
 from msx_frontend.errors import ModelNotFound, ServiceError
 from msx_frontend.http.edge import Edge
 from msx_frontend.http.routes import make_app
-from msx_frontend.job import Job
 from msx_frontend.llm.endpoint import LanguageModels
+from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
-from msx_frontend.registry import Registry
+from msx_frontend.models.registry import Registry
+from msx_frontend.queueing.job import Job
 from msx_sdk.generation import (
     EMBED,
     GENERATE,

@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from msx_frontend.backoff import Backoff
-from msx_frontend.devices import Lease
+from msx_frontend.devices.pool import Lease
 from msx_frontend.errors import RequirementsFailed
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.workers import endings, replica
+from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupSpec, WorkerGroup
 from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState

@@ -1,0 +1,1 @@
+"""Archives: where they come from, and where they lie."""

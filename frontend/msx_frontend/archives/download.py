@@ -1,0 +1,125 @@
+"""Archives from elsewhere: streamed aside, within limits, and put in their place when they are whole."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+
+from msx_frontend.archives.archive_urls import check_allowed, local_path, shown
+from msx_frontend.archives.http_source import CHUNK, HttpSource
+from msx_frontend.config import ServerConfig
+from msx_frontend.errors import DownloadFailed
+
+log = logging.getLogger("msx.store")
+
+
+class Downloads:
+    """Fetches `http://`, `https://` and `file://` URLs that `allowed_urls` allows into files."""
+
+    def __init__(self, config: ServerConfig, folder: Path, env: Mapping[str, str] = os.environ) -> None:
+        """`folder`, on the disk of the model store, is where unfinished files lie."""
+        self._allowed: tuple[re.Pattern[str], ...] = config.allowed_urls
+        self._most, self._time = config.max_download_size, float(config.download_timeout)
+        self._folder = folder
+        self._http = HttpSource(self.check, env)
+
+    def check(self, url: str) -> None:
+        """Raises ArchiveNotFound for a URL that is not allowed."""
+        check_allowed(url, self._allowed)
+
+    async def fetch(self, url: str, target: Path, *, signed: bool = False) -> None:
+        """Bring the file to `target`; `signed` by the AWS keys of the environment (`s3_sse_kms`).
+
+        Raises ArchiveNotFound for a URL that is not allowed, else DownloadFailed; nothing is left then.
+        """
+        self.check(url)
+        part = self._folder / f"{secrets.token_hex(8)}.part"
+        log.info("downloading %s", shown(url))
+        try:
+            await asyncio.wait_for(self._to_file(url, part, signed), self._time)
+            await asyncio.to_thread(_put, part, target)
+        except asyncio.TimeoutError:
+            raise DownloadFailed(shown(url), f"it took longer than download_timeout, {self._time:g} s") from None
+        except OSError as error:
+            raise DownloadFailed(shown(url), error.strerror or str(error)) from None
+        finally:
+            part.unlink(missing_ok=True)
+
+    @asynccontextmanager
+    async def placed(self, url: str, path: Path, *, signed: bool) -> AsyncGenerator[None, None]:
+        """The file that `url` names is at `path`; when the block fails, what was there before is there again."""
+        new, before = (self._folder / f"{secrets.token_hex(8)}-{path.name}" for _ in range(2))
+        await self.fetch(url, new, signed=signed)
+        if path.exists():
+            path.rename(before)
+        new.rename(path)
+        try:
+            yield
+        except BaseException:
+            path.unlink(missing_ok=True)
+            if before.exists():
+                before.rename(path)
+            raise
+        finally:
+            before.unlink(missing_ok=True)
+
+    def clean(self) -> None:
+        """Throw away what a killed server left unfinished."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def _to_file(self, url: str, part: Path, signed: bool) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path, size = local_path(url), 0
+        source = _read_file(path) if path else self._http.read(url, self._check_size, signed=signed)
+        with io.FileIO(part, "xb", opener=_private) as file:
+            async with aclosing(source) as chunks:
+                async for chunk in chunks:
+                    size += len(chunk)
+                    self._check_size(url, size)
+                    await asyncio.to_thread(_write_all, file, chunk)
+
+    def _check_size(self, url: str, size: int) -> None:
+        """Of what came, or of what is announced."""
+        if size > self._most:
+            raise DownloadFailed(shown(url), f"it is larger than max_download_size, {self._most} bytes")
+
+
+async def _read_file(path: Path) -> AsyncGenerator[bytes, None]:
+    with await asyncio.to_thread(_open_file, path) as file:
+        while chunk := await asyncio.to_thread(file.read, CHUNK):
+            yield chunk
+
+
+def _private(path: str, flags: int) -> int:
+    """Whoever may not read it there may not read it here."""
+    return os.open(path, flags, 0o600)
+
+
+def _open_file(path: Path) -> io.FileIO:
+    """A pipe would never end, and a device may not either."""
+    file = io.FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(0, "it is neither a file nor a folder", str(path))
+    return file
+
+
+def _write_all(file: io.FileIO, chunk: bytes) -> None:
+    left = memoryview(chunk)
+    while left:
+        left = left[file.write(left) :]
+
+
+def _put(part: Path, target: Path) -> None:
+    with part.open("rb") as file:
+        os.fsync(file.fileno())
+    part.replace(target)

@@ -1,0 +1,96 @@
+"""A file behind an HTTP URL, as a stream of bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
+
+from msx_frontend.archives.archive_urls import shown
+from msx_frontend.archives.aws_signature import sign
+from msx_frontend.archives.metadata_services import check_address, check_host
+from msx_frontend.errors import DownloadFailed
+
+if TYPE_CHECKING:
+    import httpx
+
+CHUNK = 1 << 20
+CONNECT, SILENCE = 10.0, 60.0
+"""Seconds to connect, and without a byte."""
+MOST_REDIRECTS = 5
+_REDIRECT = (301, 302, 303, 307, 308)
+
+CheckSize = Callable[[str, int], None]
+
+
+class HttpSource:
+    """Follows redirects as far as `check` lets it. Proxies and `.netrc` count as for curl."""
+
+    def __init__(self, check: Callable[[str], None], env: Mapping[str, str]) -> None:
+        self._check, self._env = check, env
+
+    async def read(self, url: str, check_size: CheckSize, *, signed: bool) -> AsyncGenerator[bytes, None]:
+        """Chunks of up to `CHUNK` bytes; `check_size` gets the announced size. Raises DownloadFailed."""
+        httpx = await asyncio.to_thread(importlib.import_module, "httpx")
+        client = await asyncio.to_thread(_new_client)
+        try:
+            async with client, aclosing(self._follow(client, url, check_size, signed)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, UnicodeError) as error:
+            raise DownloadFailed(shown(url), _reason(error)) from None
+
+    async def _follow(
+        self, client: httpx.AsyncClient, url: str, check_size: CheckSize, signed: bool
+    ) -> AsyncGenerator[bytes, None]:
+        there = url
+        for _ in range(MOST_REDIRECTS + 1):
+            await check_host(there)
+            async with client.stream("GET", there, headers=self._headers(there, signed)) as reply:
+                check_address(there, reply.extensions["network_stream"].get_extra_info("server_addr"))
+                if reply.status_code not in _REDIRECT:
+                    _check_reply(url, reply, check_size)
+                    async for chunk in reply.aiter_raw(CHUNK):
+                        yield chunk
+                    return
+                there = self._redirected(url, there, reply)
+        raise DownloadFailed(shown(url), f"it redirects more than {MOST_REDIRECTS} times")
+
+    def _headers(self, url: str, signed: bool) -> dict[str, str]:
+        """The file is wanted as it is: gzip is a format of archives."""
+        return {"accept-encoding": "identity", **(sign(url, self._env) if signed else {})}
+
+    def _redirected(self, url: str, there: str, reply: httpx.Response) -> str:
+        target: str = urljoin(there, reply.headers.get("location", ""))
+        if target.partition("://")[0].lower() not in ("http", "https"):
+            raise DownloadFailed(shown(url), f"it redirects to {shown(target)}")
+        self._check(target)
+        return target
+
+
+def _check_reply(url: str, reply: httpx.Response, check_size: CheckSize) -> None:
+    if reply.status_code != 200:
+        raise DownloadFailed(shown(url), f"HTTP {reply.status_code} {reply.reason_phrase}".rstrip())
+    announced = reply.headers.get("content-length", "0")
+    check_size(url, int(announced) if announced.isdecimal() else 0)
+
+
+def _new_client() -> httpx.AsyncClient:
+    """Reads certificates and .netrc, which takes its time."""
+    import httpx
+
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log whole URLs
+    timeout = httpx.Timeout(SILENCE, connect=CONNECT)
+    return httpx.AsyncClient(timeout=timeout, headers={"user-agent": "msx-serve"})
+
+
+def _reason(error: Exception) -> str:
+    import httpx
+
+    if isinstance(error, httpx.TimeoutException):
+        return f"no answer within {CONNECT if isinstance(error, httpx.ConnectTimeout) else SILENCE:g} s"
+    return str(error) or str(type(error).__name__)

@@ -1,0 +1,200 @@
+"""Where archives come from and where their content lies: `<model-store>` and its cache."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from msx_archiver.cache import ArchiveCache, Unpacked, UnpackedModel, UnpackedWorkflow
+from msx_archiver.errors import ArchiveError
+from msx_archiver.members import path_problem
+from msx_archiver.schema import M
+from msx_frontend.archives.archive_urls import check_url, file_name, is_remote, local_path, shown
+from msx_frontend.archives.download import Downloads
+from msx_frontend.config import ServerConfig
+from msx_frontend.errors import ArchiveNotFound, Conflict, DownloadFailed, InvalidModel
+from msx_frontend.workflows.errors import InvalidWorkflow
+
+log = logging.getLogger("msx.store")
+
+ARCHIVE_SUFFIXES = (".mar", ".tar.gz", ".tgz", ".zip")
+
+
+class Found(NamedTuple):
+    """An archive or a folder, and the `modelUrl` of what is registered from it."""
+
+    path: Path
+    url: str
+
+
+class ModelStore:
+    """Resolves the `url` of a registration, unpacks once per content, and frees what no version uses any more."""
+
+    def __init__(self, root: Path, state_dir: Path, downloads: Downloads | None = None) -> None:
+        self.root = root
+        self._downloads = downloads or Downloads(ServerConfig(), state_dir / "downloads")
+        self._fetching: set[Path] = set()
+        self._compiled = state_dir / "compiled"
+        self._cache = ArchiveCache(state_dir / "models")
+        self._users: Counter[str] = Counter()
+        self._unpacking = 0
+        self._removing = asyncio.Lock()
+
+    def beside(self, root: Path) -> ModelStore:
+        """Another folder of archives, to locate and download them."""
+        return ModelStore(root, self._compiled.parent, self._downloads)
+
+    def locate(self, url: str) -> Path:
+        """The archive or folder that `url` names, by its file name, in the model store (TorchServe's rule).
+
+        An absolute path of a folder is taken as it is, where `allowed_urls` lets `file://` and it through; of what was
+        downloaded, the file. Raises ArchiveNotFound, with TorchServe's texts.
+        """
+        check_url(url)
+        if folder := self._folder(url):
+            return folder
+        path = self.root / file_name(url)
+        if not os.path.exists(path):  # false also for a name that no file can have
+            raise ArchiveNotFound(f"Model not found at: {shown(url)} (model store: {self.root})")
+        return path
+
+    @asynccontextmanager
+    async def obtained(
+        self, url: str, *, signed: bool = False, replace: bool = False, reuse: bool = False
+    ) -> AsyncIterator[Found]:
+        """What `url` names, downloaded into the model store if it is elsewhere, and removed again if the block fails.
+
+        A file of that name must not be there, unless to `replace` it or to `reuse` it. Raises ArchiveNotFound,
+        DownloadFailed, or Conflict.
+        """
+        check_url(url)
+        path = self._download_path(url)
+        if path is None or (reuse and path.exists()):
+            path = self.locate(url)
+            yield Found(path, url if is_remote(url) and path.parent == self.root else self.url_of(path))
+            return
+        if path.is_dir() or (path.exists() and not replace) or path in self._fetching:
+            raise Conflict(f"Model file already exists {path.name}")
+        self._fetching.add(path)
+        try:
+            async with self._downloads.placed(url, path, signed=signed):
+                self._fetching.discard(path)
+                yield Found(path, url)
+        finally:
+            self._fetching.discard(path)
+
+    async def forget(self, url: str, others: Iterable[str]) -> None:
+        """Remove what was downloaded for a version that is gone, unless one of the `others` came from it too."""
+        path = self._download_path(url)
+        if path and all(file_name(other) != path.name for other in others):
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+
+    def _download_path(self, url: str) -> Path | None:
+        """Where it is put; None for what is not downloaded."""
+        if not is_remote(url) or self._folder(url):
+            return None
+        name = file_name(url)
+        if path_problem(name) or name.startswith("."):
+            raise DownloadFailed(shown(url), "its path ends with no name of a file")
+        return self.root / name
+
+    def _folder(self, url: str) -> Path | None:
+        """A folder that is used where it is."""
+        path = local_path(url) if is_remote(url) else Path(url)
+        if path is None or not path.is_absolute() or not path.is_dir():
+            return None
+        if not path.resolve().is_relative_to(self.root):
+            self._downloads.check(f"file://{path}")
+        return path
+
+    def url_of(self, path: Path) -> str:
+        """What a file or folder of this machine is registered as."""
+        return path.name if path.parent.resolve() == self.root else str(path)
+
+    def all_archives(self) -> list[Path]:
+        """What `--models all` means: every archive, and every folder with a manifest."""
+        return sorted(path for path in self.root.iterdir() if _is_archive(path))
+
+    async def unpack(self, path: Path) -> UnpackedModel:
+        """Raises InvalidModel with the archiver's sentence: missing, damaged, hostile, or no space."""
+        try:
+            return await self._unpack(self._cache.unpack, path)
+        except ArchiveError as error:
+            raise InvalidModel(str(error)) from None
+
+    async def unpack_workflow(self, path: Path) -> UnpackedWorkflow:
+        """The same; raises InvalidWorkflow."""
+        try:
+            return await self._unpack(self._cache.unpack_workflow, path)
+        except ArchiveError as error:
+            raise InvalidWorkflow(str(error)) from None
+
+    async def _unpack(self, unpack: Callable[[Path], Unpacked[M]], path: Path) -> Unpacked[M]:
+        async with self._removing:  # what is being removed must not be found
+            self._unpacking += 1
+        try:
+            unpacked = await asyncio.to_thread(unpack, path)
+        finally:
+            self._unpacking -= 1
+        for warning in unpacked.warnings:
+            log.warning("%s: %s", path.name, warning)
+        self._users[unpacked.digest] += 1
+        return unpacked
+
+    @asynccontextmanager
+    async def using(self, path: Path) -> AsyncIterator[UnpackedModel]:
+        """Unpacked for as long as the block lasts, and kept for who registers it next."""
+        unpacked = await self.unpack(path)
+        try:
+            yield unpacked
+        finally:
+            self._users[unpacked.digest] -= 1
+
+    def share(self, digest: str) -> None:
+        """One version more uses this content, which is in use already."""
+        self._users[digest] += 1
+
+    async def release(self, digest: str) -> None:
+        """One version less uses this content; "" is that of a version that was lost."""
+        if not digest:
+            return
+        self._users[digest] -= 1
+        if self._users[digest] > 0:
+            return
+        del self._users[digest]
+        async with self._removing:
+            if not self._unpacking and digest not in self._users:  # else somebody may have found it
+                await asyncio.to_thread(self._remove, digest)
+
+    def compile_cache(self, digest: str) -> Path:
+        """Where graphs compiled from this content are kept."""
+        return self._compiled / digest
+
+    async def clean(self) -> None:
+        """At start: throw away what an earlier server left half-done or no longer needs."""
+        await asyncio.to_thread(self._cache.clean, set(self._users))
+        await asyncio.to_thread(self._downloads.clean)
+        await asyncio.to_thread(self._clean_compiled)
+
+    def _remove(self, digest: str) -> None:
+        self._cache.remove(digest)
+        shutil.rmtree(self.compile_cache(digest), ignore_errors=True)
+
+    def _clean_compiled(self) -> None:
+        if self._compiled.is_dir():
+            for entry in self._compiled.iterdir():
+                if entry.name not in self._users:
+                    shutil.rmtree(entry, ignore_errors=True)
+
+
+def _is_archive(path: Path) -> bool:
+    if path.is_dir():
+        return (path / "MAR-INF" / "MANIFEST.json").is_file()
+    return path.name.endswith(ARCHIVE_SUFFIXES)

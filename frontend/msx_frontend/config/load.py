@@ -1,0 +1,200 @@
+"""From texts to a ServerConfig: file, flags and environment in their order, and the checks between keys."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from msx_frontend.address import Address
+from msx_frontend.config import Models, ServerConfig, ServerConfigError, Snapshot
+from msx_frontend.config.keys import ALIASES, NOT_FROM_ENV, WITHOUT_MEANING, env_names
+from msx_frontend.config.properties import PropertiesError, read_properties
+from msx_frontend.plugins.loading import use_plugins_path
+from msx_frontend.snapshots.serializer import SavedSnapshot, make_serializer
+from msx_sdk.values import ConfigError, convert, near_miss, show
+
+FIELDS = {field.name: field for field in msgspec.structs.fields(ServerConfig)}
+_LISTENERS = ("inference_address", "management_address", "metrics_address")
+_JSON: dict[str, Any] = {"models": Models, "model_snapshot": Snapshot}
+
+_LAST = "the configuration is that of the last snapshot"
+
+
+def load_server_config(
+    cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str]
+) -> tuple[ServerConfig, list[str]]:
+    notices: list[str] = []
+    values = _from_files(cli, ts_config, env, notices)
+    values |= {name: _read(name, name, value) for name, value in cli.items() if value is not None}
+    values |= _from_env(values, env)
+    for name in _LISTENERS:
+        if name in values:
+            values[name] = _complete(name, values[name])
+    config = ServerConfig(**values)
+    try:
+        _check_ports(config)
+        _check_paths(config, values)
+    except ServerConfigError as exc:
+        why = f" ({notices[0]}; --ncs uses none)" if notices and notices[0].startswith(_LAST) else ""
+        raise ServerConfigError(f"{exc}{why}") from exc
+    return config, notices
+
+
+def _from_files(
+    cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str], notices: list[str]
+) -> dict[str, Any]:
+    """TS_CONFIG_FILE, else --ts-config, else the last snapshot unless --ncs, else ./config.properties."""
+    named = Path(env["TS_CONFIG_FILE"]) if env.get("TS_CONFIG_FILE") else ts_config
+    if named is not None:
+        return _from_file(named, env, notices)
+    here = Path("config.properties")
+    last = _last_snapshot(here, cli, env) if cli.get("snapshots") is not False else None
+    if last is None:
+        return _from_file(here, env, notices) if here.is_file() else {}
+    instead = f", not {here}: give --ts-config {here} to use that" if here.is_file() else ""
+    notices.append(f"{_LAST}, {last.name}{instead}")
+    return _last_known(_values(last.properties, last.name, notices))
+
+
+def _last_snapshot(here: Path, cli: Mapping[str, Any], env: Mapping[str, str]) -> SavedSnapshot | None:
+    """Where it is kept is said by ./config.properties, of which nothing else counts where there is one."""
+    try:
+        texts = read_properties(here, env) if here.is_file() else {}
+    except PropertiesError as exc:
+        raise ServerConfigError(str(exc)) from exc
+    folders = cli.get("plugins_path") or texts.get("plugins_path", "")
+    use_plugins_path(_read("plugins_path", "plugins_path", folders))
+    return make_serializer(env, texts.get("snapshot_serializer"), texts).get_last()
+
+
+def _from_file(path: Path, env: Mapping[str, str], notices: list[str]) -> dict[str, Any]:
+    try:
+        texts = read_properties(path, env)
+    except PropertiesError as exc:
+        raise ServerConfigError(str(exc)) from exc
+    return _values(texts, str(path), notices)
+
+
+def _values(texts: dict[str, str], origin: str, notices: list[str]) -> dict[str, Any]:
+    try:
+        values = {name: _read(key, name, text) for key, name, text in _known(texts, origin, notices)}
+    except ServerConfigError as exc:
+        raise ServerConfigError(f"{origin}: {exc}") from exc
+    if values.get("model_snapshot"):
+        values.pop("load_models", None)  # it knows the models better
+    return values
+
+
+def _last_known(values: dict[str, Any]) -> dict[str, Any]:
+    if snapshot := values.get("model_snapshot"):
+        values["model_snapshot"] = msgspec.structs.replace(snapshot, last_known=True)
+    return values
+
+
+def _known(texts: dict[str, str], path: str, notices: list[str]) -> Iterator[tuple[str, str, str]]:
+    """(key, field, text) of each key that is a setting. Its own name comes last, so that it beats an alias."""
+    for key in sorted(texts, key=lambda key: key not in ALIASES):
+        name = ALIASES.get(key, key)
+        if name in FIELDS:
+            yield key, name, texts[key]
+        elif key in WITHOUT_MEANING:
+            notices.append(f"{path}: {key}: has no effect: {WITHOUT_MEANING[key]}")
+        else:
+            meant = near_miss(key, [*FIELDS, *ALIASES])
+            hint = f"; did you mean {meant}?" if meant else ""
+            notices.append(f"{path}: {key}: is not a known key and is ignored{hint}")
+
+
+def _from_env(values: dict[str, Any], env: Mapping[str, str]) -> dict[str, Any]:
+    """TS_OPEN_INFERENCE_PROTOCOL=oip always counts, the rest when the file asked for it."""
+    found: dict[str, Any] = {}
+    if env.get("TS_OPEN_INFERENCE_PROTOCOL") == "oip":
+        found["ts_open_inference_protocol"] = True
+    if not values.get("enable_envvars_config"):
+        return found
+    for name in FIELDS.keys() - NOT_FROM_ENV - found.keys():
+        for variable in env_names(name):
+            if variable in env:
+                found[name] = _read(variable, name, env[variable])
+    if not found.get("use_env_allowed_urls", values.get("use_env_allowed_urls")):
+        found.pop("allowed_urls", None)
+    return found
+
+
+def _read(key: str, name: str, value: Any) -> Any:
+    """The value as the field's type; `key` is what the user wrote, for the message."""
+    value = value.strip() if isinstance(value, str) else value
+    if name in _LISTENERS:
+        return _address(key, value)
+    if name in _JSON and isinstance(value, str):
+        return _json(key, value, _JSON[name])
+    if name in ("load_models", "allowed_urls", "plugins_path"):
+        value = _split(value)
+    try:
+        return convert(key, value, FIELDS[name].type, strict=False, hook=_hook)
+    except ConfigError as exc:
+        origin = exc.__cause__.__cause__ if exc.__cause__ else None
+        raise ServerConfigError(f"{exc}: {origin}" if origin else str(exc)) from exc
+
+
+def _hook(kind: type, value: Any) -> Any:
+    try:
+        return Path(value) if kind is Path else re.compile(value)
+    except re.error as exc:
+        raise ValueError(f"{value!r}: {exc}") from exc
+
+
+def _address(key: str, value: Any) -> Address:
+    try:
+        return value if isinstance(value, Address) else Address.parse(str(value))
+    except ValueError as exc:
+        expected = "an address like http://127.0.0.1:8080 or unix:/path"
+        raise ServerConfigError(f"{key}: {show(value)} is not {expected}: {exc}") from exc
+
+
+def _split(value: Any) -> Any:
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",")]
+    return [part for part in value if part not in ("", "none")]
+
+
+def _json(key: str, text: str, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.MsgspecError as exc:
+        raise ServerConfigError(f"{key}: {show(text)} is not JSON of models and their versions: {exc}") from exc
+
+
+def _complete(name: str, address: Address) -> Address:
+    if address.is_unix or address.port is not None:
+        return address
+    return address.with_port(FIELDS[name].default.port)
+
+
+def _check_ports(config: ServerConfig) -> None:
+    taken: dict[tuple[str, int | None, str], str] = {}
+    for name, address in _listeners(config).items():
+        other = taken.setdefault((address.host, address.port, address.path), name)
+        if other != name and address.port != 0 and not (config.merged and name == "management_address"):
+            raise ServerConfigError(f"{name}: {address} is taken by {other}; give each its own port")
+
+
+def _listeners(config: ServerConfig) -> dict[str, Address]:
+    found = {name: getattr(config, name) for name in _LISTENERS if name != "metrics_address"}
+    if config.enable_metrics_api:
+        found["metrics_address"] = config.metrics_address
+    found["grpc_inference_port"] = Address("http", config.grpc_inference_address, config.grpc_inference_port)
+    found["grpc_management_port"] = Address("http", config.grpc_management_address, config.grpc_management_port)
+    return found
+
+
+def _check_paths(config: ServerConfig, given: Mapping[str, Any]) -> None:
+    if not config.model_store.is_dir():
+        raise ServerConfigError(f"model_store (--model-store): {config.model_store} is not an existing folder")
+    if config.workflow_store is not None and not config.workflow_store.is_dir():
+        raise ServerConfigError(f"workflow_store (--workflow-store): {config.workflow_store} is not an existing folder")
+    for name in ("log_config", "metrics_config", "python"):
+        if name in given and not given[name].is_file():
+            raise ServerConfigError(f"{name}: {given[name]} is not an existing file")

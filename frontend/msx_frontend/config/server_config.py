@@ -1,0 +1,167 @@
+"""The server's configuration: TorchServe's config.properties, environment variables and flags.
+
+Every key is described in docs/server-config.md.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from msx_frontend.address import Address
+from msx_frontend.start_errors import StartError
+from msx_sdk.sequences import SequenceKeys
+from msx_sdk.values import Count, Positive, Seconds, Switch, Text
+
+__all__ = ["Address", "ModelDefaults", "ServerConfig", "ServerConfigError", "Snapshot"]
+
+Port = Annotated[int, Meta(ge=0, le=65535, description="a port from 0 to 65535")]
+PathName = Annotated[Path, Meta(description="a path")]
+Paths = Annotated[tuple[Path, ...], Meta(description="a comma-separated list of folders")]
+Regex = Annotated[re.Pattern[str], Meta(description="a regular expression")]
+Regexes = Annotated[tuple[re.Pattern[str], ...], Meta(description="a comma-separated list of regular expressions")]
+Names = Annotated[tuple[str, ...], Meta(description="a comma-separated list")]
+MetricsMode = Annotated[Literal["log", "prometheus", "legacy"], Meta(description="one of log, prometheus, legacy")]
+Envelope = Annotated[
+    Literal["body", "json", "kserve", "kservev2"], Meta(description="one of body, json, kserve, kservev2")
+]
+
+
+class ServerConfigError(StartError, ValueError):
+    """A server configuration that cannot be meant: the message names key, value and what was expected."""
+
+
+class ModelDefaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """What the keys `models` and `model_snapshot` say about one version; None where they are silent."""
+
+    default_version: bool = False
+    mar_name: str | None = None
+    min_workers: Count | None = None
+    max_workers: Count | None = None
+    batch_size: Positive | None = None
+    max_batch_delay: Count | None = None
+    response_timeout: Positive | None = None
+    startup_timeout: Positive | None = None
+
+
+Models = dict[str, dict[str, ModelDefaults]]
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """TorchServe's `model_snapshot`: the models of a server, by name and version.
+
+    `last_known`: the server found it by itself, nobody asked for it. The server's own state, if it has one, is newer.
+    """
+
+    models: Models
+    last_known: bool = False
+
+
+class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Timeouts in s, sizes in bytes, ages in ms, `token_expiration_min` in minutes."""
+
+    inference_address: Address = Address("http", "127.0.0.1", 8080)
+    management_address: Address = Address("http", "127.0.0.1", 8081)
+    metrics_address: Address = Address("http", "127.0.0.1", 8082)
+    grpc_inference_address: Text = "127.0.0.1"
+    grpc_inference_port: Port = 7070
+    grpc_management_address: Text = "127.0.0.1"
+    grpc_management_port: Port = 7071
+    grpc_inference_max_connection_age_ms: Positive | None = None
+    grpc_inference_max_connection_age_grace_ms: Positive | None = None
+    grpc_management_max_connection_age_ms: Positive | None = None
+    grpc_management_max_connection_age_grace_ms: Positive | None = None
+    enable_grpc_ssl: Switch = False
+    private_key_file: PathName | None = None
+    certificate_file: PathName | None = None
+    keystore: PathName | None = None
+    keystore_pass: Text = "changeit"  # noqa: S105  # TorchServe's default, known to all
+    keystore_type: Text = "PKCS12"
+
+    model_store: PathName = Path(".")
+    workflow_store: PathName | None = None
+    load_models: Names = ()
+    models: Models = {}
+    model_snapshot: Snapshot | None = None
+    snapshots: Switch = True
+    snapshot_serializer: Text | None = None
+    plugins_path: Paths = ()
+    default_workers_per_model: Count = 0
+    default_service_handler: Text | None = None
+    service_envelope: Envelope | None = None
+    install_py_dep_per_model: Switch = False
+    install_py_dep_timeout: Positive = 1800
+    python: PathName | None = None
+    allowed_urls: Regexes = (re.compile("file://.*"), re.compile("http(s)?://.*"))
+    use_env_allowed_urls: Switch = False
+    max_download_size: Positive = 100 << 30
+    download_timeout: Positive = 3600
+    enable_model_api: Switch = False
+
+    default_response_timeout: Positive = 120
+    default_startup_timeout: Positive = 120
+    unregister_model_timeout: Positive = 120
+    drain_timeout: Seconds = 30.0
+    job_queue_size: Positive = 100
+    max_request_size: Positive = 6553500
+    max_response_size: Positive = 6553500
+    number_of_npu: Count | None = None
+
+    direct_predictions: Switch = True
+    decode_input_request: Switch = True
+    limit_max_image_pixels: Switch = True
+    blacklist_env_vars: Regex | None = None
+    ts_header_key_sequence_id: Text = "ts_request_sequence_id"
+    ts_header_key_sequence_start: Text = "ts_request_sequence_start"
+    ts_header_key_sequence_end: Text = "ts_request_sequence_end"
+    ts_open_inference_protocol: Switch = False
+
+    disable_token_authorization: Switch = False
+    token_expiration_min: Annotated[float, Meta(gt=0, le=1e9, description="a number of minutes above 0")] = 60.0
+    cors_allowed_origin: Text | None = None
+    cors_allowed_methods: Text | None = None
+    cors_allowed_headers: Text | None = None
+
+    enable_metrics_api: Switch = True
+    metrics_mode: MetricsMode | None = None
+    metrics_config: PathName | None = None
+    model_metrics_auto_detect: Switch | None = None
+    disable_system_metrics: Switch = False
+    system_metrics_cmd: Text | None = None
+    metric_time_interval: Positive = 60
+    log_config: PathName | None = None
+    enable_envvars_config: Switch = False
+
+    def defaults_of(self, name: str, version: str) -> ModelDefaults:
+        """What the key `models` says about it."""
+        return self.models.get(name, {}).get(version) or ModelDefaults()
+
+    @property
+    def merged(self) -> bool:
+        """One listener serves inference and management. Port 0 gives each a free one of its own."""
+        return self.inference_address == self.management_address and self.inference_address.port != 0
+
+    @property
+    def sequence_keys(self) -> SequenceKeys:
+        """The headers of sequences, as clients, handlers and the server name them."""
+        return SequenceKeys(
+            self.ts_header_key_sequence_id, self.ts_header_key_sequence_start, self.ts_header_key_sequence_end
+        )
+
+    @classmethod
+    def load(
+        cls, cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str]
+    ) -> "tuple[ServerConfig, list[str]]":
+        """The settings, and notices for the log on keys that do nothing here.
+
+        `cli` maps field names to what the flags say, None where a flag was not given. Environment (when the file
+        has `enable_envvars_config=true`) beats flags, flags beat the file: TS_CONFIG_FILE, else `ts_config`, else the
+        last snapshot (unless `cli` says `snapshots=False`), else ./config.properties. Raises ServerConfigError, or
+        SnapshotError for a last snapshot that cannot be read.
+        """
+        from msx_frontend.config.load import load_server_config
+
+        return load_server_config(cli, ts_config, env)

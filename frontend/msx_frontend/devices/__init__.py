@@ -1,0 +1,1 @@
+"""The NPUs: which there are, and who uses them."""

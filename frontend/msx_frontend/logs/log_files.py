@@ -1,0 +1,44 @@
+"""TorchServe's log files: access_log.log, ts_log.log and model_log.log, with its lines."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from msx_frontend.metrics.line import log4j_time
+from msx_frontend.logs.rotating import RotatingFile
+
+MODEL = "msx.model"
+
+_LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}
+
+
+class Log4jFormatter(logging.Formatter):
+    """`2026-11-20T18:22:29,700 [INFO ] W-9000-m_1.0-stdout MODEL_LOG - text`: TorchServe's pattern."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        level = _LEVELS.get(record.levelname, record.levelname)
+        text = f"{log4j_time(record.created)} [{level:<5}] {_thread(record)} {_logger(record)} - {record.getMessage()}"
+        return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+
+
+def add_log_files(folder: Path) -> RotatingFile:
+    """To the root logger; returns that of the access log, which takes whole lines."""
+    root = logging.getLogger()
+    for name, of_models in (("ts_log.log", False), ("model_log.log", True)):
+        handler = RotatingFile(folder / name)
+        handler.setFormatter(Log4jFormatter())
+        handler.addFilter(lambda record, of_models=of_models: (record.name == MODEL) is of_models)  # type: ignore[misc]
+        root.addHandler(handler)
+    return RotatingFile(folder / "access_log.log")
+
+
+def _thread(record: logging.LogRecord) -> str:
+    """A worker's stream counts as a thread, as in TorchServe."""
+    if record.name == MODEL and hasattr(record, "worker"):
+        return "W-{worker}-{model}_{version}-{stream}".format(**{"stream": "stdout", **record.__dict__})
+    return record.threadName or "main"
+
+
+def _logger(record: logging.LogRecord) -> str:
+    return "MODEL_LOG" if record.name == MODEL else record.name

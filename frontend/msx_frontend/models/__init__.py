@@ -1,0 +1,1 @@
+"""The models being served: registration, versions, workers, and what is said of them."""

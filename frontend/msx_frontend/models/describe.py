@@ -1,0 +1,90 @@
+"""The describe API's object of one model version, in TorchServe's order of members, ours behind them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+import msgspec
+
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.workers.replica import Replica, ReplicaState
+
+
+def describe(version: ModelVersion) -> dict[str, Any]:
+    config, source = version.config, version.source
+    sequences = config.stateful
+    layout = config.layout
+    described: dict[str, Any] = {
+        "modelName": source.name,
+        "modelVersion": source.version,
+        **({"modelUrl": source.url} if source.url else {}),
+        "runtime": source.manifest.get("runtime", "python"),
+        "minWorkers": version.min_workers,
+        "maxWorkers": version.max_workers,
+        "batchSize": config.batch_size,
+        "maxBatchDelay": config.max_batch_delay,
+        "responseTimeout": config.response_timeout,
+        "startupTimeout": config.startup_timeout,
+        "maxRetryTimeoutInSec": config.max_retry_timeout_in_sec,
+        "clientTimeoutInMills": config.client_timeout_in_mills,
+        "parallelType": config.parallel_type,
+        "parallelLevel": layout.ranks if layout.ranks > 1 else config.parallel_level,
+        "deviceType": "npu" if version.uses_devices else "cpu",
+        **({"deviceIds": list(config.device_ids)} if config.device_ids else {}),
+        "continuousBatching": config.continuous_batching,
+        "useJobTicket": config.use_job_ticket,
+        "useVenv": config.use_venv,
+        "stateful": sequences,
+        "sequenceMaxIdleMSec": config.sequence_max_idle_msec,
+        "sequenceTimeoutMSec": config.sequence_timeout_msec,
+        "maxNumSequence": config.max_num_sequence if sequences else 0,
+        "maxSequenceJobQueueSize": config.max_sequence_job_queue_size if sequences else 0,
+        "loadedAtStartup": source.at_startup,
+        "workers": [_worker(version, replica) for replica in version.replicas],
+        "jobQueueStatus": version.dispatcher.describe(),
+        "state": version.state.value,
+    }
+    if version.capabilities and (offered := msgspec.to_builtins(version.capabilities)):
+        described["capabilities"] = offered
+    if version.reason:
+        described["reason"] = version.reason
+    if version.reason and version.last_end and version.last_end.traceback:
+        described["traceback"] = version.last_end.traceback
+    return described
+
+
+def kserve_ready(version: ModelVersion) -> dict[str, Any]:
+    """KServe v1: ready is what has a worker that answers (TorchServe's rule)."""
+    return {"name": version.source.name, "ready": version.ready_workers > 0}
+
+
+def _worker(version: ModelVersion, replica: Replica) -> dict[str, Any]:
+    group, lease = replica.group, replica.lease
+    described: dict[str, Any] = {
+        "id": str(replica.number),
+        "startTime": _time(group.start_time) if group else None,
+        "status": _status(replica),
+        "memoryUsage": group.memory if group else 0,
+        "pid": group.pid if group else None,
+        "gpu": lease.visible_devices is not None,
+        "gpuUsage": "N/A",
+        "devices": None if replica.state is ReplicaState.FAILED else lease.visible_devices,
+        "generation": replica.generation,
+        "phase": (group.phase if group else version.environment.phase) or None,
+        "ranks": [rank.describe() for rank in group.ranks] if group and len(group.ranks) > 1 else None,
+        "lastError": replica.last_end.reason if replica.last_end else None,
+    }
+    return {name: value for name, value in described.items() if value is not None}
+
+
+def _status(replica: Replica) -> str:
+    """TorchServe knows READY and UNLOADING; ours says what it is doing besides."""
+    if replica.group is not None and replica.state.value in ("READY", "STARTING"):
+        return replica.group.state.value
+    return replica.state.value
+
+
+def _time(seconds: float) -> str:
+    moment = datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds")
+    return moment.replace("+00:00", "Z")

@@ -1,0 +1,377 @@
+"""What an operator can do to models. REST, gRPC and start-up all call these."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from msx_archiver.cache import UnpackedModel
+from msx_frontend.archives.model_store import ModelStore
+from msx_frontend.config import ServerConfig
+from msx_frontend.devices.pool import DeviceError, DevicePool, ModelDevices
+from msx_frontend.environments.environments import Environments
+from msx_frontend.errors import (
+    BadRequest,
+    Conflict,
+    InvalidModel,
+    ServiceError,
+    ServiceUnavailable,
+    UnregisterTimedOut,
+    WorkersNotStarted,
+)
+from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from msx_frontend.models.model_source import ModelSource, make_source
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.registration import Registration
+from msx_frontend.models.registry import Registry
+from msx_frontend.models.spawn import Spawner
+from msx_frontend.models.state import State
+from msx_frontend.models.state_store import StoredVersion
+from msx_frontend.models.states import ModelState
+from msx_frontend.workers.endings import GroupEnd
+from msx_sdk.config import ModelConfig
+
+log = logging.getLogger("msx.management")
+
+RUNNING_CALL = 0.5
+"""Seconds that a call which nobody waits for has to end when the server stops."""
+
+
+class Management:
+    """Every change is written to the state before it is answered. One call per model version at a time."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        registry: Registry,
+        store: ModelStore,
+        devices: DevicePool,
+        state: State,
+        spawner: Spawner,
+        metrics: ServerMetrics,
+        environments: Environments | None = None,
+    ) -> None:
+        self._environments = environments or Environments(Path(), config, {})
+        self._config, self.registry, self.store, self._devices = config, registry, store, devices
+        self._state, self._spawner, self._metrics = state, spawner, metrics
+        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        self._background: set[asyncio.Task[None]] = set()
+        self._ending = asyncio.Event()
+        self._leaving: set[ModelVersion] = set()
+        """Out of the registry, with requests that may finish."""
+
+    # -- register --
+
+    async def register(self, wanted: Registration) -> ModelVersion:
+        """Register a version and start its workers; waits for them when `synchronous`.
+
+        Raises ServiceError; then nothing of it is left.
+        """
+        async with self.store.obtained(wanted.url, signed=wanted.s3_sse_kms, replace=wanted.replace) as found:
+            return await self.register_from(found.path, msgspec.structs.replace(wanted, url=found.url))
+
+    async def register_from(self, path: Path, wanted: Registration) -> ModelVersion:
+        async with self._built(path, wanted) as version:
+            self._replaced(version, wanted)  # a conflict is told before another call is waited for
+            async with self._only(*version.labels):
+                await self._install(version, wanted)
+        return version
+
+    async def restore(self, path: Path, wanted: Registration, stored: StoredVersion) -> None:
+        """A version of the state, as it was left; nothing is written. Raises ServiceError."""
+        async with self._built(path, wanted) as version:
+            if version.labels != (stored.name, stored.version):
+                raise InvalidModel(f"{path} holds {' '.join(version.labels)} now; register it anew.")
+            self.registry.add(version)
+            try:
+                await _start_workers(version, stored.min_workers, stored.max_workers)
+            except BaseException:
+                await self._take_back(version)
+                raise
+
+    async def adopt(self, path: Path, wanted: Registration, stored: StoredVersion) -> None:
+        """A version of a snapshot: like `restore`, and remembered."""
+        await self.restore(path, wanted, stored)
+        version = self.registry.find(stored.name, stored.version)
+        await self._state.save(version, self.registry.is_default(version))
+
+    async def adopt_lost(self, wanted: Registration, stored: StoredVersion, reason: str) -> None:
+        """One whose archive cannot be had: it is FAILED for `reason` until it is registered again or unregistered."""
+        config = ModelConfig().with_overrides(**wanted.overrides())
+        source = ModelSource(
+            stored.name, stored.version, stored.url, "", Path(), "", {}, config, wanted.to_dict(), True
+        )
+        version = self._version(source)
+        version.lose(reason, stored.min_workers, stored.max_workers)
+        self.registry.add(version)
+        await self._state.save(version, self.registry.is_default(version))
+
+    @asynccontextmanager
+    async def _built(self, path: Path, wanted: Registration) -> AsyncIterator[ModelVersion]:
+        unpacked = await self.store.unpack(path)
+        try:
+            yield self._build(path, unpacked, wanted)
+        except BaseException:
+            await asyncio.shield(self.store.release(unpacked.digest))
+            raise
+
+    async def _install(self, version: ModelVersion, wanted: Registration) -> None:
+        old = self._replaced(version, wanted)
+        if old is None:
+            self.registry.add(version)
+        try:
+            await self._first_workers(version, wanted)
+            await self._state.save(version, self.registry.is_default(version))
+        except BaseException:
+            await self._take_back(version)
+            raise
+        if old is not None:
+            self.registry.replace(old, version)
+            self._in_background(self._close(old))
+
+    async def _take_back(self, version: ModelVersion) -> None:
+        self.registry.remove(version)
+        await asyncio.shield(version.close(0))
+        await self._environments.forget(version.environment)
+
+    def _replaced(self, version: ModelVersion, wanted: Registration) -> ModelVersion | None:
+        name, number = version.labels
+        self._refuse_nodes(name)
+        if not self.registry.has(name, number):
+            return None
+        if not wanted.replace and not self.registry.find(name, number).lost:
+            raise Conflict(f"Model version {number} is already registered for model {name}")
+        return self.registry.find(name, number)
+
+    async def _first_workers(self, version: ModelVersion, wanted: Registration) -> None:
+        workers, most = self._worker_counts(version, wanted)
+        await _start_workers(version, workers, most)
+        if wanted.synchronous or wanted.replace:
+            await self._wait_for_first_workers(version)
+
+    async def _wait_for_first_workers(self, version: ModelVersion) -> None:
+        try:
+            await self._wait_for_workers(version)
+        except WorkersNotStarted:
+            if version.environment.failure is not None:
+                raise version.environment.failure from None
+            raise
+
+    def _worker_counts(self, version: ModelVersion, wanted: Registration) -> tuple[int, int]:
+        """TorchServe's order: the yaml's minWorkers, what the call asks for, at the start the key `models`, then
+        default_workers_per_model."""
+        config = version.config
+        if config.min_workers:
+            return config.min_workers, max(config.max_workers or 0, config.min_workers)
+        if wanted.initial_workers is not None:
+            return wanted.initial_workers, wanted.initial_workers
+        said = self._config.defaults_of(*version.labels)
+        if version.source.at_startup and said.min_workers is not None:
+            return said.min_workers, max(said.max_workers or 0, said.min_workers)
+        default = self._config.default_workers_per_model
+        if version.source.at_startup and not default:
+            default = version.devices.default_workers
+        return default, default
+
+    def _build(self, path: Path, unpacked: UnpackedModel, wanted: Registration) -> ModelVersion:
+        return self._version(make_source(path, unpacked, wanted, self._config))
+
+    def _version(self, source: ModelSource) -> ModelVersion:
+        metrics = ModelMetrics(self._metrics, source.name, source.version)
+        devices = ModelDevices(self._devices, f"{source.name}:{source.version}", source.config)
+        environment, keys = self._environments.of(source), self._config.sequence_keys
+        return ModelVersion(source, devices, self._spawner.spec, metrics, keys, environment)
+
+    # -- nodes of workflows: served like any other version, but remembered and removed with their workflow --
+
+    async def add_node(self, source: ModelSource, least: int, most: int, *, wait: bool) -> ModelVersion:
+        """Serve `source`, whose content the caller has unpacked. Raises ServiceError; then it is released."""
+        try:
+            version = self._version(source)
+            async with self._only(*version.labels):
+                if source.name in self.registry.names():
+                    raise Conflict(f"Model {source.name} is already registered")
+                await self._start_node(version, least, most, wait)
+        except BaseException:
+            await asyncio.shield(self._free(source))
+            raise
+        return version
+
+    async def remove_node(self, version: ModelVersion) -> None:
+        """Unless the end of the server has closed it."""
+        if version.state in (ModelState.DRAINING, ModelState.GONE):
+            return
+        self.registry.remove(version)
+        await asyncio.shield(self._close(version))
+
+    async def _start_node(self, version: ModelVersion, least: int, most: int, wait: bool) -> None:
+        self.registry.add(version)
+        try:
+            await _start_workers(version, least, most)
+            if wait:
+                await self._wait_for_workers(version)
+        except BaseException:
+            await self._take_back(version)
+            raise
+
+    def _refuse_nodes(self, name: str) -> None:
+        owners = [version.source.workflow for version in self.registry.all_versions() if version.source.name == name]
+        if any(owners):
+            raise Conflict(f"Model {name} is a node of workflow {owners[0]}: it comes and goes with that workflow.")
+
+    # -- scale, default, unregister --
+
+    async def scale(self, name: str, number: str | None, min_workers: int, max_workers: int, wait: bool) -> None:
+        """Raises BadRequest for max < min, WorkersNotStarted when the new workers fail."""
+        if max_workers < min_workers:
+            raise BadRequest("max_worker cannot be less than min_worker.")
+        work = self._scale(*self.registry.find(name, number).labels, min_workers, max_workers)
+        if wait:
+            await self._wait_for_workers(await work)
+        else:
+            self._in_background(work)
+
+    async def _scale(self, name: str, number: str, min_workers: int, max_workers: int) -> ModelVersion:
+        async with self._only(name, number):
+            version = self.registry.find(name, number)
+            await _start_workers(version, min_workers, max_workers)
+            await self._state.set_workers(version)
+        return version
+
+    async def set_default(self, name: str, number: str) -> None:
+        self.registry.find(name, number)
+        async with self._only(name, number):
+            if not self.registry.is_default(self.registry.find(name, number)):
+                await self._state.set_default(name, number)
+                self.registry.set_default(name, number)
+
+    async def unregister(self, name: str, number: str | None) -> None:
+        """Drains for up to `responseTimeout`, then fails the rest. Raises DefaultVersionInUse, Conflict for a node.
+
+        Raises UnregisterTimedOut when that takes longer than `unregister_model_timeout`; it goes on then.
+        """
+        name, number = self.registry.find(name, number).labels
+        self._refuse_nodes(name)
+        installing = self.registry.find(name, number)
+        self.registry.check_removable(installing)
+        installing.environment.give_up()
+        async with self._only(name, number):
+            if installing.state is ModelState.GONE:  # its registration was given up
+                return
+            version = self.registry.find(name, number)
+            self.registry.check_removable(version)
+            await self._state.remove(version)
+            self.registry.remove(version)
+            await self.closed(self._close(version), name, version.config.response_timeout)
+
+    def default_versions(self) -> list[tuple[str, str]]:
+        """Names and versions that the key `models` makes defaults."""
+        return [
+            (name, number) for name, of in self._config.models.items() for number in of if of[number].default_version
+        ]
+
+    def refuse_new(self) -> None:
+        """The server is ending: no more changes, and nobody waits for workers any longer."""
+        self._ending.set()
+
+    def busy(self) -> bool:
+        """Requests are queued or running."""
+        return any(version.busy for version in self._all_versions())
+
+    def cancel_all(self, error: ServiceError) -> None:
+        for version in self._all_versions():
+            version.cancel_all(error)
+
+    async def close(self, limit: float) -> None:
+        """End of the server: all versions at once; handlers at rest have `limit` seconds to close. The state stays."""
+        for task in list(self._background):
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        versions = self.registry.all_versions()
+        await asyncio.gather(*(v.close(limit if v.at_rest else min(limit, RUNNING_CALL)) for v in versions))
+
+    def _all_versions(self) -> list[ModelVersion]:
+        return [*self.registry.all_versions(), *self._leaving]
+
+    # -- helpers --
+
+    async def _wait_for_workers(self, version: ModelVersion) -> None:
+        settled, ending = asyncio.ensure_future(version.settled()), asyncio.ensure_future(self._ending.wait())
+        try:
+            await asyncio.wait({settled, ending}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            settled.cancel()
+            ending.cancel()
+        if not settled.done():
+            raise _shutting_down()
+        if (end := settled.result()) is not None:
+            raise _not_started(version, end)
+
+    async def closed(self, work: Coroutine[Any, Any, object], name: str, left: float) -> None:
+        """Wait for the end of what is unregistered, which takes up to `left` seconds, but no longer than is allowed."""
+        closing = self._in_background(work)
+        limit = self._config.unregister_model_timeout
+        await asyncio.wait({closing}, timeout=limit)
+        if not closing.done():
+            raise UnregisterTimedOut(name, limit, left)
+        if closing.cancelled():
+            raise _shutting_down()
+        closing.result()
+
+    async def _close(self, version: ModelVersion) -> None:
+        self._leaving.add(version)
+        try:
+            await version.close(version.config.response_timeout)
+        finally:
+            self._leaving.discard(version)
+        await self._environments.forget(version.environment)
+        await self._free(version.source)
+
+    async def _free(self, source: ModelSource) -> None:
+        await self.store.release(source.digest)
+        await self.store.forget(source.url, [other.source.url for other in self._all_versions()])
+
+    def _in_background(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[None]:
+        task = asyncio.create_task(_logged(work))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        return task
+
+    @asynccontextmanager
+    async def _only(self, name: str, number: str) -> AsyncIterator[None]:
+        """Two calls on one version must not meet: the later one waits."""
+        async with self._locks.setdefault((name, number), asyncio.Lock()):
+            if self._ending.is_set():
+                raise _shutting_down()
+            yield
+
+
+async def _start_workers(version: ModelVersion, least: int, most: int) -> None:
+    try:
+        await version.scale(least, most)
+    except DeviceError as error:
+        source = version.source
+        raise WorkersNotStarted(source.name, source.version, f"{error}.") from None
+
+
+async def _logged(work: Coroutine[Any, Any, object]) -> None:
+    try:
+        await work
+    except ServiceError as error:
+        log.error("%s", error.message)
+
+
+def _shutting_down() -> ServiceUnavailable:
+    return ServiceUnavailable("The server is shutting down: models are not changed any more.")
+
+
+def _not_started(version: ModelVersion, end: GroupEnd) -> ServiceError:
+    source = version.source
+    return WorkersNotStarted(source.name, source.version, end.reason, out_of_memory=end.out_of_memory)

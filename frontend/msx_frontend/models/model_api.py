@@ -1,0 +1,125 @@
+"""TorchServe's management calls, by the names of their parameters: what REST and gRPC both answer, in its words."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from msx_frontend.errors import BadRequest, ModelApiDisabled
+from msx_frontend.models.customized import customized_metadata
+from msx_frontend.models.describe import describe
+from msx_frontend.models.management import Management
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.parameters import Values, boolean, integer, page, text
+from msx_frontend.models.registration import Registration
+
+
+class Told(NamedTuple):
+    """A sentence for the operator, and its HTTP status."""
+
+    text: str
+    status: int = 200
+
+
+_PROCESSING = Told("Processing worker updates...", 202)
+
+
+class ModelApi:
+    """`enabled` is the key enable_model_api: without it models are neither registered nor unregistered.
+
+    Every method raises ServiceError.
+    """
+
+    def __init__(self, management: Management, *, enabled: bool) -> None:
+        self._management, self._enabled = management, enabled
+
+    def find(self, name: str, number: str | None) -> ModelVersion:
+        return self._management.registry.find(name, number)
+
+    def models(self, values: Values) -> dict[str, Any]:
+        """All but the functions of workflows, which TorchServe does not list either."""
+        registry = self._management.registry
+        listed = [version for name in registry.names() if (version := registry.find(name)).source.url]
+        following, shown = page(listed, values)
+        entries = [{"modelName": version.source.name, "modelUrl": version.source.url} for version in shown]
+        return {**following, "models": entries}
+
+    async def describe(self, name: str, number: str | None, values: Values, request_id: str) -> list[dict[str, Any]]:
+        """The version `number`, all of them for "all", or the default one."""
+        registry = self._management.registry
+        if number == "all":
+            return [describe(version) for version in registry.versions_of(name)]
+        version = self.find(name, number)
+        described = describe(version)
+        if boolean(values, "customized", False):
+            described["customizedMetadata"] = await customized_metadata(version, number, request_id)
+        return [described]
+
+    async def register(self, values: Values) -> Told:
+        self._check_enabled()
+        wanted = _registration(values)
+        return _registered(await self._management.register(wanted), wanted)
+
+    async def scale(self, name: str, number: str | None, values: Values) -> Told:
+        least = integer(values, "min_worker", 1)
+        assert least is not None
+        if least < 0:
+            raise BadRequest(f"min_worker must be 0 or more, not {least}.")
+        most = integer(values, "max_worker", least)
+        assert most is not None
+        wait = boolean(values, "synchronous", False)
+        await self._management.scale(name, number, least, most, wait=wait)
+        if not wait:
+            return _PROCESSING
+        version = f", version: {number}" if number else ""
+        return Told(f"Workers scaled to {least} for model: {name}{version}")
+
+    async def unregister(self, name: str, number: str | None) -> Told:
+        self._check_enabled()
+        await self._management.unregister(name, number)
+        return Told(f'Model "{name}" unregistered')
+
+    async def set_default(self, name: str, number: str) -> Told:
+        await self._management.set_default(name, number)
+        return Told(f'Default version successfully updated for model "{name}" to "{number}"')
+
+    def _check_enabled(self) -> None:
+        if not self._enabled:
+            raise ModelApiDisabled
+
+
+def _registration(values: Values) -> Registration:
+    if "url" not in values:
+        raise BadRequest("Parameter url is required.")
+    runtime = text(values, "runtime")
+    if runtime is not None and runtime not in ("python", "python3", "LSP"):
+        raise BadRequest(f"Invalid RuntimeType value: {runtime}")
+    workers = integer(values, "initial_workers")
+    return Registration(
+        url=str(values["url"]),
+        model_name=text(values, "model_name"),
+        handler=text(values, "handler"),
+        runtime=runtime,
+        batch_size=_positive(values, "batch_size"),
+        max_batch_delay=_positive(values, "max_batch_delay", least=0),
+        initial_workers=None if workers is None else max(workers, 0),
+        response_timeout=_positive(values, "response_timeout"),
+        startup_timeout=_positive(values, "startup_timeout"),
+        s3_sse_kms=boolean(values, "s3_sse_kms", False),
+        synchronous=boolean(values, "synchronous", True),
+        replace=boolean(values, "replace", False),
+    )
+
+
+def _positive(values: Values, name: str, least: int = 1) -> int | None:
+    value = integer(values, name)
+    if value is not None and value < least:
+        raise BadRequest(f"{name} must be {least} or more, not {value}.")
+    return value
+
+
+def _registered(version: ModelVersion, wanted: Registration) -> Told:
+    source, workers = version.source, version.asked_workers
+    head = f'Model "{source.name}" Version: {source.version} registered with {workers} initial workers'
+    if not workers:
+        return Told(f"{head}. Use scale workers API to add workers for the model.")
+    return Told(head) if wanted.synchronous else _PROCESSING

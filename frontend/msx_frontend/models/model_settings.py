@@ -1,0 +1,36 @@
+"""The settings of a version: what its registration asks for, else its yaml, else the key `models`, else our own."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from msx_archiver.cache import UnpackedModel
+from msx_frontend.config import ServerConfig
+from msx_frontend.errors import InvalidModel
+from msx_frontend.models.registration import Registration
+from msx_sdk.config import ConfigError, ModelConfig, load_model_config
+
+log = logging.getLogger("msx.management")
+
+
+def model_settings(archive: Path, unpacked: UnpackedModel, wanted: Registration, server: ServerConfig) -> ModelConfig:
+    """Raises InvalidModel, which names the archive and the file in it, not where that is unpacked."""
+    model = unpacked.manifest.model
+    name = model.config_file
+    try:
+        config, warnings = load_model_config(unpacked.path / name) if name else (ModelConfig(), [])
+        said = server.defaults_of(wanted.model_name or model.model_name or "", model.model_version)
+        config = config.with_overrides(**wanted.overrides()).with_defaults(
+            batch_size=said.batch_size,
+            max_batch_delay=said.max_batch_delay,
+            response_timeout=said.response_timeout or server.default_response_timeout,
+            startup_timeout=said.startup_timeout or server.default_startup_timeout,
+            job_queue_size=server.job_queue_size,
+        )
+    except ConfigError as error:
+        text = str(error).removeprefix(f"{unpacked.path}/")
+        raise InvalidModel(f"{archive.name}: {text}") from None
+    for warning in warnings:
+        log.warning("%s: %s: %s", archive.name, name, warning)
+    return config

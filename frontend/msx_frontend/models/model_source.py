@@ -1,0 +1,79 @@
+"""What a version is started with: of its archive, of its registration, of the server's defaults."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from msx_archiver.cache import UnpackedModel
+from msx_frontend.config import ServerConfig
+from msx_frontend.errors import InvalidModel
+from msx_frontend.models.model_settings import model_settings
+from msx_frontend.models.names import check_names
+from msx_frontend.models.registration import Registration
+from msx_sdk.config import ModelConfig
+
+log = logging.getLogger("msx.management")
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """Where a version came from, and what it is started with."""
+
+    name: str
+    version: str
+    url: str
+    digest: str
+    model_dir: Path
+    handler: str
+    manifest: dict[str, Any]
+    config: ModelConfig
+    options: dict[str, Any] = field(default_factory=dict)
+    """What the registration asked for, to be asked again after a restart."""
+    at_startup: bool = False
+    workflow: str = ""
+    """Whose node it is. A node that is a function has no `url`."""
+
+
+def make_source(archive: Path, unpacked: UnpackedModel, wanted: Registration, server: ServerConfig) -> ModelSource:
+    """Raises InvalidModel for what the archive or the registration says, or both leave unsaid."""
+    model = unpacked.manifest.model
+    runtime = wanted.runtime or unpacked.manifest.runtime
+    source = ModelSource(
+        name=_name(archive, unpacked, wanted),
+        version=model.model_version,
+        url=wanted.url,
+        digest=unpacked.digest,
+        model_dir=unpacked.path,
+        handler=_handler(archive, unpacked, wanted, server),
+        manifest={**unpacked.manifest.to_dict(), "runtime": runtime},
+        config=model_settings(archive, unpacked, wanted, server),
+        options=wanted.to_dict(),
+        at_startup=wanted.at_startup,
+    )
+    check_names(source.name, source.version)
+    if runtime == "LSP":
+        log.warning("%s: runtime LSP means C++, and workers are Python: its handler must be too", archive.name)
+    return source
+
+
+def _name(archive: Path, unpacked: UnpackedModel, wanted: Registration) -> str:
+    name = wanted.model_name or unpacked.manifest.model.model_name
+    if not name:
+        raise InvalidModel(
+            f"Model name is not defined. The manifest of {archive.name} has none: give one with model_name."
+        )
+    return name
+
+
+def _handler(archive: Path, unpacked: UnpackedModel, wanted: Registration, server: ServerConfig) -> str:
+    """TorchServe's order."""
+    handler = wanted.handler or unpacked.manifest.model.handler or server.default_service_handler
+    if not handler:
+        raise InvalidModel(
+            f"The manifest of {archive.name} names no handler: give one with handler, or default_service_handler in "
+            "the server's configuration."
+        )
+    return handler

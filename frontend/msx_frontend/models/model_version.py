@@ -1,0 +1,281 @@
+"""One version of a model: its state, its workers, its queue."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import Callable
+
+from msx_backend.protocol import MetricSample
+from msx_frontend.devices.pool import Lease, ModelDevices
+from msx_frontend.environments.build import Place
+from msx_frontend.environments.environments import Environment
+from msx_frontend.errors import NotOffered, ServiceError, ServiceUnavailable, WorkersNotStarted
+from msx_frontend.metrics import ModelMetrics
+from msx_frontend.models.model_source import ModelSource
+from msx_frontend.models.replicas import Replicas
+from msx_frontend.models.standing import Standing, alive
+from msx_frontend.models.states import ModelState
+from msx_frontend.queueing.job import OPERATIONS, Job
+from msx_frontend.queueing.sequence_dispatcher import make_dispatcher
+from msx_frontend.workers.endings import GroupEnd
+from msx_frontend.workers.group import GroupSpec, GroupState, WorkerGroup
+from msx_frontend.workers.replica import Replica, ReplicaState
+from msx_sdk.generation import Capabilities
+from msx_sdk.kserve import Signature
+from msx_sdk.sequences import SequenceKeys
+
+
+class ModelVersion:
+    """Owns its replicas; the replicas' groups pull from its queue."""
+
+    def __init__(
+        self,
+        source: ModelSource,
+        devices: ModelDevices,
+        make_spec: Callable[[ModelSource, Lease, int, int, Place], GroupSpec],
+        metrics: ModelMetrics,
+        sequence_keys: SequenceKeys,
+        environment: Environment | None = None,
+    ) -> None:
+        self.environment = environment or Environment()
+        self.source, self.config, self.metrics, self.devices = source, source.config, metrics, devices
+        self.dispatcher = make_dispatcher(source.name, source.version, source.config, sequence_keys)
+        self._standing = Standing(*self.labels)
+        self._make_spec = make_spec
+        self._replicas = Replicas(
+            source.config, self.labels, devices, self._spec, metrics, self, self._judge, self.environment.ready
+        )
+        self.created = time.time()
+        self.capabilities: Capabilities | None = None
+        """What its handler offers; None until its first worker has told."""
+        self.signature: Signature | None = None
+        """The tensors that it takes and gives; likewise."""
+
+    # -- requests --
+
+    def submit(self, job: Job) -> None:
+        """Raises ServiceError at once when the job cannot be taken."""
+        if self._standing.leaving:
+            raise ServiceUnavailable(f'Model "{self.source.name}" is being unregistered and takes no more requests.')
+        if job.kind in OPERATIONS:
+            self._check_offered(job.kind)
+        job.listener = self.metrics
+        if limit := self.config.client_timeout_in_mills / 1000:
+            job.deadline = min(job.deadline or math.inf, job.enqueued + limit)
+        self.dispatcher.submit(job)
+
+    def _check_offered(self, operation: str) -> None:
+        """Without workers, and none to come, the dispatcher has a better word."""
+        if self.capabilities is not None and not getattr(self.capabilities, operation):
+            raise NotOffered(self.source.name, operation)
+        if self.capabilities is None and self.dispatcher.expecting_workers:
+            raise ServiceUnavailable(f'Model "{self.source.name}" is still loading; ask again when it is ready.')
+
+    # -- workers --
+
+    async def scale(self, min_workers: int, max_workers: int) -> None:
+        """See `Replicas.scale`. Raises WorkersNotStarted for a version that is lost."""
+        if self.lost and min_workers:
+            raise WorkersNotStarted(*self.labels, self.lost)
+        await self._replicas.scale(min_workers, max_workers, self.config.response_timeout)
+
+    @property
+    def replicas(self) -> list[Replica]:
+        return self._replicas.all
+
+    @property
+    def min_workers(self) -> int:
+        return self._replicas.least
+
+    @property
+    def asked_workers(self) -> int:
+        """The minimum before it was capped by the devices that there are."""
+        return self._replicas.asked
+
+    @property
+    def max_workers(self) -> int:
+        return self._replicas.most
+
+    def lose(self, reason: str, min_workers: int, max_workers: int) -> None:
+        """There is no archive to start workers from. It is FAILED, with what was wanted of it."""
+        self._standing.lost, self._replicas.least, self._replicas.most = reason, min_workers, max_workers
+        self._judge()
+
+    def _spec(self, lease: Lease, number: int, generation: int) -> GroupSpec:
+        return self._make_spec(self.source, lease, number, generation, self.environment.place)
+
+    async def settled(self) -> GroupEnd | None:
+        """Until all workers are ready (None), or one has failed its first load (its end).
+
+        Raises RequirementsFailed when there are none, and none could be started.
+        """
+        if not self.replicas:
+            await self.environment.ready()
+        while True:
+            ended = (r.last_end for r in self.replicas if r.state is not ReplicaState.READY)
+            if failed := next(filter(None, ended), None):
+                return failed
+            if all(replica.state is ReplicaState.READY for replica in self.replicas):
+                return None
+            self._standing.changed.clear()
+            await self._standing.changed.wait()
+
+    async def close(self, drain_limit: float) -> None:
+        """Drain, then fail what is left; returns when no process of this version is left."""
+        self._standing.move(ModelState.DRAINING)
+        self.dispatcher.expecting_workers = bool(self.dispatcher.groups)
+        await self._drain_queue(drain_limit)
+        too_late = ServiceUnavailable(f'Model "{self.source.name}" was unregistered before the request could run.')
+        self.dispatcher.fail_all(too_late)
+        await self._replicas.remove_all(drain_limit)
+        self.dispatcher.fail_all(too_late)  # a group that died while it drained has returned its next batch
+        await self.environment.close()
+        self.dispatcher.close()
+        self.devices.forget()
+        self._standing.move(ModelState.GONE)
+
+    def cancel_all(self, error: ServiceError) -> None:
+        """Every request that is queued or running fails with `error`."""
+        self.dispatcher.fail_all(error)
+        for group in self._replicas.groups:
+            group.cancel_all(error)
+
+    async def _drain_queue(self, limit: float) -> None:
+        """Queued jobs were accepted: they run as long as there is time."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._queue_empty(), limit)
+
+    async def _queue_empty(self) -> None:
+        while self.dispatcher.groups and self.dispatcher.waiting:
+            self._standing.changed.clear()
+            await self._standing.changed.wait()
+
+    # -- what replicas and groups tell --
+
+    def replica_changed(self, replica: Replica) -> None:
+        if replica.state is ReplicaState.READY and replica.group is not None:
+            self.capabilities, self.signature = replica.group.capabilities, replica.group.signature
+            self.dispatcher.group_ready(replica.group)
+        else:
+            self._standing.last_end = replica.last_end or self._standing.last_end
+            self._forget_ended_groups()
+        if replica.state is ReplicaState.FAILED:
+            self.devices.release(replica.lease)  # its last process is gone, and it starts no other
+        self._judge()
+
+    def replica_leaves(self, replica: Replica) -> None:
+        if replica.group is not None:
+            self.dispatcher.group_gone(replica.group)
+
+    def group_has_room(self, group: WorkerGroup) -> None:
+        self.dispatcher.group_has_room(group)
+        if self._standing.leaving:
+            self._standing.changed.set()
+
+    def group_ended(self, group: WorkerGroup) -> None:
+        self._forget_ended_groups()
+        self._judge()
+
+    def batch_finished(self, size: int, seconds: float) -> None:
+        self.dispatcher.policy.finished(size, seconds)
+        self.metrics.batch(size, seconds)
+
+    def group_replied(self, group: WorkerGroup) -> None:
+        for replica in self.replicas:
+            if replica.group is group:
+                replica.replied()
+
+    def jobs_returned(self, jobs: list[Job]) -> None:
+        self.dispatcher.put_back(jobs)
+
+    def samples_arrived(self, samples: list[MetricSample]) -> None:
+        self.metrics.handler_samples(samples)
+
+    def _forget_ended_groups(self) -> None:
+        for group in list(self.dispatcher.groups):
+            if group.state is not GroupState.READY:
+                self.dispatcher.group_gone(group)
+
+    @property
+    def busy(self) -> bool:
+        """Somebody waits for a job that is queued or running."""
+        return bool(self.dispatcher.waiting) or any(group.awaited for group in self._replicas.groups)
+
+    @property
+    def at_rest(self) -> bool:
+        """No worker is in a call, for nobody either."""
+        return not any(group.busy for group in self._replicas.groups)
+
+    # -- for the scrape --
+
+    @property
+    def labels(self) -> tuple[str, str]:
+        return self.source.name, self.source.version
+
+    def gauges(self) -> dict[str, float]:
+        return {
+            "msx_queue_depth": self.dispatcher.waiting,
+            "msx_queue_oldest_seconds": self.dispatcher.oldest_age,
+            "msx_requests_in_flight": sum(group.busy for group in self._replicas.groups),
+            "msx_workers_wanted": self.min_workers,
+            "msx_workers_ready": self.ready_workers,
+        }
+
+    def worker_memory(self) -> list[tuple[str, str, int]]:
+        return list(self._replicas.memory())
+
+    # -- state --
+
+    @property
+    def ready_workers(self) -> int:
+        return len(self.dispatcher.groups)
+
+    @property
+    def expecting_workers(self) -> bool:
+        return self.dispatcher.expecting_workers
+
+    @property
+    def uses_devices(self) -> bool:
+        return any(replica.lease.visible_devices is not None for replica in self.replicas)
+
+    @property
+    def serving(self) -> bool:
+        """Answers requests now; a version without wanted workers is not missing any."""
+        return self.state in (ModelState.READY, ModelState.DEGRADED) and (self.ready_workers > 0 or not self.replicas)
+
+    @property
+    def healthy(self) -> bool:
+        """TorchServe's: no worker of the wanted ones has been given up; one that restarts counts as healthy."""
+        kept = sum(replica.state is not ReplicaState.FAILED for replica in self.replicas)
+        return self.state is not ModelState.FAILED and kept >= min(self.min_workers, len(self.replicas))
+
+    @property
+    def state(self) -> ModelState:
+        return self._standing.state
+
+    @property
+    def reason(self) -> str:
+        """Why it is not READY, in the last worker's words."""
+        return self._standing.reason
+
+    @property
+    def lost(self) -> str:
+        """Why its archive cannot be had: it is known, and serves nothing until it is registered again."""
+        return self._standing.lost
+
+    @property
+    def last_end(self) -> GroupEnd | None:
+        return self._standing.last_end
+
+    def _judge(self) -> None:
+        """The state follows from the replicas, until the version is being removed."""
+        if not self._standing.leaving:
+            self.dispatcher.expecting_workers = alive(self.replicas)
+            self._standing.judge(self.replicas, self.ready_workers)
+            self.dispatcher.failure = self._standing.failure
+            if not self.dispatcher.expecting_workers and self.dispatcher.waiting:
+                self.dispatcher.fail_all(self._standing.error(len(self.replicas)))
+        self._standing.changed.set()

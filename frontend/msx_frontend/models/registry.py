@@ -1,0 +1,104 @@
+"""The models being served: names, versions, defaults."""
+
+from __future__ import annotations
+
+from msx_frontend.errors import (
+    Conflict,
+    DefaultVersionInUse,
+    ModelNotFound,
+    ModelVersionNotFound,
+    ServiceError,
+    ServiceUnavailable,
+)
+from msx_frontend.metrics import ServerMetrics
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.queueing.job import Job
+
+
+class _Model:
+    def __init__(self, default: str) -> None:
+        self.default = default
+        self.versions: dict[str, ModelVersion] = {}
+
+
+class Registry:
+    """Finds the version that a request means. The first version of a name is its default until told otherwise."""
+
+    def __init__(self, metrics: ServerMetrics) -> None:
+        self._models: dict[str, _Model] = {}
+        self._metrics = metrics
+        self._refusing = False
+
+    def refuse_new(self) -> None:
+        """From now on every job is refused: the server is ending."""
+        self._refusing = True
+
+    def submit(self, job: Job) -> None:
+        """Hand the job to its version. Raises ServiceError when it cannot be taken."""
+        version = self.find(job.model_name, job.version)
+        try:
+            if self._refusing:
+                raise ServiceUnavailable("The server is shutting down and takes no more requests.")
+            version.submit(job)
+        except ServiceError as error:
+            version.metrics.answered(error.status)
+            raise
+
+    def find(self, name: str, version: str | None = None) -> ModelVersion:
+        model = self._models.get(name)
+        if model is None:
+            raise ModelNotFound(name)
+        found = model.versions.get(model.default if version is None else version)
+        if found is None:
+            raise ModelVersionNotFound(name, version or model.default)
+        return found
+
+    def versions_of(self, name: str) -> list[ModelVersion]:
+        if name not in self._models:
+            raise ModelNotFound(name)
+        return list(self._models[name].versions.values())
+
+    def all_versions(self) -> list[ModelVersion]:
+        return [version for model in self._models.values() for version in model.versions.values()]
+
+    def names(self) -> list[str]:
+        return sorted(self._models)
+
+    def has(self, name: str, version: str) -> bool:
+        return name in self._models and version in self._models[name].versions
+
+    def is_default(self, version: ModelVersion) -> bool:
+        model = self._models.get(version.source.name)
+        return model is not None and model.default == version.source.version
+
+    def add(self, version: ModelVersion) -> None:
+        name, number = version.source.name, version.source.version
+        if self.has(name, number):
+            raise Conflict(f"Model version {number} is already registered for model {name}")
+        self._models.setdefault(name, _Model(number)).versions[number] = version
+        self._metrics.versions.append(version)
+
+    def replace(self, old: ModelVersion, new: ModelVersion) -> None:
+        """From now on requests go to `new`; `old` is the caller's to close."""
+        self._models[old.source.name].versions[old.source.version] = new
+        self._metrics.versions.remove(old)
+        self._metrics.versions.append(new)
+
+    def set_default(self, name: str, version: str) -> None:
+        if not self.has(name, version):
+            self.find(name, version)
+        self._models[name].default = version
+
+    def check_removable(self, version: ModelVersion) -> None:
+        name = version.source.name
+        if self.is_default(version) and len(self._models[name].versions) > 1:
+            raise DefaultVersionInUse(name)
+
+    def remove(self, version: ModelVersion) -> None:
+        model = self._models.get(version.source.name)
+        if model is None or model.versions.get(version.source.version) is not version:
+            return
+        del model.versions[version.source.version]
+        self._metrics.versions.remove(version)
+        if not model.versions:
+            del self._models[version.source.name]

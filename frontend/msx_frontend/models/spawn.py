@@ -1,0 +1,127 @@
+"""What a generation of a worker group is started from: load message, environment, folders."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from msx_backend.protocol import DeclaredMetric, Load
+from msx_frontend import __version__
+from msx_frontend.config import ServerConfig
+from msx_frontend.devices.pool import Lease
+from msx_frontend.environments.build import Place
+from msx_frontend.metrics.declared import load_spec
+from msx_frontend.models.model_source import ModelSource
+from msx_frontend.snapshots.serializer import log_location
+from msx_frontend.workers.crew import RankSpec
+from msx_frontend.workers.environment import worker_environment
+from msx_frontend.workers.group import GroupSpec
+
+OWN_PYTHON = Place(sys.executable)
+
+
+class Spawner:
+    """Knows the server's part of it; a model version brings its source, its lease and its numbers."""
+
+    def __init__(self, config: ServerConfig, run_dir: Path, compiled_dir: Path, env: Mapping[str, str]) -> None:
+        self._config, self._run_dir, self._compiled_dir = config, run_dir, compiled_dir
+        self._env = {**env, **_told(config, env)}
+        declared = load_spec(config.metrics_config).model
+        self._metrics = [DeclaredMetric(kind, one.name, one.unit, list(one.dimensions)) for kind, one in declared]
+
+    def spec(
+        self, source: ModelSource, lease: Lease, number: int, generation: int, place: Place = OWN_PYTHON
+    ) -> GroupSpec:
+        config = source.config
+        folder = f"{source.name}-{source.version}-{number}-{generation}-{os.urandom(3).hex()}"
+        port = _free_port() if config.layout.ranks > 1 else None
+        return GroupSpec(
+            ranks=tuple(
+                self._rank(source, lease, rank, folder, port, place, number) for rank in range(config.layout.ranks)
+            ),
+            startup_timeout=float(config.startup_timeout),
+            response_timeout=float(config.response_timeout),
+            max_concurrent=config.max_concurrent,
+            slots=config.batch_size * (2 if config.stateful else 1),
+            rank_skew_timeout=config.rank_skew_timeout,
+        )
+
+    def _rank(
+        self,
+        source: ModelSource,
+        lease: Lease,
+        rank: int,
+        folder: str,
+        port: int | None,
+        place: Place,
+        worker: int,
+    ) -> RankSpec:
+        return RankSpec(
+            load=self._load(source, lease, rank, place.site_dir),
+            env=self._environment(source, lease, rank, port),
+            work_dir=self._run_dir / f"{folder}-r{rank}",
+            python=place.python,
+            worker=worker,
+        )
+
+    def _load(self, source: ModelSource, lease: Lease, rank: int, site_dir: str | None) -> Load:
+        config, server = source.config, self._config
+        layout = config.layout
+        return Load(
+            model_name=source.name,
+            model_version=source.version,
+            model_dir=str(source.model_dir),
+            site_dir=site_dir,
+            handler=source.handler,
+            manifest=source.manifest,
+            config=config.raw,
+            batch_size=config.batch_size,
+            isolate_batch_errors=config.isolate_batch_errors and not config.stateful,
+            device_id=None if lease.visible_devices is None else rank,
+            rank=rank,
+            local_rank=rank,
+            world_size=layout.ranks,
+            input_ranks=layout.tensor_parallel if layout.ranks > 1 else 1,
+            cache_dir=str(self._compiled_dir / source.digest),
+            decode_input=server.decode_input_request,
+            limit_max_image_pixels=server.limit_max_image_pixels,
+            max_response_size=server.max_response_size,
+            server_version=__version__,
+            service_envelope=server.service_envelope or "",
+            model_metrics=self._metrics,
+            continuous=config.continuous_batching,
+            log_calls=server.metrics_mode in ("log", "legacy"),
+        )
+
+    def _environment(self, source: ModelSource, lease: Lease, rank: int, port: int | None) -> dict[str, str]:
+        launcher = source.config.msrun or source.config.torchrun
+        return worker_environment(
+            self._env,
+            source.model_dir,
+            visible_devices=lease.visible_devices,
+            rank=rank,
+            world_size=source.config.layout.ranks,
+            master_port=port,
+            sequence_keys=self._config.sequence_keys,
+            omp_threads=launcher.omp_number_threads if launcher else None,
+            blocked=self._config.blacklist_env_vars,
+        )
+
+
+def _told(config: ServerConfig, env: Mapping[str, str]) -> dict[str, str]:
+    """What TorchServe tells its workers by variables; folders are absolute, for a worker runs in one of its own."""
+    return {
+        "LOG_LOCATION": os.path.abspath(log_location(env)),
+        "METRICS_LOCATION": os.path.abspath(env.get("METRICS_LOCATION") or "logs"),
+        "TS_DECODE_INPUT_REQUEST": str(config.decode_input_request).lower(),
+    }
+
+
+def _free_port() -> int:
+    """For the ranks of one generation to meet at; fresh, so that no earlier generation can answer there."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,203 @@
+"""Which models a server starts with: those of its state, then those of the command line."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from msx_archiver.cache import UnpackedModel
+from msx_frontend.archives.archive_urls import is_remote, shown
+from msx_frontend.archives.model_store import ARCHIVE_SUFFIXES, Found
+from msx_frontend.config import Snapshot
+from msx_frontend.errors import ServiceError
+from msx_frontend.models.management import Management
+from msx_frontend.models.registration import Registration
+from msx_frontend.models.state import State
+from msx_frontend.models.state_store import StoredVersion
+from msx_frontend.snapshots.restore import versions_of
+from msx_frontend.start_errors import StartError
+from msx_sdk.config import ConfigError, load_model_config
+from msx_sdk.manifest import MODEL_NAME
+
+log = logging.getLogger("msx.startup")
+
+
+class StartupError(StartError):
+    """What the command line asks for does not exist."""
+
+
+class _Wanted(NamedTuple):
+    """One archive of the command line."""
+
+    name: str
+    version: str
+    digest: str
+    found: Found
+    owns_devices: bool
+
+
+class Startup:
+    def __init__(
+        self, management: Management, state: State, models: tuple[str, ...], snapshot: Snapshot | None = None
+    ) -> None:
+        self._management, self._state, self._models = management, state, models
+        self._snapshot = snapshot
+        self._failures: list[str] = []
+
+    async def load(self) -> list[str]:
+        """Returns why models are not there, which does not stop the server.
+
+        Raises StartupError for a missing `--models`.
+        """
+        asked = [await self._look(name, path) for model in self._models for name, path in self._expand(model)]
+        wanted = {(one.name, one.version): one for one in _groups_first([one for one in asked if one is not None])}
+        await self._load_all(wanted, await self._state.load())
+        return self._failures
+
+    async def _load_all(self, wanted: Mapping[tuple[str, str], _Wanted], state: list[StoredVersion]) -> None:
+        """In the state's order, so that each name's first version is the same as before. Of a version that both know,
+        the state knows it better than the last snapshot, and worse than one that somebody gave."""
+        named = self._named_by_snapshot()
+        for stored in state:
+            if (stored.name, stored.version) in named:
+                continue
+            ours = wanted.get((stored.name, stored.version))
+            if ours is None or ours.digest == stored.digest:
+                await self._restore(stored)
+        for stored in named.values():
+            await self._adopt(stored)
+        for one in wanted.values():
+            if not self._management.registry.has(one.name, one.version):
+                await self._add(one)
+        known = [*state, *named.values()]
+        for stored in known:
+            if stored.is_default:
+                await self._restore_default(stored.name, stored.version)
+        for name, version in self._management.default_versions():
+            if name not in {stored.name for stored in known}:
+                await self._restore_default(name, version)
+
+    def _named_by_snapshot(self) -> dict[tuple[str, str], StoredVersion]:
+        if self._snapshot is not None and self._snapshot.last_known and not self._state.new:
+            return {}
+        return {(stored.name, stored.version): stored for stored in versions_of(self._snapshot)}
+
+    def _expand(self, model: str) -> list[tuple[str | None, Path | str]]:
+        """`all`, `none`, `file.mar`, `name=file.mar`, `name=https://…`; an existing path is used as is."""
+        store = self._management.store
+        if model == "all":
+            return [(None, path) for path in store.all_archives()]
+        if model == "none" or not model:
+            return []
+        name, location = _name_and_location(model)
+        if is_remote(location):
+            return [(name, location)]
+        path = Path(location) if Path(location).exists() else store.root / location
+        if not path.exists():
+            raise StartupError(f"--models {model}: {location} is neither a path nor in the model store {store.root}")
+        return [(name, Path(os.path.abspath(path)))]
+
+    async def _restore_default(self, name: str, version: str) -> None:
+        registry = self._management.registry
+        if registry.has(name, version) and not registry.is_default(registry.find(name, version)):
+            await self._management.set_default(name, version)
+
+    async def _adopt(self, stored: StoredVersion) -> None:
+        wanted = _registration(stored)
+        try:
+            async with self._archive_of(stored) as path:
+                await self._management.adopt(path, wanted, stored)
+        except ServiceError as error:
+            self._failed(f"model {stored.name} {stored.version} of the snapshot could not be loaded: {error.message}")
+            if not self._management.registry.has(stored.name, stored.version):
+                await self._management.adopt_lost(wanted, stored, error.message)
+
+    @asynccontextmanager
+    async def _archive_of(self, stored: StoredVersion) -> AsyncIterator[Path]:
+        """Downloaded again if it came from elsewhere and is not there any more."""
+        if Path(stored.url).is_absolute():
+            yield Path(stored.url)
+            return
+        signed = bool(stored.options.get("s3_sse_kms"))
+        async with self._management.store.obtained(stored.url, signed=signed, reuse=True) as found:
+            yield found.path
+
+    async def _restore(self, stored: StoredVersion) -> None:
+        try:
+            async with self._archive_of(stored) as path:
+                await self._management.restore(path, _registration(stored), stored)
+        except ServiceError as error:
+            self._failed(f"model {stored.name} {stored.version} could not be restored: {error.message}")
+            if not stored.digest:  # a snapshot named it, and it was lost before
+                await self._management.adopt_lost(_registration(stored), stored, error.message)
+
+    async def _look(self, name: str | None, at: Path | str) -> _Wanted | None:
+        store = self._management.store
+        try:
+            if isinstance(at, Path):
+                return await self._identify(name, Found(at, store.url_of(at)))
+            async with store.obtained(at, reuse=True) as found:
+                return await self._identify(name, found)
+        except ServiceError as error:
+            self._failed(f"model {at.name if isinstance(at, Path) else shown(at)} could not be loaded: {error.message}")
+            return None
+
+    async def _identify(self, name: str | None, found: Found) -> _Wanted:
+        async with self._management.store.using(found.path) as unpacked:
+            model = unpacked.manifest.model
+            name = name or model.model_name or _stem(found.path)
+            return _Wanted(name, model.model_version, unpacked.digest, found, _owns_devices(unpacked))
+
+    async def _add(self, one: _Wanted) -> None:
+        path, url = one.found
+        wanted = Registration(url=url, model_name=one.name, synchronous=False, at_startup=True)
+        try:
+            await self._management.register_from(path, wanted)
+        except ServiceError as error:
+            self._failed(f"model {path.name} could not be loaded: {error.message}")
+            await self._management.store.forget(
+                url, [version.source.url for version in self._management.registry.all_versions()]
+            )
+
+    def _failed(self, why: str) -> None:
+        log.error("%s", why)
+        self._failures.append(why)
+
+
+def _registration(stored: StoredVersion) -> Registration:
+    return msgspec.convert({**stored.options, "at_startup": True}, Registration)
+
+
+def _groups_first(wanted: list[_Wanted]) -> list[_Wanted]:
+    """Workers of one process share what parallel groups leave. Versions of a name keep their order."""
+    names = {one.name for one in wanted if one.owns_devices}
+    return sorted(wanted, key=lambda one: one.name not in names)
+
+
+def _name_and_location(model: str) -> tuple[str | None, str]:
+    """`name=location`, where a location may have `=` too."""
+    name, _, location = model.partition("=")
+    if not location or Path(model).exists() or not MODEL_NAME.fullmatch(name):
+        return None, model
+    return name, location
+
+
+def _stem(path: Path) -> str:
+    """What a model is called that neither the command line nor its manifest names (TorchServe's rule)."""
+    suffix = next((suffix for suffix in ARCHIVE_SUFFIXES if path.name.endswith(suffix)), "")
+    return path.name.removesuffix(suffix)
+
+
+def _owns_devices(unpacked: UnpackedModel) -> bool:
+    """What is wrong with the config is told when the model is registered."""
+    file = unpacked.manifest.model.config_file
+    try:
+        return file is not None and load_model_config(unpacked.path / file)[0].layout.devices > 0
+    except ConfigError:
+        return False

@@ -1,0 +1,140 @@
+"""The registry's state on disk, off the loop; or nowhere, with `--ncs`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from msx_frontend.errors import NotSaved
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.state_store import StateStore, StateStoreError, StoredVersion, StoredWorkflow
+
+
+class State(Protocol):
+    """Each call is one transaction, on disk when it returns. Raises NotSaved; `load` raises StateStoreError."""
+
+    new: bool
+    """Nothing has ever been written: it knows less than a snapshot does."""
+    on_change: Callable[[], None]
+    """Called after a change, when the registry has changed too."""
+
+    async def save(self, version: ModelVersion, is_default: bool) -> None: ...
+
+    async def set_workers(self, version: ModelVersion) -> None: ...
+
+    async def set_default(self, name: str, number: str) -> None: ...
+
+    async def remove(self, version: ModelVersion) -> None: ...
+
+    async def load(self) -> list[StoredVersion]: ...
+
+    async def save_workflow(self, record: StoredWorkflow) -> None: ...
+
+    async def remove_workflow(self, name: str) -> None: ...
+
+    async def load_workflows(self) -> list[StoredWorkflow]: ...
+
+    def close(self) -> None: ...
+
+
+class KeptState:
+    """SQLite on one thread of its own."""
+
+    def __init__(self, store: StateStore) -> None:
+        self._store, self.new = store, store.new
+        self.on_change = _nobody_asks
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="state")
+
+    async def save(self, version: ModelVersion, is_default: bool) -> None:
+        source = version.source
+        record = StoredVersion(
+            name=source.name,
+            version=source.version,
+            url=source.url,
+            digest=source.digest,
+            options=source.options,
+            min_workers=version.min_workers,
+            max_workers=version.max_workers,
+            is_default=is_default,
+            created_at=time.time(),
+        )
+        await self._write(self._store.save_version, record)
+
+    async def set_workers(self, version: ModelVersion) -> None:
+        workflow, counts = version.source.workflow, (version.min_workers, version.max_workers)
+        if workflow:
+            await self._write(self._store.set_node_workers, workflow, version.source.name, *counts)
+        else:
+            await self._write(self._store.set_workers, *version.labels, *counts)
+
+    async def set_default(self, name: str, number: str) -> None:
+        await self._write(self._store.set_default, name, number)
+
+    async def remove(self, version: ModelVersion) -> None:
+        await self._write(self._store.remove_version, *version.labels)
+
+    async def load(self) -> list[StoredVersion]:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._store.load_all)
+
+    async def save_workflow(self, record: StoredWorkflow) -> None:
+        await self._write(self._store.save_workflow, record)
+
+    async def remove_workflow(self, name: str) -> None:
+        await self._write(self._store.remove_workflow, name)
+
+    async def load_workflows(self) -> list[StoredWorkflow]:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._store.load_workflows)
+
+    def close(self) -> None:
+        self._thread.shutdown()
+        self._store.close()
+
+    async def _write(self, write: Callable[..., None], *values: Any) -> None:
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, write, *values)
+        except StateStoreError as error:
+            raise NotSaved(str(error)) from error
+        asyncio.get_running_loop().call_soon(lambda: self.on_change())
+
+
+def _nobody_asks() -> None:
+    return None
+
+
+class ForgottenState:
+    """`--ncs`: neither read nor written."""
+
+    new = True
+
+    def __init__(self) -> None:
+        self.on_change = _nobody_asks
+
+    async def save(self, version: ModelVersion, is_default: bool) -> None:
+        return None
+
+    async def set_workers(self, version: ModelVersion) -> None:
+        return None
+
+    async def set_default(self, name: str, number: str) -> None:
+        return None
+
+    async def remove(self, version: ModelVersion) -> None:
+        return None
+
+    async def load(self) -> list[StoredVersion]:
+        return []
+
+    async def save_workflow(self, record: StoredWorkflow) -> None:
+        return None
+
+    async def remove_workflow(self, name: str) -> None:
+        return None
+
+    async def load_workflows(self) -> list[StoredWorkflow]:
+        return []
+
+    def close(self) -> None:
+        return None

@@ -1,0 +1,207 @@
+"""From the queue of a model version to its groups: admission, batches, tickets."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from msx_frontend.errors import DeadlineExceeded, Overloaded, ServiceError, ServiceUnavailable
+from msx_frontend.queueing.batching import BatchingPolicy, make_policy
+from msx_frontend.queueing.job import DESCRIBE, Job
+from msx_frontend.queueing.job_queue import JobQueue
+from msx_frontend.workers.group import WorkerGroup
+from msx_sdk.config import ModelConfig
+
+PREFETCH_BELOW = 0.02
+"""Seconds: a batch waits behind a running one only where batches are this short, so that it is never held up."""
+
+AHEAD = 0.001
+"""Seconds of work that may stand in a worker's socket: so many batches that it never waits for the next one, and that
+what many requests cost is paid once for all."""
+
+MOST_AHEAD = 32
+"""Batches."""
+
+EXPIRY_LOOK = 0.25
+
+
+class Dispatcher:
+    """Owns the queue. `groups` are those that are ready."""
+
+    def __init__(self, name: str, version: str, config: ModelConfig) -> None:
+        self._name, self._version, self._config = name, version, config
+        self._loop = asyncio.get_running_loop()
+        self.queue = JobQueue(config.job_queue_size)
+        self.policy: BatchingPolicy = make_policy(
+            config.batching_policy, config.batch_size, config.max_batch_delay / 1000
+        )
+        self.groups: list[WorkerGroup] = []
+        self.expecting_workers = False
+        self.failure = ""
+        """Why there will be no workers, if they have failed for good."""
+        self._soon: asyncio.Handle | None = None
+        self._waiting: asyncio.TimerHandle | None = None
+        self._looking: asyncio.TimerHandle | None = None
+
+    def submit(self, job: Job) -> None:
+        """Queue the job, or raise at once what the client shall see."""
+        if not self.groups and not self.expecting_workers:
+            raise ServiceUnavailable(self._refusal(job, self.failure))
+        if self._config.use_job_ticket and self._tickets() <= self.waiting:
+            reason = "no job ticket is free: every worker is busy and useJobTicket is on"
+            raise Overloaded(self._refusal(job, reason))
+        queue = self._queue_of(job)
+        if job.deadline is not None:
+            job.timer = self._loop.call_later(max(job.deadline - time.monotonic(), 0), self._expired, job)
+        self.policy.arrived(job.enqueued)
+        queue.put(job)
+        self.pump_soon()
+
+    def _queue_of(self, job: Job) -> JobQueue:
+        """Where the job waits. Raises Overloaded."""
+        if self.queue.full:
+            self.pump()  # what came in this turn of the loop may go to a worker that is free
+        if self.queue.full:
+            raise Overloaded(self._refusal(job, f"the queue is full: jobQueueSize is {self.queue.capacity}"))
+        return self.queue
+
+    def pump_soon(self) -> None:
+        """What arrives, and what comes back, in one turn of the loop is seen to at once."""
+        if self._soon is None:
+            self._soon = self._loop.call_soon(self.pump)
+
+    def pump(self) -> None:
+        """Hand out work while there is some and somebody has room."""
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+        if self.queue:
+            self._hand_out()
+        self._watch_queue()
+
+    def _hand_out(self) -> None:
+        queue, ahead = self.queue, self._ahead
+        while (head := queue.head) is not None:
+            group, room = self._free_group(ahead)
+            if group is None:
+                break
+            if not group.is_async and (delay := self._delay(head)) > 0:
+                self._pump_later(delay)
+                break
+            group.predict(queue.take(room))
+        for group in self.groups:
+            group.flush()
+
+    def put_back(self, jobs: list[Job]) -> None:
+        self.queue.put_back(jobs)
+        self.pump()
+
+    def group_has_room(self, group: WorkerGroup) -> None:
+        self.pump_soon()
+
+    def group_ready(self, group: WorkerGroup) -> None:
+        self.groups.append(group)
+
+    def group_gone(self, group: WorkerGroup) -> None:
+        """It takes no more work. May be called again."""
+        if group in self.groups:
+            self.groups.remove(group)
+
+    def fail_all(self, error: ServiceError) -> None:
+        """Every job that waits fails."""
+        self.queue.fail_all(error)
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that no group has taken yet."""
+        return len(self.queue)
+
+    @property
+    def oldest_age(self) -> float:
+        """Seconds that the oldest of them has waited; 0 when none waits."""
+        return self.queue.oldest_age
+
+    def close(self) -> None:
+        for handle in (self._soon, self._waiting, self._looking):
+            if handle is not None:
+                handle.cancel()
+
+    def _delay(self, head: Job) -> float:
+        if len(self.queue) >= self._config.batch_size:
+            return 0.0
+        idle = sum(group.idle for group in self.groups)
+        return self.policy.wait(time.monotonic(), len(self.queue), head.enqueued, idle)
+
+    @property
+    def _ahead(self) -> int:
+        """Batches that a group may be sent before it has finished the running one; none while they are long."""
+        seconds = self.policy.typical_seconds
+        if self._config.use_job_ticket or seconds > PREFETCH_BELOW:
+            return 0
+        return max(1, min(MOST_AHEAD, int(AHEAD / seconds))) if seconds > 0 else MOST_AHEAD
+
+    def _free_group(self, ahead: int) -> tuple[WorkerGroup | None, int]:
+        """The least busy group with room, else one whose socket may hold the next batch; and the jobs that it takes."""
+        groups = self.groups
+        best = groups[0] if len(groups) == 1 else min(groups, key=_busy, default=None)
+        if best is None or (room := best.room()):
+            return best, 0 if best is None else room
+        if not ahead or best.is_async or len(self.queue) < self._config.batch_size:
+            return None, 0
+        room = best.room(ahead=ahead)
+        return (best, room) if room else (None, 0)
+
+    def _tickets(self) -> int:
+        return sum(group.room() if group.is_async else int(group.idle) for group in self.groups)
+
+    def _pump_later(self, delay: float) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+        self._waiting = self._loop.call_later(delay, self._pump_now)
+
+    def _pump_now(self) -> None:
+        self._waiting = None
+        self.pump()
+
+    def _watch_queue(self) -> None:
+        if self._looking is None and self.waiting:
+            self._looking = self._loop.call_later(EXPIRY_LOOK, self._look)
+
+    def _look(self) -> None:
+        self._looking = None
+        self._expire(self._config.response_timeout)
+        self._watch_queue()
+
+    def _expire(self, longest_wait: float) -> None:
+        self.queue.expire(longest_wait)
+
+    def _expired(self, job: Job) -> None:
+        where = "running" if job.queue is None else "waiting in the queue"
+        limit = (job.deadline or 0) - job.enqueued
+        job.cancel(
+            DeadlineExceeded(
+                f"The request had {limit:.3g} s (clientTimeoutInMills, or its client's own deadline) and was still "
+                f"{where} for model {self._name}."
+            )
+        )
+
+    def _refusal(self, job: Job, reason: str) -> str:
+        """TorchServe's text, then the reason."""
+        version = f" Version {self._version}" if job.version else ""
+        kind = "describe" if job.kind == DESCRIBE else "inference"
+        text = f'Model "{self._name}"{version} has no worker to serve {kind} request. '
+        text += "Please use scale workers API to add workers."
+        if kind == "inference":
+            text += (
+                " If this is a sequence inference, please check if it is closed, or expired;"
+                " or exceeds maxSequenceJobQueueSize"
+            )
+        return f"{text} ({reason})" if reason else text
+
+    def describe(self) -> dict[str, Any]:
+        return {"remainingCapacity": self.queue.capacity - len(self.queue), "pendingRequests": len(self.queue)}
+
+
+def _busy(group: WorkerGroup) -> int:
+    return group.busy

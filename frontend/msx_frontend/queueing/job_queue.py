@@ -1,0 +1,75 @@
+"""The bounded queue of one model version. Groups pull from it; it never pushes."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+
+from msx_frontend.errors import DeadlineExceeded, ServiceError
+from msx_frontend.queueing.job import Job
+
+
+class JobQueue:
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self._jobs: deque[Job] = deque()
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    @property
+    def full(self) -> bool:
+        return len(self._jobs) >= self.capacity
+
+    @property
+    def head(self) -> Job | None:
+        """The job that goes next."""
+        return self._jobs[0] if self._jobs else None
+
+    @property
+    def oldest_age(self) -> float:
+        """Seconds that the oldest job has waited; 0 when none waits."""
+        return time.monotonic() - self._jobs[0].enqueued if self._jobs else 0.0
+
+    def put(self, job: Job) -> None:
+        job.queue = self
+        self._jobs.append(job)
+
+    def put_back(self, jobs: list[Job]) -> None:
+        """Jobs whose batch had not begun when their group ended go to the head, in their order."""
+        for job in reversed(jobs):
+            job.queue = self
+            self._jobs.appendleft(job)
+
+    def take(self, limit: int) -> list[Job]:
+        """Up to `limit` jobs of the head's kind, in order."""
+        taken: list[Job] = []
+        while self._jobs and len(taken) < limit and self._jobs[0].kind == (taken or self._jobs)[0].kind:
+            taken.append(self._pop())
+        return taken
+
+    def discard(self, job: Job) -> None:
+        """Cancelled: nobody waits for it any more."""
+        job.queue = None
+        self._jobs.remove(job)
+
+    def expire(self, longest_wait: float) -> None:
+        """Answer those that have waited for `longest_wait` seconds."""
+        now = time.monotonic()
+        while self._jobs and now - self._jobs[0].enqueued > longest_wait:
+            job = self._pop()
+            job.fail(
+                DeadlineExceeded(
+                    f"The request waited in the queue of model {job.model_name} for {longest_wait:g} s, its "
+                    f"responseTimeout; add workers or raise responseTimeout."
+                )
+            )
+
+    def fail_all(self, error: ServiceError) -> None:
+        while self._jobs:
+            self._pop().fail(error)
+
+    def _pop(self) -> Job:
+        job = self._jobs.popleft()
+        job.queue = None
+        return job

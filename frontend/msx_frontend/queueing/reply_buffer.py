@@ -1,0 +1,178 @@
+"""Between the group's reader, which never waits, and one client, who may be slow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from msx_frontend.errors import RequestCancelled, ServiceError
+from msx_frontend.queueing.job import Job
+
+HIGH_WATER = 1 << 20
+"""Bytes. A buffer that holds more is full: its reader has `STALL_LIMIT` seconds to take something."""
+
+STALL_LIMIT = 30.0
+
+MOST = 64 << 20
+"""Bytes. A buffer that holds this much takes one chunk more, then cancels its job at once."""
+
+
+class Head(NamedTuple):
+    status: int
+    phrase: str
+    headers: list[tuple[str, str]]
+
+
+class ReaderTooSlow(RequestCancelled):
+    def __init__(self, held: int, how: str) -> None:
+        ServiceError.__init__(
+            self, f"The request was cancelled: {held} bytes of its answer were waiting and the client {how}."
+        )
+
+
+class ReplyBuffer:
+    """The Sink of one job, for one reader: `head`, then `take` or `async for`, and `close` at last in any case.
+
+    What was sent before an error is read before the error is raised; a reader that is too slow loses the rest.
+    """
+
+    __slots__ = ("_chunks", "_ended", "_error", "_head", "_size", "_stall", "_stall_limit", "_waiter", "job")
+
+    def __init__(self, stall_limit: float = STALL_LIMIT) -> None:
+        self.job: Job | None = None
+        """Whom to cancel; set by whoever makes the job."""
+        self._head: Head | None = None
+        self._chunks: deque[bytes] = deque()
+        self._size = 0
+        self._ended = False
+        self._error: ServiceError | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._stall: asyncio.TimerHandle | None = None
+        self._stall_limit = stall_limit
+
+    # -- what the group's reader calls --
+
+    def start(self, status: int, phrase: str, headers: list[tuple[str, str]]) -> None:
+        self._head = Head(status, phrase, headers)
+        self._wake()
+
+    def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
+        self.start(status, phrase, headers)
+        if data:
+            self.chunk(data)
+        self.end()
+
+    def chunk(self, data: bytes) -> None:
+        if self._error is not None:
+            return
+        held = self._size
+        self._chunks.append(data)
+        self._size += len(data)
+        if held >= MOST:
+            self._give_up("reads more slowly than the model answers")
+        elif self._size > HIGH_WATER and self._stall is None:
+            self._stall = asyncio.get_running_loop().call_later(self._stall_limit, self._stalled)
+        self._wake()
+
+    def end(self) -> None:
+        if self._head is None:
+            self._head = Head(200, "", [])
+        self._ended = True
+        self._wake()
+
+    def fail(self, error: ServiceError) -> None:
+        if self._error is None:
+            self._error = error
+            self._wake()
+
+    # -- what the client's side calls --
+
+    async def head(self) -> Head:
+        """Raises the job's ServiceError when it came before any bytes."""
+        while self._head is None or (self._error is not None and not self._chunks):
+            if self._error is not None:
+                raise self._error
+            await self._wait()
+        return self._head
+
+    @property
+    def whole(self) -> bool:
+        """All of the answer is there, in one piece: what was sent in several stays a stream, however fast it came."""
+        return self._ended and self._error is None and len(self._chunks) <= 1
+
+    @property
+    def exhausted(self) -> bool:
+        """Everything was taken, and it is known already that nothing more will come."""
+        return self._ended and self._error is None and not self._chunks
+
+    async def take(self) -> tuple[bytes, bool]:
+        """All that is there, joined, and whether that was the last; waits for something.
+
+        Raises the job's ServiceError after the bytes that came before it.
+        """
+        if not await self._available():
+            return b"", True
+        data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        self._chunks.clear()
+        self._taken(self._size)
+        return data, self._ended
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Chunk by chunk, as they were sent; raises as `take`."""
+        while await self._available():
+            data = self._chunks.popleft()
+            self._taken(len(data))
+            yield data
+
+    def close(self) -> None:
+        """The reader has left: cancels the job unless it is done, and drops what was not read. Idempotent."""
+        job, self.job = self.job, None  # ends the reference cycle of the two
+        if job is not None:
+            job.cancel()
+        self._drop()
+
+    async def _available(self) -> bool:
+        while not self._chunks:
+            if self._error is not None:
+                raise self._error
+            if self._ended:
+                return False
+            await self._wait()
+        return True
+
+    async def _wait(self) -> None:
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    # -- the slow reader --
+
+    def _taken(self, count: int) -> None:
+        self._size -= count
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+            if self._size > HIGH_WATER:
+                self._stall = asyncio.get_running_loop().call_later(self._stall_limit, self._stalled)
+
+    def _stalled(self) -> None:
+        self._give_up(f"took none of them for {self._stall_limit:g} s")
+
+    def _give_up(self, how: str) -> None:
+        self._error = ReaderTooSlow(self._size, how)
+        self._drop()
+        if self.job is not None:
+            self.job.cancel(self._error)
+        self._wake()
+
+    def _drop(self) -> None:
+        self._chunks.clear()
+        self._taken(self._size)

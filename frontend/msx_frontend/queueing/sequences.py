@@ -1,0 +1,116 @@
+"""The sequences of a stateful model: which there are, which worker holds the state of each, and when they end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+
+from msx_frontend.queueing.job import Job
+from msx_frontend.queueing.job_queue import JobQueue
+from msx_frontend.workers.group import WorkerGroup
+from msx_sdk.config import ModelConfig
+
+REMEMBERED = 10_000
+"""Sequences that have ended, for whose late requests the reason is kept."""
+
+
+class Sequence(JobQueue):
+    """The bounded queue of one sequence, and the group that has its state, as soon as one has."""
+
+    def __init__(self, id: str, capacity: int, emptied: Callable[[Sequence], None]) -> None:
+        super().__init__(capacity)
+        self.id, self._emptied = id, emptied
+        self.group: WorkerGroup | None = None
+        self.running: list[Job] = []
+        self.closing = False
+        """A request that ends it has been accepted."""
+        self.idle_timer: asyncio.TimerHandle | None = None
+        self.age_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def quiet(self) -> bool:
+        return not len(self) and not self.running
+
+    def settle(self) -> None:
+        """Forget the requests that the worker has answered."""
+        if self.group is not None:
+            self.running = [job for job in self.running if self.group.holds(job)]
+
+    def discard(self, job: Job) -> None:
+        super().discard(job)
+        self._emptied(self)
+
+    def expire(self, longest_wait: float) -> None:
+        super().expire(longest_wait)
+        self._emptied(self)
+
+
+class Sequences:
+    """At most `maxNumSequence` at a time. `on_end` is told of each that ends by itself, with the reason."""
+
+    def __init__(self, config: ModelConfig, on_end: Callable[[Sequence, str], None]) -> None:
+        self._config, self._on_end = config, on_end
+        self._loop = asyncio.get_running_loop()
+        self._open: dict[str, Sequence] = {}
+        self._ended: OrderedDict[str, str] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[Sequence]:
+        return iter(list(self._open.values()))
+
+    @property
+    def full(self) -> bool:
+        return len(self._open) >= self._config.max_num_sequence
+
+    def get(self, id: str) -> Sequence | None:
+        return self._open.get(id)
+
+    def why_ended(self, id: str) -> str:
+        """Empty for a sequence that is open, or was never heard of."""
+        return self._ended.get(id, "")
+
+    def open(self, id: str) -> Sequence:
+        sequence = Sequence(id, self._config.max_sequence_job_queue_size, self.rest)
+        self._ended.pop(id, None)
+        self._open[id] = sequence
+        if limit := self._config.sequence_timeout_msec:
+            reason = f"it is older than sequenceTimeoutMSec ({limit} ms)"
+            sequence.age_timer = self._loop.call_later(limit / 1000, self._on_end, sequence, reason)
+        return sequence
+
+    def rest(self, sequence: Sequence) -> None:
+        """Nothing of it may be queued or running any more: then it ends, or its idle time begins."""
+        if not sequence.quiet or self._open.get(sequence.id) is not sequence:
+            return None
+        if sequence.closing:
+            return self._on_end(sequence, "a request ended it")
+        self.stir(sequence)
+        limit = self._config.sequence_max_idle_msec
+        reason = f"it had no request for sequenceMaxIdleMSec ({limit} ms)"
+        sequence.idle_timer = self._loop.call_later(limit / 1000, self._on_end, sequence, reason)
+        return None
+
+    def stir(self, sequence: Sequence) -> None:
+        """A request has come: it is not idle."""
+        if sequence.idle_timer is not None:
+            sequence.idle_timer.cancel()
+            sequence.idle_timer = None
+
+    def remove(self, sequence: Sequence, reason: str) -> None:
+        del self._open[sequence.id]
+        self._ended[sequence.id] = reason
+        if len(self._ended) > REMEMBERED:
+            self._ended.popitem(last=False)
+        self._stop_timers(sequence)
+
+    def close(self) -> None:
+        for sequence in self:
+            self._stop_timers(sequence)
+
+    def _stop_timers(self, sequence: Sequence) -> None:
+        self.stir(sequence)
+        if sequence.age_timer is not None:
+            sequence.age_timer.cancel()

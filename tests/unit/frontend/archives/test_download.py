@@ -1,0 +1,301 @@
+"""Archives from elsewhere: whole and allowed, or not there at all."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from msx_frontend.archives import http_source, metadata_services
+from msx_frontend.archives.download import Downloads
+from msx_frontend.archives.model_store import ModelStore
+from msx_frontend.config import ServerConfig
+from msx_frontend.errors import ArchiveNotFound, Conflict, DownloadFailed, ServiceError
+from tests.file_server import FileServer, file_server
+from tests.unit.frontend.jobs import run
+from tests.unit.frontend.packing import pack_model
+
+DATA = os.urandom((1 << 20) + 17)
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "*")
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[FileServer]:
+    with file_server() as server:
+        yield server
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "store").mkdir()
+    return tmp_path / "store"
+
+
+def downloads(root: Path, **settings: object) -> Downloads:
+    config = msgspec.structs.replace(ServerConfig(), **settings)
+    return Downloads(config, root / ".msx" / "downloads")
+
+
+def fetched(root: Path, url: str, **settings: object) -> bytes:
+    run(downloads(root, **settings).fetch(url, root / "m.mar"))
+    return (root / "m.mar").read_bytes()
+
+
+def failed(root: Path, url: str, kind: type[ServiceError] = DownloadFailed, **settings: object) -> str:
+    """The message; nothing is left."""
+    with pytest.raises(kind) as caught:
+        fetched(root, url, **settings)
+    assert [path for path in root.rglob("*") if path.is_file()] == []
+    return caught.value.message
+
+
+def test_a_file_comes_as_it_is(root: Path, web: FileServer) -> None:
+    assert fetched(root, web.put("/m.mar", DATA)) == DATA
+    assert web.asked[-1][1]["accept-encoding"] == "identity"
+    assert (root / "m.mar").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_of_this_machine(root: Path) -> None:
+    (root.parent / "there.mar").write_bytes(DATA)
+    assert fetched(root, f"file://{root.parent}/there.mar") == DATA
+
+
+def test_redirects(root: Path, web: FileServer) -> None:
+    web.put("/m.mar", DATA)
+    web.redirect("/two", "/m.mar")
+    assert fetched(root, web.redirect("/one", f"{web.url}/two")) == DATA
+
+
+def test_a_redirect_must_be_allowed(root: Path, web: FileServer) -> None:
+    other = web.put("/m.mar", DATA).replace("127.0.0.1", "localhost")
+    allowed = (re.compile(r"http://127\.0\.0\.1.*"),)
+    message = failed(root, web.redirect("/away", other), ArchiveNotFound, allowed_urls=allowed)
+    assert message == f"Given URL {other} does not match any allowed URL(s)"
+
+
+@pytest.mark.parametrize("location", ["file:///etc/passwd", "ftp://host/m.mar"])
+def test_a_redirect_stays_on_the_web(root: Path, web: FileServer, location: str) -> None:
+    url = web.redirect("/away", location)
+    assert failed(root, url) == f"Failed to download archive from: {url} (it redirects to {location})"
+
+
+def test_a_redirect_to_a_metadata_service(root: Path, web: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not even connected to."""
+    monkeypatch.setattr(http_source, "check_address", lambda *_: None)
+    url = web.redirect("/away", "http://169.254.169.254/latest/meta-data/m.mar")
+    assert "which is never asked" in failed(root, url, ArchiveNotFound)
+
+
+def test_a_host_that_became_a_metadata_service(root: Path, web: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look-up and the connection."""
+
+    async def let_through(url: str) -> None:
+        return None
+
+    monkeypatch.setattr(http_source, "check_host", let_through)
+    monkeypatch.setattr(metadata_services, "_SERVICES", {ipaddress.ip_address("127.0.0.1")})
+    assert "which is never asked" in failed(root, web.put("/m.mar", DATA), ArchiveNotFound)
+
+
+def test_redirects_end(root: Path, web: FileServer) -> None:
+    url = web.redirect("/round", "/round")
+    assert failed(root, url).endswith("(it redirects more than 5 times)")
+
+
+def test_what_is_not_there(root: Path, web: FileServer) -> None:
+    url = f"{web.url}/absent.mar"
+    assert failed(root, url) == f"Failed to download archive from: {url} (HTTP 404 Not Found)"
+    assert failed(root, f"file://{root}/absent.mar").endswith("(No such file or directory)")
+    assert "Failed to download archive from: http://no-such-host.invalid/m.mar" in failed(
+        root, "http://no-such-host.invalid/m.mar"
+    )
+
+
+def test_nobody_listens(root: Path) -> None:
+    with file_server() as server:
+        url = f"{server.url}/m.mar"
+    assert failed(root, url).startswith(f"Failed to download archive from: {url} (")
+
+
+def test_a_connection_that_breaks(root: Path, web: FileServer) -> None:
+    assert "without sending complete message body" in failed(root, web.truncate("/short.mar", DATA))
+
+
+def test_more_than_the_limit(root: Path, web: FileServer) -> None:
+    limit = "(it is larger than max_download_size, 1000 bytes)"
+    for url in (web.put("/m.mar", DATA), web.announce("/m2.mar", 1001), web.endless("/m3.mar")):
+        assert failed(root, url, max_download_size=1000).endswith(limit)
+
+
+def test_exactly_the_limit(root: Path, web: FileServer) -> None:
+    assert fetched(root, web.put("/m.mar", DATA), max_download_size=len(DATA)) == DATA
+
+
+def test_it_takes_too_long(root: Path, web: FileServer) -> None:
+    released = threading.Event()
+    try:
+        message = failed(root, web.hang("/slow.mar", released), download_timeout=1)
+    finally:
+        released.set()
+    assert message.endswith("(it took longer than download_timeout, 1 s)")
+
+
+def test_silence(root: Path, web: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_source, "SILENCE", 0.2)
+    released = threading.Event()
+    try:
+        assert failed(root, web.hang("/silent.mar", released)).endswith("(no answer within 0.2 s)")
+    finally:
+        released.set()
+
+
+def test_what_is_no_file(root: Path) -> None:
+    os.mkfifo(root.parent / "pipe.mar")
+    assert "(it is neither a file nor a folder)" in failed(root, f"file://{root.parent}/pipe.mar")
+    assert "(it is neither a file nor a folder)" in failed(root, "file:///dev/zero")
+
+
+def test_a_full_disk(root: Path, web: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("msx_frontend.archives.download._write_all", full)
+    assert failed(root, web.put("/m.mar", DATA)).endswith("(No space left on device)")
+
+
+def test_keys_sign_only_when_asked(root: Path, web: FileServer) -> None:
+    env = {"AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S", "AWS_DEFAULT_REGION": "r"}
+    both = Downloads(ServerConfig(), root / "downloads", env)
+    url = web.put("/m.mar", DATA)
+    run(both.fetch(url, root / "m.mar"))
+    assert "authorization" not in web.asked[-1][1]
+    run(both.fetch(url, root / "m.mar", signed=True))
+    assert web.asked[-1][1]["authorization"].startswith("AWS4-HMAC-SHA256 Credential=A/")
+
+
+# In the model store.
+
+
+def store_of(root: Path, **settings: object) -> ModelStore:
+    return ModelStore(root, root / ".msx", downloads(root, **settings))
+
+
+async def fail_with(store: ModelStore, url: str, *, replace: bool = False) -> None:
+    async with store.obtained(url, replace=replace) as found:
+        raise KeyError("new bytes" if found.path.read_bytes() == DATA else "other bytes")
+
+
+def test_a_download_is_under_its_name_until_the_block_fails(root: Path, web: FileServer) -> None:
+    url = web.put("/sub/new.mar", DATA)
+
+    async def test() -> None:
+        store = store_of(root)
+        async with store.obtained(f"{url}?version=2") as found:
+            assert found == (root / "new.mar", f"{url}?version=2")
+        assert (root / "new.mar").read_bytes() == DATA
+        with pytest.raises(Conflict, match=r"Model file already exists new\.mar"):
+            async with store.obtained(url):
+                raise AssertionError
+        async with store.obtained(url, reuse=True) as found:
+            assert found.url == url
+        with pytest.raises(KeyError, match="new bytes"):
+            await fail_with(store, web.put("/sub/two.mar", DATA))
+        assert not (root / "two.mar").exists()
+
+    run(test())
+
+
+def test_replacing_takes_back_what_fails(root: Path, web: FileServer) -> None:
+    (root / "m.mar").write_text("old")
+    url = web.put("/m.mar", DATA)
+
+    async def test() -> None:
+        store = store_of(root)
+        with pytest.raises(KeyError, match="new bytes"):
+            await fail_with(store, url, replace=True)
+        assert (root / "m.mar").read_text() == "old"
+        async with store.obtained(url, replace=True):
+            pass
+        assert (root / "m.mar").read_bytes() == DATA
+        assert list((root / ".msx" / "downloads").iterdir()) == []
+
+    run(test())
+
+
+def test_two_at_once(root: Path, web: FileServer) -> None:
+    released = threading.Event()
+    url = web.hang("/m.mar", released)
+
+    async def test() -> None:
+        import asyncio
+
+        store = store_of(root)
+
+        async def obtain() -> None:
+            async with store.obtained(url):
+                pass
+
+        first = asyncio.ensure_future(obtain())
+        await asyncio.sleep(0)
+        with pytest.raises(Conflict):
+            await obtain()
+        released.set()
+        with pytest.raises(DownloadFailed, match="HTTP 404"):
+            await first
+
+    run(test())
+
+
+@pytest.mark.parametrize("path", ["/", "/.msx", "/a%5C..\\b", "/.hidden.mar"])
+def test_names_that_no_archive_has(root: Path, web: FileServer, path: str) -> None:
+    async def test() -> None:
+        async with store_of(root).obtained(web.url + path):
+            raise AssertionError
+
+    with pytest.raises((DownloadFailed, ArchiveNotFound)):
+        run(test())
+
+
+def test_a_folder_elsewhere_is_used_where_it_is_if_it_is_allowed(root: Path) -> None:
+    folder = root.parent / "elsewhere" / "m"
+    folder.mkdir(parents=True)
+    store, strict = store_of(root), store_of(root, allowed_urls=(re.compile("https://.*"),))
+    for url in (str(folder), f"file://{folder}"):
+        assert store.locate(url) == folder
+        with pytest.raises(ArchiveNotFound, match=r"does not match any allowed URL\(s\)"):
+            strict.locate(url)
+    (root / "own").mkdir()
+    assert strict.locate(str(root / "own")) == root / "own"
+
+
+def test_forget_removes_what_nobody_else_came_from(root: Path, web: FileServer) -> None:
+    path = pack_model(root)
+    url = f"{web.url}/m.mar"
+
+    async def test() -> None:
+        store = store_of(root)
+        await store.forget("m.mar", [])
+        await store.forget(str(root.parent), [])
+        await store.forget(url, ["https://elsewhere/m.mar"])
+        assert path.exists()
+        await store.forget(url, ["other.mar"])
+        assert not path.exists()
+
+    run(test())
+
+
+def test_clean_throws_unfinished_downloads_away(root: Path) -> None:
+    (root / ".msx" / "downloads").mkdir(parents=True)
+    (root / ".msx" / "downloads" / "x.part").touch()
+    run(store_of(root).clean())
+    assert not (root / ".msx" / "downloads").exists()

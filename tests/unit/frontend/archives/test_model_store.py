@@ -1,0 +1,177 @@
+"""Archives by name, unpacked once per content, and gone when nobody uses them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msx_archiver.cache import ArchiveCache, UnpackedModel
+from msx_frontend.archives.model_store import ModelStore
+from msx_frontend.errors import ArchiveNotFound, InvalidModel
+from tests.unit.frontend.jobs import run
+from tests.unit.frontend.packing import pack_model
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "store"
+    root.mkdir()
+    return root
+
+
+@pytest.fixture
+def store(root: Path) -> ModelStore:
+    return ModelStore(root, root / ".msx")
+
+
+def contents(root: Path) -> list[str]:
+    """The digests of what is unpacked."""
+    models = root / ".msx" / "models"
+    return sorted(entry.name for entry in models.iterdir() if len(entry.name) == 64)
+
+
+@pytest.mark.parametrize("url", ["m.mar", "sub/m.mar", "/elsewhere/m.mar"])
+def test_an_archive_is_found_by_its_file_name(root: Path, store: ModelStore, url: str) -> None:
+    path = pack_model(root)
+    assert store.locate(url) == path
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("", "empty url"),
+        ("../m.mar", "Relative path is not allowed in url: ../m.mar"),
+        ("nobody.mar", "Model not found at: nobody.mar (model store: "),
+        ("x" * 5000, "Model not found at: "),
+        ("a\0b", "Model not found at: "),
+        ("s3://bucket/m.mar", "Model not found at: s3://bucket/m.mar (model store: "),
+        ("ftp://host/m.mar", "Model not found at: ftp://host/m.mar (model store: "),
+    ],
+)
+def test_archives_that_are_not_there(store: ModelStore, url: str, words: str) -> None:
+    with pytest.raises(ArchiveNotFound) as caught:
+        store.locate(url)
+    assert caught.value.message.startswith(words)
+
+
+def test_all_archives(root: Path, store: ModelStore) -> None:
+    names = ["a.mar", "b.tar.gz", "c.tgz", "d.zip"]
+    for name in [*names, "readme.txt", "config.yaml"]:
+        (root / name).write_text("")
+    (root / "folder" / "MAR-INF").mkdir(parents=True)
+    (root / "folder" / "MAR-INF" / "MANIFEST.json").write_text("{}")
+    (root / "nothing").mkdir()
+    assert [path.name for path in store.all_archives()] == [*names, "folder"]
+
+
+def test_the_same_content_is_unpacked_once_and_kept_until_the_last_has_gone(root: Path, store: ModelStore) -> None:
+    async def test() -> None:
+        path = pack_model(root)
+        first, second = await store.unpack(path), await store.unpack(path)
+        assert first == second
+        assert (first.path / "echo.py").is_file()
+        await store.release(first.digest)
+        assert contents(root) == [first.digest]
+        await store.release(first.digest)
+        assert contents(root) == []
+
+    run(test())
+
+
+def test_a_release_takes_the_compiled_graphs_too(root: Path, store: ModelStore) -> None:
+    async def test() -> None:
+        unpacked = await store.unpack(pack_model(root))
+        compiled = store.compile_cache(unpacked.digest)
+        compiled.mkdir(parents=True)
+        await store.release(unpacked.digest)
+        assert not compiled.exists()
+
+    run(test())
+
+
+def test_using_keeps_the_content_for_who_comes_next(root: Path, store: ModelStore) -> None:
+    async def test() -> None:
+        async with store.using(pack_model(root)) as unpacked:
+            assert unpacked.manifest.model.model_name == "m"
+        assert contents(root) == [unpacked.digest]
+        await store.clean()
+        assert contents(root) == [unpacked.digest]
+
+    run(test())
+
+
+def test_clean_throws_away_what_is_of_no_use(root: Path, store: ModelStore) -> None:
+    async def test() -> None:
+        used = await store.unpack(pack_model(root))
+        left = root / ".msx" / "models" / ("a" * 64)
+        compiled = [store.compile_cache(digest) for digest in (used.digest, "a" * 64)]
+        for folder in (left, *compiled):
+            folder.mkdir(parents=True)
+        await store.clean()
+        assert contents(root) == [used.digest]
+        assert [folder.exists() for folder in compiled] == [True, False]
+
+    run(test())
+
+
+def test_a_damaged_archive_leaves_nothing(root: Path, store: ModelStore) -> None:
+    async def test() -> None:
+        path = pack_model(root)
+        path.write_bytes(path.read_bytes()[:100])
+        with pytest.raises(InvalidModel, match=r"m\.mar"):
+            await store.unpack(path)
+        assert contents(root) == []
+
+    run(test())
+
+
+def test_what_is_being_unpacked_is_not_removed(root: Path, store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last version of a content goes while another registration has found it, but not yet said so."""
+    found, go_on = threading.Event(), threading.Event()
+    real = ArchiveCache.unpack
+
+    def slow(cache: ArchiveCache, path: Path, *args: Any) -> UnpackedModel:
+        unpacked = real(cache, path, *args)
+        found.set()
+        go_on.wait(30)
+        return unpacked
+
+    async def test() -> None:
+        path = pack_model(root)
+        first = await store.unpack(path)
+        monkeypatch.setattr(ArchiveCache, "unpack", slow)
+        second = asyncio.ensure_future(store.unpack(path))
+        await asyncio.to_thread(found.wait, 30)
+        await store.release(first.digest)
+        go_on.set()
+        assert ((await second).path / "echo.py").is_file()
+
+    run(test())
+
+
+def test_what_is_being_removed_is_unpacked_anew(root: Path, store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    removing, go_on = threading.Event(), threading.Event()
+    real = ArchiveCache.remove
+
+    def slow(cache: ArchiveCache, digest: str) -> None:
+        removing.set()
+        go_on.wait(30)
+        real(cache, digest)
+
+    async def test() -> None:
+        path = pack_model(root)
+        first = await store.unpack(path)
+        monkeypatch.setattr(ArchiveCache, "remove", slow)
+        release = asyncio.ensure_future(store.release(first.digest))
+        await asyncio.to_thread(removing.wait, 30)
+        second = asyncio.ensure_future(store.unpack(path))
+        await asyncio.wait({second}, timeout=0.05)  # time to do the wrong thing
+        go_on.set()
+        await release
+        assert ((await second).path / "echo.py").is_file()
+
+    run(test())

@@ -1,0 +1,87 @@
+from pathlib import Path
+
+import pytest
+
+from msx_frontend.devices.npu_smi import ChipKey
+from msx_frontend.devices.npus import detect_npus, visible_ids
+
+DATA = Path(__file__).parent / "data" / "npu_smi"
+
+
+@pytest.fixture
+def env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """An environment without npu-smi."""
+    monkeypatch.setattr("msx_frontend.devices.npus._FOLDERS", ())
+    return {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+
+
+def install(tmp_path: Path, script: str) -> None:
+    tool = tmp_path / "npu-smi"
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(0o755)
+
+
+def install_sample(tmp_path: Path, sample: str) -> None:
+    install(
+        tmp_path, f'case "$*" in "info -m") cat {DATA}/{sample}_mapping.txt;; info) cat {DATA}/{sample}_info.txt;; esac'
+    )
+
+
+def ids(env: dict[str, str], number: int | None = None, dev: Path = Path("/nowhere")) -> list[int]:
+    return [npu.logic_id for npu in detect_npus(number, env, dev=dev)]
+
+
+def test_chips_with_their_state(tmp_path: Path, env: dict[str, str]) -> None:
+    install_sample(tmp_path, "910c")
+    npus = detect_npus(None, env)
+    assert [npu.logic_id for npu in npus] == list(range(8))
+    assert (npus[3].key, npus[3].name, npus[3].simulated) == (ChipKey(1, 1), "Ascend910", False)
+    assert npus[3].status is not None
+    assert npus[3].status.memory_total == 65536
+
+
+def test_a_limit_on_real_devices(tmp_path: Path, env: dict[str, str]) -> None:
+    install_sample(tmp_path, "910b")
+    assert ids(env, 2) == [0, 1]
+    assert ids(env, 99) == list(range(8))
+    assert ids(env, 0) == []
+
+
+def test_an_inherited_list_limits_and_is_mapped(tmp_path: Path, env: dict[str, str]) -> None:
+    install_sample(tmp_path, "910b")
+    env["ASCEND_RT_VISIBLE_DEVICES"] = "4,5,7"
+    assert ids(env) == [4, 5, 7]
+    assert ids(env, 2) == [4, 5]
+
+
+def test_a_tool_without_the_mapping(tmp_path: Path, env: dict[str, str]) -> None:
+    install(tmp_path, f'case "$*" in info) cat {DATA}/910c_info.txt;; *) exit 1;; esac')
+    assert ids(env) == list(range(8))
+
+
+@pytest.mark.parametrize("script", ["exit 1", "echo dcmi module initialize failed.", "exec sleep 60"])
+def test_device_files_when_the_tool_does_not_help(tmp_path: Path, env: dict[str, str], script: str) -> None:
+    install(tmp_path, script)
+    for name in ("davinci10", "davinci2", "davinci_manager", "null"):
+        (tmp_path / name).touch()
+    npus = detect_npus(None, env, dev=tmp_path, timeout=0.2)
+    assert [npu.logic_id for npu in npus] == [2, 10]
+
+
+def test_simulation_only_without_devices(env: dict[str, str], tmp_path: Path) -> None:
+    assert ids(env) == []
+    assert ids(env, 3) == [0, 1, 2]
+    assert all(npu.simulated for npu in detect_npus(3, env, dev=tmp_path))
+    assert ids({**env, "ASCEND_RT_VISIBLE_DEVICES": "4,5,6"}, 2) == [4, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0,1", [0, 1]), ("1, 2,3", [1]), ("1,3,8", [1, 3]), ("3,2", [3]), ("2,2", [2]), ("", []), ("-1", []), ("x", [])],
+)
+def test_the_list_is_read_as_cann_reads_it(text: str, expected: list[int]) -> None:
+    assert visible_ids({"ASCEND_RT_VISIBLE_DEVICES": text}, range(8)) == expected
+
+
+def test_no_list_is_no_limit() -> None:
+    assert visible_ids({}, range(8)) is None

@@ -1,0 +1,187 @@
+"""Formats of the log, and logging that the user configures."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from msx_frontend.logs.access_log import AccessLog
+from msx_frontend.logs.output import HumanFormatter, JsonFormatter, LogConfigError, set_up_logging
+
+
+@pytest.fixture(autouse=True)
+def restored_logging() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    for handler in root.handlers:
+        if handler not in handlers:
+            handler.close()
+    root.handlers[:], root.level = handlers, level
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def record(message: str = "hello %s", **extra: object) -> logging.LogRecord:
+    made = logging.makeLogRecord({"name": "msx.test", "levelname": "INFO", "msg": message, "args": ("you",)})
+    made.__dict__.update(extra)
+    return made
+
+
+def test_json() -> None:
+    entry = json.loads(
+        JsonFormatter().format(record(request_id="r1", model="m", version="1.0", rank=0, stream="stdout"))
+    )
+    del entry["time"]
+    assert entry == {
+        "level": "INFO",
+        "logger": "msx.test",
+        "message": "hello you",
+        "request_id": "r1",
+        "model": "m",
+        "version": "1.0",
+        "rank": 0,
+        "stream": "stdout",
+    }
+
+
+def test_json_stays_one_line() -> None:
+    try:
+        raise ValueError("no\nluck")
+    except ValueError:
+        line = JsonFormatter().format(record("two\nlines %s", exc_info=sys.exc_info()))
+    assert len(line.splitlines()) == 1
+    assert "ValueError: no\nluck" in json.loads(line)["traceback"]
+
+
+def test_human() -> None:
+    text = HumanFormatter().format(record())
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \[INFO   \] msx\.test - hello you", text)
+    assert HumanFormatter().format(record(request_id="r1")).endswith("msx.test - hello you [r1]")
+    assert "] m 2.0 rank 1 - hello" in HumanFormatter().format(record(model="m", version="2.0", rank=1))
+
+
+def test_the_terminal_decides() -> None:
+    for stream, as_json in ((io.StringIO(), True), (Screen(), False)):
+        output = set_up_logging(None, stream)
+        logging.getLogger("msx.test").info("hello")
+        output.write("access\n")
+        assert (output.as_json, output.logger) == (as_json, None)
+        first, second = stream.getvalue().splitlines()
+        assert (first.startswith("{"), second) == (as_json, "access")
+
+
+YAML = """
+version: 1
+formatters: {plain: {format: "%(name)s %(message)s"}}
+handlers: {file: {class: logging.FileHandler, filename: FILE, formatter: plain}}
+root: {level: INFO, handlers: [file]}
+"""
+INI = """
+[loggers]
+keys=root
+[handlers]
+keys=file
+[formatters]
+keys=plain
+[logger_root]
+level=INFO
+handlers=file
+[handler_file]
+class=FileHandler
+args=("FILE",)
+formatter=plain
+[formatter_plain]
+format=%(name)s %(message)s
+"""
+
+
+@pytest.mark.parametrize(("name", "text"), [("log.yaml", YAML), ("log.ini", INI)])
+def test_a_users_configuration(tmp_path: Path, name: str, text: str) -> None:
+    """Loggers that exist already keep working, and the access log is one of them."""
+    existing = logging.getLogger("msx.server")
+    (tmp_path / name).write_text(text.replace("FILE", str(tmp_path / "out")))
+    output = set_up_logging(tmp_path / name, io.StringIO())
+    existing.info("hello")
+    assert output.logger is not None
+    output.logger.info("access")
+    assert (tmp_path / "out").read_text().splitlines() == ["msx.server hello", "msx.access access"]
+
+
+@pytest.mark.parametrize("text", ["just words", "[1, 2]", "version: 2", "a: [", "version: 1\nroot: {handlers: [x]}"])
+def test_a_configuration_that_is_none(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "log.yaml"
+    path.write_text(text)
+    with pytest.raises(LogConfigError, match=rf"--log-config {path} is no logging configuration"):
+        set_up_logging(path, io.StringIO())
+
+
+def test_a_configuration_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(LogConfigError, match=r"--log-config file not found: .*absent\.yaml"):
+        set_up_logging(tmp_path / "absent.yaml", io.StringIO())
+
+
+# -- access log --
+
+
+@dataclass
+class Call:
+    client: str = "1.2.3.4:5"
+    target: str = "/predictions/m?x=1"
+    method: str = "POST"
+    protocol: str = "HTTP/1.1"
+    id: str = "r1"
+    started: float = 0.0
+
+
+def test_access_lines_are_gathered() -> None:
+    written: list[str] = []
+
+    async def use() -> None:
+        access = AccessLog(written.append, as_json=True)
+        access.write(Call(), 200)
+        access.write(Call(id="r2"), 404)
+        assert written == []
+        access.flush()
+
+    asyncio.run(use())
+    entries = [json.loads(line) for line in "".join(written).splitlines()]
+    assert [(entry["request_id"], entry["status"], entry["path"]) for entry in entries] == [
+        ("r1", 200, "/predictions/m?x=1"),
+        ("r2", 404, "/predictions/m?x=1"),
+    ]
+    assert len(written) == 1
+
+
+def test_access_text() -> None:
+    written: list[str] = []
+
+    async def use() -> None:
+        access = AccessLog(written.append, as_json=False)
+        access.write(Call(), 200)
+        access.flush()
+
+    asyncio.run(use())
+    assert re.search(
+        r' \[INFO   \] access - /1\.2\.3\.4:5 "POST /predictions/m\?x=1 HTTP/1\.1" 200 [\d.]+ \[r1\]\n$', written[0]
+    )
+
+
+def test_access_lines_of_a_logger(caplog: pytest.LogCaptureFixture) -> None:
+    access = AccessLog(lambda text: None, as_json=False, logger=logging.getLogger("msx.access"))
+    with caplog.at_level(logging.INFO):
+        access.write(Call(), 200)
+    assert caplog.records[0].request_id == "r1"  # type: ignore[attr-defined]
+    assert caplog.messages[0].startswith('/1.2.3.4:5 "POST /predictions/m?x=1 HTTP/1.1" 200 ')

@@ -1,0 +1,120 @@
+"""What a generation of a worker is started from."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from msx_backend.protocol import DeclaredMetric, Load
+from msx_frontend import __version__
+from msx_frontend.config import ServerConfig
+from msx_frontend.devices.pool import Lease
+from msx_frontend.models.model_source import ModelSource
+from msx_frontend.models.spawn import Spawner
+from msx_frontend.workers.crew import RankSpec
+from msx_frontend.workers.group import GroupSpec
+from msx_sdk.config import parse_model_config
+
+CPU = Lease("m:1.0")
+NPU = Lease("m:1.0", (3,), "3")
+
+
+def spec_of(config: dict[str, Any] | None = None, lease: Lease = CPU, env: Any = None, **server: Any) -> GroupSpec:
+    source = ModelSource(
+        name="m",
+        version="1.0",
+        url="m.mar",
+        digest="abc",
+        model_dir=Path("/models/abc"),
+        handler="h.py:run",
+        manifest={"model": {}},
+        config=parse_model_config(config or {})[0],
+    )
+    spawner = Spawner(ServerConfig(**server), Path("/run/msx"), Path("/compiled"), env or {})
+    return spawner.spec(source, lease, 9000, 2)
+
+
+def only_rank(*args: Any, **options: Any) -> RankSpec:
+    (rank,) = spec_of(*args, **options).ranks
+    return rank
+
+
+def test_what_the_worker_is_told() -> None:
+    config = {"batchSize": 4, "handler": {"k": 1}}
+    assert spec_of(config, max_response_size=99, decode_input_request=False).load == Load(
+        model_name="m",
+        model_version="1.0",
+        model_dir="/models/abc",
+        handler="h.py:run",
+        manifest={"model": {}},
+        config=config,
+        batch_size=4,
+        isolate_batch_errors=True,
+        device_id=None,
+        rank=0,
+        local_rank=0,
+        world_size=1,
+        input_ranks=1,
+        cache_dir="/compiled/abc",
+        decode_input=False,
+        limit_max_image_pixels=True,
+        max_response_size=99,
+        server_version=__version__,
+        model_metrics=[
+            DeclaredMetric("gauge", name, "ms", ["ModelName", "Level"]) for name in ("HandlerTime", "PredictionTime")
+        ],
+    )
+
+
+def test_limits() -> None:
+    spec = spec_of({"startupTimeout": 7, "responseTimeout": 8, "maxConcurrent": 9})
+    assert (spec.startup_timeout, spec.response_timeout, spec.max_concurrent) == (7.0, 8.0, 9)
+
+
+def test_a_device() -> None:
+    spec = only_rank(lease=NPU)
+    assert spec.load.device_id == 0  # the index among those that the worker sees
+    assert spec.env["ASCEND_RT_VISIBLE_DEVICES"] == "3"
+    assert "ASCEND_RT_VISIBLE_DEVICES" not in only_rank(env={"ASCEND_RT_VISIBLE_DEVICES": "0"}).env
+
+
+def test_a_folder_for_each_generation_below_the_run_folder() -> None:
+    first, second = only_rank().work_dir, only_rank().work_dir
+    assert first.parent == second.parent == Path("/run/msx")
+    assert first != second
+    assert first.name.startswith("m-1.0-9000-2-")
+
+
+def test_items_of_a_sequence_are_not_isolated() -> None:
+    assert not spec_of({"sequenceBatching": True, "sequenceMaxIdleMSec": 1000}).load.isolate_batch_errors
+    assert not spec_of({"isolateBatchErrors": False}).load.isolate_batch_errors
+
+
+def test_the_environment() -> None:
+    spec = only_rank({"msrun": {"OMP_NUMBER_THREADS": 2}}, env={"A": "1", "B": "2"}, blacklist_env_vars=re.compile("A"))
+    assert "A" not in spec.env
+    assert spec.env["B"] == "2"
+    assert spec.env["OMP_NUM_THREADS"] == "2"
+    assert spec.env["PYTHONPATH"] == "/models/abc"
+    assert "OMP_NUM_THREADS" not in only_rank().env
+
+
+def test_several_ranks() -> None:
+    spec = spec_of({"msrun": {"nproc-per-node": 4}, "parallelType": "pptp", "parallel": {"tensorParallel": 2}})
+    assert [rank.load.rank for rank in spec.ranks] == [0, 1, 2, 3]
+    assert {(rank.load.world_size, rank.load.input_ranks) for rank in spec.ranks} == {(4, 2)}
+    assert [rank.env["RANK"] for rank in spec.ranks] == ["0", "1", "2", "3"]
+    assert len({rank.env["MASTER_PORT"] for rank in spec.ranks}) == 1
+    assert len({rank.work_dir for rank in spec.ranks}) == 4
+    assert "MASTER_PORT" not in only_rank().env
+
+
+def test_the_worker_knows_the_declared_metrics(tmp_path: Path) -> None:
+    """TorchServe's own file, or that of `metrics_config`."""
+    assert [metric.name for metric in only_rank().load.model_metrics] == ["HandlerTime", "PredictionTime"]
+    (tmp_path / "metrics.yaml").write_text(
+        "model_metrics:\n  gauge:\n    - {name: Size, unit: MB, dimensions: [shard]}\n"
+    )
+    [metric] = only_rank(metrics_config=tmp_path / "metrics.yaml").load.model_metrics
+    assert metric == DeclaredMetric("gauge", "Size", "MB", ["shard"])

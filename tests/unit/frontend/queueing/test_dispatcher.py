@@ -1,0 +1,414 @@
+"""Who gets which jobs when: admission, tickets, batches, prefetch, deadlines. The groups here only remember."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, cast
+
+import pytest
+
+from msx_frontend.errors import ServiceUnavailable, WorkerDied
+from msx_frontend.queueing.dispatcher import PREFETCH_BELOW, Dispatcher
+from msx_frontend.queueing.job import DESCRIBE, EXPLAIN, Job
+from msx_frontend.workers.group import WorkerGroup
+from msx_sdk.config import ModelConfig
+from tests.unit.frontend.jobs import error_of, make_job, run
+
+
+class FakeGroup:
+    """Room for one batch, and one more ahead; or for `max_concurrent` jobs."""
+
+    def __init__(self, *, batch_size: int = 4, max_concurrent: int = 0) -> None:
+        self.batches: list[list[Job]] = []
+        self.cancelled: list[Job] = []
+        self.batch_size, self.max_concurrent = batch_size, max_concurrent
+
+    @property
+    def is_async(self) -> bool:
+        return self.max_concurrent > 0
+
+    @property
+    def busy(self) -> int:
+        return sum(len(batch) for batch in self.batches)
+
+    @property
+    def idle(self) -> bool:
+        return not self.batches
+
+    def room(self, *, ahead: bool = False) -> int:
+        if self.is_async:
+            return self.max_concurrent - self.busy
+        return self.batch_size if len(self.batches) < (2 if ahead else 1) else 0
+
+    def predict(self, jobs: list[Job]) -> None:
+        assert 0 < len(jobs) <= self.room(ahead=True)
+        for job in jobs:
+            job.group = cast(WorkerGroup, self)
+        self.batches.append(jobs)
+
+    def flush(self) -> None:
+        """What `predict` took has left."""
+
+    def cancel(self, job: Job) -> None:
+        self.cancelled.append(job)
+
+    def finish(self) -> None:
+        """The batch that was sent first is over."""
+        for job in self.batches.pop(0):
+            job.finish(200)
+
+    @property
+    def ids(self) -> list[list[str]]:
+        return [[job.id for job in batch] for batch in self.batches]
+
+
+class Bench:
+    def __init__(self, *groups: FakeGroup, **config: Any) -> None:
+        config = {"batch_size": 4, "max_batch_delay": 0, **config}
+        self.dispatcher = Dispatcher("m", "1.0", ModelConfig(**config))
+        self.groups = groups
+        self.dispatcher.groups += cast(list[WorkerGroup], list(groups))
+
+    def submit(self, *names: str, **options: Any) -> list[Job]:
+        jobs = [make_job(name, **options) for name in names]
+        for job in jobs:
+            self.dispatcher.submit(job)
+            self.dispatcher.pump()  # as if each came in a turn of the loop of its own
+        return jobs
+
+    def learn(self, seconds: float) -> None:
+        """Batches take so long."""
+        for _ in range(50):
+            self.dispatcher.policy.finished(1, seconds)
+
+    def finish(self, group: FakeGroup) -> None:
+        group.finish()
+        self.dispatcher.pump()
+
+
+def on_a_loop(test: Callable[..., Any]) -> Callable[..., None]:
+    @wraps(test)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        async def call() -> None:
+            result = test(*args, **kwargs)
+            if asyncio.iscoroutine(result):
+                await result
+
+        run(call())
+
+    return wrapped
+
+
+# -- admission --
+
+
+@on_a_loop
+def test_no_worker_has_torchserves_words() -> None:
+    with pytest.raises(ServiceUnavailable) as caught:
+        Bench().submit("a")
+    assert caught.value.message.startswith(
+        'Model "m" has no worker to serve inference request. Please use scale workers API to add workers.'
+    )
+    with pytest.raises(ServiceUnavailable, match=r'Model "m" Version 1.0 has no worker to serve inference request\.'):
+        Bench().submit("a", version="1.0")
+    with pytest.raises(ServiceUnavailable, match=r"to serve describe request\. Please use .* add workers\.$"):
+        Bench().submit("a", kind=DESCRIBE)
+
+
+@on_a_loop
+def test_jobs_wait_for_workers_that_are_coming() -> None:
+    bench = Bench()
+    bench.dispatcher.expecting_workers = True
+    bench.submit("a", "b")
+    assert bench.dispatcher.describe() == {"remainingCapacity": 98, "pendingRequests": 2}
+    group = FakeGroup()
+    bench.dispatcher.groups.append(cast(WorkerGroup, group))
+    bench.dispatcher.pump()
+    assert group.ids == [["a", "b"]]
+
+
+@on_a_loop
+def test_a_full_queue_names_its_limit() -> None:
+    bench = Bench(FakeGroup(), job_queue_size=2)
+    bench.submit("running", "a", "b")
+    with pytest.raises(ServiceUnavailable, match="the queue is full: jobQueueSize is 2"):
+        bench.submit("c")
+
+
+@on_a_loop
+def test_one_who_left_makes_room_in_a_full_queue() -> None:
+    bench = Bench(FakeGroup(), job_queue_size=2)
+    _, a, _ = bench.submit("running", "a", "b")
+    a.cancel()
+    bench.submit("c")
+    bench.finish(bench.groups[0])
+    assert bench.groups[0].ids == [["b", "c"]]
+
+
+@on_a_loop
+def test_a_refused_job_leaves_nothing_behind() -> None:
+    bench = Bench()
+    job = make_job(deadline=time.monotonic() + 100)
+    with pytest.raises(ServiceUnavailable):
+        bench.dispatcher.submit(job)
+    assert job.timer is None
+    assert job.queue is None
+
+
+# -- tickets --
+
+
+@on_a_loop
+def test_a_ticket_is_an_idle_group() -> None:
+    bench = Bench(FakeGroup(), FakeGroup(), use_job_ticket=True)
+    bench.submit("a", "b")
+    with pytest.raises(ServiceUnavailable, match="no job ticket is free"):
+        bench.submit("c")
+    bench.finish(bench.groups[0])
+    bench.submit("d")
+    assert [group.ids for group in bench.groups] == [[["d"]], [["b"]]]
+
+
+@on_a_loop
+def test_a_ticket_is_a_free_slot_of_an_async_group() -> None:
+    bench = Bench(FakeGroup(max_concurrent=2), use_job_ticket=True)
+    bench.submit("a", "b")
+    with pytest.raises(ServiceUnavailable, match="no job ticket is free"):
+        bench.submit("c")
+
+
+@on_a_loop
+def test_a_job_that_waits_for_its_batch_has_a_ticket() -> None:
+    bench = Bench(FakeGroup(), use_job_ticket=True, batching_policy="fixed", max_batch_delay=100_000)
+    (job,) = bench.submit("a")
+    with pytest.raises(ServiceUnavailable, match="no job ticket is free"):
+        bench.submit("b")
+    job.cancel()
+    bench.submit("c")
+
+
+# -- batches --
+
+
+@on_a_loop
+def test_the_first_runs_at_once_and_those_who_came_meanwhile_are_one_batch() -> None:
+    bench = Bench(group := FakeGroup())
+    bench.submit("a", "b", "c", "d")
+    assert group.ids == [["a"]]
+    bench.finish(group)
+    assert group.ids == [["b", "c", "d"]]
+
+
+@on_a_loop
+def test_batches_are_first_come_first_served_and_no_larger_than_batch_size() -> None:
+    bench = Bench(group := FakeGroup())
+    bench.submit("x", *"abcdefghi")
+    bench.finish(group)
+    assert group.ids == [list("abcd")]
+    bench.finish(group)
+    assert group.ids == [list("efgh")]
+    bench.finish(group)
+    assert group.ids == [["i"]]
+
+
+@on_a_loop
+def test_a_batch_is_of_one_kind() -> None:
+    bench = Bench(group := FakeGroup())
+    bench.submit("x", "a")
+    bench.submit("b", kind=EXPLAIN)
+    bench.submit("c")
+    bench.finish(group)
+    assert group.ids == [["a"]]
+    bench.finish(group)
+    assert group.ids == [["b"]]
+
+
+@on_a_loop
+def test_the_least_busy_group_is_next() -> None:
+    first, second = FakeGroup(max_concurrent=8), FakeGroup(max_concurrent=8)
+    bench = Bench(first, second)
+    bench.submit("a", "b", "c", "d", "e")
+    assert (first.ids, second.ids) == ([["a"], ["c"], ["e"]], [["b"], ["d"]])
+    bench.finish(first)
+    bench.finish(first)
+    bench.submit("f")
+    assert first.ids == [["e"], ["f"]]
+
+
+@on_a_loop
+def test_an_async_group_is_full_at_max_concurrent() -> None:
+    bench = Bench(group := FakeGroup(max_concurrent=2), max_batch_delay=100_000, batching_policy="fixed")
+    bench.submit("a", "b", "c")
+    assert group.ids == [["a"], ["b"]]  # and it never waits for a batch
+    bench.finish(group)
+    assert group.ids == [["b"], ["c"]]
+
+
+@on_a_loop
+def test_those_put_back_go_first() -> None:
+    bench = Bench(group := FakeGroup())
+    bench.submit("x", "a", "b", "c")
+    bench.finish(group)
+    (returned,) = group.batches
+    bench.submit("d")
+    group.batches.clear()
+    bench.dispatcher.put_back(returned)
+    assert group.ids == [["a", "b", "c", "d"]]
+
+
+@on_a_loop
+async def test_a_fixed_batch_leaves_when_its_time_is_up() -> None:
+    bench = Bench(group := FakeGroup(), batching_policy="fixed", max_batch_delay=20)
+    jobs = bench.submit("a", "b")
+    assert group.ids == []
+    while not group.batches:
+        await asyncio.sleep(0.001)
+    assert group.batches == [jobs]
+    assert time.monotonic() - jobs[0].enqueued >= 0.02
+
+
+@on_a_loop
+def test_a_fixed_batch_leaves_when_it_is_full() -> None:
+    bench = Bench(group := FakeGroup(), batching_policy="fixed", max_batch_delay=100_000)
+    bench.submit("a", "b", "c")
+    assert group.ids == []
+    bench.submit("d")
+    assert group.ids == [["a", "b", "c", "d"]]
+
+
+# -- one batch ahead --
+
+
+def loaded(seconds: float, *groups: FakeGroup, **config: Any) -> Bench:
+    """Batches take so long; one runs on the first group, and a full one waits."""
+    bench = Bench(*groups, **config)
+    bench.learn(seconds)
+    bench.submit("x")
+    if not config.get("use_job_ticket"):
+        bench.submit("a", "b", "c", "d")
+    return bench
+
+
+@on_a_loop
+def test_a_busy_group_may_hold_the_next_batch_where_batches_are_short() -> None:
+    group = FakeGroup()
+    bench = loaded(PREFETCH_BELOW / 10, group)
+    assert group.ids == [["x"], list("abcd")]
+    bench.submit(*"efgh")
+    assert len(group.ids) == 2  # never more than one
+
+
+@on_a_loop
+def test_not_where_they_are_long() -> None:
+    group = FakeGroup()
+    loaded(PREFETCH_BELOW * 10, group)
+    assert group.ids == [["x"]]
+
+
+@on_a_loop
+def test_not_before_anything_is_known() -> None:
+    bench = Bench(group := FakeGroup())
+    bench.submit("x", "a", "b", "c", "d")
+    assert group.ids == [["x"]]
+
+
+@on_a_loop
+def test_not_a_batch_that_could_still_grow() -> None:
+    bench = Bench(group := FakeGroup())
+    bench.learn(0.001)
+    bench.submit("x", "a", "b", "c")
+    assert group.ids == [["x"]]
+
+
+@on_a_loop
+def test_not_while_another_group_is_free() -> None:
+    first, second = FakeGroup(), FakeGroup()
+    bench = Bench(first, second)
+    bench.learn(0.001)
+    bench.submit("x", "a", "b", "c", "d")
+    assert (first.ids, second.ids) == ([["x"]], [["a"]])
+    bench.submit("e")
+    assert sorted(first.ids + second.ids) == [["a"], ["b", "c", "d", "e"], ["x"]]
+
+
+@on_a_loop
+def test_never_with_tickets() -> None:
+    group = FakeGroup(batch_size=1)
+    bench = loaded(0.001, group, use_job_ticket=True, batch_size=1)
+    with pytest.raises(ServiceUnavailable, match="no job ticket"):
+        bench.submit("a")
+    bench.dispatcher.put_back([make_job("returned")])
+    assert group.ids == [["x"]]
+
+
+@on_a_loop
+def test_never_with_the_fixed_policy() -> None:
+    bench = Bench(group := FakeGroup(batch_size=1), batching_policy="fixed", batch_size=1)
+    bench.learn(0.001)
+    bench.submit("x", "a")
+    assert group.ids == [["x"]]
+
+
+# -- deadlines --
+
+
+@on_a_loop
+async def test_a_deadline_is_answered_while_the_job_waits() -> None:
+    bench = Bench(group := FakeGroup())
+    bench.submit("x")
+    (job,) = bench.submit("a", deadline=time.monotonic() + 0.01)
+    while not job.done:
+        await asyncio.sleep(0.001)
+    assert error_of(job).status == 504
+    assert "waiting in the queue" in error_of(job).message
+    assert len(bench.dispatcher.queue) == 0
+    bench.finish(group)
+    assert group.ids == []
+
+
+@on_a_loop
+async def test_a_deadline_cancels_a_running_job() -> None:
+    bench = Bench(group := FakeGroup())
+    (job,) = bench.submit("a", deadline=time.monotonic() + 0.01)
+    while not job.done:
+        await asyncio.sleep(0.001)
+    assert error_of(job).status == 504
+    assert "running" in error_of(job).message
+    assert group.cancelled == [job]
+
+
+@on_a_loop
+async def test_a_deadline_that_has_passed() -> None:
+    bench = Bench(FakeGroup())
+    bench.submit("x")
+    (job,) = bench.submit("a", deadline=time.monotonic() - 5)
+    while not job.done:
+        await asyncio.sleep(0)
+    assert error_of(job).status == 504
+
+
+@on_a_loop
+async def test_nothing_waits_longer_than_response_timeout() -> None:
+    bench = Bench(FakeGroup(), response_timeout=10)
+    bench.submit("x")
+    job, young = make_job("old"), make_job("young")
+    job.enqueued -= 11
+    bench.dispatcher.submit(job)
+    bench.dispatcher.submit(young)
+    while not job.done:
+        await asyncio.sleep(0.01)
+    assert "for 10 s, its responseTimeout" in error_of(job).message
+    assert not young.done
+
+
+@on_a_loop
+async def test_close_leaves_no_timer() -> None:
+    bench = Bench(FakeGroup(), batching_policy="fixed", max_batch_delay=200)
+    (job,) = bench.submit("a")
+    bench.dispatcher.close()
+    await asyncio.sleep(0.25)  # the delay is over, and nothing looks any more
+    assert not bench.groups[0].batches
+    job.fail(WorkerDied("It ended."))

@@ -1,0 +1,275 @@
+import asyncio
+import gc
+import weakref
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from msx_frontend.errors import HandlerFailed, RequestCancelled, WorkerDied
+from msx_frontend.queueing import reply_buffer
+from msx_frontend.queueing.job import Job
+from msx_frontend.queueing.reply_buffer import HIGH_WATER, ReaderTooSlow, ReplyBuffer
+
+
+def run(test: Callable[[ReplyBuffer, Job], Awaitable[None]], stall_limit: float = 1000) -> None:
+    async def main() -> None:
+        reply = ReplyBuffer(stall_limit)
+        reply.job = Job("id", "m", None, [], [], reply)
+        await asyncio.wait_for(test(reply, reply.job), 30)
+        reply.close()
+
+    asyncio.run(main())
+
+
+def test_a_whole_answer() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        assert not reply.whole
+        reply.start(201, "Made", [("a", "b")])
+        reply.chunk(b"one")
+        assert not reply.whole
+        job.finish(201)
+        assert await reply.head() == (201, "Made", [("a", "b")])
+        assert reply.whole
+        assert await reply.take() == (b"one", True)
+        assert await reply.take() == (b"", True)
+
+    run(test)
+
+
+def test_what_was_sent_in_pieces_is_no_whole_answer() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        reply.start(200, "", [])
+        reply.chunk(b"one")
+        reply.chunk(b"two")
+        job.finish(200)
+        assert not reply.whole
+        assert [chunk async for chunk in reply] == [b"one", b"two"]
+
+    run(test)
+
+
+def test_a_reader_who_waits_for_every_step() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        head = asyncio.ensure_future(reply.head())
+        await asyncio.sleep(0)
+        assert not head.done()
+        reply.start(200, "", [])
+        assert (await head).status == 200
+        take = asyncio.ensure_future(reply.take())
+        await asyncio.sleep(0)
+        assert not take.done()
+        reply.chunk(b"one")
+        assert await take == (b"one", False)
+        take = asyncio.ensure_future(reply.take())
+        await asyncio.sleep(0)
+        job.finish(200)
+        assert await take == (b"", True)
+
+    run(test)
+
+
+def test_start_chunk_and_end_in_one_go_wake_the_reader_once_with_all_of_it() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        take = asyncio.ensure_future(reply.take())
+        await asyncio.sleep(0)
+        reply.start(200, "", [])
+        reply.chunk(b"all")
+        job.finish(200)
+        assert await take == (b"all", True)
+
+    run(test)
+
+
+def test_chunk_by_chunk() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        reply.start(200, "", [])
+        reply.chunk(b"one")
+        reply.chunk(b"two")
+        job.finish(200)
+        assert [chunk async for chunk in reply] == [b"one", b"two"]
+
+    run(test)
+
+
+def test_an_end_without_a_start_is_an_empty_answer() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        job.finish(200)
+        assert await reply.head() == (200, "", [])
+        assert await reply.take() == (b"", True)
+
+    run(test)
+
+
+def test_an_error_before_the_start() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        head = asyncio.ensure_future(reply.head())
+        await asyncio.sleep(0)
+        job.fail(HandlerFailed(400, "no"))
+        with pytest.raises(HandlerFailed, match="no"):
+            await head
+        with pytest.raises(HandlerFailed, match="no"):
+            await reply.take()
+
+    run(test)
+
+
+def test_an_error_before_any_bytes_comes_instead_of_the_head() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        reply.start(200, "", [])
+        job.fail(HandlerFailed(400, "no"))
+        with pytest.raises(HandlerFailed, match="no"):
+            await reply.head()
+
+    run(test)
+
+
+def test_an_error_comes_after_the_bytes_before_it() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        reply.start(200, "", [])
+        reply.chunk(b"one")
+        job.fail(WorkerDied("gone"))
+        assert (await reply.head()).status == 200
+        assert not reply.whole
+        assert await reply.take() == (b"one", False)
+        with pytest.raises(WorkerDied, match="gone"):
+            await reply.take()
+
+    run(test)
+
+
+def test_the_first_error_counts() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        reply.fail(WorkerDied("first"))
+        reply.fail(RequestCancelled())
+        with pytest.raises(WorkerDied, match="first"):
+            await reply.head()
+
+    run(test)
+
+
+def test_a_reader_that_takes_nothing_for_the_stall_limit_loses_its_job() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        reply.start(200, "", [])
+        reply.chunk(b"one")
+        reply.chunk(bytes(HIGH_WATER))
+        stalled = asyncio.Event()
+        job.listener = _Tell(stalled)
+        await stalled.wait()
+        assert job.cancelled
+        with pytest.raises(ReaderTooSlow, match=f"{HIGH_WATER + 3} bytes .* took none of them for 0.01 s"):
+            await reply.take()
+
+    run(test, stall_limit=0.01)
+
+
+def test_one_byte_less_may_wait_for_ever() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        reply.chunk(bytes(HIGH_WATER))
+        assert reply._stall is None
+        reply.chunk(b"1")
+        assert reply._stall is not None
+
+    run(test)
+
+
+def test_whoever_takes_something_has_time_again() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        for _ in range(3):
+            reply.chunk(bytes(HIGH_WATER))
+        chunks = aiter(reply)
+        before = reply._stall
+        assert before is not None
+        await anext(chunks)
+        after = reply._stall
+        assert before.cancelled()
+        assert after is not None
+        await anext(chunks)
+        assert after.cancelled()
+        assert reply._stall is None
+
+    run(test)
+
+
+def test_an_answer_that_is_complete_and_not_read_is_dropped_too() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        reply.start(200, "", [])
+        reply.chunk(bytes(HIGH_WATER + 1))
+        job.finish(200)
+        stall = reply._stall
+        assert stall is not None
+        while not reply._error:
+            await asyncio.sleep(0.01)
+        assert not job.cancelled
+        assert not reply.whole
+        with pytest.raises(ReaderTooSlow):
+            await reply.take()
+
+    run(test, stall_limit=0.01)
+
+
+def test_one_chunk_may_be_of_any_size_but_not_the_one_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reply_buffer, "MOST", 1000)
+
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        reply.start(200, "", [])
+        reply.chunk(bytes(5000))
+        assert not job.cancelled
+        reply.chunk(b"1")
+        assert job.cancelled
+        reply.chunk(b"2")
+        with pytest.raises(ReaderTooSlow, match=r"5001 bytes .* more slowly"):
+            await reply.take()
+
+    run(test)
+
+
+def test_a_reader_that_leaves_cancels_the_job() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        reply.chunk(bytes(2 * HIGH_WATER))
+        stall = reply._stall
+        reply.close()
+        reply.close()
+        assert job.cancelled
+        assert stall is not None
+        assert stall.cancelled()
+        assert not reply._chunks
+
+    run(test)
+
+
+def test_a_reader_that_leaves_after_the_end_cancels_nothing() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        job.finish(200)
+        reply.close()
+        assert not job.cancelled
+
+    run(test)
+
+
+def test_a_closed_buffer_needs_no_garbage_collector() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        mine = ReplyBuffer()
+        its_job = _Job("id", "m", None, [], [], mine)
+        mine.job = its_job
+        gone = weakref.ref(its_job)
+        mine.close()
+        del mine, its_job
+        assert gone() is None
+
+    gc.disable()
+    try:
+        run(test)
+    finally:
+        gc.enable()
+
+
+class _Job(Job):
+    __slots__ = ("__weakref__",)
+
+
+class _Tell:
+    def __init__(self, event: asyncio.Event) -> None:
+        self._event = event
+
+    def job_ended(self, job: Job) -> None:
+        self._event.set()
