@@ -60,19 +60,6 @@ class FrameReader(Generic[T]):
         self._keep(start, end)
         return frames
 
-    def feed(self, data: bytes | bytearray | memoryview) -> list[tuple[T, bytearray]]:
-        """As `received`, for bytes that are elsewhere."""
-        frames: list[tuple[T, bytearray]] = []
-        left = memoryview(data)
-        while left:
-            space = self.space()
-            count = min(len(space), len(left))
-            space[:count] = left[:count]
-            space.release()
-            frames += self.received(count)
-            left = left[count:]
-        return frames
-
     def _received_large(self, count: int) -> list[tuple[T, bytearray]]:
         assert self._large is not None
         self._filled += count

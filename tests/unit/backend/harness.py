@@ -34,6 +34,7 @@ from msx_backend.protocol import (
     ToFrontend,
     encode_frame,
 )
+from tests.frames import fed
 
 SERVICES = Path(__file__).parents[2] / "services"
 WATCHDOG = 60.0
@@ -110,7 +111,7 @@ class Peer:
 
     def ping(self) -> Pong:
         self.control.sendall(encode_frame(Ping(7)))
-        while not (frames := self._control_reader.feed(_some(self.control))):
+        while not (frames := fed(self._control_reader, _some(self.control))):
             pass
         ((pong, _),) = frames
         assert isinstance(pong, Pong)
@@ -120,7 +121,7 @@ class Peer:
     def receive(self) -> tuple[Any, bytes]:
         """The next message. Raises EOFError when the worker has gone."""
         while not self._frames:
-            self._frames += [(message, bytes(body)) for message, body in self._data_reader.feed(_some(self.data))]
+            self._frames += fed(self._data_reader, _some(self.data))
         return self._frames.popleft()
 
     def receive_loaded(self) -> Loaded | LoadFailed:

@@ -40,6 +40,7 @@ from msx_backend.protocol import (
     encode_frame,
     encode_frame_parts,
 )
+from tests.frames import fed
 from tests.unit.backend.harness import load_message
 
 MESSAGES: list[Any] = [
@@ -65,10 +66,6 @@ MESSAGES: list[Any] = [
 ANY = ToWorker | ToWorkerControl | ToFrontend | Pong | Plan
 
 
-def frames_of(reader: FrameReader[Any], data: bytes | memoryview) -> list[tuple[Any, bytes]]:
-    return [(message, bytes(body)) for message, body in reader.feed(data)]
-
-
 def test_every_message_is_tried_here() -> None:
     assert {type(message) for message in MESSAGES} == set(get_args(ANY))
 
@@ -81,7 +78,7 @@ def test_tags_are_unique() -> None:
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
 @pytest.mark.parametrize("body", [b"", b"\x00payload"])
 def test_round_trip(message: Any, body: bytes) -> None:
-    assert frames_of(FrameReader[Any](ANY), encode_frame(message, body)) == [(message, body)]
+    assert fed(FrameReader[Any](ANY), encode_frame(message, body)) == [(message, body)]
 
 
 def test_gathered_bodies_make_the_same_frame() -> None:
@@ -92,7 +89,7 @@ def test_gathered_bodies_make_the_same_frame() -> None:
 def test_byte_by_byte() -> None:
     reader = FrameReader[Any](ANY)
     stream = b"".join(encode_frame(message, b"body") for message in MESSAGES)
-    frames = [frame for n in range(len(stream)) for frame in frames_of(reader, stream[n : n + 1])]
+    frames = [frame for n in range(len(stream)) for frame in fed(reader, stream[n : n + 1])]
     assert frames == [(message, b"body") for message in MESSAGES]
 
 
@@ -103,7 +100,7 @@ def test_any_split(frames: list[tuple[Any, bytes]], choice: random.Random) -> No
     seen = []
     while stream:
         size = choice.randint(1, len(stream))
-        seen += frames_of(reader, memoryview(stream)[:size])
+        seen += fed(reader, memoryview(stream)[:size])
         stream = stream[size:]
     assert seen == frames
 
@@ -112,14 +109,14 @@ def test_a_large_body() -> None:
     body = random.Random(1).randbytes(32 << 20)
     frame = encode_frame(Chunk(1, True), body)
     reader = FrameReader[Any](ToFrontend)
-    frames = [found for n in range(0, len(frame), 1 << 18) for found in frames_of(reader, frame[n : n + (1 << 18)])]
+    frames = [found for n in range(0, len(frame), 1 << 18) for found in fed(reader, frame[n : n + (1 << 18)])]
     assert frames == [(Chunk(1, True), body)]
 
 
 @given(st.binary(min_size=8, max_size=100))
 def test_garbage_is_a_protocol_error_or_a_frame_to_come(data: bytes) -> None:
     try:
-        frames = FrameReader[Any](ANY).feed(data)
+        frames = fed(FrameReader[Any](ANY), data)
     except ProtocolError:
         return
     assert len(frames) * protocol.PREFIX.size <= len(data)
@@ -137,7 +134,7 @@ def test_garbage_is_a_protocol_error_or_a_frame_to_come(data: bytes) -> None:
 )
 def test_a_broken_stream_says_so(stream: bytes, message: str) -> None:
     with pytest.raises(ProtocolError, match=message):
-        FrameReader[Any](ToWorker).feed(stream)
+        fed(FrameReader[Any](ToWorker), stream)
 
 
 def test_a_frame_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,5 +171,5 @@ def test_a_head_that_is_larger_than_the_buffer(body: int) -> None:
     failed = Failed(1, 503, "x" * 200_000, "")
     reader = FrameReader[Any](ToFrontend)
     stream = (encode_frame(failed, b"y" * body) + encode_frame(Dropped(2))) * 2
-    frames = [frame for n in range(0, len(stream), 70_001) for frame in frames_of(reader, stream[n : n + 70_001])]
+    frames = [frame for n in range(0, len(stream), 70_001) for frame in fed(reader, stream[n : n + 70_001])]
     assert frames == [(failed, b"y" * body), (Dropped(2), b"")] * 2

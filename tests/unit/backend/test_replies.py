@@ -11,6 +11,7 @@ from msx_backend.replies import ReplyWriter
 from msx_sdk.errors import Failure
 from msx_sdk.request import InferenceRequest
 from msx_sdk.results import ReplyHead
+from tests.frames import fed
 
 LIMIT = 10
 
@@ -28,8 +29,7 @@ class Pipe:
 
     def look(self) -> list[tuple[Any, bytes]]:
         try:
-            frames = self.reader.feed(self.far.recv(1 << 16, socket.MSG_DONTWAIT))
-            return [(message, bytes(body)) for message, body in frames]
+            return fed(self.reader, self.far.recv(1 << 16, socket.MSG_DONTWAIT))
         except BlockingIOError:
             return []
 

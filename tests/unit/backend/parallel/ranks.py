@@ -20,6 +20,7 @@ from msx_sdk.context import Context, ModelInfo
 from msx_sdk.request import InferenceRequest
 from msx_sdk.resolve import resolve_object
 from msx_sdk.runner import Runner
+from tests.frames import fed
 
 WATCHDOG = 20.0
 Handle = Callable[[int, list[dict[str, Any]], Context], Any]
@@ -52,7 +53,7 @@ class Rank:
         self.theirs.shutdown(socket.SHUT_WR)
         frames: list[tuple[Any, bytes]] = []
         while data := self.ours.recv(1 << 16):
-            frames += [(message, bytes(body)) for message, body in self._reader.feed(data)]
+            frames += fed(self._reader, data)
         return frames
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from msx_backend.parallel import leader as module
 from msx_backend.parallel.leader import Leader
 from msx_backend.protocol import FrameReader, Plan, PlanCall, PlanEnd, PlanStep
 from msx_sdk.request import Headers, InferenceRequest, Part
+from tests.frames import fed
 from tests.unit.backend.parallel.ranks import Gone, Rank
 
 
@@ -33,7 +34,7 @@ class Bench:
         frames: list[tuple[Any, bytes]] = []
         try:
             while data := sock.recv(1 << 16):
-                frames += [(message, bytes(body)) for message, body in reader.feed(data)]
+                frames += fed(reader, data)
         except BlockingIOError:
             return frames
         return frames
@@ -157,6 +158,6 @@ def test_it_waits_for_a_rank_that_is_slow_to_read(bench: Bench) -> None:
     sock, reader, frames = bench.others[0], FrameReader[Any](Plan), list[Any]()
     sock.settimeout(20)
     while not frames:
-        frames += reader.feed(sock.recv(1 << 12))
+        frames += fed(reader, sock.recv(1 << 12))
     thread.join(20)
     assert len(frames[0][1]) == 5_000_000

@@ -61,6 +61,17 @@ class Bench:
     async def job(self) -> Job:
         return await self.registry.next_job()
 
+    async def asked(self) -> Job:
+        self.send(ask())
+        return await self.job()
+
+    async def streaming(self, chunk: bytes) -> Job:
+        """Asked, and the answer's first chunk is written."""
+        job = await self.asked()
+        begin_answer(job, chunk)
+        await self.said(chunk)
+        return job
+
     async def said(self, *wanted: bytes) -> bytes:
         """All that was written, as soon as these texts are there in this order."""
         while not _in_order(bytes(self.transport.written), wanted):
@@ -287,8 +298,7 @@ def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
 def test_a_request_before_the_timer_keeps_the_connection() -> None:
     async def test() -> None:
         bench = Bench()
-        bench.send(ask())
-        answer(await bench.job(), b"x")
+        answer(await bench.asked(), b"x")
         bench.connection.timeout_keep_alive_handler()
         assert not bench.transport.closed
         assert bench.connection.timeout_keep_alive_task is not None
@@ -304,8 +314,7 @@ def test_a_request_before_the_timer_keeps_the_connection() -> None:
 def test_what_comes_at_once_is_written_at_once() -> None:
     async def test() -> None:
         bench = Bench()
-        bench.send(ask())
-        job = await bench.job()
+        job = await bench.asked()
         begin_answer(job, b"one", b"two")
         assert not bench.transport.written
         await bench.said(b"3\r\none\r\n3\r\ntwo\r\n")
@@ -319,8 +328,7 @@ def test_what_comes_at_once_is_written_at_once() -> None:
 def test_a_stream_that_is_all_there_is_one_write() -> None:
     async def test() -> None:
         bench = Bench()
-        bench.send(ask())
-        job = await bench.job()
+        job = await bench.asked()
         begin_answer(job, b"one", b"two")
         job.finish(200)
         await bench.said(b"\r\n\r\n3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")
@@ -332,8 +340,7 @@ def test_a_stream_that_is_all_there_is_one_write() -> None:
 def test_a_reader_that_is_slow_from_the_beginning_gets_the_head_later() -> None:
     async def test() -> None:
         bench = Bench()
-        bench.send(ask())
-        job = await bench.job()
+        job = await bench.asked()
         bench.connection.pause_writing()
         begin_answer(job, b"one")
         for _ in range(5):
@@ -349,10 +356,7 @@ def test_a_reader_that_is_slow_from_the_beginning_gets_the_head_later() -> None:
 def test_a_slow_reader_is_waited_for() -> None:
     async def test() -> None:
         bench = Bench()
-        bench.send(ask())
-        job = await bench.job()
-        begin_answer(job, b"one")
-        await bench.said(b"one")
+        job = await bench.streaming(b"one")
         bench.connection.pause_writing()
         job.sink.chunk(b"two")
         job.finish(200)
@@ -368,10 +372,7 @@ def test_a_slow_reader_is_waited_for() -> None:
 def test_a_stream_that_breaks_while_its_reader_is_slow() -> None:
     async def test() -> None:
         bench = Bench()
-        bench.send(ask())
-        job = await bench.job()
-        begin_answer(job, b"one")
-        await bench.said(b"one")
+        job = await bench.streaming(b"one")
         bench.connection.pause_writing()
         job.sink.chunk(b"two")
         job.fail(WorkerDied("It ended."))
@@ -386,8 +387,7 @@ def test_a_stream_that_breaks_while_its_reader_is_slow() -> None:
 def test_a_large_answer() -> None:
     async def test() -> None:
         bench = Bench()
-        bench.send(ask())
-        answer(await bench.job(), b"x" * 100_000)
+        answer(await bench.asked(), b"x" * 100_000)
         assert bench.transport.written.endswith(b"content-length: 100000\r\n\r\n" + b"x" * 100_000)
 
     run(test())

@@ -21,17 +21,6 @@ from tests.unit.frontend.logs.test_access_log import Call
 MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3}"
 
 
-@pytest.fixture(autouse=True)
-def _root() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    for handler in root.handlers:
-        if handler not in handlers:
-            handler.close()
-    root.handlers[:], root.level = handlers, level
-
-
 def test_the_lines_of_the_servers_and_the_models_log(tmp_path: Path) -> None:
     set_up_logging(None, io.StringIO(), tmp_path)
     logging.getLogger("msx.server").warning("hello %s", "you")

@@ -18,17 +18,6 @@ from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.logs.output import HumanFormatter, JsonFormatter, LogConfigError, set_up_logging
 
 
-@pytest.fixture(autouse=True)
-def restored_logging() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    for handler in root.handlers:
-        if handler not in handlers:
-            handler.close()
-    root.handlers[:], root.level = handlers, level
-
-
 class Screen(io.StringIO):
     def isatty(self) -> bool:
         return True

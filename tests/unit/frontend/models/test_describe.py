@@ -8,6 +8,7 @@ from pathlib import Path
 from msx_frontend.models.describe import describe
 from msx_frontend.models.states import ModelState
 from msx_frontend.workers import endings
+from tests.contract.torchserve.shapes import MEMBERS
 from tests.unit.frontend.house import FAILED, FakeGroup, House, in_a_house, until
 
 
@@ -16,15 +17,7 @@ def test_a_version_that_serves(tmp_path: Path) -> None:
         await house.register("m", config="batchSize: 4\nmaxBatchDelay: 50\nresponseTimeout: 9", initial_workers=2)
         house.submit("m")
         described = describe(house.registry.find("m"))
-        assert list(described)[:7] == [
-            "modelName",
-            "modelVersion",
-            "modelUrl",
-            "runtime",
-            "minWorkers",
-            "maxWorkers",
-            "batchSize",
-        ]
+        assert list(described)[:7] == MEMBERS[:7]
         expected = {"modelName": "m", "modelVersion": "1.0", "modelUrl": "m.mar", "runtime": "python", "minWorkers": 2}
         expected |= {"maxWorkers": 2, "batchSize": 4, "maxBatchDelay": 50, "responseTimeout": 9, "state": "READY"}
         expected |= {"loadedAtStartup": False, "deviceType": "cpu", "parallelLevel": 0, "stateful": False}

@@ -12,6 +12,7 @@ from msx_frontend.models.describe import describe
 from msx_frontend.queueing.job import PREDICT
 from msx_frontend.workers.in_flight import InFlight
 from msx_sdk.generation import EMBED, GENERATE, TOKENIZE, Capabilities
+from tests.frames import fed
 from tests.unit.frontend.house import FakeGroup, House, in_a_house
 from tests.unit.frontend.jobs import make_job
 
@@ -20,7 +21,7 @@ from tests.unit.frontend.jobs import make_job
 def test_the_worker_is_told_the_operation(kind: str, operation: str) -> None:
     frame = b"".join(InFlight().add([make_job(kind=kind)], 0, at_once=True))
     reader: FrameReader[ToWorker] = FrameReader(ToWorker)
-    message = reader.feed(frame)[0][0]
+    message = fed(reader, frame)[0][0]
     assert isinstance(message, Predict)
     assert message.requests[0].operation == operation
 

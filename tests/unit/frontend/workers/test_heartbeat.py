@@ -12,6 +12,7 @@ import pytest
 from msx_backend.protocol import FrameReader, Ping
 from msx_frontend.workers import heartbeat as module
 from msx_frontend.workers.heartbeat import Heartbeat
+from tests.frames import fed
 from tests.unit.frontend.jobs import run
 
 
@@ -23,7 +24,7 @@ class Bench:
         self.heartbeat = Heartbeat(3, self._pinged, self.judged.append)
 
     def _pinged(self, frame: bytes) -> None:
-        ((ping, _),) = FrameReader[Ping](Ping).feed(frame)
+        ((ping, _),) = fed(FrameReader[Ping](Ping), frame)
         self.pings.append(ping.sequence)
         self.beat.set()
 
