@@ -1,0 +1,58 @@
+"""What makes a decoded header list a request (RFC 9113 §8.2, §8.3)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+Headers = list[tuple[bytes, bytes]]
+
+_NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
+_VALUE = re.compile(rb"|[^\0\r\n\t ](?:[^\0\r\n]*[^\0\r\n\t ])?")
+_REQUIRED = (b":method", b":scheme", b":path")
+_KNOWN = {*_REQUIRED, b":authority"}
+_OF_CONNECTIONS = {b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"}
+
+
+def malformed(headers: Headers) -> str | None:
+    """Why these are no headers of a request; None when they are."""
+    pseudo = Counter(name for name, _ in headers if name.startswith(b":"))
+    if any(name.startswith(b":") for name, _ in headers[pseudo.total() :]):
+        return "A pseudo-header stands behind another header."
+    for name, count in pseudo.items():
+        if name not in _KNOWN or count > 1:
+            return f"A request has no header {_shown(name)} more than {int(name in _KNOWN)} times."
+    for name in _REQUIRED:
+        if not any(known == name and value for known, value in headers[: pseudo.total()]):
+            return f"A request has no {_shown(name)}."
+    return malformed_fields(headers[pseudo.total() :]) or _malformed_values(headers[: pseudo.total()])
+
+
+def malformed_fields(fields: Headers) -> str | None:
+    """Why these are no fields that may stand behind the pseudo-headers, or in trailers; None when they are."""
+    for name, value in fields:
+        if not _NAME.fullmatch(name):
+            return f"{_shown(name)} is no name of a header."
+        if name in _OF_CONNECTIONS or (name == b"te" and value.lower() != b"trailers"):
+            return f"HTTP/2 has no header {_shown(name)}: {_shown(value)}."
+    return _malformed_values(fields)
+
+
+def _malformed_values(fields: Headers) -> str | None:
+    for name, value in fields:
+        if not _VALUE.fullmatch(value):
+            return f"The value of {_shown(name)} has a control character, or a blank at an end."
+    return None
+
+
+def content_length(headers: Headers) -> int | None:
+    """The body's length in bytes, where it was said; -1 when what was said is no number."""
+    lengths = {value for name, value in headers if name == b"content-length"}
+    if not lengths:
+        return None
+    said = lengths.pop()
+    return int(said) if not lengths and said.isdigit() and len(said) < 20 else -1
+
+
+def _shown(value: bytes) -> str:
+    return repr(value[:40])[1:]
