@@ -35,7 +35,7 @@ def encode_field(name: bytes, value: bytes) -> bytes:
         return entry
     if len(name) < 127 and len(value) < 127:
         return b"\0%c%b%c%b" % (len(name), name, len(value), value)
-    return b"\0%b%b%b%b" % (encode_integer(len(name), 7), name, encode_integer(len(value), 7), value)
+    return b"".join([b"\0", encode_integer(len(name), 7), name, encode_integer(len(value), 7), value])
 
 
 _STATIC = {field: b"%c" % (0x80 | index) for index, field in enumerate(HeaderTable.STATIC_TABLE, 1) if field[1]}
