@@ -3,42 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
-from weakref import WeakValueDictionary
 
 import msgspec
 
 from msx_archiver.cache import UnpackedModel
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
-from msx_frontend.devices.pool import DeviceError, DevicePool, ModelDevices
+from msx_frontend.devices.pool import DevicePool, ModelDevices
 from msx_frontend.environments.environments import Environments
 from msx_frontend.errors import (
     BadRequest,
     Conflict,
     InvalidModel,
     ServiceError,
-    ServiceUnavailable,
-    UnregisterTimedOut,
     WorkersNotStarted,
 )
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from msx_frontend.models.departures import Departures
 from msx_frontend.models.model_source import ModelSource, make_source
 from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.operations import Operations, start_workers
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.spawn import Spawner
 from msx_frontend.models.state import State
 from msx_frontend.models.state_store import StoredVersion
 from msx_frontend.models.states import ModelState
-from msx_frontend.workers.endings import GroupEnd
 from msx_sdk.config import ModelConfig
-
-log = logging.getLogger("msx.management")
 
 RUNNING_CALL = 0.5
 """Seconds that a call which nobody waits for has to end when the server stops."""
@@ -61,11 +55,8 @@ class Management:
         self._environments = environments or Environments(Path(), config, {})
         self._config, self.registry, self.store, self._devices = config, registry, store, devices
         self._state, self._spawner, self._metrics = state, spawner, metrics
-        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
-        self._background: set[asyncio.Task[None]] = set()
-        self._ending = asyncio.Event()
-        self._leaving: set[ModelVersion] = set()
-        """Out of the registry, with requests that may finish."""
+        self.operations = Operations(config.unregister_model_timeout)
+        self._departures = Departures(registry, store, self._environments)
 
     # -- register --
 
@@ -80,7 +71,7 @@ class Management:
     async def register_from(self, path: Path, wanted: Registration) -> ModelVersion:
         async with self._built(path, wanted) as version:
             self._replaced(version, wanted)  # a conflict is told before another call is waited for
-            async with self._only(*version.labels):
+            async with self.operations.only(*version.labels):
                 await self._install(version, wanted)
         return version
 
@@ -91,9 +82,9 @@ class Management:
                 raise InvalidModel(f"{path} holds {' '.join(version.labels)} now; register it anew.")
             self.registry.add(version)
             try:
-                await _start_workers(version, stored.min_workers, stored.max_workers)
+                await start_workers(version, stored.min_workers, stored.max_workers)
             except BaseException:
-                await self._take_back(version)
+                await self._departures.take_back(version)
                 raise
 
     async def adopt(self, path: Path, wanted: Registration, stored: StoredVersion) -> None:
@@ -130,16 +121,11 @@ class Management:
             await self._first_workers(version, wanted)
             await self._state.save(version, self.registry.is_default(version))
         except BaseException:
-            await self._take_back(version)
+            await self._departures.take_back(version)
             raise
         if old is not None:
             self.registry.replace(old, version)
-            self._in_background(self._close(old))
-
-    async def _take_back(self, version: ModelVersion) -> None:
-        self.registry.remove(version)
-        await asyncio.shield(version.close(0))
-        await self._environments.forget(version.environment)
+            self.operations.in_background(self._departures.close(old))
 
     def _replaced(self, version: ModelVersion, wanted: Registration) -> ModelVersion | None:
         name, number = version.labels
@@ -152,13 +138,13 @@ class Management:
 
     async def _first_workers(self, version: ModelVersion, wanted: Registration) -> None:
         workers, most = self._worker_counts(version, wanted)
-        await _start_workers(version, workers, most)
+        await start_workers(version, workers, most)
         if wanted.synchronous or wanted.replace:
             await self._wait_for_first_workers(version)
 
     async def _wait_for_first_workers(self, version: ModelVersion) -> None:
         try:
-            await self._wait_for_workers(version)
+            await self.operations.workers_settled(version)
         except WorkersNotStarted:
             if version.environment.failure is not None:
                 raise version.environment.failure from None
@@ -195,12 +181,12 @@ class Management:
         """Serve `source`, whose content the caller has unpacked. Raises ServiceError; then it is released."""
         try:
             version = self._version(source)
-            async with self._only(*version.labels):
+            async with self.operations.only(*version.labels):
                 if source.name in self.registry.names():
                     raise Conflict(f"Model {source.name} is already registered")
                 await self._start_node(version, least, most, wait)
         except BaseException:
-            await asyncio.shield(self._free(source))
+            await asyncio.shield(self._departures.free(source))
             raise
         return version
 
@@ -209,16 +195,16 @@ class Management:
         if version.state in (ModelState.DRAINING, ModelState.GONE):
             return
         self.registry.remove(version)
-        await asyncio.shield(self._close(version))
+        await asyncio.shield(self._departures.close(version))
 
     async def _start_node(self, version: ModelVersion, least: int, most: int, wait: bool) -> None:
         self.registry.add(version)
         try:
-            await _start_workers(version, least, most)
+            await start_workers(version, least, most)
             if wait:
-                await self._wait_for_workers(version)
+                await self.operations.workers_settled(version)
         except BaseException:
-            await self._take_back(version)
+            await self._departures.take_back(version)
             raise
 
     def _refuse_nodes(self, name: str) -> None:
@@ -234,20 +220,20 @@ class Management:
             raise BadRequest("max_worker cannot be less than min_worker.")
         work = self._scale(*self.registry.find(name, number).labels, min_workers, max_workers)
         if wait:
-            await self._wait_for_workers(await work)
+            await self.operations.workers_settled(await work)
         else:
-            self._in_background(work)
+            self.operations.in_background(work)
 
     async def _scale(self, name: str, number: str, min_workers: int, max_workers: int) -> ModelVersion:
-        async with self._only(name, number):
+        async with self.operations.only(name, number):
             version = self.registry.find(name, number)
-            await _start_workers(version, min_workers, max_workers)
+            await start_workers(version, min_workers, max_workers)
             await self._state.set_workers(version)
         return version
 
     async def set_default(self, name: str, number: str) -> None:
         self.registry.find(name, number)
-        async with self._only(name, number):
+        async with self.operations.only(name, number):
             if not self.registry.is_default(self.registry.find(name, number)):
                 await self._state.set_default(name, number)
                 self.registry.set_default(name, number)
@@ -262,14 +248,14 @@ class Management:
         installing = self.registry.find(name, number)
         self.registry.check_removable(installing)
         installing.environment.give_up()
-        async with self._only(name, number):
+        async with self.operations.only(name, number):
             if installing.state is ModelState.GONE:  # its registration was given up
                 return
             version = self.registry.find(name, number)
             self.registry.check_removable(version)
             await self._state.remove(version)
             self.registry.remove(version)
-            await self.closed(self._close(version), name, version.config.response_timeout)
+            await self.operations.closed(self._departures.close(version), name, version.config.response_timeout)
 
     def default_versions(self) -> list[tuple[str, str]]:
         """Names and versions that the key `models` makes defaults."""
@@ -279,99 +265,18 @@ class Management:
 
     def refuse_new(self) -> None:
         """The server is ending: no more changes, and nobody waits for workers any longer."""
-        self._ending.set()
+        self.operations.refuse_new()
 
     def busy(self) -> bool:
         """Requests are queued or running."""
-        return any(version.busy for version in self._all_versions())
+        return any(version.busy for version in self._departures.all_versions())
 
     def cancel_all(self, error: ServiceError) -> None:
-        for version in self._all_versions():
+        for version in self._departures.all_versions():
             version.cancel_all(error)
 
     async def close(self, limit: float) -> None:
         """End of the server: all versions at once; handlers at rest have `limit` seconds to close. The state stays."""
-        for task in list(self._background):
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await self.operations.stop()
         versions = self.registry.all_versions()
         await asyncio.gather(*(v.close(limit if v.at_rest else min(limit, RUNNING_CALL)) for v in versions))
-
-    def _all_versions(self) -> list[ModelVersion]:
-        return [*self.registry.all_versions(), *self._leaving]
-
-    # -- helpers --
-
-    async def _wait_for_workers(self, version: ModelVersion) -> None:
-        settled, ending = asyncio.ensure_future(version.settled()), asyncio.ensure_future(self._ending.wait())
-        try:
-            await asyncio.wait({settled, ending}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            settled.cancel()
-            ending.cancel()
-        if not settled.done():
-            raise _shutting_down()
-        if (end := settled.result()) is not None:
-            raise _not_started(version, end)
-
-    async def closed(self, work: Coroutine[Any, Any, object], name: str, left: float) -> None:
-        """Wait for the end of what is unregistered, which takes up to `left` seconds, but no longer than is allowed."""
-        closing = self._in_background(work)
-        limit = self._config.unregister_model_timeout
-        await asyncio.wait({closing}, timeout=limit)
-        if not closing.done():
-            raise UnregisterTimedOut(name, limit, left)
-        if closing.cancelled():
-            raise _shutting_down()
-        closing.result()
-
-    async def _close(self, version: ModelVersion) -> None:
-        self._leaving.add(version)
-        try:
-            await version.close(version.config.response_timeout)
-        finally:
-            self._leaving.discard(version)
-        await self._environments.forget(version.environment)
-        await self._free(version.source)
-
-    async def _free(self, source: ModelSource) -> None:
-        await self.store.release(source.digest)
-        await self.store.forget(source.url, [other.source.url for other in self._all_versions()])
-
-    def _in_background(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[None]:
-        task = asyncio.create_task(_logged(work))
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-        return task
-
-    @asynccontextmanager
-    async def _only(self, name: str, number: str) -> AsyncIterator[None]:
-        """Two calls on one version must not meet: the later one waits."""
-        async with self._locks.setdefault((name, number), asyncio.Lock()):
-            if self._ending.is_set():
-                raise _shutting_down()
-            yield
-
-
-async def _start_workers(version: ModelVersion, least: int, most: int) -> None:
-    try:
-        await version.scale(least, most)
-    except DeviceError as error:
-        source = version.source
-        raise WorkersNotStarted(source.name, source.version, f"{error}.") from None
-
-
-async def _logged(work: Coroutine[Any, Any, object]) -> None:
-    try:
-        await work
-    except ServiceError as error:
-        log.error("%s", error.message)
-
-
-def _shutting_down() -> ServiceUnavailable:
-    return ServiceUnavailable("The server is shutting down: models are not changed any more.")
-
-
-def _not_started(version: ModelVersion, end: GroupEnd) -> ServiceError:
-    source = version.source
-    return WorkersNotStarted(source.name, source.version, end.reason, out_of_memory=end.out_of_memory)

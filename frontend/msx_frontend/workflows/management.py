@@ -95,7 +95,7 @@ class WorkflowManagement:
             workflow = self.registry.find(name)
             await self._state.remove_workflow(name)
             self.registry.remove(workflow)
-            return await self._management.closed(self._close(workflow), name, _longest(workflow))
+            return await self._management.operations.closed(self._close(workflow), name, _longest(workflow))
 
     # -- nodes --
 

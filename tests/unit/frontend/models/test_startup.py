@@ -395,7 +395,7 @@ def test_a_snapshot_that_names_what_is_not_there(tmp_path: Path, content: bytes 
         await house.start()
         await check(house)
         await house.register("m", initial_workers=1)
-        await until(lambda: not house.management._background)
+        await until(lambda: not house.management.operations._background)
         assert house.registry.find("m").state is ModelState.READY
         assert house.health.ping()[0] == 200
 

@@ -1,0 +1,42 @@
+"""Versions that leave: out of the registry, with requests that may finish, and content that nobody needs any more."""
+
+from __future__ import annotations
+
+import asyncio
+
+from msx_frontend.archives.model_store import ModelStore
+from msx_frontend.environments.environments import Environments
+from msx_frontend.models.model_source import ModelSource
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.registry import Registry
+
+
+class Departures:
+    def __init__(self, registry: Registry, store: ModelStore, environments: Environments) -> None:
+        self._registry, self._store, self._environments = registry, store, environments
+        self._leaving: set[ModelVersion] = set()
+
+    def all_versions(self) -> list[ModelVersion]:
+        """Those of the registry, and those that leave."""
+        return [*self._registry.all_versions(), *self._leaving]
+
+    async def take_back(self, version: ModelVersion) -> None:
+        """It has not come to be; the caller releases its content."""
+        self._registry.remove(version)
+        await asyncio.shield(version.close(0))
+        await self._environments.forget(version.environment)
+
+    async def close(self, version: ModelVersion) -> None:
+        """It is out of the registry: its requests may finish for `responseTimeout`, then all of it goes."""
+        self._leaving.add(version)
+        try:
+            await version.close(version.config.response_timeout)
+        finally:
+            self._leaving.discard(version)
+        await self._environments.forget(version.environment)
+        await self.free(version.source)
+
+    async def free(self, source: ModelSource) -> None:
+        """Its content, unless others are served from it."""
+        await self._store.release(source.digest)
+        await self._store.forget(source.url, [other.source.url for other in self.all_versions()])

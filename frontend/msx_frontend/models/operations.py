@@ -1,0 +1,102 @@
+"""What calls of the management do to versions: one at a time on each, and also when nobody waits any longer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+from weakref import WeakValueDictionary
+
+from msx_frontend.devices.pool import DeviceError
+from msx_frontend.errors import ServiceError, ServiceUnavailable, UnregisterTimedOut, WorkersNotStarted
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.workers.endings import GroupEnd
+
+log = logging.getLogger("msx.management")
+
+
+class Operations:
+    """`unregister_timeout`: seconds that a call waits for the end of what it unregisters."""
+
+    def __init__(self, unregister_timeout: int) -> None:
+        self._unregister_timeout = unregister_timeout
+        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        self._background: set[asyncio.Task[None]] = set()
+        self._ending = asyncio.Event()
+
+    @asynccontextmanager
+    async def only(self, name: str, number: str) -> AsyncIterator[None]:
+        """Two calls on one version must not meet: the later waits. Raises ServiceUnavailable when the server ends."""
+        async with self._locks.setdefault((name, number), asyncio.Lock()):
+            if self._ending.is_set():
+                raise _shutting_down()
+            yield
+
+    async def workers_settled(self, version: ModelVersion) -> None:
+        """Wait until its workers are ready. Raises WorkersNotStarted, or ServiceUnavailable at the server's end."""
+        settled, ending = asyncio.ensure_future(version.settled()), asyncio.ensure_future(self._ending.wait())
+        try:
+            await asyncio.wait({settled, ending}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            settled.cancel()
+            ending.cancel()
+        if not settled.done():
+            raise _shutting_down()
+        if (end := settled.result()) is not None:
+            raise _not_started(version, end)
+
+    async def closed(self, work: Coroutine[Any, Any, object], name: str, left: float) -> None:
+        """Wait for the end of what is unregistered, which takes up to `left` seconds, but no longer than is allowed.
+
+        Raises UnregisterTimedOut; the work goes on then.
+        """
+        closing = self.in_background(work)
+        await asyncio.wait({closing}, timeout=self._unregister_timeout)
+        if not closing.done():
+            raise UnregisterTimedOut(name, self._unregister_timeout, left)
+        if closing.cancelled():
+            raise _shutting_down()
+        closing.result()
+
+    def in_background(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[None]:
+        task = asyncio.create_task(_logged(work))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        return task
+
+    def refuse_new(self) -> None:
+        """The server is ending: no more changes, and nobody waits for workers any longer."""
+        self._ending.set()
+
+    async def stop(self) -> None:
+        """Cancel what runs in the background."""
+        for task in list(self._background):
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+
+
+async def start_workers(version: ModelVersion, least: int, most: int) -> None:
+    """Raises WorkersNotStarted when there are no devices for them."""
+    try:
+        await version.scale(least, most)
+    except DeviceError as error:
+        source = version.source
+        raise WorkersNotStarted(source.name, source.version, f"{error}.") from None
+
+
+async def _logged(work: Coroutine[Any, Any, object]) -> None:
+    try:
+        await work
+    except ServiceError as error:
+        log.error("%s", error.message)
+
+
+def _shutting_down() -> ServiceUnavailable:
+    return ServiceUnavailable("The server is shutting down: models are not changed any more.")
+
+
+def _not_started(version: ModelVersion, end: GroupEnd) -> ServiceError:
+    source = version.source
+    return WorkersNotStarted(source.name, source.version, end.reason, out_of_memory=end.out_of_memory)
