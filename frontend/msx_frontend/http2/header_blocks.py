@@ -16,6 +16,9 @@ KEPT_BLOCKS = 64
 KEPT_SIZE = 2_048
 """Bytes of a block that is remembered."""
 
+MAX_PARTS = 32
+"""Frames of one block."""
+
 _FIELD = 32
 """Bytes that each field counts beyond its name and value (RFC 9113 §6.5.2)."""
 
@@ -51,6 +54,28 @@ class Request:
     """Why it is no request (RFC 9113 §8.1.1)."""
     size: int
     """As SETTINGS_MAX_HEADER_LIST_SIZE counts it."""
+
+
+class OpenBlock:
+    """A header block that comes in several frames."""
+
+    __slots__ = ("_limit", "_parts", "_size", "ended", "stream_id")
+
+    def __init__(self, stream_id: int, ended: bool, first: bytes, max_list: int) -> None:
+        """`max_list`: the limit of a header list, of which no sensible block is longer than twice as much."""
+        self.stream_id, self.ended = stream_id, ended
+        self._parts, self._size, self._limit = [first], len(first), max_list
+
+    def add(self, part: bytes) -> None:
+        """Raises ConnectionFault (CVE-2024-27316)."""
+        self._parts.append(part)
+        self._size += len(part)
+        if self._size > _HARD * self._limit or len(self._parts) > MAX_PARTS:
+            text = f"A header block is much longer than a header list may be ({self._limit} bytes): send fewer headers."
+            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, text)
+
+    def whole(self) -> bytes:
+        return b"".join(self._parts)
 
 
 class HeaderBlocks:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msx_frontend.http2.errors import ConnectionFault, ErrorCode
 from msx_frontend.http2.frames import DATA
 from msx_frontend.http2.limits import DEFAULT_WINDOW, LARGEST_WINDOW
+from msx_frontend.http2.stall import StallWatch
 
 if TYPE_CHECKING:
     from msx_frontend.http2.stream import Stream
@@ -25,27 +26,28 @@ class Output:
     """A stream that cannot send at once stands in line for the connection, or waits for a window of its own."""
 
     __slots__ = (
+        "_line",
         "_loop",
         "_on_flood",
         "_parts",
         "_piled",
-        "_ready",
         "_size",
         "_transport",
         "data_frames",
         "initial_window",
         "max_frame",
         "paused",
+        "stall",
         "window",
     )
 
-    def __init__(self, transport: asyncio.WriteTransport, on_flood: Callable[[], None]) -> None:
-        self._transport, self._on_flood = transport, on_flood
+    def __init__(self, transport: asyncio.WriteTransport, stall: StallWatch, on_flood: Callable[[], None]) -> None:
+        self._transport, self.stall, self._on_flood = transport, stall, on_flood
         self._loop = asyncio.get_running_loop()
         self._parts: list[bytes | memoryview] = []
         self._size = 0
         self._piled = 0
-        self._ready: deque[Stream] = deque()
+        self._line: deque[Stream] = deque()
         self.paused = False
         """The transport holds enough."""
         self.window = DEFAULT_WINDOW
@@ -83,42 +85,38 @@ class Output:
         """Sends what the windows allow; for the rest the stream stands in line, or waits for its own window."""
         while stream.sendable and self._takes(stream):
             self._advance(stream)
-        if stream.sendable:
-            self._ready.append(stream)
+        if stream.blocked:
+            self.stall.moved(stream)
+            self._line_up(stream)
 
-    def wait(self, stream: Stream) -> None:
+    def wake(self, stream: Stream) -> None:
         """The stream's own window has opened."""
-        self._ready.append(stream)
+        self._line_up(stream)
         self.pump()
 
     def pump(self) -> None:
         """One frame of each stream in turn, until nobody can send."""
-        ready = self._ready
-        while ready and self._takes(ready[0]):
-            stream = ready.popleft()
+        line = self._line
+        while line and self._takes(line[0]):
+            stream = line.popleft()
+            stream.in_line = False
+            if not stream.sendable:
+                continue  # it was reset, or its window was made smaller
             self._advance(stream)
-            if stream.sendable:
-                ready.append(stream)
-            elif not stream.blocked:
-                stream.drained()
-
-    def _takes(self, stream: Stream) -> bool:
-        return not self.paused and (self.window > 0 or stream.next_kind != DATA)
-
-    def _advance(self, stream: Stream) -> None:
-        self._size += stream.advance()
-        if self._size > WRITE_SIZE:
-            self.flush()
-
-    def withdraw(self, stream: Stream) -> None:
-        if stream in self._ready:
-            self._ready.remove(stream)
+            if stream.blocked:
+                self.stall.moved(stream)
+                self._line_up(stream)
+            else:
+                self.stall.done(stream)
+                stream.emptied()
 
     def pause(self) -> None:
         self.paused = True
+        self.stall.paused()
 
     def resume(self) -> None:
         self.paused, self._piled = False, 0
+        self.stall.resumed()
         self.pump()
 
     def widen(self, increment: int) -> None:
@@ -129,3 +127,16 @@ class Output:
                 ErrorCode.FLOW_CONTROL_ERROR, f"The connection's window is at most {LARGEST_WINDOW} bytes."
             )
         self.pump()
+
+    def _line_up(self, stream: Stream) -> None:
+        if stream.sendable and not stream.in_line:
+            stream.in_line = True
+            self._line.append(stream)
+
+    def _takes(self, stream: Stream) -> bool:
+        return not self.paused and (self.window > 0 or stream.next_kind != DATA)
+
+    def _advance(self, stream: Stream) -> None:
+        self._size += stream.advance()
+        if self._size > WRITE_SIZE:
+            self.flush()

@@ -44,6 +44,7 @@ class Stream:
         "expected",
         "held",
         "id",
+        "in_line",
         "remote_ended",
         "window",
     )
@@ -58,6 +59,8 @@ class Stream:
         self.window = streams.output.initial_window
         """Bytes that the client still takes; less than none after it made its windows smaller."""
         self._queue: deque[tuple[int, int, bytes | memoryview]] | None = None
+        self.in_line = False
+        """It waits for the connection."""
         self._finished = False
         self._credit = streams.limits.stream_window
         self._owed = 0
@@ -121,6 +124,7 @@ class Stream:
 
     def consumed(self, size: int) -> None:
         """So many bytes of the body are no longer held: the client may send more."""
+        size = min(size, self.held)  # nothing is held of a stream that is closed
         self.held -= size
         self._streams.held -= size
         if not self.remote_ended:
@@ -153,7 +157,7 @@ class Stream:
                 ErrorCode.FLOW_CONTROL_ERROR, f"The window of stream {self.id} is at most {LARGEST_WINDOW} bytes."
             )
         if before <= 0 < self.window and self._queue:
-            self._streams.output.wait(self)
+            self._streams.output.wake(self)
 
     # -- what goes out --
 
@@ -206,7 +210,7 @@ class Stream:
         output.put(_pack(size >> 8, size & 0xFF, DATA, 0, self.id), payload)
         return size
 
-    def drained(self) -> None:
+    def emptied(self) -> None:
         """Nothing waits any more."""
         if not self._close_if_done() and self.events is not None:
             self.events.drained()
@@ -227,5 +231,4 @@ class Stream:
         self._finished = True
         if self._queue:
             self._queue.clear()
-            self._streams.output.withdraw(self)
-        self._queue = None
+            self._streams.output.stall.done(self)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from msx_frontend.http2.errors import ConnectionFault, ErrorCode
+from msx_frontend.http2.errors import ConnectionFault, ErrorCode, StreamFault
+from msx_frontend.http2.flood import Flood
 from msx_frontend.http2.frames import rst_stream, window_update
 from msx_frontend.http2.limits import Limits
 from msx_frontend.http2.output import Output
@@ -16,7 +17,7 @@ REMEMBERED = 1_000
 
 
 class Streams:
-    __slots__ = ("_on_empty", "_reset", "held", "last", "limits", "open", "output")
+    __slots__ = ("_on_empty", "_reset", "flood", "held", "last", "limits", "open", "output")
 
     def __init__(self, limits: Limits, output: Output, on_empty: Callable[[], None]) -> None:
         self.limits, self.output, self._on_empty = limits, output, on_empty
@@ -26,10 +27,21 @@ class Streams:
         self._reset: deque[int] = deque(maxlen=REMEMBERED)
         self.held = 0
         """Bytes of bodies that their owners have not consumed."""
+        self.flood = Flood(lambda: self.last + output.data_frames)
 
     @property
     def full(self) -> bool:
         return len(self.open) >= self.limits.max_streams
+
+    def hold(self, stream: Stream, size: int) -> None:
+        """Raises StreamFault: to wait for others could be to wait for ever, as theirs may wait for this one."""
+        stream.held += size
+        self.held += size
+        if self.held > self.limits.max_held:
+            raise StreamFault(
+                ErrorCode.ENHANCE_YOUR_CALM,
+                f"The requests of this connection hold more than {self.limits.max_held} bytes: send fewer at once.",
+            )
 
     def was_reset(self, stream_id: int) -> bool:
         """We gave it up: what still comes for it is nobody's fault."""
@@ -44,6 +56,12 @@ class Streams:
     def reset(self, stream: Stream, code: ErrorCode) -> None:
         self.refuse(stream.id, code)
         self._drop(stream)
+
+    def fail(self, stream: Stream, fault: StreamFault) -> None:
+        """The client's doing: RST_STREAM, and its owner is told. Raises ConnectionFault when it happens too often."""
+        self.flood.reset()
+        self.refuse(stream.id, fault.code)
+        self.lose(stream, str(fault))
 
     def refuse(self, stream_id: int, code: ErrorCode) -> None:
         """RST_STREAM."""
@@ -75,8 +93,11 @@ class Streams:
         """SETTINGS_INITIAL_WINDOW_SIZE holds for streams that are open, too. Raises ConnectionFault."""
         change = window - self.output.initial_window
         self.output.initial_window = window
-        for stream in list(self.open.values()):
-            stream.widen(change)
+        try:
+            for stream in list(self.open.values()):
+                stream.widen(change)
+        except StreamFault as fault:
+            raise ConnectionFault(fault.code, str(fault)) from None
 
     def check_begun(self, stream_id: int, frame: str) -> None:
         """Raises ConnectionFault for a stream that nobody has begun."""

@@ -40,13 +40,26 @@ class FakeTransport:
     def __init__(self) -> None:
         self.written = bytearray()
         self.writes = 0
+        self.unsent = 0
+        self.ended = False
+        """No more is written."""
         self.closed = False
         self.aborted = False
 
     def write(self, data: bytes) -> None:
+        assert not self.ended
         if not self.closed:
             self.written += data
             self.writes += 1
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.ended = True
 
     def close(self) -> None:
         self.closed = True
