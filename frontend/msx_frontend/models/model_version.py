@@ -87,6 +87,11 @@ class ModelVersion:
         return self._replicas.all
 
     @property
+    def _kept(self) -> list[Replica]:
+        """Those that are wanted: one that was told to stop only finishes what it has."""
+        return [replica for replica in self.replicas if not replica.leaving]
+
+    @property
     def min_workers(self) -> int:
         return self._replicas.least
 
@@ -244,13 +249,14 @@ class ModelVersion:
     @property
     def serving(self) -> bool:
         """Answers requests now; a version without wanted workers is not missing any."""
-        return self.state in (ModelState.READY, ModelState.DEGRADED) and (self.ready_workers > 0 or not self.replicas)
+        return self.state in (ModelState.READY, ModelState.DEGRADED) and (self.ready_workers > 0 or not self._kept)
 
     @property
     def healthy(self) -> bool:
         """TorchServe's: no worker of the wanted ones has been given up; one that restarts counts as healthy."""
-        kept = sum(replica.state is not ReplicaState.FAILED for replica in self.replicas)
-        return self.state is not ModelState.FAILED and kept >= min(self.min_workers, len(self.replicas))
+        kept = self._kept
+        lasting = sum(replica.state is not ReplicaState.FAILED for replica in kept)
+        return self.state is not ModelState.FAILED and lasting >= min(self.min_workers, len(kept))
 
     @property
     def state(self) -> ModelState:
@@ -273,9 +279,10 @@ class ModelVersion:
     def _judge(self) -> None:
         """The state follows from the replicas, until the version is being removed."""
         if not self._standing.leaving:
-            self.dispatcher.expecting_workers = alive(self.replicas)
-            self._standing.judge(self.replicas, self.ready_workers)
+            kept = self._kept
+            self.dispatcher.expecting_workers = alive(kept)
+            self._standing.judge(kept, self.ready_workers)
             self.dispatcher.failure = self._standing.failure
             if not self.dispatcher.expecting_workers and self.dispatcher.waiting:
-                self.dispatcher.fail_all(self._standing.error(len(self.replicas)))
+                self.dispatcher.fail_all(self._standing.error(len(kept)))
         self._standing.changed.set()

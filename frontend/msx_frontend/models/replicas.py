@@ -60,6 +60,8 @@ class Replicas:
             self.least, self.most = min(least, len(self.all) + len(leases)), most
             self.all += [self._new_replica(lease) for lease in leases]
             surplus = self.all[most:]
+            for replica in surplus:
+                replica.leave()
             self._judge()
             await self._remove(surplus, drain_limit)
             self._judge()
@@ -117,7 +119,8 @@ class Replicas:
 
     async def _remove(self, replicas: list[Replica], drain_limit: float) -> None:
         for replica in replicas:
-            self._owner.replica_leaves(replica)
+            if not replica.leaving:
+                replica.leave()
         await asyncio.gather(*(replica.stop(drain_limit) for replica in replicas))
         for replica in replicas:
             self.all.remove(replica)

@@ -61,6 +61,16 @@ class Replica:
         self._stopping = asyncio.Event()
         self._task = asyncio.create_task(self._supervise(), name=f"replica-{number}")
 
+    @property
+    def leaving(self) -> bool:
+        """It was told to stop: nobody counts on it any more."""
+        return self._stopping.is_set()
+
+    def leave(self) -> None:
+        """Before `stop`: no new work from now on."""
+        self._stopping.set()
+        self._owner.replica_leaves(self)
+
     async def stop(self, drain_limit: float) -> None:
         """Let running work finish for `drain_limit` seconds; returns when no process is left."""
         self._stopping.set()

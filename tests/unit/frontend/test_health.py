@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import patch
+
+import pytest
 
 from msx_frontend.models.states import ModelState
 from msx_frontend.workers import endings
@@ -53,6 +56,30 @@ def test_a_model_without_wanted_workers_is_not_missing_any(tmp_path: Path) -> No
         await house.register("m", initial_workers=0)
         assert house.health.ready()
         assert house.health.ping() == (200, "Healthy")
+
+    in_a_house(tmp_path, test)
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_workers_that_are_told_to_go_are_not_missing(tmp_path: Path, kept: int) -> None:
+    """However long their last requests take: nobody takes the server out of its pool for that."""
+
+    async def test(house: House) -> None:
+        await house.register("m", initial_workers=2)
+        version = house.registry.find("m")
+        job = house.submit("m")
+        await until(lambda: any(group.jobs for group in house.groups()))
+        seen: list[ModelState] = []
+        with patch.object(version._standing, "move", lambda state: seen.append(state)):
+            await house.management.scale("m", None, kept, kept, wait=False)
+            await until(lambda: version.ready_workers == kept)
+            assert (house.health.ready(), house.health.ping()) == (True, (200, "Healthy"))
+            for group in house.groups():
+                group.answer()
+            await until(lambda: len(house.groups()) == kept)
+            await until(lambda: not house.management._background)
+        assert set(seen) == {ModelState.READY}
+        assert job.done
 
     in_a_house(tmp_path, test)
 
