@@ -149,14 +149,19 @@ def test_another_content_on_the_command_line_wins(tmp_path: Path) -> None:
 
 
 def test_archives_that_changed_or_went(tmp_path: Path) -> None:
-    """They are named in the log; the server starts with the rest."""
+    """Their models are FAILED, and say why to whoever asks; the others serve."""
     store = pack_all(tmp_path)
     with run_server(tmp_path, "--models", "all") as server:
         assert sorted(summary(server)) == ["echo", "env", "next"]
     (store / "next.mar").unlink()
     pack_service("env", store, version="3.0")
-    with run_server(tmp_path) as server:
-        assert list(summary(server)) == ["echo"]
+    with run_server(tmp_path, ready=False) as server:
+        wait_until(lambda: server.describe("echo")["state"] == "READY", "echo serves", server.tail)
+        assert {name: server.describe(name)["state"] for name in summary(server)} == {
+            "echo": "READY", "env": "FAILED", "next": "FAILED"
+        }  # fmt: skip
+        refused = server.predict("next")
+        assert (refused.status_code, "next.mar" in refused.text) == (503, True)
         errors = [line["message"] for line in server.log_lines() if line["level"] == "ERROR"]
         assert any("next 2.0 could not be restored" in error and "next.mar" in error for error in errors)
         assert any("env 1.0 could not be restored" in error and "env 3.0" in error for error in errors)

@@ -94,7 +94,12 @@ class Management:
         await self._state.save(version, self.registry.is_default(version))
 
     async def adopt_lost(self, wanted: Registration, stored: StoredVersion, reason: str) -> None:
-        """One whose archive cannot be had: it is FAILED for `reason` until it is registered again or unregistered."""
+        """A version of a snapshot that cannot be had: like `keep_lost`, and remembered."""
+        version = self.keep_lost(wanted, stored, reason)
+        await self._state.save(version, self.registry.is_default(version))
+
+    def keep_lost(self, wanted: Registration, stored: StoredVersion, reason: str) -> ModelVersion:
+        """One that cannot be had: it is FAILED for `reason` until it is registered again or unregistered."""
         config = ModelConfig().with_overrides(**wanted.overrides())
         source = ModelSource(
             stored.name, stored.version, stored.url, "", Path(), "", {}, config, wanted.to_dict(), True
@@ -102,7 +107,7 @@ class Management:
         version = self._version(source)
         version.lose(reason, stored.min_workers, stored.max_workers)
         self.registry.add(version)
-        await self._state.save(version, self.registry.is_default(version))
+        return version
 
     @asynccontextmanager
     async def _built(self, path: Path, wanted: Registration) -> AsyncIterator[ModelVersion]:

@@ -69,7 +69,7 @@ class Startup:
                 continue
             ours = wanted.get((stored.name, stored.version))
             if ours is None or ours.digest == stored.digest:
-                await self._restore(stored)
+                await self._restore(stored, given=ours is not None)
         for stored in named.values():
             await self._adopt(stored)
         for one in wanted.values():
@@ -128,14 +128,15 @@ class Startup:
         async with self._management.store.obtained(stored.url, signed=signed, reuse=True) as found:
             yield found.path
 
-    async def _restore(self, stored: StoredVersion) -> None:
+    async def _restore(self, stored: StoredVersion, *, given: bool) -> None:
+        """One that the command line gives, too, may still be had from there."""
         try:
             async with self._archive_of(stored) as path:
                 await self._management.restore(path, _registration(stored), stored)
         except ServiceError as error:
             self._failed(f"model {stored.name} {stored.version} could not be restored: {error.message}")
-            if not stored.digest:  # a snapshot named it, and it was lost before
-                await self._management.adopt_lost(_registration(stored), stored, error.message)
+            if not given:
+                self._management.keep_lost(_registration(stored), stored, error.message)
 
     async def _look(self, name: str | None, at: Path | str) -> _Wanted | None:
         store = self._management.store

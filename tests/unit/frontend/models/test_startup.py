@@ -227,20 +227,49 @@ def test_on_another_digest_the_command_line_wins_and_the_default_stays(tmp_path:
     in_a_house(tmp_path, second)
 
 
-def test_one_that_cannot_be_restored_is_logged_and_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_one_that_cannot_be_restored_is_failed_until_it_is_there_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def first(house: House) -> None:
-        await house.register("m")
+        await house.register("m", initial_workers=2)
         await house.register("n")
 
     async def second(house: House) -> None:
-        (house.root / "m.mar").unlink()
+        stored = await house.stored()
+        (house.root / "m.mar").rename(house.root / "away")
         await house.start()
-        assert house.registry.names() == ["n"]
-        assert ("m", "1.0") in await house.stored()
+        version = house.registry.find("m")
+        assert (version.state, version.min_workers) == (ModelState.FAILED, 2)
+        assert version.reason.startswith("Model not found at: m.mar")
+        await until(lambda: house.registry.find("n").state is ModelState.READY)
+        with pytest.raises(ServiceUnavailable, match=r"m\.mar"):
+            house.submit("m")
+        assert await house.stored() == stored
+        (house.root / "away").rename(house.root / "m.mar")
+
+    async def third(house: House) -> None:
+        await house.start()
+        await until(lambda: house.registry.find("m").state is ModelState.READY)
+        assert house.registry.find("m").min_workers == 2
+
+    before(tmp_path, first)
+    before(tmp_path, second)
+    assert any(message.startswith("model m 1.0 could not be restored: Model not found") for message in caplog.messages)
+    in_a_house(tmp_path, third)
+
+
+def test_one_that_cannot_be_restored_is_taken_from_the_command_line(tmp_path: Path) -> None:
+    async def first(house: House) -> None:
+        await house.register("m")
+
+    async def second(house: House) -> None:
+        (house.root / "m.mar").rename(house.root / "moved.mar")
+        await house.start("moved.mar")
+        await until(lambda: house.registry.find("m").state is ModelState.READY)
+        assert house.registry.find("m").source.url == "moved.mar"
 
     before(tmp_path, first)
     in_a_house(tmp_path, second)
-    assert any(message.startswith("model m 1.0 could not be restored: Model not found") for message in caplog.messages)
 
 
 def test_an_archive_that_is_another_version_now(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -250,7 +279,9 @@ def test_an_archive_that_is_another_version_now(tmp_path: Path, caplog: pytest.L
     async def second(house: House) -> None:
         house.pack("m", "2.0")
         await house.start()
-        assert house.registry.names() == []
+        assert [version.labels for version in house.registry.all_versions()] == [("m", "1.0")]
+        assert house.registry.find("m").state is ModelState.FAILED
+        assert "holds m 2.0 now; register it anew" in house.registry.find("m").reason
         assert FakeGroup.living == []
 
     before(tmp_path, first)
