@@ -20,11 +20,15 @@ from tests.e2e.server import RunningServer, pack_service, wait_until
 pytestmark = pytest.mark.e2e
 
 KEY, END = "ts_request_sequence_id", "ts_request_sequence_end"
+ORDER = "x-order"
 SEQUENCES = "sequenceBatching: true\nsequenceMaxIdleMSec: 600000\nmaxNumSequence: 8\nmaxSequenceJobQueueSize: 4\n"
 MODELS = {
     "single": "batchSize: 1",
     "pair": "batchSize: 2",
-    "group": "batchSize: 2\nparallelType: tp\nmsrun: {nproc-per-node: 2}",
+    "tp2": "batchSize: 2\nparallelType: tp\nmsrun: {nproc-per-node: 2}",
+    "pp2": "batchSize: 2\nparallelType: pp\nmsrun: {nproc-per-node: 2}",
+    "pptp4": "batchSize: 2\nparallelType: pptp\nmsrun: {nproc-per-node: 4}\n"
+    "parallel: {pipelineStages: 2, tensorParallel: 2}",
     "stateful": f"batchSize: 1\n{SEQUENCES}",
 }
 
@@ -47,7 +51,7 @@ class Desk:
 
     def ask(self, model: str, name: str, tokens: int, *, headers: Any = None, **order: Any) -> httpx.Response:
         order = {"name": name, "tokens": tokens, "gate": str(self.gate), **order}
-        return self.server.predict(model, order, headers=headers)
+        return self.server.predict(model, order, headers={ORDER: json.dumps(order), **(headers or {})})
 
     def begin(self, model: str, *args: Any, in_flight: int, **order: Any) -> Future[httpx.Response]:
         """Returns when so many are with the worker."""
@@ -69,6 +73,11 @@ class Desk:
     def calls(self, rank: int = 0) -> list[dict[str, Any]]:
         file = self.gate / f"calls-{rank}"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    def followed(self, rank: int, expected: list[dict[str, Any]]) -> None:
+        """Waits for the same calls on another rank."""
+        same = lambda: self.calls(rank) == expected  # noqa: E731
+        wait_until(same, f"rank {rank} has followed", lambda: f"{expected}\n{self.calls(rank)}")
 
     def next_call(self) -> dict[str, Any]:
         """Let the handler make one more call, as soon as it begins it; returns what it has written down about it."""
@@ -225,23 +234,25 @@ def test_a_drain_finishes_what_is_in_the_slots(desk: Desk) -> None:
     assert gone.result().status_code == 200
 
 
-def test_all_ranks_of_a_group_make_the_same_calls(desk: Desk) -> None:
-    """§15, §17: requests join, leave and are cancelled on all ranks alike."""
-    a = desk.begin("group", "a", 50, in_flight=1)
-    b = desk.begin("group", "b", 1, in_flight=2)
+@pytest.mark.parametrize(("model", "ranks", "informed"), [("tp2", 2, 2), ("pp2", 2, 1), ("pptp4", 4, 2)])
+def test_all_ranks_of_a_group_make_the_same_calls(desk: Desk, model: str, ranks: int, informed: int) -> None:
+    """§15, §17: requests join, leave and are cancelled on all ranks alike; those of the first stage get the inputs."""
+    a = desk.begin(model, "a", 50, in_flight=1)
+    b = desk.begin(model, "b", 1, in_flight=2)
     desk.next_call()
     desk.next_call()
     assert b.result().text == "b0 "
     order = json.dumps({"name": "c", "tokens": 1000000, "gate": str(desk.gate)}).encode()
-    connection = send(desk.server, "group", order)
+    connection = send(desk.server, model, order)
     desk.until("a", "c")
     connection.close()
     desk.until("a")
     desk.open_all()
     assert a.result().text.split()[-1] == "a0"
-    same = lambda: desk.calls(0) == desk.calls(1)  # noqa: E731
-    wait_until(same, "rank 1 has followed", lambda: str((desk.calls(0), desk.calls(1))))
-    (worker,) = desk.server.describe("group")["workers"]
+    lead = desk.calls(0)
+    for rank in range(1, ranks):
+        desk.followed(rank, lead if rank < informed else [{**call, "fresh": []} for call in lead])
+    (worker,) = desk.server.describe(model)["workers"]
     assert worker["generation"] == 1
 
 
@@ -288,5 +299,6 @@ def send(server: RunningServer, model: str, body: bytes) -> socket.socket:
     host, _, port = server.info["inference"].rpartition("//")[2].rpartition(":")
     connection = socket.create_connection((host, int(port)), 30)
     head = f"POST /predictions/{model} HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n"
+    head += f"{ORDER}: {body.decode()}\r\n"
     connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
     return connection

@@ -4,6 +4,7 @@ An order is `{"name": ..., "tokens": n, "gate": folder}`. Each call is a line of
 which names it had, and which came with inputs; then rank 0 waits for the file `go-<call>`, unless there is `go`.
 `fail: all` raises; `fail: one` answers by an exception; `plain` ends by a criterion that says None;
 `stop: name` ends another request of the same sequence; `end` is the response header that ends the sequence.
+Ranks behind the first stage of a pipeline have no inputs: they read the order from the header `x-order`.
 """
 
 import json
@@ -22,7 +23,8 @@ class Countdown:
             return [{"requests": len(data), "cached": [state["name"] for state in context.cache.values()]}]
         for idx, (request_id, row) in enumerate(zip(context.request_ids.values(), data, strict=True)):
             if request_id not in context.cache:
-                context.cache[request_id] = dict(row["body"])
+                header = context.get_request_header(idx, "x-order")
+                context.cache[request_id] = dict(row["body"]) if row else json.loads(header)
             self.say(idx, context.cache[request_id])
         states = [context.cache[request_id] for request_id in context.request_ids.values()]
         self.record(states, data)

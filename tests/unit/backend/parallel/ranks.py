@@ -114,7 +114,10 @@ class Ranks:
     def _follow(self, number: int) -> None:
         rank = self.ranks[number]
         follower = Follower(self.ends[number - 1], rank.replies, rank.clock, self.examples)
-        follower.serve(rank.runner(follower))
+        follower.serve(self._runner_of(rank, follower))
+
+    def _runner_of(self, rank: Rank, conductor: Any) -> Runner:
+        return rank.runner(conductor)
 
 
 @contextmanager
