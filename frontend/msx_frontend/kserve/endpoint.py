@@ -13,7 +13,7 @@ from msx_frontend.http.wire import ClientGone, Receive, Send, reply_headers, sen
 from msx_frontend.kserve.answers import Answers
 from msx_frontend.kserve.exchange import Reply, Request, read, send_failure, send_reply
 from msx_frontend.kserve.repository import Repository
-from msx_frontend.kserve.routes import Found, Route, find
+from msx_frontend.kserve.routes import Found, Route, find, refusal
 from msx_frontend.llm.errors import Bug
 from msx_frontend.models.registry import Registry
 from msx_frontend.tokens import Kind
@@ -77,7 +77,7 @@ class OpenInference:
 def _found(call: Call) -> Found:
     found = find(call.path)
     if found is None:
-        raise ResourceNotFound
+        raise refusal(call.path) or ResourceNotFound
     method = "GET" if call.method == "HEAD" else call.method
     if method not in (found.route.method, "OPTIONS"):
         raise MethodNotAllowed

@@ -10,7 +10,15 @@ from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
 from msx_sdk.kserve import Signature, TensorMeta
 
-EXTENSIONS = ["binary_tensor_data", "parameters", "model_configuration", "model_repository", "statistics", "generate"]
+EXTENSIONS = [
+    "binary_tensor_data",
+    "parameters",
+    "classification",
+    "model_configuration",
+    "model_repository",
+    "statistics",
+    "generate",
+]
 PLATFORM = "msx_python"
 """Of a handler that does not name its own."""
 

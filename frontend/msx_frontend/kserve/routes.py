@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from msx_frontend.kserve.repository import Unsupported
 from msx_frontend.tokens import Kind
 
 
@@ -46,6 +47,21 @@ OF_REPOSITORY = {"load": Route("POST", "load", "management"), "unload": Route("P
 
 _MODEL = re.compile(r"/v2/models/(?P<model>[^/]+)(?:/versions/(?P<version>[^/]+))?(?P<rest>/[a-z]+)?")
 _REPOSITORY = re.compile(r"/v2/repository/models/(?P<model>[^/]+)/(?P<what>load|unload)")
+
+
+NOT_SERVED = {
+    re.compile(r"/v2/(?:system|cuda)sharedmemory(?:/.*)?"): "Shared memory is not served here: send and take tensors "
+    "as bytes of the request (binary_data).",
+    re.compile(r"/v2(?:/models/[^/]+)?/trace/setting"): "Traces are not served here: /v2/models/stats and the metrics "
+    "tell where the time goes.",
+    re.compile(r"/v2/logging"): "Log settings are the server's own here: start it with --log-config.",
+}
+"""Triton's extensions that its clients ask for, and what to do instead."""
+
+
+def refusal(path: str) -> Unsupported | None:
+    """Of an extension that is not served; None for what no client of the protocol asks for."""
+    return next((Unsupported(remedy) for known, remedy in NOT_SERVED.items() if known.fullmatch(path)), None)
 
 
 def find(path: str) -> Found | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from msx_sdk.errors import HandlerLoadError
+from msx_sdk.kserve.classification import UNNAMED, Labels
 from msx_sdk.kserve.reply import encode_reply
 from msx_sdk.kserve.request import InferRequest, read_request
 from msx_sdk.kserve.types import HEADER_LENGTH, INFER, Signature
@@ -20,9 +22,15 @@ class Inference:
     """`model` is its name and version. Raises InvalidInput for what is no request of the protocol."""
 
     def __init__(
-        self, data: bytes | bytearray, json_size: str | None, model: tuple[str, str], signature: Signature
+        self,
+        data: bytes | bytearray,
+        json_size: str | None,
+        model: tuple[str, str],
+        signature: Signature,
+        labels: Labels = UNNAMED,
     ) -> None:
         self._data, self._json_size, self._model, self._signature = data, json_size, model, signature
+        self._labels = labels
         self._asked = self._read()
         self._fresh = True
 
@@ -39,7 +47,7 @@ class Inference:
 
     def encode(self, value: Any) -> bytes:
         """A whole reply of the protocol, as `msx_sdk.kserve.message` frames it. Raises PredictionError."""
-        return encode_reply(value, self._asked, self._model, self._signature)
+        return encode_reply(value, self._asked, self._model, self._signature, self._labels)
 
     def _read(self) -> InferRequest:
         return read_request(memoryview(self._data), self._json_size, self._signature)
@@ -48,8 +56,9 @@ class Inference:
 class Reader:
     """Reads requests of the protocol for one handler, and leaves all others as they are."""
 
-    def __init__(self, announce: Callable[[], Any] | None, model: tuple[str, str]) -> None:
+    def __init__(self, announce: Callable[[], Any] | None, model: tuple[str, str], model_dir: Path) -> None:
         self._announce, self._model = announce, model
+        self._labels = Labels(model_dir)
         self._signature: Signature | None = None
 
     def read(self, request: InferenceRequest) -> None:
@@ -59,7 +68,8 @@ class Reader:
             return
         if self._signature is None:
             self._signature = announced(self._announce)
-        request.inference = Inference(body.data, request.headers.get(HEADER_LENGTH), self._model, self._signature)
+        json_size = request.headers.get(HEADER_LENGTH)
+        request.inference = Inference(body.data, json_size, self._model, self._signature, self._labels)
 
 
 def announced(announce: Callable[[], Any] | None) -> Signature:

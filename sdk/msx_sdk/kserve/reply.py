@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from msx_sdk.errors import InvalidInput, PredictionError
+from msx_sdk.kserve.classification import UNNAMED, Labels, largest
 from msx_sdk.kserve.message import join
 from msx_sdk.kserve.request import InferRequest, numpy_tensors
 from msx_sdk.kserve.types import BYTES, DATATYPES, Signature
@@ -27,7 +28,9 @@ class Output:
     data: Any
 
 
-def encode_reply(value: Any, asked: InferRequest, model: tuple[str, str], signature: Signature) -> bytes:
+def encode_reply(
+    value: Any, asked: InferRequest, model: tuple[str, str], signature: Signature, labels: Labels = UNNAMED
+) -> bytes:
     """The message for the frontend. `model` is its name and version. Raises PredictionError."""
     head: dict[str, Any] = {"model_name": model[0], "model_version": model[1]}
     own = _reply_object(value)
@@ -36,9 +39,22 @@ def encode_reply(value: Any, asked: InferRequest, model: tuple[str, str], signat
     if own and own.get("parameters"):
         head["parameters"] = own["parameters"]
     outputs = _outputs_of(own) if own else _outputs(value, asked, signature)
+    if asked.classes:
+        outputs = _classified(outputs, asked, labels)
     tensors: list[bytes] = []
     head["outputs"] = [_entry(output, binary, tensors) for output, binary in _chosen(outputs, asked)]
     return join(head, tensors)
+
+
+def _classified(outputs: list[Output], asked: InferRequest, labels: Labels) -> list[Output]:
+    made = []
+    for output in outputs:
+        if count := asked.classes.get(output.name):
+            array = _array(output).reshape(output.shape)
+            found = largest(f"output {output.name!r}", array, count, labels)
+            output = Output(output.name, BYTES, list(found.shape), found)
+        made.append(output)
+    return made
 
 
 def _chosen(outputs: list[Output], asked: InferRequest) -> list[tuple[Output, bool]]:

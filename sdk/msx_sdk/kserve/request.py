@@ -13,8 +13,8 @@ import msgspec
 from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.kserve.types import BYTES, DATATYPES, GRPC_CONTENTS, ITEM_SIZES, Signature, TensorMeta
 
-NOT_SERVED = ("shared_memory_region", "classification")
-"""Parameters of Triton's extensions; without an answer to them a client would take the wrong thing for right."""
+NOT_SERVED = "shared_memory_region"
+"""A parameter of Triton's; without an answer to it a client would take the wrong thing for right."""
 
 
 @dataclass
@@ -25,6 +25,8 @@ class InferRequest:
     id: str | None = None
     wanted: dict[str, bool] = field(default_factory=dict)
     """The outputs that the client named, and whether it wants each as bytes."""
+    classes: dict[str, int] = field(default_factory=dict)
+    """Of which of them it wants that many of the largest values instead."""
     binary: bool = False
     """Whether it wants outputs that it did not name as bytes."""
 
@@ -68,7 +70,8 @@ def _read(body: dict[str, Any], tail: memoryview) -> InferRequest:
         raise InvalidInput(f"the body has {len(tail)} bytes more than the binary_data_size of its inputs add up to")
     parameters = _parameters(body, "the request")
     binary = parameters.pop("binary_data_output", False) is True
-    return InferRequest(body, _id(body), _wanted(body, binary), binary)
+    wanted, classes = _wanted(body, binary)
+    return InferRequest(body, _id(body), wanted, classes, binary)
 
 
 def _object(data: memoryview) -> dict[str, Any]:
@@ -162,22 +165,34 @@ def _parameters(owner: dict[str, Any], what: str) -> dict[str, Any]:
     parameters = owner.get("parameters", {})
     if not isinstance(parameters, dict):
         raise InvalidInput(f"{what}: 'parameters' must be an object")
-    if refused := [name for name in NOT_SERVED if name in parameters]:
-        raise PredictionError(501, f"{what}: {refused[0]} is not served here; send and take the tensor's own values")
+    if NOT_SERVED in parameters:
+        raise PredictionError(
+            501, f"{what}: shared memory is not served here; send and take the tensor's own values (binary_data)"
+        )
     return parameters
 
 
-def _wanted(body: dict[str, Any], binary: bool) -> dict[str, bool]:
+def _wanted(body: dict[str, Any], binary: bool) -> tuple[dict[str, bool], dict[str, int]]:
     outputs = body.get("outputs", [])
     if not isinstance(outputs, list):
         raise InvalidInput("'outputs' must be a list")
-    wanted = {}
+    wanted: dict[str, bool] = {}
+    classes: dict[str, int] = {}
     for output in outputs:
         name = output.get("name") if isinstance(output, dict) else None
         if not isinstance(name, str):
             raise InvalidInput("every one of 'outputs' must be an object with a 'name'")
-        wanted[name] = _parameters(output, f"output {name!r}").get("binary_data", binary) is True
-    return wanted
+        parameters = _parameters(output, f"output {name!r}")
+        wanted[name] = parameters.get("binary_data", binary) is True
+        if "classification" in parameters:
+            classes[name] = _class_count(name, parameters["classification"])
+    return wanted, classes
+
+
+def _class_count(name: str, count: Any) -> int:
+    if type(count) is not int or count < 1:
+        raise InvalidInput(f"output {name!r}: classification must be a number of classes, not {count!r}")
+    return count
 
 
 def _only_input(data: memoryview, signature: Signature) -> dict[str, Any]:

@@ -94,6 +94,25 @@ def check_tensors_of_a_mindir():
     assert np.array_equal(result.as_numpy("output_2"), A * 2)
 
 
+def check_classification():
+    outputs = [triton.InferRequestedOutput("output_2", class_count=2)]
+    found = infer("two", two(), outputs=outputs).as_numpy("output_2").tolist()
+    assert found == [[b"4.000000:2", b"2.000000:1"], [b"10.000000:2", b"8.000000:1"]]
+
+
+def check_extensions_that_are_not_served():
+    shared = two()
+    for one in shared:
+        one.set_shared_memory("region", 24)
+    for call in (
+        lambda: infer("two", shared),
+        lambda: client.register_system_shared_memory("r", "/key", 8, headers=AUTH),
+        lambda: client.get_trace_settings(headers=AUTH),
+        lambda: client.get_log_settings(headers=AUTH),
+    ):
+        refused(call, "UNIMPLEMENTED", "")
+
+
 def check_every_data_type():
     for datatype, dtype in DTYPES.items():
         array = np.array([[0, 1, 100]]).astype(dtype)

@@ -118,6 +118,29 @@ def check_only_the_outputs_that_were_asked_for():
     assert result.as_numpy("output_0") is None
 
 
+def check_classification():
+    outputs = [triton.InferRequestedOutput("output_2", class_count=2), triton.InferRequestedOutput("output_1")]
+    result = infer("two", two(), outputs=outputs)
+    assert result.as_numpy("output_2").tolist() == [
+        [b"4.000000:2", b"2.000000:1"],
+        [b"10.000000:2", b"8.000000:1"],
+    ]
+    assert result.as_numpy("output_1").tolist() == [7, -8]
+
+
+def check_extensions_that_are_not_served():
+    for call, remedy in (
+        (lambda: client.register_system_shared_memory("r", "/key", 8, headers=AUTH), "send and take tensors as bytes"),
+        (lambda: client.get_system_shared_memory_status(headers=AUTH), "send and take tensors as bytes"),
+        (lambda: client.unregister_system_shared_memory("r", headers=AUTH), "send and take tensors as bytes"),
+        (lambda: client.register_cuda_shared_memory("r", b"", 0, 8, headers=AUTH), "send and take tensors as bytes"),
+        (lambda: client.get_trace_settings("two", headers=AUTH), "/v2/models/stats"),
+        (lambda: client.update_trace_settings(settings={}, headers=AUTH), "/v2/models/stats"),
+        (lambda: client.get_log_settings(headers=AUTH), "--log-config"),
+    ):
+        refused(call, 501, remedy)
+
+
 def check_every_data_type():
     for datatype, dtype in DTYPES.items():
         array = np.array([[0, 1, 1]], dtype) if datatype == "BOOL" else np.array([[0, 1, 100]], dtype)
@@ -233,9 +256,9 @@ def check_what_is_wrong_is_named():
             "unknown output 'z'; this model gives output_0, output_1",
         ),
         (
-            lambda: infer("two", two(), outputs=[triton.InferRequestedOutput("output_0", class_count=2)]),
-            501,
-            "output 'output_0': classification is not served here",
+            lambda: infer("two", two(), outputs=[triton.InferRequestedOutput("output_3", class_count=2)]),
+            400,
+            "output 'output_3': classification is for numbers",
         ),
         (lambda: infer("mirror", [tensor("refuse", A, "FP32")]), 400, "refuse: not this one"),
         (lambda: infer("mirror", [tensor("fail", A, "FP32")]), 500, "Prediction failed: ValueError: it broke"),

@@ -85,3 +85,11 @@ def test_errors(server: RunningServer, path: str, error: str) -> None:
     reply = server.inference.post(path, json=REQUEST)
     assert (reply.status_code, reply.json()) == (404, {"error": error})
     assert reply.headers["x-request-id"]
+
+
+@pytest.mark.parametrize("path", ["/v2/systemsharedmemory/region/r/register", "/v2/trace/setting", "/v2/logging"])
+def test_extensions_that_are_not_served(server: RunningServer, path: str) -> None:
+    """TorchServe: 404. The clients hear what to do instead."""
+    reply = server.inference.post(path, json={})
+    assert (reply.status_code, list(reply.json())) == (501, ["error"])
+    assert " here: " in reply.json()["error"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ np = pytest.importorskip("numpy")
 
 from msx_sdk import PredictionError  # noqa: E402
 from msx_sdk.kserve import Signature, TensorMeta  # noqa: E402
+from msx_sdk.kserve.classification import Labels  # noqa: E402
 from msx_sdk.kserve.message import split  # noqa: E402
 from msx_sdk.kserve.reply import encode_reply  # noqa: E402
 from msx_sdk.kserve.request import InferRequest  # noqa: E402
@@ -135,3 +137,39 @@ def test_round_trip_of_arrays(datatype: str, shape: list[int], data: st.DataObje
 def test_what_is_no_message(message: bytes) -> None:
     with pytest.raises(ValueError, match="bytes of JSON"):
         split(message)
+
+
+# -- classification --
+
+
+def top(value: Any, count: Any, folder: Path | None = None) -> Any:
+    asked = InferRequest({}, wanted={"y": False}, classes={"y": count})
+    (found,) = parted(encode_reply({"y": value}, asked, MODEL, Signature(), Labels(folder)))[0]["outputs"]
+    assert found["datatype"] == "BYTES"
+    return found["shape"], found["data"]
+
+
+def test_the_largest_of_each_row(tmp_path: Path) -> None:
+    """As Triton writes them; of equal values the first class comes first."""
+    scores = np.array([[0.25, 0.5, 0.25], [3, 1, 2]], np.float32)
+    assert top(scores, 2) == ([2, 2], ["0.500000:1", "0.250000:0", "3.000000:0", "2.000000:2"])
+    (tmp_path / "index_to_name.json").write_text('{"0": ["n1", "cat"], "2": "dog"}')
+    assert top(scores[1], 9, tmp_path) == ([3], ["3.000000:0:cat", "2.000000:2:dog", "1.000000:1"])
+    assert top(np.array([1, 255], np.uint8), 1) == ([1], ["255:1"])
+    assert top(np.array([-5, -128], np.int8), 1) == ([1], ["-5:0"])
+    assert top([0.5, 1.5], 1) == ([1], ["1.500000:1"])
+    assert top(np.empty((2, 0), np.float32), 1) == ([2, 0], [])
+
+
+def test_what_cannot_be_classified(tmp_path: Path) -> None:
+    with pytest.raises(PredictionError, match="output 'y': classification is for numbers"):
+        top(["text"], 1)
+    (tmp_path / "index_to_name.json").write_text("[1, 2]")
+    with pytest.raises(PredictionError, match=r"index_to_name\.json is no JSON object"):
+        top([1.0], 1, tmp_path)
+
+
+def test_only_the_output_that_was_asked_for_is_classified() -> None:
+    asked = InferRequest({}, wanted={"y": False, "z": False}, classes={"y": 1})
+    y, z = parted(encode_reply({"z": [1, 2], "y": [3, 4]}, asked, MODEL, Signature()))[0]["outputs"]
+    assert (y["data"], z["data"]) == (["4:1"], [1, 2])

@@ -94,11 +94,28 @@ def test_what_is_no_json(body: bytes) -> None:
         read(body)
 
 
-@pytest.mark.parametrize("name", ["classification", "shared_memory_region"])
-def test_extensions_that_are_not_served(name: str) -> None:
-    with pytest.raises(PredictionError, match=f"output 'y': {name} is not served here") as refused:
-        read(msgspec.json.encode({**one(), "outputs": [{"name": "y", "parameters": {name: 1}}]}))
-    assert refused.value.status == 501
+def test_shared_memory_is_not_served() -> None:
+    inputs = [{"name": "x", "datatype": "INT8", "shape": [1], "parameters": {"shared_memory_region": "r"}}]
+    outputs = [{"name": "y", "parameters": {"shared_memory_region": "r"}}]
+    for body, what in (({"inputs": inputs}, "input 'x'"), ({**one(), "outputs": outputs}, "output 'y'")):
+        with pytest.raises(
+            PredictionError, match=f"{what}: shared memory is not served here; send and take"
+        ) as refused:
+            read(msgspec.json.encode(body))
+        assert refused.value.status == 501
+
+
+def test_how_many_classes() -> None:
+    outputs = [{"name": "y", "parameters": {"classification": 3, "binary_data": True}}, {"name": "z"}]
+    asked = read(msgspec.json.encode({**one(), "outputs": outputs}))
+    assert (asked.wanted, asked.classes) == ({"y": True, "z": False}, {"y": 3})
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, "3", True, None])
+def test_a_number_of_classes_that_is_none(count: Any) -> None:
+    outputs = [{"name": "y", "parameters": {"classification": count}}]
+    with pytest.raises(InvalidInput, match="output 'y': classification must be a number of classes"):
+        read(msgspec.json.encode({**one(), "outputs": outputs}))
 
 
 @pytest.mark.parametrize("size", ["-1", "1e3", "", "99", "9" * 30, "²"])
