@@ -77,7 +77,7 @@ def test_workers_that_are_told_to_go_are_not_missing(tmp_path: Path, kept: int) 
             for group in house.groups():
                 group.answer()
             await until(lambda: len(house.groups()) == kept)
-            await until(lambda: not house.management._background)
+            await until(lambda: not house.management.operations._background)
         assert set(seen) == {ModelState.READY}
         assert job.done
 

@@ -12,7 +12,7 @@ from msx_frontend.grpc_api.handlers import Context
 from msx_frontend.grpc_api.infer_messages import InferMessages
 from msx_frontend.grpc_api.infer_stream import InferStream
 from msx_frontend.grpc_api.messages import message_class
-from msx_frontend.reply_buffer import ReplyBuffer
+from msx_frontend.queueing.reply_buffer import ReplyBuffer
 
 WATCHDOG = 30
 
