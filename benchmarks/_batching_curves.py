@@ -1,10 +1,11 @@
-"""What throughput-latency curves say: how many requests a second a setting gives while its p99 keeps to a bound."""
+"""What is made of the outcomes: the p99 by the rate that was offered, and the rate that is to be had at equal p99."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import exp, inf, isinf, log
-from statistics import mean, median
+from statistics import fmean, median
 
 from benchmarks._open_loop import Outcome
 
@@ -24,34 +25,46 @@ def curve(outcomes: Mapping[float, Sequence[Outcome]]) -> Curve:
     return {rate: median(map(p99, outcomes[rate])) for rate in sorted(outcomes)}
 
 
-def sustained(curve: Curve, bound: float) -> float:
-    """The highest rate at which the p99 is within the bound; 0 if there is none.
+def rising(curve: Curve) -> Curve:
+    """The curve next to it that does not fall, as no p99 does when more is asked: isotonic regression of logarithms.
 
-    Between the last rate measured that keeps it and the next one, along a straight line on logarithmic axes.
+    Without the rates at which there is none.
     """
-    kept = [rate for rate, value in curve.items() if value <= bound]
-    if not kept:
+    steps: list[tuple[float, list[float]]] = []  # of neighbours that have one level: the level, and their rates
+    for rate in sorted(rate for rate in curve if not isinf(curve[rate])):
+        level, rates = log(curve[rate]), [rate]
+        while steps and steps[-1][0] > level:
+            before, earlier = steps.pop()
+            level = (before * len(earlier) + level * len(rates)) / (len(earlier) + len(rates))
+            rates = earlier + rates
+        steps.append((level, rates))
+    return {rate: exp(level) for level, rates in steps for rate in rates}
+
+
+def sustained(curve: Curve, bound: float) -> float:
+    """The highest rate at which the p99 is within the bound, along straight lines on logarithmic axes.
+
+    Above the highest rate that was offered it is that one; below the lowest, less in proportion.
+    """
+    points = [*rising(curve).items()]
+    if not points:
         return 0.0
-    low = max(kept)
-    high = min((rate for rate in curve if rate > low), default=low)
-    if high == low or isinf(curve[high]):
-        return low
-    share = log(bound / curve[low]) / log(curve[high] / curve[low])
-    return exp(log(low) + share * log(high / low))
+    if bound < points[0][1]:
+        return points[0][0] * bound / points[0][1]
+    for (low, at_low), (high, at_high) in pairwise(points):
+        if bound < at_high:
+            return low * exp(log(bound / at_low) / log(at_high / at_low) * log(high / low))
+    return points[-1][0]
 
 
-def worst_share(ours: Curve, others: Sequence[Curve], bounds: Sequence[float]) -> float:
-    """The lowest of all bounds: our rate by that of the best of the others; bounds that nobody keeps are left out."""
-    best = {bound: max(sustained(other, bound) for other in others) for bound in bounds}
-    return min((sustained(ours, bound) / rate for bound, rate in best.items() if rate), default=inf)
+def gains(ours: Curve, other: Curve, limit: float) -> dict[float, float]:
+    """At each rate that was offered to the other: what we sustain at the p99 that it has there, by that rate.
+
+    A p99 of more than `limit` counts as that: it is none that one would promise.
+    """
+    return {rate: sustained(ours, min(value, limit)) / rate for rate, value in other.items()}
 
 
-def advantage(ours: Curve, other: Curve, everybody: Sequence[Curve], bounds: Sequence[float]) -> float:
-    """Over the whole sweep of bounds: our rate as a share of the best there is at each, by the other's, on average."""
-    theirs = _mean_share(other, everybody, bounds)
-    return _mean_share(ours, everybody, bounds) / theirs if theirs else inf
-
-
-def _mean_share(one: Curve, everybody: Sequence[Curve], bounds: Sequence[float]) -> float:
-    best = {bound: max(sustained(other, bound) for other in everybody) for bound in bounds}
-    return mean([sustained(one, bound) / rate for bound, rate in best.items() if rate] or [0.0])
+def over_the_sweep(gains: Mapping[float, float]) -> float:
+    """The geometric mean: twice as much here and half as much there is no gain."""
+    return exp(fmean(map(log, gains.values())))

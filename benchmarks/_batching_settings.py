@@ -8,13 +8,15 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 
 import click
 
 from benchmarks import _mosec, _torchserve
+from benchmarks._batching_curves import p99
 from benchmarks._client import Address
-from benchmarks._open_loop import Outcome, run
+from benchmarks._open_loop import OpenLoop, Outcome
 from benchmarks._server import ALL, CONFIG, SERVICES, started
 from msx_archiver.options import PackOptions
 from msx_archiver.pack import pack
@@ -40,12 +42,16 @@ if __name__ == "__main__":
 
 @dataclass
 class Setting:
-    """A server with one wait. `outcomes` by the requests offered a second, one a round."""
+    """A server with one wait. `outcomes` by the requests offered a second, one for each round in which it played."""
 
     name: str
     address: Address
     path: str
     outcomes: dict[float, list[Outcome]] = field(default_factory=dict)
+
+    def first(self, rate: float) -> float:
+        """The p99 of the first round; infinity where it was not asked."""
+        return p99(self.outcomes[rate][0]) if rate in self.outcomes else inf
 
 
 @contextlib.contextmanager
@@ -65,18 +71,18 @@ def msx(net: str, waits: Sequence[int]) -> Iterator[list[Setting]]:
 
 
 @contextlib.contextmanager
-def mosec(net: str, waits: Sequence[int]) -> Iterator[list[Setting]]:
+def mosec(net: str, waits: Sequence[int], client: OpenLoop) -> Iterator[list[Setting]]:
     """Raises NotInstalled. Its own Python, which finds MindSpore where this one has it."""
     program = MOSEC.format([str(SERVICES), str(_with_mindspore())], net, BATCH_SIZE, [*waits])
     with _mosec.serve(program, "--capacity", str(QUEUE), "--timeout", "30000") as (address, _):
         settings = [Setting(f"mosec {wait} ms", address, f"/{wait}") for wait in waits]
         for setting in settings:
-            _wait_for(setting, net)
+            _wait_for(setting, net, client)
         yield settings
 
 
 @contextlib.contextmanager
-def torchserve(net: str, waits: Sequence[int]) -> Iterator[list[Setting]]:
+def torchserve(net: str, waits: Sequence[int], client: OpenLoop) -> Iterator[list[Setting]]:
     """Raises NotInstalled. Its own Python, which finds MindSpore where this one has it."""
     models = {f"wait{wait}": wait for wait in waits}
     with tempfile.TemporaryDirectory(prefix="msx-benchmark-") as folder:
@@ -86,14 +92,14 @@ def torchserve(net: str, waits: Sequence[int]) -> Iterator[list[Setting]]:
         with _torchserve.serve(Path(folder), *models, packages=str(_with_mindspore())) as peer:
             settings = [Setting(f"TorchServe {w} ms", peer.http, f"/predictions/{m}") for m, w in models.items()]
             for setting in settings:
-                _wait_for(setting, net)
+                _wait_for(setting, net, client)
             yield settings
 
 
-def _wait_for(setting: Setting, net: str) -> None:
+def _wait_for(setting: Setting, net: str, client: OpenLoop) -> None:
     """Until it answers. Raises click.ClickException if it does not."""
     deadline = time.monotonic() + LIMIT
-    while run(setting.address, setting.path, bytes(SIZES[net]), [0.0], 5.0).failed:
+    while client.run(setting.address, setting.path, bytes(SIZES[net]), [0.0], 5.0).failed:
         if time.monotonic() > deadline:
             raise click.ClickException(f"{setting.name} has no worker after {LIMIT:g} s.")
 

@@ -1,20 +1,23 @@
 """A client in a process of its own, that sends each request when it is due, whatever has become of those before.
 
 A request's time is counted from the instant at which it was due: where a server, or this client, is late, it shows.
-The order comes as JSON on stdin, the answer goes as JSON to stdout.
+Each order comes as a line of JSON on stdin, and its outcome goes as one to stdout.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import select
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
+from types import TracebackType
 
 import click
 import httptools
@@ -24,6 +27,8 @@ from benchmarks._client import Address
 
 CONNECTIONS = 400
 """The most at once; who finds none free waits, and its time runs. select() takes no more than 1,024 files."""
+SPARE = 30.0
+"""Seconds, after all patience, until the client itself is taken for dead."""
 ROOT = Path(__file__).parents[1]
 
 
@@ -106,6 +111,8 @@ class Client:
         self._late.sort()
         late = self._late[int(len(self._late) * 0.99)] if self._late else 0.0
         seconds = time.perf_counter() - began
+        for line in (*self._free, *self._busy.values()):
+            line.socket.close()
         return Outcome(self.taken, len(due) - len(self.taken), late, (time.process_time() - used) / seconds, seconds)
 
     def _send(self) -> None:
@@ -139,27 +146,56 @@ class Client:
             del self._busy[readable]
 
 
-def run(address: Address, path: str, body: bytes, due: Sequence[float], patience: float) -> Outcome:
-    """Raises click.ClickException when the client itself fails."""
+class OpenLoop:
+    """The client's process, for as many orders as there are."""
+
+    def __enter__(self) -> OpenLoop:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks._open_loop"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def run(self, address: Address, path: str, body: bytes, due: Sequence[float], patience: float) -> Outcome:
+        """Raises click.ClickException when the client itself fails."""
+        order = Order(address.host, address.port, _request(address, path, body), [*due], patience)
+        watchdog = threading.Timer(due[-1] + patience + SPARE, self._process.kill)
+        watchdog.start()
+        try:
+            return msgspec.json.decode(self._answer(msgspec.json.encode(order)), type=Outcome)
+        except (OSError, msgspec.DecodeError):
+            raise click.ClickException("The client of the benchmark failed; see above.") from None
+        finally:
+            watchdog.cancel()
+
+    def _answer(self, order: bytes) -> bytes:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(order + b"\n")
+        self._process.stdin.flush()
+        return self._process.stdout.readline()
+
+
+def _request(address: Address, path: str, body: bytes) -> bytes:
     headers = {"Host": address.host, "Content-Type": "application/octet-stream", "Content-Length": str(len(body))}
     lines = "".join(f"{name}: {value}\r\n" for name, value in (headers | address.authorization).items())
-    request = f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode() + body
-    order = Order(address.host, address.port, request, [*due], patience)
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks._open_loop"],
-        cwd=ROOT,
-        input=msgspec.json.encode(order),
-        capture_output=True,
-        timeout=due[-1] + patience + 30,
-        check=False,
-    )
-    if done.returncode:
-        raise click.ClickException(f"The client failed: {done.stderr.decode()[-1000:]}")
-    return msgspec.json.decode(done.stdout, type=Outcome)
+    return f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode() + body
+
+
+def _serve() -> None:
+    for line in sys.stdin.buffer:
+        outcome = Client(msgspec.json.decode(line, type=Order)).run()
+        sys.stdout.buffer.write(msgspec.json.encode(outcome) + b"\n")
+        sys.stdout.buffer.flush()
+        gc.collect()
 
 
 if __name__ == "__main__":
+    gc.disable()  # but between two orders
     with contextlib.suppress(KeyboardInterrupt):
-        sys.stdout.buffer.write(
-            msgspec.json.encode(Client(msgspec.json.decode(sys.stdin.buffer.read(), type=Order)).run())
-        )
+        _serve()

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 os.environ |= {"GLOG_v": "3", "OMP_NUM_THREADS": "1", "ONEDNN_MAX_CPU_ISA": "AVX2"}  # its AVX-512 convolution is slow
-os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # a core for the net, as a device would be
+os.sched_setaffinity(0, range(os.cpu_count() or 1))  # all that it may have, whoever started it keeps off one of them:
+os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # the core for the net, as a device would be
 
 import mindspore as ms  # noqa: E402
 from mindspore import nn, ops  # noqa: E402

@@ -6,17 +6,21 @@ import itertools
 import random
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
 from statistics import fmean, pstdev
 
+import click
 import pytest
 
 from benchmarks._batching_arrivals import ARRIVALS
-from benchmarks._batching_curves import advantage, curve, p99, sustained, worst_share
+from benchmarks._batching_curves import curve, gains, over_the_sweep, p99, rising, sustained
+from benchmarks._batching_rounds import Field
+from benchmarks._batching_settings import DYNAMIC, Setting
 from benchmarks._client import Address
-from benchmarks._open_loop import Outcome, run
+from benchmarks._open_loop import OpenLoop, Outcome
+from benchmarks.batching import gains_table, targets
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 BAD = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\nno"
@@ -38,19 +42,83 @@ def test_a_curve_has_the_median_of_the_rounds() -> None:
     assert curve({5.0: [outcome([1.0]), outcome([9.0]), outcome([2.0])]}) == {5.0: 2.0}
 
 
+def test_a_p99_does_not_fall_where_more_is_asked() -> None:
+    assert rising({10.0: 0.1, 20.0: 0.4, 30.0: 0.1, 40.0: inf, 50.0: 0.3}) == pytest.approx(
+        {10.0: 0.1, 20.0: 0.2, 30.0: 0.2, 50.0: 0.3}
+    )
+    assert rising({10.0: 0.4, 20.0: 0.1}) == pytest.approx({10.0: 0.2, 20.0: 0.2})
+
+
 def test_the_rate_that_keeps_a_bound_is_found_between_the_measured_ones() -> None:
     assert sustained(FAST, 0.01) == pytest.approx(100)
     assert sustained(FAST, 0.0316) == pytest.approx(316, rel=0.01)
     assert sustained(FAST, 0.5) == 1000  # and no more, where the next is none
-    assert sustained(FAST, 0.001) == 0
-    assert sustained({10.0: 0.2, 20.0: 0.1}, 0.15) == 20  # what it cannot keep when few ask does not count against it
+    assert sustained(FAST, 0.001) == pytest.approx(10)
+    assert sustained({10.0: inf}, 1.0) == 0
 
 
-def test_each_bound_and_the_whole_sweep() -> None:
-    assert worst_share(FAST, [FAST, SLOW], [0.01, 0.1]) == pytest.approx(1)
-    assert worst_share(SLOW, [FAST], [0.05, 0.1]) == pytest.approx(100 / sustained(FAST, 0.05))
-    assert advantage(FAST, SLOW, [FAST, SLOW], [0.01, 0.1, 1e-9]) == pytest.approx(2)  # it keeps one of two
-    assert advantage(FAST, {100.0: 1.0}, [FAST], [0.01]) == inf
+def test_gains_at_each_rate_and_over_the_sweep() -> None:
+    assert gains(FAST, FAST, 1.0) == pytest.approx(
+        {100.0: 1.0, 1000.0: 1.0, 2000.0: 0.5}
+    )  # where it has no p99: the limit
+    found = gains(FAST, SLOW, 0.05)
+    assert found[100.0] == pytest.approx(5.0, rel=0.01)
+    assert found[1000.0] == pytest.approx(0.5, rel=0.01)
+    assert over_the_sweep({1.0: 4.0, 2.0: 0.25}) == pytest.approx(1)
+
+
+def test_the_worst_rate_and_the_best_single_wait_decide() -> None:
+    table = {
+        "msx fixed 1 ms": {100.0: 0.96, 200.0: 2.0},
+        "msx fixed 9 ms": {100.0: 9.0, 200.0: 1.1},
+        "mosec 1 ms": {100.0: 0.9},
+    }
+    shown = [(target.measured, target.met) for target in targets(table)]
+    assert shown == [("0.96", True), ("1.39", True), ("0.90", False), ("0.90", False)]
+    assert gains_table("t", table, [100.0, 200.0]).rows[2] == ["mosec 1 ms", "0.90", "", "0.90"]
+
+
+class Replayed(OpenLoop):
+    """No client: each setting, by its path, has this p99 (s) at a rate, and it is noted who was asked for what."""
+
+    def __init__(self, **known: dict[float, float]) -> None:
+        self.known, self.asked = known, list[tuple[str, float]]()
+
+    def run(self, address: Address, path: str, body: bytes, due: Sequence[float], patience: float) -> Outcome:
+        rate = min(self.known[path], key=lambda rate: abs(rate - len(due) / due[-1]))
+        self.asked.append((path, rate))
+        value = self.known[path][rate]
+        return outcome([] if value == inf else [value], failed=int(value == inf))
+
+
+def test_who_is_far_from_the_best_is_asked_once_and_who_gives_up_at_no_higher_rate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("benchmarks._batching_rounds.PAUSE", 0.0)
+    client = Replayed(
+        dynamic={1000.0: 0.01, 4000.0: 0.02, 16000.0: 0.03},
+        near={1000.0: 0.012, 16000.0: 0.07},
+        far={1000.0: 0.03, 16000.0: 0.05},
+        slow={1000.0: inf},
+    )
+    names = {"dynamic": DYNAMIC, "near": "near", "far": "far", "slow": "slow"}
+    settings = [Setting(name, Address("", 0), path) for path, name in names.items()]
+    field = Field(client, settings, b"", "poisson", 1.0, [1000.0, 16000.0], [4000.0])
+    field.play(0)
+    assert client.asked == [
+        *((path, 1000.0) for path in ("dynamic", "near", "far", "slow")),
+        ("dynamic", 4000.0),
+        *((path, 16000.0) for path in ("dynamic", "near", "far")),
+    ]
+    client.asked.clear()
+    field.play(1)
+    assert sorted(client.asked) == [
+        ("dynamic", 1000.0),
+        ("dynamic", 4000.0),
+        ("dynamic", 16000.0),
+        ("far", 16000.0),
+        ("near", 1000.0),
+    ]
 
 
 @pytest.mark.parametrize("kind", ARRIVALS)
@@ -84,17 +152,22 @@ def serving(*answers: bytes) -> Iterator[Address]:
 
 
 def test_the_client_counts_what_is_answered_by_200() -> None:
-    with serving(OK) as address:
-        done = run(address, "/", b"body", [0.0], 30.0)
-    assert (len(done.taken), done.failed) == (1, 0)
-    with serving(BAD) as address:
-        assert run(address, "/", b"body", [0.0], 30.0).failed == 1
-    with serving(b"") as address:
-        assert run(address, "/", b"body", [0.0], 30.0).failed == 1
+    with OpenLoop() as client:
+        with serving(OK) as address:
+            done = client.run(address, "/", b"body", [0.0], 30.0)
+        assert (len(done.taken), done.failed) == (1, 0)
+        for answer in (BAD, b""):
+            with serving(answer) as address:
+                assert client.run(address, "/", b"body", [0.0], 30.0).failed == 1
 
 
 def test_a_request_s_time_counts_from_when_it_was_due() -> None:
     """Also where it was due long before the client came to send it."""
-    with serving(OK) as address:
-        (taken,) = run(address, "/", b"body", [-5.0], 30.0).taken
+    with OpenLoop() as client, serving(OK) as address:
+        (taken,) = client.run(address, "/", b"body", [-5.0], 30.0).taken
     assert taken > 4.9
+
+
+def test_a_client_that_ends_is_told() -> None:
+    with OpenLoop() as client, pytest.raises(click.ClickException, match="client of the benchmark failed"):
+        client.run(Address("127.0.0.1", 1), "/", b"body", [0.0], 1.0)  # where nobody listens
