@@ -39,11 +39,8 @@ class DirectProtocol(HttpProtocol):
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
 
-    def pause_writing(self) -> None:
-        self.flow.pause_writing()
-
     def resume_writing(self) -> None:
-        self.flow.resume_writing()
+        super().resume_writing()
         if self._open is not None:
             self._open.flush()
 

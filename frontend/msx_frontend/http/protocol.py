@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from typing import cast
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from msx_frontend.errors import BadRequest
-from msx_frontend.http.wire import common_headers, error_bytes
+from msx_frontend.http.stream_body import EXTENSION, StreamBody
+from msx_frontend.http.wire import Scope, common_headers, error_bytes
 from msx_frontend.ids import new_request_id
 
 log = logging.getLogger("msx.http")
@@ -32,6 +35,18 @@ class HttpProtocol(HttpToolsProtocol):
         except httptools.HttpParserError:
             log.info("%s sent what is no HTTP", self.client)
             self.send_400_response("")
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._body = StreamBody(transport, self.flow)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._body.resumed()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        cast(Scope, self.scope)["extensions"] = {EXTENSION: self._body}
 
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msx_frontend.llm.calls import Call, Part, reader_of
 from msx_frontend.llm.chat_request import ChatRequest, asked_tools, chat_generation
 from msx_frontend.llm.decoding import decode
 from msx_frontend.llm.exchange import Request
-from msx_frontend.llm.generation import Generation, Text
+from msx_frontend.llm.generation import Generation, Piece, Text
 from msx_frontend.llm.logprobs import chat_logprobs
-from msx_frontend.llm.replies import DONE, Events, Reply, Whole, event
+from msx_frontend.llm.replies import DONE, Events, EventsOfText, Reply, Whole, event
 from msx_frontend.llm.tools import Tools
 from msx_frontend.llm.usage import FINISH, openai_usage
 from msx_sdk.generation import GENERATE, FinishReason, GenerateDelta, Token
@@ -26,7 +26,7 @@ async def chat_completions(request: Request) -> Reply:
     generation = Generation(request.jobs, version, [chat_generation(asked, version, tools)])
     shape = _Shape(asked, tools, f"chatcmpl-{request.call.id}", version.source.name)
     if asked.stream:
-        return Events(shape.events(generation, include_usage=include_usage))
+        return Events(generation, _Stream(shape, tools, generation, include_usage=include_usage))
     texts = await generation.texts()
     choices = [shape.choice(index, text) for index, text in enumerate(texts)]
     return Whole({**shape.head("chat.completion"), "choices": choices, "usage": openai_usage(generation.usage)})
@@ -77,33 +77,47 @@ class _Shape:
             "finish_reason": finish_of(text.finish_reason, self._tools, bool(calls)),
         }
 
-    async def events(self, generation: Generation, *, include_usage: bool) -> AsyncIterator[bytes]:
-        extra: dict[str, Any] = {"usage": None} if include_usage else {}
-        head = self.head("chat.completion.chunk")
-        choices: dict[int, _Choice] = {}
-        async for piece in generation.pieces():
-            choice = choices.setdefault(piece.choice, _Choice(piece.choice, self, self._tools))
-            for chunk in choice.grow(piece.delta):
-                yield event({**head, "choices": [chunk], **extra})
-        if include_usage:
-            yield event({**head, "choices": [], "usage": openai_usage(generation.usage)})
-        yield DONE
-
     def logprobs(self, tokens: Iterable[Token]) -> dict[str, Any] | None:
         return chat_logprobs(tokens, self._asked.top_logprobs or 0) if self._asked.logprobs else None
+
+
+class _Stream:
+    def __init__(self, shape: _Shape, tools: Tools, generation: Generation, *, include_usage: bool) -> None:
+        self.shape, self.tools, self._generation, self._include_usage = shape, tools, generation, include_usage
+        self._head = shape.head("chat.completion.chunk")
+        self._extra: dict[str, Any] = {"usage": None} if include_usage else {}
+        self._choices: dict[int, _Choice] = {}
+
+    def said(self, pieces: list[Piece]) -> bytes:
+        return b"".join([event for piece in pieces for event in self._choice(piece.choice).grow(piece.delta)])
+
+    def ended(self) -> bytes:
+        if not self._include_usage:
+            return DONE
+        return event({**self._head, "choices": [], "usage": openai_usage(self._generation.usage)}) + DONE
+
+    def value(self, choice: dict[str, Any]) -> dict[str, Any]:
+        return {**self._head, "choices": [choice], **self._extra}
+
+    def _choice(self, index: int) -> _Choice:
+        found = self._choices.get(index)
+        if found is None:
+            found = self._choices[index] = _Choice(index, self)
+        return found
 
 
 class _Choice:
     """One choice of a stream: its role first, then what there is of it, at last why it ended."""
 
-    def __init__(self, index: int, shape: _Shape, tools: Tools) -> None:
-        self._index, self._shape, self._tools = index, shape, tools
-        self._reader = reader_of(tools)
+    def __init__(self, index: int, stream: _Stream) -> None:
+        self._index, self._stream, self._tools = index, stream, stream.tools
+        self._reader = reader_of(stream.tools)
         self._begun = self._called = False
         self._untold: list[Token] = []
         """Their log-probabilities wait for the chunk that has their text."""
+        self._content = EventsOfText(lambda text: self._value({"content": text}))
 
-    def grow(self, delta: GenerateDelta) -> Iterator[dict[str, Any]]:
+    def grow(self, delta: GenerateDelta) -> Iterator[bytes]:
         if not self._begun:
             self._begun = True
             yield self._chunk({"role": "assistant", "content": ""})
@@ -114,22 +128,29 @@ class _Choice:
             reason = finish_of(delta.finish_reason, self._tools, self._called)
             yield self._chunk({}, reason, self._logprobs() if self._untold else None)
 
-    def _parts(self, parts: Iterator[Part]) -> Iterator[dict[str, Any]]:
+    def _parts(self, parts: Iterator[Part]) -> Iterator[bytes]:
         for part in parts:
-            if isinstance(part, str):
-                yield self._chunk({"content": part}, None, self._logprobs())
-            else:
+            logprobs = self._logprobs()
+            if not isinstance(part, str):
                 self._called = True
-                yield self._chunk({"tool_calls": [_call_delta(part)]}, None, self._logprobs())
+                yield self._chunk({"tool_calls": [_call_delta(part)]}, None, logprobs)
+            elif logprobs is None:
+                yield self._content.event(part)
+            else:
+                yield self._chunk({"content": part}, None, logprobs)
 
     def _logprobs(self) -> dict[str, Any] | None:
         tokens, self._untold = self._untold, []
-        return self._shape.logprobs(tokens)
+        return self._stream.shape.logprobs(tokens)
 
-    def _chunk(
+    def _chunk(self, delta: dict[str, Any], finish: str | None = None, logprobs: dict[str, Any] | None = None) -> bytes:
+        return event(self._value(delta, finish, logprobs))
+
+    def _value(
         self, delta: dict[str, Any], finish: str | None = None, logprobs: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        return {"index": self._index, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
+        choice = {"index": self._index, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
+        return self._stream.value(choice)
 
 
 def _whole_call(call: Call) -> dict[str, Any]:

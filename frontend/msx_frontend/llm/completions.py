@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -14,7 +14,7 @@ from msx_frontend.llm.errors import WrongParameter
 from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.generation import Generation, Piece, Text
 from msx_frontend.llm.logprobs import completion_logprobs
-from msx_frontend.llm.replies import DONE, Events, Reply, Whole, event
+from msx_frontend.llm.replies import DONE, Events, EventsOfText, Reply, Whole, event
 from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, sampling_params
 from msx_frontend.llm.usage import FINISH, openai_usage
 from msx_frontend.models.model_version import ModelVersion
@@ -48,7 +48,7 @@ async def completions(request: Request) -> Reply:
     messages = [_generate_request(asked, prompt, params) for prompt in prompts]
     generation = Generation(request.jobs, version, messages)
     if asked.stream:
-        return Events(shape.events(generation, include_usage=include_usage))
+        return Events(generation, _Stream(shape, generation, include_usage=include_usage))
     texts = await generation.texts()
     choices = [shape.choice(index, text) for index, text in enumerate(texts)]
     return Whole({**shape.head, "choices": choices, "usage": openai_usage(generation.usage)})
@@ -106,14 +106,6 @@ def _generate_request(asked: CompletionRequest, prompt: Prompt, params: Sampling
     )
 
 
-@dataclass
-class _Progress:
-    """What one choice of a stream has said so far."""
-
-    begun: bool = False
-    offset: int = 0
-
-
 class _Shape:
     """How this reply is written. With `max_tokens` 0 the one token that was made is left out."""
 
@@ -131,39 +123,25 @@ class _Shape:
         tokens = [] if self._drop else text.tokens
         said = "" if self._drop else text.text
         echoed = self._echo(index // (self._asked.n or 1), text.prompt_tokens)
-        return {
-            "index": index,
-            "text": echoed + said,
-            "logprobs": self._logprobs([*text.prompt_tokens, *tokens], 0),
-            "finish_reason": "length" if self._drop else FINISH[text.finish_reason],
-        }
+        logprobs = self.logprobs([*text.prompt_tokens, *tokens], 0)
+        return _choice(index, echoed + said, logprobs, "length" if self._drop else FINISH[text.finish_reason])
 
-    async def events(self, generation: Generation, *, include_usage: bool) -> AsyncIterator[bytes]:
-        extra: dict[str, Any] = {"usage": None} if include_usage else {}
-        progress: dict[int, _Progress] = {}
-        async for piece in generation.pieces():
-            choice = self._next(piece, progress.setdefault(piece.choice, _Progress()))
-            yield event({**self.head, "choices": [choice], **extra})
-        if include_usage:
-            yield event({**self.head, "choices": [], "usage": openai_usage(generation.usage)})
-        yield DONE
-
-    def _next(self, piece: Piece, progress: _Progress) -> dict[str, Any]:
+    def next(self, piece: Piece, progress: _Progress) -> dict[str, Any]:
         delta = piece.delta
         text, tokens = ("", ()) if self._drop else (delta.text, delta.tokens)
         if not progress.begun:
             progress.begun = True
             text = self._echo(piece.prompt, delta.prompt_tokens) + text
             tokens = (*delta.prompt_tokens, *tokens)
-        logprobs = self._logprobs(tokens, progress.offset)
+        logprobs = self.logprobs(tokens, progress.offset)
         progress.offset += sum(len(token.text) for token in tokens)
         finish = FINISH[delta.finish_reason] if delta.finish_reason else None
-        return {
-            "index": piece.choice,
-            "text": text,
-            "logprobs": logprobs,
-            "finish_reason": "length" if finish and self._drop else finish,
-        }
+        return _choice(piece.choice, text, logprobs, "length" if finish and self._drop else finish)
+
+    @property
+    def only_text(self) -> bool:
+        """A choice that has begun and not ended tells nothing but its text."""
+        return self._asked.logprobs is None and not self._drop
 
     def _echo(self, prompt: int, tokens: tuple[Token, ...]) -> str:
         if not self._asked.echo:
@@ -171,8 +149,51 @@ class _Shape:
         given = self._prompts[prompt]
         return given if isinstance(given, str) else b"".join(map(_token_bytes, tokens)).decode("utf-8", "replace")
 
-    def _logprobs(self, tokens: list[Token] | tuple[Token, ...], offset: int) -> dict[str, Any] | None:
+    def logprobs(self, tokens: list[Token] | tuple[Token, ...], offset: int) -> dict[str, Any] | None:
         return None if self._asked.logprobs is None else completion_logprobs(tokens, offset)
+
+
+@dataclass
+class _Progress:
+    """What one choice of a stream has said so far."""
+
+    texts: EventsOfText
+    begun: bool = False
+    offset: int = 0
+
+
+class _Stream:
+    def __init__(self, shape: _Shape, generation: Generation, *, include_usage: bool) -> None:
+        self._shape, self._generation, self._include_usage = shape, generation, include_usage
+        self._only_text = shape.only_text
+        self._extra: dict[str, Any] = {"usage": None} if include_usage else {}
+        self._choices: dict[int, _Progress] = {}
+
+    def said(self, pieces: list[Piece]) -> bytes:
+        return b"".join(map(self._event, pieces))
+
+    def ended(self) -> bytes:
+        if not self._include_usage:
+            return DONE
+        return event({**self._shape.head, "choices": [], "usage": openai_usage(self._generation.usage)}) + DONE
+
+    def _event(self, piece: Piece) -> bytes:
+        progress = self._choices.get(piece.choice) or self._begin(piece.choice)
+        if progress.begun and piece.delta.finish_reason is None and self._only_text:
+            return progress.texts.event(piece.delta.text)
+        return event(self._value(self._shape.next(piece, progress)))
+
+    def _begin(self, index: int) -> _Progress:
+        text_only = partial(_choice, index)
+        progress = self._choices[index] = _Progress(EventsOfText(lambda text: self._value(text_only(text))))
+        return progress
+
+    def _value(self, choice: dict[str, Any]) -> dict[str, Any]:
+        return {**self._shape.head, "choices": [choice], **self._extra}
+
+
+def _choice(index: int, text: str, logprobs: dict[str, Any] | None = None, finish: str | None = None) -> dict[str, Any]:
+    return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": finish}
 
 
 def _token_bytes(token: Token) -> bytes:

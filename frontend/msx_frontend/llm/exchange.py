@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.http.call import Call
 from msx_frontend.http.disconnect import DisconnectWatch
+from msx_frontend.http.stream_body import EXTENSION
 from msx_frontend.http.wire import (
     ClientGone,
     Receive,
@@ -22,8 +23,9 @@ from msx_frontend.http.wire import (
 )
 from msx_frontend.llm.directory import Directory
 from msx_frontend.llm.errors import Bug, Failure
+from msx_frontend.llm.event_stream import EventStream
 from msx_frontend.llm.jobs import Jobs
-from msx_frontend.llm.replies import EVENT_STREAM, Events, Headers, Reply, Whole, event
+from msx_frontend.llm.replies import EVENT_STREAM, Headers, Reply, Whole, event
 from msx_frontend.models.registry import Registry
 
 log = logging.getLogger("msx.http")
@@ -91,46 +93,36 @@ class Exchange:
             if isinstance(reply, Whole):
                 await self._whole(reply)
                 return 200
-            first = await _first(reply.events)
+            stream = EventStream(reply, self._call.scope["extensions"][EXTENSION])
+            await stream.first()
         except ServiceError as error:
             return await self.fail(error)
         except Exception as error:  # a bug must look like no client's mistake, and have its family's shape
             log.exception("a bug of the server", extra={"request_id": self._call.id})
             return await self.fail(Bug(error))
-        await self._stream(first, reply)
+        await self._stream(stream, reply.headers)
         return 200
 
     async def _whole(self, reply: Whole) -> None:
         body = b"" if reply.value is None else msgspec.json.encode(reply.value)
         await send_whole(self._send, 200, self._headers([JSON, *reply.headers]), body)
 
-    async def _stream(self, first: bytes, reply: Events) -> None:
-        own = [("content-type", EVENT_STREAM), ("x-accel-buffering", "no"), *reply.headers]
+    async def _stream(self, stream: EventStream, own: Headers) -> None:
+        own = [("content-type", EVENT_STREAM), ("x-accel-buffering", "no"), *own]
         await self._send({"type": "http.response.start", "status": 200, "headers": self._headers(own)})
-        await self._event(first)
         try:
-            async for data in reply.events:
-                await self._event(data)
+            await stream.rest()
         except ServiceError as error:
-            await self._break_off(error)
+            self._break_off(stream, error)
         except Exception as error:  # the same: never a clean end
             log.exception("a bug of the server", extra={"request_id": self._call.id})
-            await self._break_off(Bug(error))
+            self._break_off(stream, Bug(error))
         await self._send({"type": "http.response.body", "body": b""})
 
-    async def _break_off(self, error: ServiceError) -> None:
+    def _break_off(self, stream: EventStream, error: ServiceError) -> None:
         if not isinstance(error, RequestCancelled):
-            await self._event(event(self._route.describe_failure(error).body))
+            stream.write(event(self._route.describe_failure(error).body))
         raise StreamBroken(error)
-
-    async def _event(self, data: bytes) -> None:
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     def _headers(self, own: Headers) -> list[tuple[bytes, bytes]]:
         return reply_headers(self._call.id, own)
-
-
-async def _first(events: AsyncIterator[bytes]) -> bytes:
-    async for data in events:
-        return data
-    return b""

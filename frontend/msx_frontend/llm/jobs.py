@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
@@ -25,11 +27,15 @@ M = TypeVar("M", bound=msgspec.Struct)
 class TimedReply(ReplyBuffer):
     """Knows when each chunk came, so that a slow client does not make the model look slow."""
 
-    __slots__ = ("arrivals",)
+    __slots__ = ("_loop", "_scheduled", "arrivals", "on_turn")
 
     def __init__(self) -> None:
         super().__init__()
+        self._loop = asyncio.get_running_loop()
+        self._scheduled = False
         self.arrivals: deque[float] = deque()
+        self.on_turn: Callable[[], None] | None = None
+        """Called once for all that came in one turn of the loop, in place of waking whoever waits."""
 
     @property
     def queue_seconds(self) -> float:
@@ -38,6 +44,22 @@ class TimedReply(ReplyBuffer):
     def chunk(self, data: bytes) -> None:
         self.arrivals.append(time.monotonic())
         super().chunk(data)
+
+    def close(self) -> None:
+        self.on_turn = None
+        super().close()
+
+    def _wake(self) -> None:
+        if self.on_turn is None:
+            super()._wake()
+        elif not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        if self.on_turn is not None:
+            self.on_turn()
 
 
 class Jobs:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
 
 from msx_frontend.llm.decoding import decode
 from msx_frontend.llm.exchange import Request
-from msx_frontend.llm.generation import Generation
-from msx_frontend.llm.replies import Events, Reply, Whole, event
+from msx_frontend.llm.generation import Generation, Piece
+from msx_frontend.llm.replies import Events, EventsOfText, Reply, Whole, event
 from msx_frontend.llm.sampling import SamplingFields, sampling_params
 from msx_frontend.llm.tgi_tokens import FINISH, described
 from msx_frontend.models.model_version import ModelVersion
@@ -44,16 +43,27 @@ async def kserve_generate_stream(request: Request) -> Reply:
 
 def _stream(request: Request, asked: KserveRequest) -> Events:
     version, generation = _generation(request, asked, stream=True)
-    return Events(_events(asked, version, generation))
+    return Events(generation, _Stream(_head(version, asked), detailed=_detailed(asked)))
 
 
-async def _events(asked: KserveRequest, version: ModelVersion, generation: Generation) -> AsyncIterator[bytes]:
-    head = _head(version, asked)
-    async for piece in generation.pieces():
+class _Stream:
+    def __init__(self, head: dict[str, Any], *, detailed: bool) -> None:
+        self._head, self._detailed = head, detailed
+        self._texts = EventsOfText(lambda text: {**head, "text_output": text})
+
+    def said(self, pieces: list[Piece]) -> bytes:
+        return b"".join(map(self._event, pieces))
+
+    def ended(self) -> bytes:
+        return b""
+
+    def _event(self, piece: Piece) -> bytes:
         delta = piece.delta
-        details = _details(delta.finish_reason, delta.tokens) if _detailed(asked) else {}
-        if delta.text or delta.finish_reason is not None:
-            yield event({**head, "text_output": delta.text, **details})
+        if not delta.text and delta.finish_reason is None:
+            return b""
+        if not self._detailed:
+            return self._texts.event(delta.text)
+        return event({**self._head, "text_output": delta.text, **_details(delta.finish_reason, delta.tokens)})
 
 
 def _generation(request: Request, asked: KserveRequest, *, stream: bool) -> tuple[ModelVersion, Generation]:

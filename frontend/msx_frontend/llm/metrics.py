@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry
 
+from msx_frontend.metrics.numbers import CounterFamily, HistogramFamily
 from msx_sdk.generation import GenerateDelta
 
 MODEL = ("model", "version")
@@ -19,18 +20,19 @@ class TextFamilies:
     """Made once a server."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        def histogram(name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
-            return Histogram(name, text, MODEL, buckets=buckets, registry=registry)
+        def histogram(name: str, text: str, buckets: tuple[float, ...]) -> HistogramFamily:
+            return HistogramFamily(name, text, MODEL, buckets, registry)
+
+        def counter(name: str, text: str) -> CounterFamily:
+            return CounterFamily(name, text, MODEL, registry)
 
         self.first = histogram("msx_llm_first_token_seconds", "Arrival to first token of a streamed text", FIRST)
         self.between = histogram("msx_llm_inter_token_seconds", "Token to token of a streamed text", BETWEEN)
         self.whole = histogram("msx_llm_request_seconds", "Arrival to end of a generation", WHOLE)
         self.tokens = histogram("msx_llm_generated_tokens", "Tokens generated per request", COUNTS)
-        self.prompt = Counter("msx_llm_prompt_tokens", "Tokens of prompts", MODEL, registry=registry)
-        self.completion = Counter("msx_llm_completion_tokens", "Tokens generated", MODEL, registry=registry)
-        self.cached = Counter(
-            "msx_llm_cached_tokens", "Tokens of prompts that were computed before", MODEL, registry=registry
-        )
+        self.prompt = counter("msx_llm_prompt_tokens", "Tokens of prompts")
+        self.completion = counter("msx_llm_completion_tokens", "Tokens generated")
+        self.cached = counter("msx_llm_cached_tokens", "Tokens of prompts that were computed before")
 
 
 class TextMetrics:
@@ -55,6 +57,7 @@ class Meter:
     def __init__(self, metrics: TextMetrics, stream: bool) -> None:
         self._metrics, self._stream = metrics, stream
         self._began = time.monotonic()
+        self._between = metrics.between.observe
         self._last: dict[int, float] = {}
 
     def came(self, delta: GenerateDelta, at: float) -> None:
@@ -71,10 +74,10 @@ class Meter:
         self._metrics.whole.observe(time.monotonic() - self._began)
 
     def _tokens(self, delta: GenerateDelta, at: float) -> None:
-        last = self._last.get(delta.index)
+        last, count = self._last.get(delta.index), len(delta.tokens)
         if last is not None:
-            for _ in delta.tokens:
-                self._metrics.between.observe((at - last) / len(delta.tokens))
+            for _ in range(count):
+                self._between((at - last) / count)
         elif not self._last:
             self._metrics.first.observe(at - self._began)
         self._last[delta.index] = at

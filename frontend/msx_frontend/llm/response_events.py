@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msx_frontend.llm import replies
-from msx_frontend.llm.calls import Call
+from msx_frontend.llm.calls import Call, Part
 
 
 def message_item(id: str, text: str, status: str = "completed") -> dict[str, Any]:
@@ -38,6 +38,10 @@ class Output:
     def event(self, kind: str, **members: Any) -> bytes:
         number, self._sequence = self._sequence, self._sequence + 1
         return replies.event({"type": kind, "sequence_number": number, **members}, kind)
+
+    def parts(self, parts: Iterable[Part]) -> Iterator[bytes]:
+        for part in parts:
+            yield from self.call(part) if isinstance(part, Call) else self.say(part)
 
     def say(self, text: str) -> Iterator[bytes]:
         """More content."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
 from typing import Any
 
-from msx_frontend.llm.calls import Call, reader_of
+from msx_frontend.llm.calls import reader_of
 from msx_frontend.llm.chat import message_of
 from msx_frontend.llm.chat_request import asked_tools, chat_generation
 from msx_frontend.llm.decoding import decode
 from msx_frontend.llm.exchange import Request
-from msx_frontend.llm.generation import Generation
+from msx_frontend.llm.generation import Generation, Piece
 from msx_frontend.llm.replies import Events, Reply, Whole
 from msx_frontend.llm.response_events import Output, call_item, message_item
 from msx_frontend.llm.responses_request import ResponsesRequest, chat_request
@@ -27,7 +26,7 @@ async def responses(request: Request) -> Reply:
     generation = Generation(request.jobs, version, [chat_generation(chat, version, tools)])
     shape = _Shape(asked, request.call.id, version.source.name)
     if asked.stream:
-        return Events(_events(shape, generation, tools))
+        return Events(generation, _Stream(shape, generation, tools))
     text = (await generation.texts())[0]
     content, calls = message_of(text.text, tools)
     items = [message_item(shape.id, content)] if content or not calls else []
@@ -35,26 +34,30 @@ async def responses(request: Request) -> Reply:
     return Whole(shape.ended(items, text.finish_reason, generation.usage))
 
 
-async def _events(shape: _Shape, generation: Generation, tools: Tools) -> AsyncIterator[bytes]:
-    output, reader = Output(shape.id), reader_of(tools)
-    finish: FinishReason = "stop"
-    begun = False
-    async for piece in generation.pieces():
-        if not begun:
-            begun = True
-            for kind in ("response.created", "response.in_progress"):
-                yield output.event(kind, response=shape.begun())
-        for part in reader.feed(piece.delta.text):
-            for event in output.call(part) if isinstance(part, Call) else output.say(part):
-                yield event
-        finish = piece.delta.finish_reason or finish
-    for part in reader.finish():
-        for event in output.call(part) if isinstance(part, Call) else output.say(part):
-            yield event
-    for event in output.close():
-        yield event
-    last = "response.incomplete" if finish == "length" else "response.completed"
-    yield output.event(last, response=shape.ended(output.items, finish, generation.usage))
+class _Stream:
+    def __init__(self, shape: _Shape, generation: Generation, tools: Tools) -> None:
+        self._shape, self._generation = shape, generation
+        self._output, self._reader = Output(shape.id), reader_of(tools)
+        self._finish: FinishReason = "stop"
+        self._begun = False
+
+    def said(self, pieces: list[Piece]) -> bytes:
+        events = [] if self._begun else self._begin()
+        for _, _, delta in pieces:
+            events += self._output.parts(self._reader.feed(delta.text))
+            self._finish = delta.finish_reason or self._finish
+        return b"".join(events)
+
+    def ended(self) -> bytes:
+        events = [*self._output.parts(self._reader.finish()), *self._output.close()]
+        last = "response.incomplete" if self._finish == "length" else "response.completed"
+        response = self._shape.ended(self._output.items, self._finish, self._generation.usage)
+        return b"".join([*events, self._output.event(last, response=response)])
+
+    def _begin(self) -> list[bytes]:
+        self._begun = True
+        kinds = ("response.created", "response.in_progress")
+        return [self._output.event(kind, response=self._shape.begun()) for kind in kinds]
 
 
 class _Shape:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import structs
 
 from msx_frontend.llm.decoding import decode
 from msx_frontend.llm.exchange import Request
-from msx_frontend.llm.generation import Generation, Text
+from msx_frontend.llm.generation import Generation, Piece, Text
 from msx_frontend.llm.replies import Events, Reply, Whole, event
 from msx_frontend.llm.tgi_request import TgiRequest, check, generate_request
 from msx_frontend.llm.tgi_timings import Timings, compute_type
@@ -57,20 +57,30 @@ async def _whole(request: Request, asked: TgiRequest) -> Whole:
 def _stream(request: Request, asked: TgiRequest) -> Events:
     version, generation = _generation(request, asked, stream=True)
     headers = [compute_type(version), ("x-compute-characters", str(len(asked.inputs)))]
-    return Events(_events(asked, generation), headers)
+    return Events(generation, _Stream(asked, generation), headers)
 
 
-async def _events(asked: TgiRequest, generation: Generation) -> AsyncIterator[bytes]:
+class _Stream:
     """An event a token; the last one has the whole text."""
-    text, index = Text(), 0
-    async for piece in generation.pieces():
-        delta = piece.delta
-        text.grow(delta)
+
+    def __init__(self, asked: TgiRequest, generation: Generation) -> None:
+        self._asked, self._generation = asked, generation
+        self._text, self._index = Text(), 0
+
+    def said(self, pieces: list[Piece]) -> bytes:
+        return b"".join([event for piece in pieces for event in self._events(piece.delta)])
+
+    def ended(self) -> bytes:
+        return b""
+
+    def _events(self, delta: GenerateDelta) -> Iterator[bytes]:
+        self._text.grow(delta)
         tokens = _told(delta)
         for number, token in enumerate(tokens, 1):
-            index += 1
+            self._index += 1
             ended = delta.finish_reason is not None and number == len(tokens)
-            yield event(_event(asked, index, token, text if ended else None, generation))
+            text = self._text if ended else None
+            yield event(_event(self._asked, self._index, token, text, self._generation))
 
 
 def _told(delta: GenerateDelta) -> list[Token]:
@@ -80,6 +90,8 @@ def _told(delta: GenerateDelta) -> list[Token]:
     """
     if not delta.tokens and (delta.text or delta.finish_reason is not None):
         return [Token(id=0, text=delta.text, logprob=0.0, special=not delta.text)]
+    if len(delta.tokens) == 1 and delta.tokens[0].text == delta.text:
+        return [_last(delta.tokens[0], delta.text)] if delta.tokens[0].special else [*delta.tokens]
     silent = [structs.replace(token, text="") for token in delta.tokens[:-1]]
     return [*silent, *(_last(token, delta.text) for token in delta.tokens[-1:])]
 

@@ -119,6 +119,22 @@ class ReplyBuffer:
         self._taken(self._size)
         return data, self._ended
 
+    @property
+    def filled(self) -> bool:
+        return bool(self._chunks)
+
+    @property
+    def error(self) -> ServiceError | None:
+        """What the job failed with, perhaps behind some chunks."""
+        return self._error
+
+    def take_now(self) -> list[bytes]:
+        """The chunks that are there, as they were sent."""
+        chunks = list(self._chunks)
+        self._chunks.clear()
+        self._taken(self._size)
+        return chunks
+
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Chunk by chunk, as they were sent; raises as `take`."""
         while await self._available():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import unquote
@@ -11,6 +12,7 @@ import msgspec
 from starlette.types import ASGIApp
 
 from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, ServiceError
+from msx_frontend.http.stream_body import EXTENSION
 from msx_frontend.http.wire import Message, Scope
 from msx_frontend.models.registry import Registry
 from msx_frontend.queueing.job import Job
@@ -44,6 +46,9 @@ class Exchange:
     headers: dict[str, str] = field(default_factory=dict)
     chunks: list[bytes] = field(default_factory=list)
     ended: bool = False
+    full: bool = False
+    """The client reads too slowly."""
+    on_room: Callable[[], None] | None = None
     asked: int = 0
     """How often the app asked for a message."""
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
@@ -83,7 +88,16 @@ class Exchange:
             self.ended = not message.get("more_body")
         self.arrived.set()
 
+    def write(self, data: bytes) -> None:
+        """As the StreamBody of a connection."""
+        assert data
+        assert self.status, "a body before its start"
+        assert not self.ended, "more after the end"
+        self.chunks.append(data)
+        self.arrived.set()
+
     def start(self, app: ASGIApp, request: Scope) -> None:
+        request["extensions"] = {EXTENSION: self}
         self._task = asyncio.ensure_future(app(request, self.receive, self.send))
 
     async def until_chunks(self, count: int) -> None:

@@ -180,7 +180,9 @@ def test_a_bug_in_a_stream_is_no_clean_end(caplog: pytest.LogCaptureFixture) -> 
         speaker = Speaker()
         exchange = speaker.begin("/v1/completions", {"prompt": ["x", "y"], "stream": True})
         first, second = await speaker.next_job(0), await speaker.next_job(1)
-        say_so_far(second, *words("a"))
+        say_so_far(second, *words("a")[:1])
+        await exchange.until_chunks(1)
+        say_so_far(second, *words("a")[1:])
         with (
             patch("msx_frontend.llm.completions.FINISH", {}),
             caplog.at_level(logging.ERROR),
