@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, ParamSpec, cast
 
 from hpack import Decoder, Encoder
 
 from msx_frontend.http2 import frames
 from msx_frontend.http2.connection import Http2Protocol
+from msx_frontend.http2.errors import ErrorCode
 from msx_frontend.http2.header_blocks import encode_headers
 from msx_frontend.http2.headers import Headers
 from msx_frontend.http2.limits import Limits
 from msx_frontend.http2.stream import Stream
+from tests.unit.frontend.jobs import run
+
+P = ParamSpec("P")
 
 REQUEST: Headers = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/p"), (b"te", b"trailers")]
 OK = encode_headers([(b":status", b"200")])
 STATUS = encode_headers([(b"grpc-status", b"0")])
+
+
+def in_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """A test that needs a running loop."""
+
+    @functools.wraps(test)
+    def runs(*args: P.args, **kwargs: P.kwargs) -> None:
+        run(test(*args, **kwargs))
+
+    return runs
 
 
 @dataclass
@@ -138,6 +153,19 @@ class Peer:
         data = bytes(self.transport.written)
         self.transport.written.clear()
         return list(split(data))
+
+    def open(self, stream_id: int, headers: Headers = REQUEST) -> Owner:
+        """A request whose body is still to come."""
+        block = self.encoder.encode(headers)
+        self.send(frames.frame(frames.HEADERS, frames.END_HEADERS, stream_id, block))
+        return self.owners[stream_id]
+
+    async def goaway(self) -> tuple[ErrorCode, str]:
+        """How the connection was ended, which is the last that came."""
+        last = (await self.received())[-1]
+        assert last.kind == frames.GOAWAY
+        assert self.transport.ended
+        return ErrorCode(int.from_bytes(last.payload[4:8], "big")), last.payload[8:].decode()
 
     async def answers(self) -> list[Frame]:
         """What came for streams."""
