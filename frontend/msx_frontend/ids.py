@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+
+_GIVEN = re.compile(rb"[A-Za-z0-9._:\-]{1,128}")
 
 _MANY = 256
 _FORM = b"xxxxxxxx-xxxx-4xxx-vxxx-xxxxxxxxxxxx\n"
@@ -11,6 +14,11 @@ _VARIANT = _FORM.index(b"v")
 _TO_VARIANT = bytes.maketrans(b"0123456789abcdef", b"89ab" * 4)
 
 _ready: list[str] = []
+
+
+def valid_request_id(given: bytes | None) -> str | None:
+    """The client's `x-request-id`, where it can stand in a log line as it is."""
+    return given.decode() if given is not None and _GIVEN.fullmatch(given) else None
 
 
 def new_request_id() -> str:

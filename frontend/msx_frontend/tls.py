@@ -1,6 +1,6 @@
 """The server's certificate and key: two PEM files, or a PKCS12 keystore, as TorchServe takes them.
 
-Every listener with TLS uses the same: HTTP by `context()`, gRPC by `key` and `chain`.
+Every listener with TLS uses the same: by `context()`, or grpc.aio by `key` and `chain`.
 """
 
 from __future__ import annotations
@@ -38,11 +38,14 @@ class TlsIdentity:
     key: bytes = field(repr=False)
     chain: bytes
 
-    def context(self) -> ssl.SSLContext:
-        """For listeners: TLS 1.2 and later. The key is read from memory, never from a temporary file."""
+    def context(self, protocol: str = "http/1.1") -> ssl.SSLContext:
+        """For listeners that speak `protocol`: TLS 1.2 and later.
+
+        The key is read from memory, never from a temporary file.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.set_alpn_protocols(["http/1.1"])
+        context.set_alpn_protocols([protocol])
         with _in_memory(self.key + self.chain) as path:
             context.load_cert_chain(path)
         return context

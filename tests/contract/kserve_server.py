@@ -14,14 +14,14 @@ NETS = Path(__file__).parents[1] / "unit" / "sdk" / "data"
 
 
 @contextmanager
-def kserve_server(folder: Path) -> Iterator[RunningServer]:
+def kserve_server(folder: Path, properties: str = "") -> Iterator[RunningServer]:
     store = new_store(folder)
     pack_mindir("two", store)
     pack_service("tensors", store, model="mirror", function="mirror", config="batchSize: 4\njobQueueSize: 1000")
     pack_service("tensors", store, model="repeat", function="repeat")
     pack_service("tensors", store, model="spare", function="mirror")
     models = [name for model in ("two", "mirror", "repeat") for name in ("--models", f"{model}.mar")]
-    with run_server(folder, *models, tokens=True) as running:
+    with run_server(folder, *models, tokens=True, properties=properties) as running:
         yield running
 
 

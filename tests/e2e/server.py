@@ -26,7 +26,7 @@ from tests.prometheus import samples
 
 SERVICES = Path(__file__).parents[1] / "services"
 PREDICTIONS = {"direct": "", "asgi": "direct_predictions=false\n"}
-"""Lines of config.properties for the two ways in which HTTP predictions are answered."""
+"""Lines of config.properties for the two ways in which predictions over HTTP, and gRPC, are answered."""
 
 WATCHDOG = 120.0
 """Seconds after which a test that waits for something is stuck."""

@@ -16,7 +16,7 @@ import pytest
 from msx_frontend.grpc_api import health
 from msx_frontend.grpc_api.inference import SERVICE
 from msx_frontend.grpc_api.messages import message_class
-from tests.e2e.server import WATCHDOG, RunningServer, new_store, pack_service, run_server, wait_until
+from tests.e2e.server import PREDICTIONS, WATCHDOG, RunningServer, new_store, pack_service, run_server, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -28,8 +28,8 @@ HealthRequest = message_class("grpc.health.v1.HealthCheckRequest")
 HealthResponse = message_class("grpc.health.v1.HealthCheckResponse")
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+@pytest.fixture(scope="module", params=PREDICTIONS)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("grpc")
     store = new_store(folder)
     models = [
@@ -50,7 +50,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         pack_service("gated_stream", store, model=f"gated_{function}", function=function)
         pack_service("stream_fails", store, model=f"fails_{function}", function=function)
         models += [f"gated_{function}", f"fails_{function}"]
-    with run_server(folder, "--models", *(f"{name}.mar" for name in models)) as running:
+    loaded = [f"{name}.mar" for name in models]
+    with run_server(folder, "--models", *loaded, properties=PREDICTIONS[request.param]) as running:
         yield running
 
 
@@ -271,10 +272,11 @@ def test_a_response_that_is_too_large(channel: grpc.Channel) -> None:
 REFUSED = "Token Authorization failed. Token either incorrect, expired, or not provided correctly"
 
 
-def test_tokens(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", PREDICTIONS)
+def test_tokens(tmp_path: Path, way: str) -> None:
     pack_service("echo", new_store(tmp_path))
     with (
-        run_server(tmp_path, "--models", "echo.mar", tokens=True) as server,
+        run_server(tmp_path, "--models", "echo.mar", tokens=True, properties=PREDICTIONS[way]) as server,
         grpc.insecure_channel(server.info["grpc_inference"]) as channel,
     ):
         assert server.keys is not None
@@ -287,11 +289,12 @@ def test_tokens(tmp_path: Path) -> None:
                 assert failure(partial(call, metadata=wrong)) == ("PERMISSION_DENIED", REFUSED)
 
 
-def test_sigterm_lets_a_running_call_finish(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", PREDICTIONS)
+def test_sigterm_lets_a_running_call_finish(tmp_path: Path, way: str) -> None:
     """New ones are refused meanwhile; watchers of the health hear of it."""
     pack_service("gated_stream", new_store(tmp_path), model="gated", function="generator")
     with (
-        run_server(tmp_path, "--models", "gated.mar") as server,
+        run_server(tmp_path, "--models", "gated.mar", properties=PREDICTIONS[way]) as server,
         grpc.insecure_channel(server.info["grpc_inference"]) as channel,
     ):
         watch: Any = channel.unary_stream(

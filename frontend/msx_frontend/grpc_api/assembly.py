@@ -1,4 +1,4 @@
-"""The gRPC side of a server, put together. Whoever imports this imports gRPC and protobuf."""
+"""The gRPC side of a server, put together. Whoever imports this imports protobuf."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import partial
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.grpc_api.admission import Admission
-from msx_frontend.grpc_api.handlers import LogsCalls
+from msx_frontend.grpc_api.context import LogsCalls
 from msx_frontend.grpc_api.open_inference import TORCHSERVE_PACKAGE, OpenInferenceService
 from msx_frontend.grpc_api.server import GrpcServer
 from msx_frontend.grpc_api.status import details, standard_code

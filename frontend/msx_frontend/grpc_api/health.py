@@ -11,12 +11,11 @@ import contextlib
 from collections.abc import Collection
 from typing import Any, Protocol
 
-import grpc
-
 from msx_frontend.errors import ModelNotFound, ModelVersionNotFound
-from msx_frontend.grpc_api.handlers import Context, service_handler
+from msx_frontend.grpc_api.context import Context
 from msx_frontend.grpc_api.inference import Pings
 from msx_frontend.grpc_api.messages import message_class
+from msx_frontend.grpc_api.service import Service, describe
 
 SERVICE = "grpc.health.v1.Health"
 LOOK = 1.0
@@ -51,8 +50,8 @@ class HealthService:
         self._whole_server = frozenset({"", *services})
         self._closed = asyncio.Event()
 
-    def handler(self) -> grpc.GenericRpcHandler[Any, Any]:
-        return service_handler(SERVICE, {"Check": self._check, "Watch": self._watch})
+    def service(self) -> Service:
+        return describe(SERVICE, {"Check": self._check, "Watch": self._watch})
 
     def close(self) -> None:
         """Every Watch says NOT_SERVING and ends."""

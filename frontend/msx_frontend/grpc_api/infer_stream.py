@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from msx_frontend.errors import ServiceError
-from msx_frontend.grpc_api.handlers import Context
+from msx_frontend.grpc_api.context import Context
 from msx_frontend.grpc_api.infer_messages import InferMessages
 from msx_frontend.grpc_api.status import sentence
 from msx_frontend.kserve.infer import check, opened

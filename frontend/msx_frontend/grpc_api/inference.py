@@ -8,13 +8,12 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any, Protocol
 
-import grpc
-
 from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.grpc_api.admission import Admission
-from msx_frontend.grpc_api.handlers import Context, LogsCalls, service_handler
+from msx_frontend.grpc_api.context import Context, LogsCalls
 from msx_frontend.grpc_api.messages import message_class
 from msx_frontend.grpc_api.sequences import Asked, SequenceNamer, answers_in_order
+from msx_frontend.grpc_api.service import JobMethod, Service, describe
 from msx_frontend.grpc_api.status import status_message, torchserve_code
 from msx_frontend.grpc_api.whole_answer import ResponseTooLarge, WholeAnswer
 from msx_frontend.queueing.job import Field, Job, Sink
@@ -53,14 +52,16 @@ class InferenceService:
         self._registry, self._health, self._admission, self._keys = registry, health, admission, keys
         self._max_response_size, self._access_log = max_response_size, access_log
 
-    def handler(self) -> grpc.GenericRpcHandler[Any, Any]:
+    def service(self) -> Service:
         methods = {
             "Ping": self._ping,
             "Predictions": self._predictions,
             "StreamPredictions": self._stream_predictions,
             "StreamPredictions2": self._stream_predictions2,
         }
-        return service_handler(SERVICE, methods, code_of=torchserve_code, access_log=self._access_log)
+        job = JobMethod(self._admission, self._job, _prediction, self._max_response_size)
+        jobs = {"Predictions": job}
+        return describe(SERVICE, methods, jobs=jobs, code_of=torchserve_code, access_log=self._access_log)
 
     async def _ping(self, request: Any, context: Context) -> Any:
         self._admission.admit(context)
@@ -72,7 +73,7 @@ class InferenceService:
         job = self._submit(request, context, answer)
         try:
             await answer.ended
-            return _PredictionResponse(prediction=answer.data())
+            return _prediction(answer.data())
         finally:
             job.cancel()  # unless it has ended
 
@@ -115,9 +116,12 @@ class InferenceService:
             asked.close()
 
     def _submit(self, request: Any, context: Context, sink: Sink) -> Job:
-        request_id = self._admission.admit(context)
-        headers = [(self._keys.id, request.sequence_id)] if request.sequence_id else []
-        return self._ask(request, request_id, _deadline(context), headers, sink)
+        return self._job(request, self._admission.admit(context), _deadline(context), sink)
+
+    def _job(self, request: Any, id: str, deadline: float | None, sink: Sink) -> Job:
+        """Raises ServiceError when it is not taken."""
+        sequence: str = request.sequence_id
+        return self._ask(request, id, deadline, [(self._keys.id, sequence)] if sequence else [], sink)
 
     def _ask(self, request: Any, id: str, deadline: float | None, headers: list[tuple[str, str]], sink: Sink) -> Job:
         """Raises ServiceError when the job is not taken."""
@@ -140,6 +144,10 @@ class InferenceService:
         if len(data) > self._max_response_size:
             raise ResponseTooLarge(self._max_response_size)
         return _PredictionResponse(prediction=bytes(data), **more)  # a large one is a bytearray
+
+
+def _prediction(data: bytes) -> Any:
+    return _PredictionResponse(prediction=bytes(data))  # a large one is a bytearray
 
 
 async def _said(reply: ReplyBuffer) -> AsyncIterator[bytes]:

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol
 
-import grpc
 import msgspec
 
 from msx_frontend.errors import ModelApiDisabled, ServiceError
 from msx_frontend.grpc_api.admission import Admission
-from msx_frontend.grpc_api.handlers import Context, LogsCalls, service_handler
+from msx_frontend.grpc_api.context import Context, LogsCalls
 from msx_frontend.grpc_api.messages import message_class
+from msx_frontend.grpc_api.service import Service, describe
 from msx_frontend.models.model_api import Told
 from msx_frontend.models.parameters import Values
 
@@ -58,7 +58,7 @@ class ManagementService:
         self._models, self._admission, self._access_log = models, admission, access_log
         self._running: set[asyncio.Task[str]] = set()
 
-    def handler(self) -> grpc.GenericRpcHandler[Any, Any]:
+    def service(self) -> Service:
         answers: dict[str, Answer] = {
             "DescribeModel": self._describe,
             "ListModels": self._list,
@@ -68,7 +68,7 @@ class ManagementService:
             "UnregisterModel": self._unregister,
         }
         methods = {name: self._method(answer) for name, answer in answers.items()}
-        return service_handler(SERVICE, methods, access_log=self._access_log)
+        return describe(SERVICE, methods, access_log=self._access_log)
 
     def _method(self, answer: Answer) -> Callable[[Any, Context], Awaitable[Any]]:
         async def method(request: Any, context: Context) -> Any:

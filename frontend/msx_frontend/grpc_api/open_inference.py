@@ -6,15 +6,15 @@ import asyncio
 import time
 from typing import Any, Protocol
 
-import grpc
 from google.protobuf.json_format import ParseDict
 
 from msx_frontend.errors import BadRequest
 from msx_frontend.grpc_api.admission import Admission
-from msx_frontend.grpc_api.handlers import CodeOf, Context, DetailsOf, LogsCalls, Method, service_handler
+from msx_frontend.grpc_api.context import Context, LogsCalls
 from msx_frontend.grpc_api.infer_messages import InferMessages, parameters_of
 from msx_frontend.grpc_api.infer_stream import InferStream
 from msx_frontend.grpc_api.messages import message_class
+from msx_frontend.grpc_api.service import Answer, CodeOf, DetailsOf, Service, describe
 from msx_frontend.grpc_api.status import open_inference_code, sentence
 from msx_frontend.grpc_api.typed_contents import use_typed_contents
 from msx_frontend.kserve.infer import only_answer
@@ -65,8 +65,8 @@ class OpenInferenceService:
     def name(self) -> str:
         return f"{self._package}.GRPCInferenceService"
 
-    def handler(self) -> grpc.GenericRpcHandler[Any, Any]:
-        methods: dict[str, Method] = {
+    def service(self) -> Service:
+        methods: dict[str, Answer] = {
             "ServerLive": self._server_live,
             "ServerReady": self._server_ready,
             "ServerMetadata": self._server_metadata,
@@ -80,7 +80,7 @@ class OpenInferenceService:
             "RepositoryModelLoad": self._load,
             "RepositoryModelUnload": self._unload,
         }
-        return service_handler(
+        return describe(
             self.name, methods, code_of=self._code_of, details_of=self._details_of, access_log=self._access_log
         )
 

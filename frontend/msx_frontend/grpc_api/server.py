@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
-from typing import Any, Protocol
-
-import grpc
+from collections.abc import Callable, Collection
+from typing import Protocol
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.grpc_api import health, inference, management
 from msx_frontend.grpc_api.admission import Admission, ChecksTokens
-from msx_frontend.grpc_api.handlers import LogsCalls
-from msx_frontend.grpc_api.listener import GrpcListen, GrpcListener
+from msx_frontend.grpc_api.context import LogsCalls
+from msx_frontend.grpc_api.listen import GrpcListen, GrpcListener
 from msx_frontend.grpc_api.open_inference import OpenInferenceService
+from msx_frontend.grpc_api.reflection import ReflectionService
+from msx_frontend.grpc_api.service import Service
 from msx_frontend.tls import TlsIdentity
-
-Services = dict[str, "grpc.GenericRpcHandler[Any, Any]"]
 
 
 class Models(inference.TakesJobs, health.FindsModels, Protocol):
@@ -24,7 +22,10 @@ class Models(inference.TakesJobs, health.FindsModels, Protocol):
 
 
 class GrpcServer:
-    """Two listeners: predictions, and management. Both have health and reflection, without tokens: probes have none."""
+    """Two listeners: predictions, and management. Both have health and reflection, without tokens: probes have none.
+
+    With `direct_predictions` they speak HTTP/2 by themselves, else by grpc.aio.
+    """
 
     def __init__(
         self,
@@ -47,14 +48,17 @@ class GrpcServer:
             access_log=access_log,
         )
         operations = management.ManagementService(models, Admission(tokens, "management"), access_log)
+        make = listener_class(config.direct_predictions)
 
-        def listener(listen: GrpcListen, services: Services) -> GrpcListener:
-            probes = health.HealthService(registry, state, services)
-            return GrpcListener(listen, {**services, health.SERVICE: probes.handler()}, probes.close, tls)
+        def listener(listen: GrpcListen, services: list[Service]) -> GrpcListener:
+            probes = health.HealthService(registry, state, [one.name for one in services])
+            served = [*services, probes.service()]
+            reflection = ReflectionService([one.name for one in served])
+            return make(listen, [*served, reflection.service()], probes.close, tls)
 
-        served = {inference.SERVICE: predictions.handler()} | {one.name: one.handler() for one in open_inference}
+        served = [predictions.service(), *(one.service() for one in open_inference)]
         self.inference = listener(_inference_listen(config), served)
-        self.management = listener(_management_listen(config), {management.SERVICE: operations.handler()})
+        self.management = listener(_management_listen(config), [operations.service()])
 
     async def start(self) -> None:
         """Raises GrpcListenError."""
@@ -64,6 +68,17 @@ class GrpcServer:
     async def stop(self, grace: float) -> None:
         """No new calls; running ones may end for `grace` seconds, then they and their jobs are cancelled."""
         await asyncio.gather(self.inference.stop(grace), self.management.stop(grace))
+
+
+def listener_class(direct: bool) -> Callable[..., GrpcListener]:
+    """What the other way needs is not imported."""
+    if direct:
+        from msx_frontend.grpc_api.direct.listener import DirectListener
+
+        return DirectListener
+    from msx_frontend.grpc_api.aio.listener import AioListener
+
+    return AioListener
 
 
 def _inference_listen(config: ServerConfig) -> GrpcListen:

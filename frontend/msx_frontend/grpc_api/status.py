@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from grpc import StatusCode
-
 from msx_frontend.errors import (
     BadRequest,
     HandlerFailed,
@@ -16,6 +14,7 @@ from msx_frontend.errors import (
     ServiceError,
     ServiceUnavailable,
 )
+from msx_frontend.grpc_api.codes import Code
 from msx_frontend.grpc_api.messages import message_class
 from msx_sdk.errors import PREDICTION_FAILED
 
@@ -39,13 +38,13 @@ LONGEST_MESSAGE = 2048
 """Bytes. Details travel as a header, three bytes for each byte that is not ASCII; clients take 8 KiB of headers."""
 
 
-def standard_code(error: ServiceError) -> StatusCode:
-    return StatusCode[error.grpc_code]
+def standard_code(error: ServiceError) -> Code:
+    return Code[error.grpc_code]
 
 
-def torchserve_code(error: ServiceError) -> StatusCode:
+def torchserve_code(error: ServiceError) -> Code:
     """For TorchServe's inference service."""
-    return StatusCode.INTERNAL if isinstance(error, _TORCHSERVE_INTERNAL) else standard_code(error)
+    return Code.INTERNAL if isinstance(error, _TORCHSERVE_INTERNAL) else standard_code(error)
 
 
 def details(error: ServiceError) -> str:
@@ -64,17 +63,17 @@ def class_name(error: ServiceError) -> str:
 
 def status_message(error: ServiceError) -> Any:
     """A google.rpc.Status, for the error of one request of a stream that goes on."""
-    status = _Status(code=torchserve_code(error).value[0], message=_cut(error.message))
+    status = _Status(code=torchserve_code(error).value, message=_cut(error.message))
     status.details.add().Pack(_ErrorInfo(reason=class_name(error)))
     return status
 
 
-def open_inference_code(error: ServiceError) -> StatusCode:
+def open_inference_code(error: ServiceError) -> Code:
     """KServe's clients repeat what is UNAVAILABLE, and so add to an overload; what a handler raised fails again."""
     if isinstance(error, Overloaded):
-        return StatusCode.RESOURCE_EXHAUSTED
+        return Code.RESOURCE_EXHAUSTED
     if isinstance(error, HandlerFailed) and error.status == PREDICTION_FAILED:
-        return StatusCode.INTERNAL
+        return Code.INTERNAL
     return standard_code(error)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, Protocol, TypeVar
 
@@ -10,7 +9,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, STATUS_LINE
 
 from msx_frontend.errors import HandlerFailed, PayloadTooLarge, ServiceError
-from msx_frontend.ids import new_request_id
+from msx_frontend.ids import new_request_id, valid_request_id
 from msx_frontend.logs.access_log import Served
 
 Scope = MutableMapping[str, Any]
@@ -33,9 +32,6 @@ BODYLESS = (204, 304)
 
 _SERVERS_OWN = {b"x-request-id", b"content-length", b"transfer-encoding", b"connection", b"ts_stream_next"}
 """What a handler cannot set: the server knows how the reply is framed."""
-
-_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:\-]{1,128}")
-
 
 B = TypeVar("B", bytes, bytearray)
 
@@ -60,9 +56,7 @@ class StreamBroken(Exception):
 
 def request_id_of(given: bytes | None) -> str:
     """The client's `x-request-id` where it has one, else a new one."""
-    if given is not None and _REQUEST_ID.fullmatch(given):
-        return given.decode()
-    return new_request_id()
+    return valid_request_id(given) or new_request_id()
 
 
 def json_bytes(value: Any) -> bytes:

@@ -30,6 +30,7 @@ from tests.contract.torchserve.setup import Setup
 from tests.e2e.server import RunningServer, pack_service, wait_until
 
 pytestmark = pytest.mark.e2e
+BOTH_WAYS = True
 
 LIMIT = 100_000
 MODELS = ("echo", "report", "headers", "stream_send", "slow", "sees_cancel", "big", "prediction_error")

@@ -24,6 +24,7 @@ from tests.contract.torchserve.setup import Setup, serving
 from tests.e2e.server import RunningServer, pack_service, wait_until
 
 pytestmark = pytest.mark.e2e
+BOTH_WAYS = True
 
 
 def prepare(store: Path) -> None:

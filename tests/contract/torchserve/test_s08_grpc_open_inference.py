@@ -15,6 +15,7 @@ from tests.e2e.server import RunningServer, pack_service
 
 pytest.importorskip("numpy", reason="tensors are NumPy arrays (extra mindspore)")
 pytestmark = pytest.mark.e2e
+BOTH_WAYS = True
 
 
 def prepare(store: Path) -> None:

@@ -1,4 +1,4 @@
-"""A real grpc.aio server on a free port, over a registry whose jobs the test answers itself."""
+"""A real server on a free port, over a registry whose jobs the test answers itself."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ import grpc
 from msx_frontend.config import ServerConfig
 from msx_frontend.errors import ModelNotFound, ServiceError
 from msx_frontend.grpc_api.admission import ChecksTokens
-from msx_frontend.grpc_api.handlers import Call
+from msx_frontend.grpc_api.context import Call
 from msx_frontend.grpc_api.inference import SERVICE
 from msx_frontend.grpc_api.messages import message_class
 from msx_frontend.grpc_api.server import GrpcServer
@@ -25,6 +25,12 @@ Request = message_class(f"{PACKAGE}.PredictionsRequest")
 Response = message_class(f"{PACKAGE}.PredictionResponse")
 HealthResponse = message_class(f"{PACKAGE}.TorchServeHealthResponse")
 Empty = message_class("google.protobuf.Empty")
+
+
+class WAY:
+    """Which of the two serves; set by the fixture `way`."""
+
+    direct = True
 
 
 @dataclass
@@ -155,7 +161,7 @@ class Served:
 async def serving(
     tokens: ChecksTokens | None = None, tls: TlsIdentity | None = None, **settings: Any
 ) -> AsyncIterator[Served]:
-    config = ServerConfig(grpc_inference_port=0, grpc_management_port=0, **settings)
+    config = ServerConfig(grpc_inference_port=0, grpc_management_port=0, direct_predictions=WAY.direct, **settings)
     registry, health, access_log = Registry(), Health(), AccessLog()
     models = ModelOperations()
     server = GrpcServer(config, registry, models, health, tokens, access_log, tls)

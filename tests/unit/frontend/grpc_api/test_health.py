@@ -10,6 +10,8 @@ from msx_frontend.grpc_api.inference import SERVICE as INFERENCE
 from msx_frontend.grpc_api.messages import message_class
 from tests.unit.frontend.grpc_api.harness import Model, Served, failure, serving
 
+pytestmark = pytest.mark.usefixtures("way")
+
 Request = message_class("grpc.health.v1.HealthCheckRequest")
 Response = message_class("grpc.health.v1.HealthCheckResponse")
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from msx_frontend.grpc_api.handlers import Context
+from msx_frontend.grpc_api.context import Context
 from msx_frontend.grpc_api.infer_messages import InferMessages
 from msx_frontend.grpc_api.infer_stream import InferStream
 from msx_frontend.grpc_api.messages import message_class

@@ -23,6 +23,8 @@ from msx_frontend.queueing import reply_buffer
 from msx_frontend.queueing.job import PREDICT, Field
 from tests.unit.frontend.grpc_api.harness import Request, Served, answer, begin, failure, request, serving
 
+pytestmark = pytest.mark.usefixtures("way")
+
 UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 

@@ -20,6 +20,8 @@ from msx_frontend.grpc_api.management import SERVICE
 from msx_frontend.grpc_api.messages import POOL, message_class
 from tests.unit.frontend.grpc_api.harness import Served, failure, serving
 
+pytestmark = pytest.mark.usefixtures("way")
+
 PACKAGE = "org.pytorch.serve.grpc.management"
 Response = message_class(f"{PACKAGE}.ManagementResponse")
 

@@ -8,8 +8,8 @@ import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 import msx_frontend
-from msx_frontend.grpc_api.handlers import service_handler
 from msx_frontend.grpc_api.messages import message_class
+from msx_frontend.grpc_api.service import describe
 
 ROOT = Path(__file__).parents[4]
 BUILT = ROOT / "frontend/msx_frontend/grpc_api/descriptors.binpb"
@@ -57,7 +57,7 @@ def test_an_unknown_message() -> None:
 
 def test_a_service_must_have_all_its_methods() -> None:
     with pytest.raises(KeyError, match="Watch"):
-        service_handler("grpc.health.v1.Health", {"Check": _never})
+        describe("grpc.health.v1.Health", {"Check": _never})
 
 
 async def _never(request: object, context: object) -> None: ...
@@ -108,8 +108,15 @@ def test_only_this_package_imports_grpc() -> None:
     )
 
 
+def test_the_direct_way_does_not_import_it() -> None:
+    python(
+        "import msx_frontend.grpc_api.assembly, msx_frontend.grpc_api.direct.listener, sys\n"
+        "assert 'grpc' not in sys.modules"
+    )
+
+
 def test_grpc_has_no_fork_handlers() -> None:
-    python("import msx_frontend.grpc_api.server, os; assert os.environ['GRPC_ENABLE_FORK_SUPPORT'] == '0'")
+    python("import msx_frontend.grpc_api.aio.listener, os; assert os.environ['GRPC_ENABLE_FORK_SUPPORT'] == '0'")
 
 
 def python(code: str) -> None:

@@ -15,19 +15,24 @@ from msx_frontend.errors import BadRequest, HandlerFailed, Overloaded
 from msx_frontend.grpc_api.admission import Admission
 from msx_frontend.grpc_api.infer_messages import InferMessages
 from msx_frontend.grpc_api.infer_stream import AT_ONCE
+from msx_frontend.grpc_api.listen import GrpcListen
 from msx_frontend.grpc_api.messages import message_class
 from msx_frontend.grpc_api.open_inference import OpenInferenceService
+from msx_frontend.grpc_api.server import listener_class
 from msx_frontend.kserve.repository import Repository
 from msx_frontend.queueing.job import INFER, Job
 from msx_sdk.kserve import HEADER_LENGTH
 from msx_sdk.kserve.message import join, split
-from tests.unit.frontend.grpc_api.harness import Health, answer, begin, failure
+from tests.unit.frontend.grpc_api.harness import WAY, Health, answer, begin, failure
 from tests.unit.frontend.http.client import FakeRegistry, as_registry
+
+pytestmark = pytest.mark.usefixtures("way")
 
 Request = message_class("inference.ModelInferRequest")
 Response = message_class("inference.ModelInferResponse")
 StreamResponse = message_class("inference.ModelStreamInferResponse")
 Ready = message_class("inference.ServerReadyResponse")
+LIMIT = 1 << 20
 HEAD = {"model_name": "m", "model_version": "1.0", "id": "7"}
 EMPTY = join({**HEAD, "outputs": []})
 
@@ -61,12 +66,11 @@ async def serving() -> AsyncIterator[Client]:
     registry = FakeRegistry()
     unused, anybody = cast(Repository, None), Admission(None, "inference")
     service = OpenInferenceService(as_registry(registry), Health(), unused, anybody, anybody)
-    server = grpc.aio.server(handlers=[service.handler()])
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+    listener = listener_class(WAY.direct)(GrpcListen("g", "127.0.0.1", 0, LIMIT, LIMIT), [service.service()])
+    await listener.start()
+    async with grpc.aio.insecure_channel(listener.address) as channel:
         yield Client(registry, channel)
-    await server.stop(0)
+    await listener.stop(0)
 
 
 def request(id: str = "7", **members: Any) -> Any:

@@ -8,15 +8,22 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from msx_frontend.config import ServerConfig
+from msx_frontend.grpc_api.aio.listener import options
 from msx_frontend.grpc_api.inference import SERVICE
-from msx_frontend.grpc_api.listener import GrpcListen, GrpcListenError
+from msx_frontend.grpc_api.listen import GrpcListen, GrpcListenError
 from msx_frontend.grpc_api.server import GrpcServer, _inference_listen
-from tests.unit.frontend.grpc_api.harness import Health, ModelOperations, Registry, serving
+from tests.unit.frontend.grpc_api.harness import WAY, Health, ModelOperations, Registry, serving
+
+pytestmark = pytest.mark.usefixtures("way")
 
 
 def server(**settings: Any) -> GrpcServer:
     return GrpcServer(
-        ServerConfig(**{"grpc_management_port": 0, **settings}), Registry(), ModelOperations(), Health(), None
+        ServerConfig(**{"grpc_management_port": 0, "direct_predictions": WAY.direct, **settings}),
+        Registry(),
+        ModelOperations(),
+        Health(),
+        None,
     )
 
 
@@ -89,7 +96,7 @@ def test_options_come_from_the_configuration() -> None:
     listen = _inference_listen(config)
     assert listen == GrpcListen("grpc_inference", "::1", 1, 2, 3, 4, 5)
     assert listen.target(1) == "[::1]:1"
-    assert set(listen.options()) > {
+    assert set(options(listen)) > {
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", 2),
         ("grpc.max_connection_age_ms", 4),
@@ -98,7 +105,7 @@ def test_options_come_from_the_configuration() -> None:
 
 
 def test_connections_live_for_ever_by_default() -> None:
-    assert not [name for name, _ in _inference_listen(ServerConfig()).options() if "connection_age" in name]
+    assert not [name for name, _ in options(_inference_listen(ServerConfig())) if "connection_age" in name]
 
 
 def test_reflection_shows_our_services() -> None:

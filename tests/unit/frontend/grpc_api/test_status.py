@@ -2,7 +2,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from grpc import StatusCode
 
 from msx_frontend import errors
 from msx_frontend.errors import (
@@ -15,6 +14,7 @@ from msx_frontend.errors import (
     WorkerDied,
 )
 from msx_frontend.grpc_api import inference
+from msx_frontend.grpc_api.codes import Code
 from msx_frontend.grpc_api.status import details, standard_code, torchserve_code
 from msx_frontend.queueing import reply_buffer
 
@@ -66,7 +66,7 @@ def every_error(base: type[ServiceError] = ServiceError) -> Iterator[type[Servic
 @pytest.mark.parametrize("error", list(every_error()), ids=str)
 def test_every_error_has_a_code_and_a_row_in_the_docs(error: type[ServiceError]) -> None:
     code = torchserve_code(error.__new__(error))
-    assert code is not StatusCode.OK
+    assert code is not Code.OK
     if error not in NOT_HERE:
         assert f"| `{code.name}` | {error.type} |" in PAGE
 
@@ -79,11 +79,11 @@ def test_a_handlers_status(status: int, code: str) -> None:
 
 def test_unknown_models_are_internal_on_torchserves_service_only() -> None:
     assert (torchserve_code(ModelNotFound("m")), standard_code(ModelNotFound("m"))) == (
-        StatusCode.INTERNAL,
-        StatusCode.NOT_FOUND,
+        Code.INTERNAL,
+        Code.NOT_FOUND,
     )
-    assert torchserve_code(BadRequest("")) is StatusCode.INTERNAL
-    assert torchserve_code(PayloadTooLarge("")) is StatusCode.RESOURCE_EXHAUSTED
+    assert torchserve_code(BadRequest("")) is Code.INTERNAL
+    assert torchserve_code(PayloadTooLarge("")) is Code.RESOURCE_EXHAUSTED
 
 
 def test_details() -> None:

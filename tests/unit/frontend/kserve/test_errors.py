@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from grpc import StatusCode
 
 from msx_frontend.errors import HandlerFailed, ModelNotFound, Overloaded, ServiceError, ServiceUnavailable, WorkerDied
+from msx_frontend.grpc_api.codes import Code
 from msx_frontend.grpc_api.status import open_inference_code
 from msx_frontend.kserve.errors import ManyReplies, error_text, failure
 from msx_frontend.kserve.infer import opened
@@ -25,7 +25,7 @@ from msx_frontend.kserve.infer import opened
 def test_statuses_and_codes(error: ServiceError, status: int, code: str) -> None:
     told = failure(error)
     assert (told.status, told.body) == (status, {"error": error.message})
-    assert open_inference_code(error) is StatusCode[code]
+    assert open_inference_code(error) is Code[code]
 
 
 @pytest.mark.parametrize("body", [b"no", b'{"error": "no"}'])

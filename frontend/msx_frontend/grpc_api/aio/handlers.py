@@ -1,0 +1,63 @@
+"""From a service to what grpc wants to have."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+from grpc import StatusCode
+
+from msx_frontend.errors import ServiceError
+from msx_frontend.grpc_api.codes import Code
+from msx_frontend.grpc_api.context import Call, request_id_in
+from msx_frontend.grpc_api.service import Method, Service
+
+_KINDS: dict[tuple[bool, bool], Callable[..., Any]] = {
+    (False, False): grpc.unary_unary_rpc_method_handler,
+    (False, True): grpc.unary_stream_rpc_method_handler,
+    (True, False): grpc.stream_unary_rpc_method_handler,
+    (True, True): grpc.stream_stream_rpc_method_handler,
+}
+
+
+def generic_handler(service: Service) -> grpc.GenericRpcHandler[Any, Any]:
+    handlers = {method.name: _handler(service, method) for method in service.methods}
+    return grpc.method_handlers_generic_handler(service.name, handlers)
+
+
+def _handler(service: Service, method: Method) -> Any:
+    make = _KINDS[method.client_streams, method.server_streams]
+    return make(_guarded(service, method), request_deserializer=method.parse, response_serializer=method.serialize)
+
+
+def _guarded(service: Service, method: Method) -> Callable[[Any, Any], Any]:
+    """Errors become statuses, the call a line of the log. One coroutine for both: each costs every call its part."""
+    answer, target, access_log = method.answer, method.target, service.access_log
+
+    async def guarded(request: Any, context: Any) -> Any:
+        started, status = time.monotonic(), Code.UNKNOWN
+        try:
+            response = await answer(request, context)
+            status = Code.OK
+            return response
+        except ServiceError as error:
+            status = service.code_of(error)
+            return await context.abort(StatusCode[status.name], service.details_of(error))
+        except asyncio.CancelledError:
+            status = Code.CANCELLED
+            raise
+        finally:
+            if access_log is not None:
+                id = request_id_in(context.trailing_metadata())
+                access_log.write(Call(_client(context), target, id, started), status.value)
+
+    return guarded
+
+
+def _client(context: Any) -> str:
+    """`ipv4:127.0.0.1:33002` without its first word."""
+    peer: str = context.peer()
+    return peer.partition(":")[2]

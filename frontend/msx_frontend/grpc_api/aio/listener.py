@@ -1,0 +1,73 @@
+"""One gRPC listener by grpc.aio."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Collection
+
+import grpc
+
+from msx_frontend.grpc_api.aio.handlers import generic_handler
+from msx_frontend.grpc_api.listen import FRAMING, GrpcListen
+from msx_frontend.grpc_api.service import Service
+from msx_frontend.tls import TlsIdentity
+
+
+class AioListener:
+    """With `tls` it speaks nothing else. `on_stop` ends calls that would not end by themselves."""
+
+    def __init__(
+        self,
+        listen: GrpcListen,
+        services: Collection[Service],
+        on_stop: Callable[[], None] = lambda: None,
+        tls: TlsIdentity | None = None,
+    ) -> None:
+        self._listen, self._on_stop, self._tls = listen, on_stop, tls
+        self._server = grpc.aio.server(handlers=[generic_handler(one) for one in services], options=options(listen))
+        self.bound_port = 0
+
+    @property
+    def address(self) -> str:
+        return self._listen.target(self.bound_port)
+
+    async def start(self) -> None:
+        try:
+            await _probe(self._listen.host, self._listen.port)
+            self.bound_port = self._add_port(self._listen.target(self._listen.port))
+        except (OSError, RuntimeError) as error:
+            raise self._listen.refusal(error) from error
+        await self._server.start()
+
+    def _add_port(self, target: str) -> int:
+        if self._tls is None:
+            return self._server.add_insecure_port(target)
+        credentials = grpc.ssl_server_credentials([(self._tls.key, self._tls.chain)])
+        return self._server.add_secure_port(target, credentials)
+
+    async def stop(self, grace: float) -> None:
+        self._on_stop()
+        await self._server.stop(grace)
+
+
+def options(listen: GrpcListen) -> list[tuple[str, int]]:
+    options = [
+        ("grpc.so_reuseport", 0),  # on, a second server would silently share the port
+        ("grpc.max_receive_message_length", listen.max_request_size),
+        ("grpc.max_send_message_length", listen.max_response_size + FRAMING),
+    ]
+    if listen.max_age is not None:
+        options.append(("grpc.max_connection_age_ms", listen.max_age))
+    if listen.max_age_grace is not None:
+        options.append(("grpc.max_connection_age_grace_ms", listen.max_age_grace))
+    return options
+
+
+async def _probe(host: str, port: int) -> None:
+    """Raises OSError, which says why; grpc does not, and writes lines to stderr that nobody asked for."""
+    loop = asyncio.get_running_loop()
+    for family, kind, protocol, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)

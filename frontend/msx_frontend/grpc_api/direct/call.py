@@ -1,0 +1,95 @@
+"""One call of a client: what all kinds have in common."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from msx_frontend.grpc_api.codes import Code
+from msx_frontend.grpc_api.direct.blocks import HEAD, trailers
+from msx_frontend.grpc_api.direct.refused import Refused
+from msx_frontend.http2.stream import Stream
+
+if TYPE_CHECKING:
+    from msx_frontend.grpc_api.direct.calls import Calls
+    from msx_frontend.grpc_api.direct.head import CallHead
+    from msx_frontend.grpc_api.direct.served import ServedMethod
+
+
+class DirectCall:
+    """Begins with its headers, is over with its status: said to the client, or not because it has left.
+
+    It is what the access log writes a line of.
+    """
+
+    __slots__ = ("_begun", "_calls", "_stream", "_timer", "client", "head", "id", "over", "served", "started")
+    method, protocol = "gRPC", "HTTP/2.0"
+
+    def __init__(self, calls: Calls, stream: Stream, head: CallHead, served: ServedMethod, client: str) -> None:
+        self._calls, self._stream, self.head, self.served, self.client = calls, stream, head, served, client
+        self.started = time.monotonic()
+        self.id = ""
+        self.over = self._begun = False
+        self._timer: asyncio.TimerHandle | None = None
+        if head.timeout is not None:
+            self._timer = asyncio.get_running_loop().call_later(head.timeout, self._expired)
+        calls.open.add(self)
+
+    @property
+    def target(self) -> str:
+        return self.served.target
+
+    @property
+    def deadline(self) -> float | None:
+        """A time.monotonic() instant."""
+        return None if self.head.timeout is None else self.started + self.head.timeout
+
+    # -- what the stream says --
+
+    def lost(self, reason: str) -> None:
+        """The client has left."""
+        if not self.over:
+            self._end(Code.CANCELLED)
+            self._stop()
+
+    def _expired(self) -> None:
+        self.refuse(Refused(Code.DEADLINE_EXCEEDED, "Deadline Exceeded"))  # grpc's words
+
+    # -- how it ends --
+
+    def refuse(self, refused: Refused) -> None:
+        """The status of what did not go well; idempotent."""
+        if not self.over:
+            self._fail(refused.code, refused.message)
+            self._stop()
+
+    def _fail(self, code: Code, message: str) -> None:
+        self._say(trailers(code, message, self._metadata()))
+        self._end(code)
+
+    def _say(self, block: bytes) -> None:
+        """The last that the client hears."""
+        stream = self._stream
+        if self._begun:
+            stream.send_trailers(block)
+        else:
+            stream.send_headers(HEAD + block, end=True)
+
+    def _end(self, code: Code) -> None:
+        self.over = True
+        self._stream.events = None  # ends the reference cycle of the two
+        self._calls.open.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        access_log = self.served.access_log
+        if access_log is not None:
+            access_log.write(self, code.value)
+
+    def _metadata(self) -> list[tuple[str, str]]:
+        """The server's own, behind the status."""
+        raise NotImplementedError
+
+    def _stop(self) -> None:
+        """What was done for it is done for nobody."""
+        raise NotImplementedError

@@ -1,0 +1,53 @@
+"""Where a gRPC port is and what it allows, whoever listens on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from msx_frontend.start_errors import StartError
+
+FRAMING = 64
+"""Bytes that a response may have beyond its payload."""
+
+
+class GrpcListenError(StartError):
+    """A gRPC port cannot be opened; the message names address, reason and remedy."""
+
+
+@dataclass(frozen=True)
+class GrpcListen:
+    """Where and how: sizes in bytes, ages in ms. `keys` is how the config's keys begin, such as `grpc_inference`."""
+
+    keys: str
+    host: str
+    port: int
+    max_request_size: int
+    max_response_size: int
+    max_age: int | None = None
+    max_age_grace: int | None = None
+
+    def target(self, port: int) -> str:
+        return f"[{self.host}]:{port}" if ":" in self.host else f"{self.host}:{port}"
+
+    def refusal(self, error: Exception) -> GrpcListenError:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        return GrpcListenError(
+            f"gRPC cannot listen on {self.target(self.port)}: {reason}. "
+            f"Stop what listens there, or set {self.keys}_address and {self.keys}_port in config.properties."
+        )
+
+
+class GrpcListener(Protocol):
+    """A port and the services behind it, of either way."""
+
+    bound_port: int
+
+    @property
+    def address(self) -> str: ...
+
+    async def start(self) -> None:
+        """Raises GrpcListenError."""
+
+    async def stop(self, grace: float) -> None:
+        """No new calls; running ones may end for `grace` seconds, then they are cancelled."""
