@@ -8,7 +8,6 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
