@@ -45,14 +45,14 @@ class Requests:
     def data(self, flags: int, stream_id: int, payload: bytes) -> None:
         size = len(payload)
         self._receive(size)
-        if not size and not flags & END_STREAM:
-            self._streams.flood.frame()
         stream = self._streams.open.get(stream_id)
         if stream is None or stream.remote_ended:
             self._stray("DATA", stream_id)
             return
         if flags & PADDED:
             payload = without_padding(payload)
+        if not payload and not flags & END_STREAM:
+            self._streams.flood.frame()
         try:
             stream.received(size)
             if len(payload) != size:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from msx_frontend.http2.errors import ConnectionFault, ErrorCode
@@ -38,7 +40,14 @@ def test_unknown_settings_are_ignored() -> None:
     assert parse_settings(entry(99, 5) + entry(2, 0)) == [(99, 5), (2, 0)]
 
 
-@pytest.mark.parametrize("wrong", [{"stream_window": 65_534}, {"connection_window": 1 << 31}, {"max_frame_size": 100}])
-def test_limits_that_http2_does_not_have(wrong: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Limits(stream_window=65_534),
+        lambda: Limits(connection_window=1 << 31),
+        lambda: Limits(max_frame_size=100),
+    ],
+)
+def test_limits_that_http2_does_not_have(make: Callable[[], Limits]) -> None:
     with pytest.raises(ValueError, match="of HTTP/2 has"):
-        Limits(**wrong)
+        make()
