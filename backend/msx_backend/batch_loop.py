@@ -62,7 +62,7 @@ class BatchLoop:
 
     def _predict(self, message: Predict, body: bytearray) -> None:
         requests = self._jobs.take(message, body)
-        if self._replies.held and not self._late.watching:
+        if self._replies.holds and not self._late.watching:
             self._late.watch()
         started = self._clock.started = time.monotonic()
         wanted = [request for request in requests if not request.cancelled]

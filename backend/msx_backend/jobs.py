@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 
-from msx_backend.protocol import Predict, RequestHead
+from msx_backend.protocol import Predict, RequestHead, decode_headers
 from msx_sdk.request import Headers, InferenceRequest, Part
 
 NO_PARTS: Mapping[str, Part] = MappingProxyType({})
@@ -91,7 +91,7 @@ def read_requests(heads: list[RequestHead], body: bytearray) -> list[InferenceRe
 
 
 def _headers(head: RequestHead) -> Headers:
-    headers = Headers(head.headers)
+    headers = Headers(decode_headers(head.headers))
     for field in head.fields:
         if field.content_type:
             headers.setdefault(field.name, {"content-type": field.content_type})

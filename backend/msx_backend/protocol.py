@@ -90,19 +90,21 @@ class RequestHead(_Message):
     """One request of a batch. `timeout` is in seconds from now; None means that nobody's patience is limited.
 
     `number` names the request on these two sockets; each is larger than all that were sent before it.
+    `headers` are as `encode_headers` makes them: most are sent again and again, and few are read.
     `operation` is "" for a prediction, `msx_sdk.kserve.INFER`, or one of `msx_sdk.generation`.
     """
 
     number: int
     id: str
-    headers: list[tuple[str, str]]
+    headers: msgspec.Raw
     fields: list[FieldHead]
     timeout: float | None
     operation: str = ""
 
 
 class Predict(_Message, tag=2):
-    """A batch. Every request is answered by Chunk* with `last` on the final one, by Failed, or by Dropped."""
+    """A batch. Every request is answered in one of Answers, by Chunk* with `last` on the final one, by Failed, or by
+    Dropped."""
 
     requests: list[RequestHead]
 
@@ -194,6 +196,16 @@ class Chunk(_Message, tag=23):
     headers: list[tuple[str, str]] = []
 
 
+class Answers(_Message, tag=27):
+    """Whole replies that have the same head, as those of a batch mostly do: `sizes` are their bytes in the body."""
+
+    numbers: list[int]
+    sizes: list[int]
+    status: int
+    phrase: str
+    headers: list[tuple[str, str]]
+
+
 class Failed(_Message, tag=24):
     number: int
     status: int
@@ -249,10 +261,20 @@ class Pong(_Message, tag=30):
 
 ToWorker = Load | Predict | Drain
 ToWorkerControl = Ping | Cancel
-ToFrontend = LoadProgress | Loaded | LoadFailed | Chunk | Failed | Dropped | CallDone
+ToFrontend = LoadProgress | Loaded | LoadFailed | Answers | Chunk | Failed | Dropped | CallDone
 Plan = PlanCall | PlanStep | PlanEnd | PlanTell
 
 _encode = msgspec.msgpack.Encoder().encode
+_decode_headers = msgspec.msgpack.Decoder(list[tuple[str, str]]).decode
+
+
+def encode_headers(headers: list[tuple[str, str]]) -> msgspec.Raw:
+    return msgspec.Raw(_encode(headers))
+
+
+def decode_headers(headers: msgspec.Raw) -> list[tuple[str, str]]:
+    """Raises msgspec.DecodeError."""
+    return _decode_headers(headers)
 
 
 def encode_frame(message: _Message, body: bytes | bytearray = b"") -> bytes:

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Callable
 
+from msx_backend.gathered import GatheredAnswers
 from msx_backend.protocol import (
     LARGE,
     MAX_BODY,
@@ -30,24 +31,33 @@ MAX_TEXT = 1 << 20
 class ReplyWriter:
     """A `ReplySink` over the data socket. Handlers may send from any thread, so that writes take a lock.
 
-    What is answered is held until `flush()`, and then leaves in one write; large bodies are sent at once, uncopied.
+    What is answered is held until `flush()`, and then leaves in one write, whole replies in as few frames as can be;
+    large bodies are sent at once, uncopied.
     """
 
     def __init__(self, sock: socket.socket, max_response_size: int) -> None:
         self._sock = sock
         self._limit = min(max_response_size, MAX_BODY)
         self._lock = threading.Lock()
-        self.held: list[bytes | bytearray] = []
-        """Frames that leave with the next write."""
+        self._frames: list[bytes | bytearray] = []
+        """They leave with the next write, and then the answers."""
+        self._answers = GatheredAnswers()
         self._soon = False
         self.call_soon: Callable[[Callable[[], None]], object] | None = None
         """Of an event loop: what several of its tasks send in one turn leaves together at its end."""
         self.progress = 0
         self.writes = 0
 
+    @property
+    def holds(self) -> bool:
+        """Something would leave with the next write."""
+        return bool(self._answers or self._frames)
+
     def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
         if len(body) > self._limit:
             return self.fail(request, self._too_large(body))
+        if last and head is not None and len(body) < LARGE:
+            return self._whole(request, body, head)
         if head is None:
             message = Chunk(request.number, last)
         else:
@@ -69,7 +79,7 @@ class ReplyWriter:
     def send(self, message: LoadProgress | Loaded | LoadFailed | CallDone) -> None:
         with self._lock:
             self.progress += 1
-            self.held.append(encode_frame(message))
+            self._hold(encode_frame(message))
             self._write()
 
     def flush(self) -> None:
@@ -84,6 +94,16 @@ class ReplyWriter:
         with self._lock:
             self._write()
 
+    def _whole(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead) -> None:
+        with self._lock:
+            if request.answered:
+                return
+            request.answered = True
+            self.progress += 1
+            if not self._answers.take(request.number, head, body):
+                self._frames.append(self._answers.frame())
+                self._answers.take(request.number, head, body)
+
     def _answer(
         self, request: InferenceRequest, last: bool, frame: bytes | bytearray, large: bytes | bytearray = b""
     ) -> None:
@@ -93,16 +113,24 @@ class ReplyWriter:
                 return
             request.answered = last
             self.progress += 1
-            self.held.append(frame)
+            self._hold(frame)
             if large:
                 self._write()
                 self._sock.sendall(large)
 
+    def _hold(self, frame: bytes | bytearray) -> None:
+        """All leaves in the order in which it was said."""
+        if self._answers:
+            self._frames.append(self._answers.frame())
+        self._frames.append(frame)
+
     def _write(self) -> None:
-        if self.held:
+        if self._answers:
+            self._frames.append(self._answers.frame())
+        if self._frames:
             self.writes += 1
-            data = self.held[0] if len(self.held) == 1 else b"".join(self.held)
-            self.held.clear()
+            data = self._frames[0] if len(self._frames) == 1 else b"".join(self._frames)
+            self._frames.clear()
             self._sock.sendall(data)
 
     def _too_large(self, body: bytes | bytearray) -> Failure:

@@ -10,6 +10,7 @@ from pathlib import Path
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices.npus import Npu, detect_npus
 from msx_frontend.http.gate import PROBES
+from msx_frontend.logs.access_lines import Entry
 from msx_frontend.logs.access_log import AccessLog, Served
 from msx_frontend.logs.output import LogOutput
 from msx_frontend.metrics import ServerMetrics
@@ -63,12 +64,18 @@ class CountedReplies:
     has not: a server that is not ready yet has no failures."""
 
     def __init__(self, access_log: AccessLog, metrics: ServerMetrics) -> None:
-        self._write, self._replied = access_log.write, metrics.replied
+        self._write, self._write_all, self._replied = access_log.write, access_log.write_all, metrics.replied
 
     def write(self, call: Served, status: int) -> None:
         if call.target not in PROBES:
             self._replied(status)
         self._write(call, status)
+
+    def write_all(self, entries: list[Entry]) -> None:
+        """Predictions, all of the same status."""
+        *_, status = entries[0][0]
+        self._replied(status, len(entries))
+        self._write_all(entries)
 
 
 def _logs(output: LogOutput, env: Mapping[str, str]) -> MetricLogs:

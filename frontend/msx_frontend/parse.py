@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
@@ -24,14 +26,23 @@ def parse_fields(content_type: bytes, body: bytes) -> list[Field]:
     Multipart without a boundary is a raw body. Raises BadRequest for multipart that breaks off or breaks its rules,
     and for more than MOST_FIELDS fields.
     """
+    return fields_parser(content_type)(body)
+
+
+def fields_parser(content_type: bytes) -> Callable[[bytes], list[Field]]:
+    """`parse_fields` for all bodies of one type."""
     kind = content_type.partition(b";")[0].strip().lower()
     if kind == b"multipart/form-data":
         boundary = parse_options_header(content_type)[1].get(b"boundary")
         if boundary:
-            return _multipart(boundary, body)
+            return partial(_multipart, boundary)
     if kind == b"application/x-www-form-urlencoded":
-        return _form(body)
-    return [Field("body", content_type.decode("latin-1") or None, body)]
+        return _form
+    return partial(_raw, content_type.decode("latin-1") or None)
+
+
+def _raw(content_type: str | None, body: bytes) -> list[Field]:
+    return [Field("body", content_type, body)]
 
 
 def fields_of_query(query: bytes) -> list[Field]:

@@ -12,7 +12,17 @@ from msx_backend.jobs import Jobs
 from msx_backend.parallel.peers import wait_for_the_end
 from msx_backend.parallel.reports import CallReport, collectives
 from msx_backend.parallel.telling import Telling
-from msx_backend.protocol import FieldHead, Plan, PlanCall, PlanEnd, PlanStep, PlanTell, RequestHead, encode_frame_parts
+from msx_backend.protocol import (
+    FieldHead,
+    Plan,
+    PlanCall,
+    PlanEnd,
+    PlanStep,
+    PlanTell,
+    RequestHead,
+    encode_frame_parts,
+    encode_headers,
+)
 from msx_backend.replies import ReplyWriter
 from msx_sdk.request import InferenceRequest
 
@@ -96,4 +106,4 @@ def _head(request: InferenceRequest, inputs: bool) -> RequestHead:
     timeout = None if request.deadline is None else request.deadline - time.monotonic()
     # A field's content type stands among the headers, too: the other rank finds it with the field.
     headers = [(name, value) for name, value in request.headers.items() if isinstance(value, str)]
-    return RequestHead(request.number, request.id, headers, fields, timeout, request.operation)
+    return RequestHead(request.number, request.id, encode_headers(headers), fields, timeout, request.operation)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import urllib.parse
+from time import monotonic
+from typing import TYPE_CHECKING
 
 import httptools
 
 from msx_frontend.http.gate import Gate
 from msx_frontend.http.head import Head
-from msx_frontend.http.prediction import PredictionEndpoint
-from msx_frontend.http.targets import Target, target_of
+from msx_frontend.http.prediction import Order, PredictionEndpoint
+from msx_frontend.http.targets import target_of
 from msx_frontend.http.wire import CACHE_BYTES, LogsReplies, RawHeaders
 from msx_frontend.tokens import Kind
+
+if TYPE_CHECKING:
+    from msx_frontend.http.direct_reply import DirectReply
 
 METHODS = {b"POST": "POST", b"PUT": "PUT", b"GET": "GET"}
 """Requests of other methods go the ASGI way."""
@@ -23,11 +29,15 @@ LONGEST_HEAD = 8192
 class Known:
     """A head that means a prediction. The next request of a connection mostly says the same, word for word."""
 
-    __slots__ = ("head", "kinds", "method", "raw", "size", "target", "text", "url")
+    __slots__ = ("asked", "head", "kinds", "method", "order", "raw", "size", "url")
 
-    def __init__(self, method: bytes, url: bytes, head: Head, target: Target, kinds: tuple[Kind, ...]) -> None:
-        self.method, self.url, self.head, self.target, self.kinds = method, url, head, target, kinds
-        self.text = head.target
+    def __init__(
+        self, method: bytes, url: bytes, head: Head, order: Order, kinds: tuple[Kind, ...], client: str
+    ) -> None:
+        """`kinds` are those of the keys that it needs one of; none where it needs none."""
+        self.method, self.url, self.head, self.order, self.kinds = method, url, head, order, kinds
+        self.asked = client, head.method, head.target, head.protocol, 200
+        """For the access log, if it is answered as usual."""
         self.raw = b""
         """The head as it stood on the wire; empty while it is not kept."""
         self.size = 0
@@ -52,8 +62,9 @@ class Direct:
         self.predictions, self.access_log, self._gate, self.cors = predictions, access_log, gate, cors
         self._defaults: RawHeaders | None = None
         self._usual = b"", b""
+        self._answered: list[DirectReply] = []
 
-    def know(self, method: bytes, url: bytes, headers: RawHeaders) -> Known | None:
+    def know(self, method: bytes, url: bytes, headers: RawHeaders, client: str) -> Known | None:
         """None for what is no prediction, or one that goes the ASGI way."""
         if method not in METHODS:
             return None
@@ -66,7 +77,8 @@ class Direct:
         head = Head(METHODS[method], path, raw_path, parsed.query or b"", headers, "1.1")
         if (head.content_length or 0) > self.predictions.max_request_size:
             return None
-        return Known(method, url, head, target, () if self._gate is None else self._gate.kinds(head))
+        kinds = () if self._gate is None else self._gate.kinds(head)
+        return Known(method, url, head, Order(head, target), kinds, client)
 
     def check(self, known: Known) -> None:
         """Raises InvalidKey."""
@@ -84,3 +96,18 @@ class Direct:
             after = b"\r\n%bconnection: keep-alive\r\n%bcontent-length: " % (CACHE_BYTES, cors)
             self._defaults, self._usual = defaults, (b"HTTP/1.1 200 OK\r\n%bx-request-id: " % lines, after)
         return self._usual
+
+    def log(self, reply: DirectReply, status: int) -> None:
+        asked = *reply.known.asked[:-1], status
+        self.access_log.write_all([(asked, reply.id, reply.started, monotonic())])
+
+    def answered(self, reply: DirectReply) -> None:
+        """By 200, as usual: it is logged together with the others of this turn of the loop."""
+        if not self._answered:
+            asyncio.get_running_loop().call_soon(self._log_answered)
+        self._answered.append(reply)
+
+    def _log_answered(self) -> None:
+        now = monotonic()
+        self.access_log.write_all([(one.known.asked, one.id, one.started, now) for one in self._answered])
+        self._answered.clear()

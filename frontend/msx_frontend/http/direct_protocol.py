@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from msx_frontend.errors import ServiceError
+from msx_frontend.errors import PayloadTooLarge, ServiceError
 from msx_frontend.http.call import client_text
 from msx_frontend.http.direct import Direct, Known
 from msx_frontend.http.direct_reply import DirectReply
@@ -21,6 +21,9 @@ class DirectProtocol(HttpProtocol):
         self.client_text = ""
         self._known: Known | None = None
         self._receiving: DirectReply | None = None
+        self._parts: list[bytes] = []
+        """What has come of its body."""
+        self._received = 0
         self._open: DirectReply | None = None
         self._between = True
         """The parser stands between two requests."""
@@ -49,7 +52,13 @@ class DirectProtocol(HttpProtocol):
     def data_received(self, data: bytes) -> None:
         """A request whose head is the last one's, word for word, needs no parser."""
         known, between = self._known, self._between
-        if known is not None and known.size == len(data) and between and self._free and data.startswith(known.raw):
+        if (
+            known is not None
+            and known.size == len(data)
+            and between
+            and self._open is None
+            and data.startswith(known.raw)
+        ):
             reply = self._begin(known)
             if not reply.response_complete:
                 reply.submit(data[len(known.raw) :])
@@ -77,21 +86,26 @@ class DirectProtocol(HttpProtocol):
             self._make_scope()
             super().on_headers_complete()
         else:
+            self._parts, self._received = [], 0
             self._receiving = self._begin(known)
 
     def on_body(self, body: bytes) -> None:
         if self._receiving is None:
             super().on_body(body)
         elif not self._receiving.response_complete:
-            self._receiving.more_body(body, self.direct.predictions.max_request_size)
+            self._parts.append(body)
+            self._received += len(body)
+            if self._received > (limit := self.direct.predictions.max_request_size):
+                self._receiving.refuse(PayloadTooLarge(f"The request is larger than max_request_size ({limit} bytes)."))
 
     def on_message_complete(self) -> None:
         self._between = True
         reply, self._receiving = self._receiving, None
+        parts, self._parts = self._parts, []
         if reply is None:
             super().on_message_complete()
-        else:
-            reply.body_complete()
+        elif not reply.response_complete:
+            reply.submit(parts[0] if len(parts) == 1 else b"".join(parts))
 
     def _prediction(self) -> Known | None:
         """What is known of this head, if it can be answered directly."""
@@ -101,7 +115,7 @@ class DirectProtocol(HttpProtocol):
         method: bytes = parser.get_method()
         if last is not None and (last.url, last.method) == (self.url, method) and last.head.raw_headers == self.headers:
             return last
-        return self.direct.know(method, self.url, self.headers)
+        return self.direct.know(method, self.url, self.headers, self.client_text)
 
     @property
     def _free(self) -> bool:
@@ -117,11 +131,15 @@ class DirectProtocol(HttpProtocol):
 
     def _begin(self, known: Known) -> DirectReply:
         reply = self.cycle = self._open = DirectReply(self, known)  # type: ignore[assignment]
+        if known.kinds:
+            self._check(reply)
+        return reply
+
+    def _check(self, reply: DirectReply) -> None:
         try:
-            self.direct.check(known)
+            self.direct.check(reply.known)
         except ServiceError as error:
             reply.refuse(error)
-        return reply
 
     def usual_head(self, request_id: str, size: int) -> bytes:
         """Of a reply of so many bytes that is like most others."""
@@ -137,16 +155,18 @@ class DirectProtocol(HttpProtocol):
     def on_response_complete(self) -> None:
         """uvicorn's, but for the timer: to stop and to start one for each request costs more than to look later."""
         self.server_state.total_requests += 1
+        self._idle_since = self.loop.time()
+        if self.pipeline or self.flow.read_paused or self.timeout_keep_alive_task is None:
+            self._go_on()
+
+    def _go_on(self) -> None:
         if self.transport.is_closing():
             return
-        if self.flow.read_paused:
-            self.flow.resume_reading()
+        self.flow.resume_reading()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
-        else:
-            self._idle_since = self.loop.time()
-            if self.timeout_keep_alive_task is None:
-                self._close_when_idle(self.timeout_keep_alive)
+        elif self.timeout_keep_alive_task is None:
+            self._close_when_idle(self.timeout_keep_alive)
 
     # -- an idle connection --
 

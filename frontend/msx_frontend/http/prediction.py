@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.http.call import Call
 from msx_frontend.http.disconnect import DisconnectWatch
@@ -22,9 +24,29 @@ from msx_frontend.http.wire import (
     send_whole,
 )
 from msx_frontend.models.registry import Registry
-from msx_frontend.parse import fields_of_query, merge_fields, parse_fields
-from msx_frontend.queueing.job import Field, Job
+from msx_frontend.parse import fields_of_query, fields_parser, merge_fields
+from msx_frontend.queueing.job import Field, Job, KeptHeaders, Sink
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
+
+
+class Reply(Sink, Protocol):
+    job: Job | None
+
+
+class Order:
+    """What a head says of the job: made once for all requests that have the same."""
+
+    __slots__ = ("headers", "parse", "query", "target")
+
+    def __init__(self, head: Head, target: Target) -> None:
+        self.target, self.headers = target, KeptHeaders([*head.headers(), *target.headers])
+        self.parse = fields_parser(head.content_type)
+        self.query = head.query if target.takes_query else b""
+
+    def fields(self, body: bytes) -> list[Field]:
+        """Raises BadRequest."""
+        fields = self.parse(body)
+        return merge_fields(fields, fields_of_query(self.query)) if self.query else fields
 
 
 class PredictionEndpoint:
@@ -41,7 +63,7 @@ class PredictionEndpoint:
                 return await self._describe(target.model, call, send)
             body = await read_body(receive, call.content_length, self.max_request_size)
             reply = ReplyBuffer()
-            job = self.submit(call, call.id, target, body, reply)
+            job = self.submit(Order(call, target), call.id, body, reply)
         except ServiceError as error:
             await send_error(send, error, call.id)
             return error.status
@@ -49,17 +71,13 @@ class PredictionEndpoint:
             return 499
         return await _answer(job, reply, receive, send)
 
-    def submit(self, head: Head, id: str, target: Target, body: bytes, reply: ReplyBuffer) -> Job:
+    def submit(self, order: Order, id: str, body: bytes, reply: Reply) -> Job:
         """The job that answers to `reply`. Raises ServiceError when there is none, or it is not taken."""
-        fields = parse_fields(head.content_type, body)
-        if target.takes_query:
-            fields = merge_fields(fields, fields_of_query(head.query))
+        fields, target = order.fields(body), order.target
         model = target.model or _text(fields, "model_name") or self.only_model
         if model is None:
             raise BadRequest("Parameter model_name is required.")
-        headers = [*head.headers(), *target.headers]
-        job = Job(id, model, target.version, fields, headers, reply, kind=target.kind)
-        reply.job = job
+        job = reply.job = Job(id, model, target.version, fields, order.headers, reply, kind=target.kind)
         self._registry.submit(job)
         return job
 

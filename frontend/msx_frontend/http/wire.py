@@ -10,6 +10,7 @@ from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, ST
 
 from msx_frontend.errors import HandlerFailed, PayloadTooLarge, ServiceError
 from msx_frontend.ids import new_request_id, valid_request_id
+from msx_frontend.logs.access_lines import Entry
 from msx_frontend.logs.access_log import Served
 
 Scope = MutableMapping[str, Any]
@@ -40,6 +41,9 @@ class LogsReplies(Protocol):
     """The access log."""
 
     def write(self, call: Served, status: int) -> None: ...
+
+    def write_all(self, entries: list[Entry]) -> None:
+        """Predictions, all of the same status."""
 
 
 class ClientGone(Exception):

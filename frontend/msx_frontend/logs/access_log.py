@@ -51,27 +51,36 @@ class AccessLog:
         self._lines = AccessLines(as_json=as_json)
         self._entries: list[Entry] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._soon: asyncio.Handle | None = None
 
     def write(self, call: Served, status: int) -> None:
-        now = monotonic()
         asked = (call.client, call.method, call.target, call.protocol, status)
+        self.write_all([(asked, call.id, call.started, monotonic())])
+
+    def write_all(self, entries: list[Entry]) -> None:
+        """In the order of their ends."""
         if self._logger is not None:
-            millis = (now - call.started) * 1000
-            self._logger.info("%s %d %.1f", Asked(*asked).line, status, millis, extra={"request_id": call.id})
-            return
-        entries = self._entries
-        entries.append((asked, call.id, call.started, now))
+            return self._tell(self._logger, entries)
+        self._entries += entries
+        loop = asyncio.get_running_loop()
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(FLUSH_AFTER, self.flush)
-        if len(entries) == FLUSH_AT:  # not here: what cannot be written is no matter of this request's
-            asyncio.get_running_loop().call_soon(self._write_gathered)
+            self._timer = loop.call_later(FLUSH_AFTER, self.flush)
+        if len(self._entries) >= FLUSH_AT and self._soon is None:
+            # Not here: what cannot be written is no matter of these requests.
+            self._soon = loop.call_soon(self._write_gathered)
+        return None
+
+    def _tell(self, logger: logging.Logger, entries: list[Entry]) -> None:
+        for asked, id, started, ended in entries:
+            millis = (ended - started) * 1000
+            logger.info("%s %d %.1f", Asked(*asked).line, asked[-1], millis, extra={"request_id": id})
 
     def flush(self) -> None:
         self._timer = None
         self._write_gathered()
 
     def _write_gathered(self) -> None:
-        entries, self._entries = self._entries, []
+        entries, self._entries, self._soon = self._entries, [], None
         if not entries:
             return
         console, file = self._lines(entries)

@@ -50,19 +50,21 @@ class ModelMetrics:
         self._gathered.settle()
         return self._statistics
 
-    def job_ended(self, job: Job) -> None:
-        now, started, jobs = monotonic(), job.started, self._jobs
-        jobs.append(((self, job.version, job.status, job.kind), job.enqueued, started, job.first_chunk, now))
+    def jobs_ended(self, jobs: list[Job]) -> None:
+        now, started, gathered = monotonic(), jobs[-1].started, self._jobs
+        gathered += [
+            ((self, job.version, job.status, job.kind), job.enqueued, job.started, job.first_chunk, now) for job in jobs
+        ]
         if started:
             self._with_worker = now - started
-        if len(jobs) >= self._most:
+        if len(gathered) >= self._most:
             self._gathered.settle()
 
     def answered(self, status: int) -> None:
         (self._codes.get(status) or self._code(status)).value += 1.0
 
     def batch(self, size: int, seconds: float) -> None:
-        """The worker's time for it; `job_ended` has just been called for its last job."""
+        """The worker's time for it; `jobs_ended` has just been called for its last job."""
         batches, between = self._batches, self._with_worker - seconds
         batches.append(((self, size), seconds, between if between > 0 else 0.0))
         if len(batches) >= self._most:

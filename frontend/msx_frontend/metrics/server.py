@@ -89,9 +89,9 @@ class ServerMetrics:
         self._observer.look()
         return await asyncio.to_thread(exposition, wanted)  # takes tens of ms with many models
 
-    def replied(self, status: int) -> None:
-        """An HTTP request has been answered, on whatever listener."""
-        (self._replied.get(status) or self._replies_of(status)).add(1.0)
+    def replied(self, status: int, count: int = 1) -> None:
+        """HTTP requests have been answered, on whatever listener."""
+        (self._replied.get(status) or self._replies_of(status)).add_all([1.0] * count)
 
     def _replies_of(self, status: int) -> Adds:
         series = self._replied[status] = self._replies[2 if status < 400 else 4 if status < 500 else 5]

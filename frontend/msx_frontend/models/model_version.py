@@ -63,8 +63,8 @@ class ModelVersion:
         if job.kind in OPERATIONS:
             self._check_offered(job.kind)
         job.listener = self.metrics
-        if limit := self.config.client_timeout_in_mills / 1000:
-            job.deadline = min(job.deadline or math.inf, job.enqueued + limit)
+        if limit := self.config.client_timeout_in_mills:
+            job.deadline = min(job.deadline or math.inf, job.enqueued + limit / 1000)
         self.dispatcher.submit(job)
 
     def _check_offered(self, operation: str) -> None:

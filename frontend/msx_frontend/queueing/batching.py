@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf as INFINITY
 from typing import Protocol
 
 
@@ -43,7 +44,7 @@ class LatencyModel:
 
     @property
     def mean(self) -> float:
-        return self._y / self._n if self._n else float("inf")
+        return self._y / self._n if self._n else INFINITY
 
     @property
     def fixed(self) -> float:
@@ -67,13 +68,13 @@ class ArrivalRate:
 
     def __init__(self) -> None:
         self._last: float | None = None
-        self.gap = float("inf")
+        self.gap = INFINITY
 
-    def arrived(self, now: float, longest: float = float("inf")) -> None:
-        if self._last is not None:
-            gap = min(now - self._last, longest)
-            self.gap = gap if self.gap == float("inf") else self.gap + self.WEIGHT * (gap - self.gap)
-        self._last = now
+    def arrived(self, now: float, longest: float = INFINITY) -> None:
+        last, self._last = self._last, now
+        if last is not None:
+            gap = now - last if now - last < longest else longest
+            self.gap = gap if self.gap == INFINITY else self.gap + self.WEIGHT * (gap - self.gap)
 
     def patience(self, now: float) -> float:
         """For how long the next arrival may still be expected; 0 or less when it is overdue."""
@@ -98,7 +99,7 @@ class DynamicPolicy:
 
     def arrived(self, now: float) -> None:
         if self._batch_size > 1:
-            self._arrivals.arrived(now, self._fixed or float("inf"))
+            self._arrivals.arrived(now, self._fixed or INFINITY)
 
     def wait(self, now: float, waiting: int, oldest: float, idle: int) -> float:
         if idle > 1 or waiting >= self._batch_size or self._max_delay <= 0:
@@ -135,7 +136,7 @@ class FixedPolicy:
 
     @property
     def typical_seconds(self) -> float:
-        return float("inf")
+        return INFINITY
 
 
 def make_policy(name: str, batch_size: int, max_delay: float) -> BatchingPolicy:

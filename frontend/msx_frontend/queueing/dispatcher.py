@@ -62,7 +62,8 @@ class Dispatcher:
         """Where the job waits. Raises Overloaded."""
         if self.queue.full:
             self.pump()  # what came in this turn of the loop may go to a worker that is free
-        if self.queue.full:
+            if not self.queue.full:
+                return self.queue
             raise Overloaded(self._refusal(job, f"the queue is full: jobQueueSize is {self.queue.capacity}"))
         return self.queue
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
+from msx_backend.protocol import encode_headers
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_sdk.generation import EMBED, GENERATE, TOKENIZE
 from msx_sdk.kserve.types import INFER as INFER  # a kind of job, like the following
@@ -18,12 +22,20 @@ OPERATIONS = frozenset({GENERATE, TOKENIZE, EMBED})
 """Kinds of jobs whose one field and whose chunks are messages of `msx_sdk.generation`."""
 
 
-class Field(NamedTuple):
-    """One input of a request."""
+class Field(msgspec.Struct, frozen=True, order=True, gc=False):
+    """One input of a request. A struct is made in a fourth of the time that a tuple with names takes."""
 
     name: str
     content_type: str | None
     data: bytes
+
+
+class KeptHeaders(list[tuple[str, str]]):
+    """Headers that many jobs share, and nobody changes: what a worker is sent of them is made once."""
+
+    @cached_property
+    def raw(self) -> msgspec.Raw:
+        return encode_headers(self)
 
 
 class Sink(Protocol):
@@ -49,7 +61,7 @@ class HoldsJobs(Protocol):
 
 
 class JobListener(Protocol):
-    def job_ended(self, job: Job) -> None: ...
+    def jobs_ended(self, jobs: list[Job]) -> None: ...
 
 
 class Job:
@@ -139,4 +151,20 @@ class Job:
         if self.timer is not None:
             self.timer.cancel()
         if self.listener is not None:
-            self.listener.job_ended(self)
+            self.listener.jobs_ended([self])
+
+
+def answer_all(
+    answers: list[tuple[Job, bytes]], status: int, phrase: str, headers: list[tuple[str, str]], first_chunk: float
+) -> None:
+    """`answer` each of these jobs of one listener, which is told of all at once."""
+    ended = []
+    for job, data in answers:
+        if not job.done:
+            job.done, job.status, job.first_chunk = True, status, first_chunk
+            if job.timer is not None:
+                job.timer.cancel()
+            ended.append(job)
+            job.sink.answer(status, phrase, headers, data)
+    if ended and (listener := ended[0].listener) is not None:
+        listener.jobs_ended(ended)

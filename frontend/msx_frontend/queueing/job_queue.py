@@ -43,9 +43,11 @@ class JobQueue:
 
     def take(self, limit: int) -> list[Job]:
         """Up to `limit` jobs of the head's kind, in order."""
-        taken: list[Job] = []
-        while self._jobs and len(taken) < limit and self._jobs[0].kind == (taken or self._jobs)[0].kind:
-            taken.append(self._pop())
+        jobs, taken = self._jobs, list[Job]()
+        while jobs and len(taken) < limit and jobs[0].kind == (taken or jobs)[0].kind:
+            job = jobs.popleft()
+            job.queue = None
+            taken.append(job)
         return taken
 
     def discard(self, job: Job) -> None:

@@ -6,9 +6,9 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from msx_backend.protocol import Cancel, Chunk, Dropped, Failed, Loaded, encode_frame
+from msx_backend.protocol import Answers, Cancel, Chunk, Dropped, Failed, Loaded, encode_frame
 from msx_frontend.errors import HandlerFailed, ServiceError
-from msx_frontend.queueing.job import Job
+from msx_frontend.queueing.job import Job, answer_all
 from msx_frontend.workers.crew import Crew
 from msx_frontend.workers.in_flight import InFlight
 
@@ -76,7 +76,18 @@ class Exchange:
         for job in self.in_flight.jobs():
             job.cancel(error)
 
-    def answered(self, message: Chunk, body: bytes) -> None:
+    def answered(self, message: Answers, body: bytes) -> None:
+        """Whole replies of many jobs; what is to be done once for all of them is done once."""
+        jobs, end = [], 0
+        for number, size in zip(message.numbers, message.sizes, strict=True):
+            start, end = end, end + size
+            if (job := self.in_flight.job(number)) is not None:
+                jobs.append((job, body[start:end]))
+        answer_all(jobs, message.status, message.phrase, message.headers, self.progressed)
+        self._good_reply()
+        self._finish([job.number for job, _ in jobs])
+
+    def chunk(self, message: Chunk, body: bytes) -> None:
         job = self.in_flight.job(message.number)
         if job is None:
             return
@@ -87,7 +98,7 @@ class Exchange:
             self._pass_on(job, message, body)
         if message.last:
             self._good_reply()
-            self._finish(message.number)
+            self._finish([message.number])
         elif message.status and self.continuous:
             self._events.group_has_room(self._group)  # the next request of its sequence may join it
 
@@ -107,7 +118,7 @@ class Exchange:
             return
         if isinstance(message, Failed):
             job.fail(HandlerFailed(message.status, message.message))
-        self._finish(message.number)
+        self._finish([message.number])
 
     def let_go(self, error: ServiceError) -> None:
         """The group has ended: what was running fails; what waited behind it goes back to the queue."""
@@ -125,9 +136,9 @@ class Exchange:
             self._replied = True
             self._events.group_replied(self._group)
 
-    def _finish(self, number: int) -> None:
-        batch = self.in_flight.finish(number, self.progressed)
-        if batch is not None:
-            self._events.batch_finished(batch.size, self.progressed - batch.began)
-        if batch is not None or self.slots is not None:
+    def _finish(self, numbers: list[int]) -> None:
+        over = self.in_flight.finish(numbers, self.progressed)
+        for size, seconds in over:
+            self._events.batch_finished(size, seconds)
+        if over or self.slots is not None:
             self._events.group_has_room(self._group)

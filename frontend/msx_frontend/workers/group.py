@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from msx_backend.protocol import (
+    Answers,
     CallDone,
     Chunk,
     Drain,
@@ -189,8 +190,10 @@ class WorkerGroup:
     def received(self, rank: int, message: ToFrontend, body: bytes) -> None:
         self._exchange.progressed = now = time.monotonic()
         self._heartbeat.heard(rank, now)
-        if isinstance(message, Chunk):
+        if isinstance(message, Answers):
             self._exchange.answered(message, body)
+        elif isinstance(message, Chunk):
+            self._exchange.chunk(message, body)
         elif isinstance(message, Dropped):
             self._exchange.over(message)
         elif isinstance(message, Failed):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
-from msx_backend.protocol import FieldHead, Predict, RequestHead, encode_frame_parts
-from msx_frontend.queueing.job import INFER, OPERATIONS, Job
+from msx_backend.protocol import FieldHead, Predict, RequestHead, encode_frame_parts, encode_headers
+from msx_frontend.queueing.job import INFER, OPERATIONS, Job, KeptHeaders
 
 NAMED = OPERATIONS | {INFER}
 """Kinds of jobs that the worker is told."""
@@ -48,13 +49,15 @@ class InFlight:
     def add(self, jobs: list[Job], now: float, *, at_once: bool) -> list[bytes | bytearray]:
         """The Predict frame of a batch. It begins now when `at_once` or when nothing runs before it."""
         batch = SentBatch(len(jobs), now if at_once or not self._batches else 0.0)
+        number, opened = self._number, self._open
         heads, bodies = [], []
         for job in jobs:
-            self._number = job.number = self._number + 1
-            job.started = now
-            self._open[job.number] = job, batch
+            number += 1
+            job.number, job.started = number, now
+            opened[number] = job, batch
             heads.append(_head(job, now))
             bodies += [field.data for field in job.fields]
+        self._number = number
         self._batches.append(batch)
         return encode_frame_parts(Predict(heads), bodies)
 
@@ -65,15 +68,27 @@ class InFlight:
     def jobs(self) -> list[Job]:
         return [job for job, _ in self._open.values()]
 
-    def finish(self, number: int, now: float) -> SentBatch | None:
-        """One job is over; returns its batch if that was the last of it. The next batch begins now."""
+    def finish(self, numbers: Iterable[int], now: float) -> list[tuple[int, float]]:
+        """These jobs are over; returns size and seconds of the batches of which they were the last.
+
+        The next batch begins now. Those whose last answers came together have the time since the first began in equal
+        shares.
+        """
+        over = [batch for number in numbers if (batch := self._close(number)) is not None]
+        if not over:
+            return []
+        if self._batches and not self._batches[0].began:
+            self._batches[0].began = now
+        share = 1 + sum(not batch.began for batch in over)
+        return [(batch.size, (now - (batch.began or over[0].began)) / share) for batch in over]
+
+    def _close(self, number: int) -> SentBatch | None:
+        """Its batch, if it was the last of it."""
         _, batch = self._open.pop(number)
         batch.left -= 1
         if batch.left:
             return None
         self._batches.remove(batch)
-        if self._batches and not self._batches[0].began:
-            self._batches[0].began = now
         return batch
 
     def let_go(self) -> tuple[list[Job], list[Job]]:
@@ -86,6 +101,7 @@ class InFlight:
 
 
 def _head(job: Job, now: float) -> RequestHead:
-    fields = [FieldHead(name, content_type, len(data)) for name, content_type, data in job.fields]
+    fields = [FieldHead(field.name, field.content_type, len(field.data)) for field in job.fields]
     timeout = None if job.deadline is None else max(job.deadline - now, 0.0)
-    return RequestHead(job.number, job.id, job.headers, fields, timeout, job.kind if job.kind in NAMED else "")
+    headers = job.headers.raw if isinstance(job.headers, KeptHeaders) else encode_headers(job.headers)
+    return RequestHead(job.number, job.id, headers, fields, timeout, job.kind if job.kind in NAMED else "")

@@ -10,13 +10,14 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from msx_backend.logs import RECORD_SEPARATOR
 from msx_backend.protocol import (
+    Answers,
     Cancel,
     Chunk,
     Drain,
@@ -33,6 +34,7 @@ from msx_backend.protocol import (
     RequestHead,
     ToFrontend,
     encode_frame,
+    encode_headers,
 )
 from tests.frames import fed
 
@@ -72,8 +74,22 @@ def request(number: int, body: Any, **options: Any) -> tuple[RequestHead, bytes]
         kind, data = "text/plain", body.encode()
     else:
         kind, data = "application/json", json.dumps(body).encode()
-    head = RequestHead(number, f"id-{number}", options.get("headers", []), [FieldHead("body", kind, len(data))], None)
-    return head, data
+    headers = encode_headers(options.get("headers", []))
+    return RequestHead(number, f"id-{number}", headers, [FieldHead("body", kind, len(data))], None), data
+
+
+def one_by_one(frames: Iterable[tuple[Any, bytes | bytearray]]) -> Iterator[tuple[Any, bytes]]:
+    """Each of several Answers as the Chunk that would have said the same."""
+    for message, body in frames:
+        if isinstance(message, Answers):
+            start = 0
+            for number, size in zip(message.numbers, message.sizes, strict=True):
+                chunk = Chunk(number, True, message.status, message.phrase, message.headers)
+                yield chunk, bytes(body[start : start + size])
+                start += size
+            assert start == len(body)
+        else:
+            yield message, bytes(body)
 
 
 def command(data: socket.socket, control: socket.socket, parent: int) -> list[str]:
@@ -121,7 +137,7 @@ class Peer:
     def receive(self) -> tuple[Any, bytes]:
         """The next message. Raises EOFError when the worker has gone."""
         while not self._frames:
-            self._frames += fed(self._data_reader, _some(self.data))
+            self._frames += one_by_one(fed(self._data_reader, _some(self.data)))
         return self._frames.popleft()
 
     def receive_loaded(self) -> Loaded | LoadFailed:

@@ -28,7 +28,14 @@ from msx_sdk.context import Context, ModelInfo
 from msx_sdk.resolve import resolve_object
 from msx_sdk.runner import Runner
 from tests.frames import fed
-from tests.unit.backend.harness import assert_a_deserted_stream_is_closed, lines_of, request, serving, wait_until
+from tests.unit.backend.harness import (
+    assert_a_deserted_stream_is_closed,
+    lines_of,
+    one_by_one,
+    request,
+    serving,
+    wait_until,
+)
 
 
 def test_a_request(tmp_path: Path) -> None:
@@ -177,7 +184,7 @@ class Served:
         with ours, theirs:
             reader = FrameReader[ToWorker](ToWorker)
             BatchLoop(theirs, reader, runner, Jobs(), self.replies, CallClock()).serve()
-            self.frames = fed(FrameReader[Any](ToFrontend), ours.recv(1 << 16))
+            self.frames = list(one_by_one(fed(FrameReader[Any](ToFrontend), ours.recv(1 << 16))))
 
 
 def test_replies_of_short_calls_leave_in_one_write(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,19 +4,21 @@ import time
 from typing import Any
 
 from msx_backend.jobs import Jobs
-from msx_backend.protocol import FieldHead, Predict, RequestHead
+from msx_backend.protocol import FieldHead, Predict, RequestHead, encode_headers
 from msx_sdk.request import InferenceRequest
 
 
 def take(jobs: Jobs, *numbers: int) -> list[InferenceRequest]:
-    heads = [RequestHead(number, f"id-{number}", [], [], None) for number in numbers]
+    heads = [RequestHead(number, f"id-{number}", encode_headers([]), [], None) for number in numbers]
     return jobs.take(Predict(heads), bytearray())
 
 
 def test_fields_are_cut_out_of_the_body() -> None:
     heads = [
-        RequestHead(1, "a", [("X-A", "1")], [FieldHead("x", "text/plain", 3), FieldHead("y", None, 0)], None),
-        RequestHead(2, "b", [], [FieldHead("body", "application/json", 4)], 60.0),
+        RequestHead(
+            1, "a", encode_headers([("X-A", "1")]), [FieldHead("x", "text/plain", 3), FieldHead("y", None, 0)], None
+        ),
+        RequestHead(2, "b", encode_headers([]), [FieldHead("body", "application/json", 4)], 60.0),
     ]
     before = time.monotonic()
     first, second = Jobs().take(Predict(heads), bytearray(b"abc[1]\n"))
@@ -31,7 +33,7 @@ def test_fields_are_cut_out_of_the_body() -> None:
 def test_many_fields() -> None:
     fields = [FieldHead(f"f{n}", "text/plain", len(str(n))) for n in range(1000)]
     body = bytearray("".join(map(str, range(1000))), "ascii")
-    (request,) = Jobs().take(Predict([RequestHead(1, "a", [], fields, None)]), body)
+    (request,) = Jobs().take(Predict([RequestHead(1, "a", encode_headers([]), fields, None)]), body)
     assert request.data() == {f"f{n}": str(n) for n in range(1000)}
 
 
@@ -72,7 +74,9 @@ def test_early_cancels_of_requests_that_never_come_are_forgotten() -> None:
 
 def test_a_released_request_holds_no_payload() -> None:
     jobs = Jobs()
-    requests = jobs.take(Predict([RequestHead(1, "a", [], [FieldHead("body", None, 3)], None)]), bytearray(b"abc"))
+    requests = jobs.take(
+        Predict([RequestHead(1, "a", encode_headers([]), [FieldHead("body", None, 3)], None)]), bytearray(b"abc")
+    )
     jobs.release(requests)
     assert requests[0].parts == {}
     assert jobs_state(jobs) == ([], set())

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msx_backend import protocol
 from msx_backend.protocol import (
     LARGE,
+    Answers,
     CallDone,
     Cancel,
     Chunk,
@@ -39,13 +40,20 @@ from msx_backend.protocol import (
     ToWorkerControl,
     encode_frame,
     encode_frame_parts,
+    encode_headers,
 )
 from tests.frames import fed
 from tests.unit.backend.harness import load_message
 
 MESSAGES: list[Any] = [
     load_message(Path("/models/m"), "h.py", config={"a": [1, {"b": None}]}, device_id=3, continuous=True),
-    Predict([RequestHead(1, "id", [("X-A", "é")], [FieldHead("body", None, 3), FieldHead("f", "a/b", 0)], 2.5)]),
+    Predict(
+        [
+            RequestHead(
+                1, "id", encode_headers([("X-A", "é")]), [FieldHead("body", None, 3), FieldHead("f", "a/b", 0)], 2.5
+            )
+        ]
+    ),
     Drain(),
     Ping(1),
     Cancel([1, 2**40]),
@@ -54,10 +62,11 @@ MESSAGES: list[Any] = [
     LoadFailed("ValueError: x", "Traceback …", False),
     Chunk(1, False, 200, "OK", [("content-type", "a/b")]),
     Chunk(1, True),
+    Answers([1, 2**40], [3, 0], 200, "OK", [("content-type", "a/b")]),
     Failed(1, 503, "Prediction failed", "Traceback …"),
     Dropped(1),
     CallDone(3, [1, 2], 4, {"all_reduce": 5}, "ValueError: x"),
-    PlanCall(3, [RequestHead(1, "id", [], [], None)], [1], True),
+    PlanCall(3, [RequestHead(1, "id", encode_headers([]), [], None)], [1], True),
     PlanStep(3, True, [1]),
     PlanEnd(),
     PlanTell(4),

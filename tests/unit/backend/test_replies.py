@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from msx_backend.protocol import LARGE, Chunk, Dropped, Failed, FrameReader, Loaded, ToFrontend
+from msx_backend.protocol import LARGE, Answers, Chunk, Dropped, Failed, FrameReader, Loaded, ToFrontend
 from msx_backend.replies import ReplyWriter
 from msx_sdk.errors import Failure
 from msx_sdk.request import InferenceRequest
 from msx_sdk.results import ReplyHead
 from tests.frames import fed
+from tests.unit.backend.harness import one_by_one
 
 LIMIT = 10
 
@@ -28,8 +29,17 @@ class Pipe:
         return self.look()
 
     def look(self) -> list[tuple[Any, bytes]]:
+        """Answers one by one."""
+        return list(one_by_one(self._received()))
+
+    def frames(self) -> list[tuple[Any, bytes]]:
+        """As they left."""
+        self.writer.flush()
+        return self._received()
+
+    def _received(self) -> list[tuple[Any, bytes]]:
         try:
-            return fed(self.reader, self.far.recv(1 << 16, socket.MSG_DONTWAIT))
+            return fed(self.reader, self.far.recv(1 << 18, socket.MSG_DONTWAIT))
         except BlockingIOError:
             return []
 
@@ -113,9 +123,9 @@ def test_answers_are_held_until_they_are_flushed(pipe: Pipe) -> None:
     pipe.writer.chunk(one, b"a", ReplyHead(), True)
     pipe.writer.fail(two, Failure(400, "no"))
     assert pipe.look() == []
-    assert len(pipe.writer.held) == 2
+    assert pipe.writer.holds
     assert len(pipe.read()) == 2
-    assert (pipe.writer.writes, pipe.writer.held) == (1, [])
+    assert (pipe.writer.writes, pipe.writer.holds) == (1, False)
 
 
 def test_a_held_answer_is_what_it_was_when_it_was_given(pipe: Pipe) -> None:
@@ -145,3 +155,43 @@ def test_what_tasks_of_one_turn_send_leaves_together(pipe: Pipe) -> None:
     assert len(pipe.look()) == 2
     pipe.writer.flush()
     assert len(turns) == 2
+
+
+def test_whole_replies_of_the_same_head_are_one_frame(pipe: Pipe) -> None:
+    one, two, three, four = requests_of(1, 2, 3, 4)
+    pipe.writer.chunk(one, b"a", ReplyHead(), True)
+    pipe.writer.chunk(two, b"", ReplyHead(), True)
+    pipe.writer.chunk(three, b"bc", ReplyHead(200, "", [("X-A", "1")]), True)
+    pipe.writer.chunk(four, b"d", ReplyHead(200, "", [("X-A", "1")]), True)
+    assert pipe.frames() == [
+        (Answers([1, 2], [1, 0], 200, "", []), b"a"),
+        (Answers([3, 4], [2, 1], 200, "", [("X-A", "1")]), b"bcd"),
+    ]
+
+
+def test_what_is_no_whole_reply_keeps_its_place_between_them(pipe: Pipe) -> None:
+    one, two, three = requests_of(1, 2, 3)
+    pipe.writer.chunk(one, b"a", ReplyHead(), True)
+    pipe.writer.fail(two, Failure(400, "no"))
+    pipe.writer.chunk(three, b"b", ReplyHead(), True)
+    assert [type(message) for message, _ in pipe.frames()] == [Answers, Failed, Answers]
+
+
+def test_a_frame_of_whole_replies_stays_small(pipe: Pipe) -> None:
+    """What is received with others, in one buffer, is not received in one of its own."""
+    writer = ReplyWriter(pipe.near, 1 << 30)
+    pipe.writer = writer
+    for request in requests_of(1, 2, 3):
+        writer.chunk(request, bytes(LARGE // 2), ReplyHead(), True)
+    assert [len(body) for _, body in pipe.frames()] == [LARGE // 2] * 3
+    assert writer.writes == 1
+
+
+def test_a_head_that_changes_later_is_what_it_was_when_it_was_given(pipe: Pipe) -> None:
+    one, two = requests_of(1, 2)
+    head = ReplyHead(200, "", [("X-A", "1")])
+    pipe.writer.chunk(one, b"a", head, True)
+    assert head.headers is not None
+    head.headers.append(("X-B", "2"))
+    pipe.writer.chunk(two, b"b", head, True)
+    assert [message.headers for message, _ in pipe.frames()] == [[("X-A", "1")], [("X-A", "1"), ("X-B", "2")]]

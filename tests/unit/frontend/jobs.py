@@ -43,8 +43,8 @@ class Listener:
     def __init__(self) -> None:
         self.ended: list[Job] = []
 
-    def job_ended(self, job: Job) -> None:
-        self.ended.append(job)
+    def jobs_ended(self, jobs: list[Job]) -> None:
+        self.ended += jobs
 
 
 def make_job(name: str = "j", body: bytes = b"", **options: Any) -> Job:

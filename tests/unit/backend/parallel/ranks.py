@@ -14,7 +14,7 @@ from msx_backend.control import CallClock
 from msx_backend.jobs import Jobs
 from msx_backend.parallel.follower import Follower
 from msx_backend.parallel.leader import Leader
-from msx_backend.protocol import CallDone, FieldHead, FrameReader, Predict, RequestHead, ToFrontend
+from msx_backend.protocol import CallDone, FieldHead, FrameReader, Predict, RequestHead, ToFrontend, encode_headers
 from msx_backend.replies import ReplyWriter
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.request import InferenceRequest
@@ -86,7 +86,11 @@ class Ranks:
         first, self._newest = self._newest + 1, self._newest + len(bodies)
         heads = [
             RequestHead(
-                first + n, id or f"id-{first + n}", [("x-n", str(n))], [FieldHead("body", None, len(body))], None
+                first + n,
+                id or f"id-{first + n}",
+                encode_headers([("x-n", str(n))]),
+                [FieldHead("body", None, len(body))],
+                None,
             )
             for n, body in enumerate(bodies)
         ]

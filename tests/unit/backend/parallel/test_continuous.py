@@ -18,6 +18,7 @@ from msx_backend.protocol import (
     RequestHead,
     ToWorker,
     encode_frame,
+    encode_headers,
 )
 from msx_sdk.context import Context
 from msx_sdk.continuous import ContinuousRunner
@@ -43,7 +44,8 @@ class Group(Ranks):
         self._lead.start()
 
     def send(self, *numbers: int) -> None:
-        heads = [RequestHead(number, f"id-{number}", [], [FieldHead("body", None, 1)], None) for number in numbers]
+        none, one_byte = encode_headers([]), [FieldHead("body", None, 1)]
+        heads = [RequestHead(number, f"id-{number}", none, one_byte, None) for number in numbers]
         self.ranks[0].ours.sendall(encode_frame(Predict(heads), b"x" * len(heads)))
 
     def finish(self) -> None:

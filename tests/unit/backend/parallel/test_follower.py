@@ -10,7 +10,16 @@ import pytest
 
 from msx_backend.parallel import follower as module
 from msx_backend.parallel.follower import Follower
-from msx_backend.protocol import CallDone, FieldHead, PlanCall, PlanEnd, PlanStep, RequestHead, encode_frame
+from msx_backend.protocol import (
+    CallDone,
+    FieldHead,
+    PlanCall,
+    PlanEnd,
+    PlanStep,
+    RequestHead,
+    encode_frame,
+    encode_headers,
+)
 from msx_sdk.request import InferenceRequest
 from tests.unit.backend.parallel.ranks import Gone, Rank
 
@@ -63,14 +72,15 @@ def bench() -> Iterator[Bench]:
 
 def call(number: int, *bodies: bytes, cancelled: tuple[int, ...] = (), warmup: bool = False) -> tuple[PlanCall, bytes]:
     heads = [
-        RequestHead(n, f"id{n}", [], [FieldHead("body", None, len(body))], None) for n, body in enumerate(bodies, 1)
+        RequestHead(n, f"id{n}", encode_headers([]), [FieldHead("body", None, len(body))], None)
+        for n, body in enumerate(bodies, 1)
     ]
     return PlanCall(number, heads, list(cancelled), warmup), b"".join(bodies)
 
 
 def test_an_example_is_given_once(bench: Bench) -> None:
     """A continuous handler gets its inputs in the first of several calls, as on rank 0."""
-    again = PlanCall(2, [RequestHead(1, "id1", [], [], None)], [], True)
+    again = PlanCall(2, [RequestHead(1, "id1", encode_headers([]), [], None)], [], True)
     bench.tell(call(1, b"", warmup=True), again, PlanEnd())
     bench.serve(id1="mine")
     assert bench.seen == [[{"body": "mine"}], [{}]]

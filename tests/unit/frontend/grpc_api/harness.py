@@ -59,8 +59,9 @@ class Registry:
             raise ModelNotFound(name)
         return self.models[name]
 
-    def job_ended(self, job: Job) -> None:
-        self._ended[job].set()
+    def jobs_ended(self, jobs: list[Job]) -> None:
+        for job in jobs:
+            self._ended[job].set()
 
     async def next_job(self) -> Job:
         return await asyncio.wait_for(self._jobs.get(), 30)

@@ -232,7 +232,7 @@ class Ended:
     def __init__(self, event: asyncio.Event) -> None:
         self._event = event
 
-    def job_ended(self, job: Job) -> None:
+    def jobs_ended(self, jobs: list[Job]) -> None:
         self._event.set()
 
 

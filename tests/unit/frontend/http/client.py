@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, ServiceError
 from msx_frontend.http.stream_body import EXTENSION
 from msx_frontend.http.wire import Message, Scope
+from msx_frontend.logs.access_lines import Entry
 from msx_frontend.models.registry import Registry
 from msx_frontend.queueing.job import Job
 
@@ -176,3 +177,7 @@ class FakeAccessLog:
 
     def write(self, call: Any, status: int) -> None:
         self.lines.append((f"{call.method} {call.target}", status))
+
+    def write_all(self, entries: list[Entry]) -> None:
+        assert len({asked[-1] for asked, *_ in entries}) == 1
+        self.lines += [(f"{method} {target}", status) for (_, method, target, _, status), *_ in entries]

@@ -24,7 +24,7 @@ def logged(tmp_path: Path, mode: str) -> tuple[ServerMetrics, dict[str, list[str
         model = ModelMetrics(metrics, "m", "1.0")
         job = make_job()
         job.started, job.status, job.id = job.enqueued, 200, "id-1"
-        model.job_ended(job)
+        model.jobs_ended([job])
         model.batch(1, 0.001)
         model.worker_loaded(9000, 0.5)
         predicted = MetricSample("PredictionTime", "gauge", "Milliseconds", 0.65, [("Level", "Model")], "id-1")

@@ -135,7 +135,7 @@ def test_a_job_is_counted_when_it_ends() -> None:
     model = ModelMetrics(metrics, "m", "1.0")
     job = ended(started=2, first_chunk=5)
     job.status = 201
-    model.job_ended(job)
+    model.jobs_ended([job])
     seen = exposed(metrics)
     labels = "model=m,version=1.0"
     assert seen["msx_requests_total", f"code=201,{labels}"] == 1
@@ -146,7 +146,7 @@ def test_a_job_is_counted_when_it_ends() -> None:
 
 def test_a_job_that_never_ran_waited_to_its_end_and_had_no_chunk() -> None:
     metrics = ServerMetrics()
-    ModelMetrics(metrics, "m", "1.0").job_ended(ended())
+    ModelMetrics(metrics, "m", "1.0").jobs_ended([ended()])
     seen = exposed(metrics)
     assert seen["msx_queue_seconds_sum", "model=m,version=1.0"] == pytest.approx(8, abs=2)
     assert seen["msx_first_chunk_seconds_count", "model=m,version=1.0"] == 0
@@ -158,7 +158,7 @@ def test_torchserve_counts_by_the_version_that_was_asked_for() -> None:
     asked, default = ended(started=2), ended(started=2)
     asked.version = "1.0"
     for job in (asked, default, default):
-        model.job_ended(job)
+        model.jobs_ended([job])
     seen = {key: value for key, value in exposed(metrics).items() if key[0] == "ts_inference_requests_total"}
     assert {re.findall("model_version=([^,]*)", labels)[0]: value for (_, labels), value in seen.items()} == {
         "1.0": 1,
@@ -169,7 +169,7 @@ def test_torchserve_counts_by_the_version_that_was_asked_for() -> None:
 def test_torchserves_times_are_microseconds() -> None:
     metrics = ServerMetrics()
     for _ in range(2):
-        ModelMetrics(metrics, "m", "1.0").job_ended(ended(started=2))
+        ModelMetrics(metrics, "m", "1.0").jobs_ended([ended(started=2)])
     seen = {name: value for (name, _), value in exposed(metrics).items()}
     assert seen["ts_queue_latency_microseconds"] == pytest.approx(4e6)
     assert seen["ts_inference_latency_microseconds"] == pytest.approx(16e6, rel=0.1)
@@ -243,7 +243,7 @@ def test_metrics_that_are_not_declared(
 def test_metrics_of_the_server_that_are_not_declared() -> None:
     metrics = ServerMetrics("prometheus", MetricsSpec((("counter", Declared("Mine", "Count", ("odd",))),), ()))
     model = ModelMetrics(metrics, "m", "1.0")
-    model.job_ended(ended(started=2))
+    model.jobs_ended([ended(started=2)])
     model.batch(1, 1)
     model.worker_loaded(9000, 1)
     metrics.replied(200)
@@ -260,7 +260,7 @@ def test_many_jobs_of_many_models_are_added_up() -> None:
     for number in range(count):
         job = ended(first_chunk=5, **({"started": 2} if number % 5 else {}))
         job.status, job.version = (200, 503)[number % 3 == 0], ("1.0", None)[number % 2]
-        models[number % 7 == 0].job_ended(job)
+        models[number % 7 == 0].jobs_ended([job])
         models[number % 7 == 0].batch(1 + number % 2, 0.25)
     seen = exposed(metrics)
     assert not metrics.gathered.jobs
@@ -282,7 +282,7 @@ def test_gauges_tell_of_the_last_job() -> None:
     metrics = ServerMetrics()
     first, second = (ModelMetrics(metrics, name, "1.0") for name in "ab")
     for model, wait in ((first, 1), (second, 2), (first, 3)):
-        model.job_ended(ended(started=wait))
+        model.jobs_ended([ended(started=wait)])
     assert exposed(metrics)["QueueTime", "Level=Host"] == pytest.approx(3000, abs=1)
 
 
@@ -290,7 +290,7 @@ def test_a_model_that_is_registered_again_counts_on() -> None:
     metrics = ServerMetrics()
     for _ in range(2):
         model = ModelMetrics(metrics, "m", "1.0")
-        model.job_ended(ended(started=2))
+        model.jobs_ended([ended(started=2)])
         assert model.statistics.fail.count + model.statistics.success.count == 1
     seen = exposed(metrics)
     assert seen["msx_request_seconds_count", "model=m,version=1.0"] == 2

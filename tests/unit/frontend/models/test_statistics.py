@@ -16,7 +16,7 @@ def test_what_is_counted() -> None:
     for job, status in ((good, 200), (bad, 503), (described, 200), (never_ran, 503)):
         job.enqueued, job.started, job.status = now - 500, now - 300, status
         never_ran.started = 0.0
-        model.job_ended(job)
+        model.jobs_ended([job])
     seen = model.statistics
     assert (seen.success.count, seen.fail.count, seen.queue.count, seen.compute.count) == (1, 2, 1, 1)
     seconds = seen.success.seconds, seen.fail.seconds, seen.queue.seconds, seen.compute.seconds

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from msx_frontend.errors import DeadlineExceeded, RequestCancelled, ServiceError, WorkerDied
-from msx_frontend.queueing.job import Job
+from msx_frontend.queueing.job import Job, answer_all
 from tests.unit.frontend.jobs import Listener, error_of, make_job, run, sink_of
 
 
@@ -60,8 +60,8 @@ def test_the_listener_sees_the_status() -> None:
     seen: list[int] = []
 
     class Look:
-        def job_ended(self, job: Job) -> None:
-            seen.append(job.status)
+        def jobs_ended(self, jobs: list[Job]) -> None:
+            seen.extend(job.status for job in jobs)
 
     job = make_job()
     job.listener = Look()
@@ -115,3 +115,26 @@ def test_kinds_and_defaults() -> None:
     assert (job.id, job.model_name, job.version, job.kind, job.deadline) == ("abc", "m", "2", "explain", 5.0)
     assert make_job().kind == "predict"
     assert make_job().enqueued <= make_job().enqueued
+
+
+def test_answers_to_many_are_told_at_once() -> None:
+    one, cancelled, two = (make_job(name) for name in ("one", "cancelled", "two"))
+    listener = Listener()
+    cancelled.cancel()
+    for job in (one, cancelled, two):
+        job.listener = listener
+    answer_all([(one, b"1"), (cancelled, b"no"), (two, b"")], 201, "", [], 5.0)
+    assert [sink_of(job).events for job in (one, two)] == [[201, b"1", "end"], [201, "end"]]
+    assert (one.done, one.status, one.first_chunk) == (True, 201, 5.0)
+    assert listener.ended == [one, two]
+    assert isinstance(error_of(cancelled), RequestCancelled)
+
+
+def test_the_timers_of_many_end_with_their_answers() -> None:
+    async def test() -> None:
+        job = make_job()
+        job.timer = asyncio.get_running_loop().call_later(1000, job.cancel)
+        answer_all([(job, b"1")], 200, "", [], 5.0)
+        assert job.timer.cancelled()
+
+    run(test())

@@ -271,5 +271,5 @@ class _Tell:
     def __init__(self, event: asyncio.Event) -> None:
         self._event = event
 
-    def job_ended(self, job: Job) -> None:
+    def jobs_ended(self, jobs: list[Job]) -> None:
         self._event.set()

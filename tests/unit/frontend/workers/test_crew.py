@@ -14,7 +14,7 @@ import msgspec
 import psutil
 import pytest
 
-from msx_backend.protocol import Chunk, Drain, LoadFailed, MetricSample, Ping, Pong, Predict, ToFrontend, encode_frame
+from msx_backend.protocol import Answers, Drain, LoadFailed, MetricSample, Ping, Pong, Predict, ToFrontend, encode_frame
 from msx_frontend.workers import rank as rank_module
 from msx_frontend.workers.crew import Crew, RankSpec
 from tests.unit.backend.harness import request
@@ -36,7 +36,7 @@ class Events:
 
     def received(self, rank: int, message: ToFrontend, body: bytes) -> None:
         self.messages.append((rank, message))
-        if isinstance(message, Chunk):
+        if isinstance(message, Answers):
             self.bodies.append(body)
 
     def ponged(self, rank: int, pong: Pong) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
+from msgspec import structs
 
 from msx_backend.protocol import MetricSample
 from msx_frontend.errors import HandlerFailed, RequestCancelled, WorkerDied, WorkerTimedOut
@@ -282,11 +283,11 @@ def test_an_async_handler_has_many_at_once(tmp_path: Path) -> None:
         assert group.room() == 3
         slow = [make_job(body=b'{"seconds": 600, "mark": "%s"}' % str(mark).encode()) for _ in range(2)]
         for job in slow:
-            job.fields[0] = job.fields[0]._replace(content_type="application/json")
+            job.fields[0] = structs.replace(job.fields[0], content_type="application/json")
         bench.predict(*slow)
         assert group.room() == 1
         quick = make_job(body=b"{}")
-        quick.fields[0] = quick.fields[0]._replace(content_type="application/json")
+        quick.fields[0] = structs.replace(quick.fields[0], content_type="application/json")
         bench.predict(quick)
         await until(lambda: quick.done)
         assert quick.status == 200

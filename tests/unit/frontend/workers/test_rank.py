@@ -16,7 +16,18 @@ from typing import Any
 import psutil
 import pytest
 
-from msx_backend.protocol import Chunk, Drain, Loaded, LoadProgress, Ping, Pong, Predict, ToFrontend, encode_frame
+from msx_backend.protocol import (
+    Answers,
+    Chunk,
+    Drain,
+    Loaded,
+    LoadProgress,
+    Ping,
+    Pong,
+    Predict,
+    ToFrontend,
+    encode_frame,
+)
 from msx_frontend.workers.rank import RankProcess
 from tests.unit.backend.harness import request
 from tests.unit.frontend.jobs import run
@@ -68,7 +79,7 @@ class Bench:
 
     @property
     def chunks(self) -> list[bytes]:
-        return [body for message, body in self.messages if isinstance(message, Chunk)]
+        return [body for message, body in self.messages if isinstance(message, Answers | Chunk)]
 
     @property
     def exit_codes(self) -> list[int]:

@@ -1,0 +1,39 @@
+"""Whole replies that leave in one frame."""
+
+from __future__ import annotations
+
+from msx_backend.protocol import LARGE, Answers, encode_frame
+from msx_sdk.results import ReplyHead
+
+Head = tuple[int, str, list[tuple[str, str]]]
+
+
+class GatheredAnswers:
+    """Of the same head, and fewer than LARGE bytes, so that the frame is received with others."""
+
+    def __init__(self) -> None:
+        self._head: Head = 0, "", []
+        self._numbers: list[int] = []
+        self._sizes: list[int] = []
+        self._body = bytearray()
+
+    def __bool__(self) -> bool:
+        return bool(self._numbers)
+
+    def take(self, number: int, reply: ReplyHead, body: bytes | bytearray) -> bool:
+        """Copies `body`. False where it does not go with the others: first their `frame` has to leave."""
+        head = reply.status, reply.phrase, reply.headers or []
+        if not self._numbers:
+            self._head = reply.status, reply.phrase, [*head[2]]  # the handler may go on to change its own
+        elif head != self._head or len(self._body) + len(body) >= LARGE:
+            return False
+        self._numbers.append(number)
+        self._sizes.append(len(body))
+        self._body += body
+        return True
+
+    def frame(self) -> bytes:
+        """Of those that were taken since the last one."""
+        frame = encode_frame(Answers(self._numbers, self._sizes, *self._head), self._body)
+        self._numbers, self._sizes, self._body = [], [], bytearray()
+        return frame
