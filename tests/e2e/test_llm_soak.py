@@ -1,4 +1,5 @@
-"""A thousand requests of all kinds to the engine with a real model: no text depends on the others, nothing is left."""
+"""A thousand requests of all kinds to the engine with a real model, on one rank and over two: no text depends on the
+others, and nothing is left."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 import httpx
@@ -35,7 +36,12 @@ SUBJECTS = [
 ]
 LONG = "The lambda expression " * 20
 PROMPTS = [*SUBJECTS, LONG, LONG + "is", LONG + "has a value", "def " * 60]
-LENGTHS = (1, 3, 8, 12)
+MOST = 16
+"""Tokens of a text that is compared."""
+ROUNDING = 1e-3
+"""Logits of two batch widths differ by less: where the two likeliest are as close, either may be chosen."""
+MODELS = {"one": ("model-config.yaml", 60), "tp2": ("model-config-tp2.yaml", 20), "pp2": ("model-config-pp2.yaml", 20)}
+"""With their share of the requests, in percent."""
 KINDS = {"greedy": 50, "sampled": 20, "several": 5, "left": 15, "timed": 10}
 """In percent."""
 
@@ -50,11 +56,26 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("soak")
     # Much less than all slots full: texts wait, and may have to give their place back.
     tight = "maxBatchTotalTokens: 384\njobQueueSize: 1000\n"
-    config = few_graphs((EXAMPLE / "model-config.yaml").read_text()) + tight
-    pack_llama(new_store(folder), "llama", config)
-    with run_server(folder, "--models", "llama.mar", ready=False) as running:
+    store = new_store(folder)
+    for name, (config, _) in MODELS.items():
+        pack_llama(store, name, few_graphs((EXAMPLE / config).read_text()) + tight)
+    with run_server(folder, "--models", *(f"{name}.mar" for name in MODELS), ready=False) as running:
         running.wait_ready(LOAD)
         yield running
+
+
+class Alone(NamedTuple):
+    """What a greedy request gets when there is no other: its tokens, and how much likelier each is than the next."""
+
+    tokens: list[str]
+    margins: list[float]
+
+    def agrees(self, tokens: list[str], length: int) -> bool:
+        """With a text of so many tokens at most; behind a difference by rounding, texts may go different ways."""
+        for alone, token, margin in zip(self.tokens, tokens, self.margins, strict=False):
+            if alone != token:
+                return margin < ROUNDING
+        return len(tokens) == min(length, len(self.tokens))
 
 
 class Client:
@@ -64,56 +85,64 @@ class Client:
             f"/{SERVICE}/StreamPredictions", Request.SerializeToString, Response.FromString
         )
         self._room = asyncio.Semaphore(AT_ONCE)
-        self.alone: dict[tuple[str, int], str] = {}
+        self.alone: dict[tuple[str, str], Alone] = {}
         self.outcomes: Counter[str] = Counter()
 
     async def learn(self) -> None:
-        """What every greedy request gets when there is no other."""
-        for prompt in PROMPTS:
-            whole = await self.complete(prompt=prompt, max_tokens=max(LENGTHS), temperature=0, logprobs=0)
-            tokens = whole["choices"][0]["logprobs"]["tokens"]
-            for length in LENGTHS:
-                self.alone[prompt, length] = "".join(tokens[:length])
+        for model in MODELS:
+            for prompt in PROMPTS:
+                tokens, margins = await self.greedy_tokens(model, prompt, MOST, logprobs=2)
+                self.alone[model, prompt] = Alone(tokens, margins)
+
+    async def greedy_tokens(self, model: str, prompt: str, length: int, **options: int) -> Any:
+        """The tokens' texts, and how much likelier each was than the next, if `logprobs` are asked for."""
+        body = {"prompt": prompt, "max_tokens": length, "temperature": 0, "logprobs": 0, **options}
+        logprobs = (await self.complete(model, **body))["choices"][0]["logprobs"]
+        tops = [top.values() for top in logprobs["top_logprobs"] if top]
+        return logprobs["tokens"], [max(top) - min(top) for top in tops]
 
     async def ask(self, number: int) -> None:
         kind = self._random.choices(list(KINDS), list(KINDS.values()))[0]
-        prompt, length = self._random.choice(PROMPTS), self._random.choice(LENGTHS)
+        (model,) = self._random.choices(list(MODELS), [share for _, share in MODELS.values()])
+        prompt, length = self._random.choice(PROMPTS), self._random.randint(1, MOST)
         async with self._room:
-            await getattr(self, kind)(prompt, length, number)
+            await getattr(self, kind)(model, prompt, length, number)
         self.outcomes[kind] += 1
 
-    async def greedy(self, prompt: str, length: int, number: int) -> None:
-        reply = await self.complete(prompt=prompt, max_tokens=length, temperature=0, priority=number % 3)
-        assert reply["choices"][0]["text"] == self.alone[prompt, length]
+    async def greedy(self, model: str, prompt: str, length: int, number: int) -> None:
+        tokens, _ = await self.greedy_tokens(model, prompt, length, priority=number % 3)
+        alone = self.alone[model, prompt]
+        assert alone.agrees(tokens, length), (model, prompt, tokens, alone)
 
-    async def sampled(self, prompt: str, length: int, number: int) -> None:
+    async def sampled(self, model: str, prompt: str, length: int, number: int) -> None:
         options = {"temperature": 1.3, "top_p": 0.9, "top_k": 40, "seed": number, "frequency_penalty": 0.5}
-        reply = await self.complete(prompt=prompt, max_tokens=length, **options)
+        reply = await self.complete(model, prompt=prompt, max_tokens=length, **options)
         assert reply["usage"]["completion_tokens"] <= length
 
-    async def several(self, prompt: str, length: int, number: int) -> None:
-        reply = await self.complete(prompt=prompt, max_tokens=length, temperature=1, n=3, best_of=4, seed=number)
+    async def several(self, model: str, prompt: str, length: int, number: int) -> None:
+        options = {"temperature": 1, "n": 3, "best_of": 4, "seed": number}
+        reply = await self.complete(model, prompt=prompt, max_tokens=length, **options)
         assert [choice["index"] for choice in reply["choices"]] == [0, 1, 2]
 
-    async def left(self, prompt: str, length: int, number: int) -> None:
+    async def left(self, model: str, prompt: str, length: int, number: int) -> None:
         """Before the first token, or after some."""
-        body = {"model": "llama", "prompt": prompt, "max_tokens": 40, "stream": True, "ignore_eos": True}
+        body = {"model": model, "prompt": prompt, "max_tokens": 40, "stream": True, "ignore_eos": True}
         async with self._http.stream("POST", "/v1/completions", json=body) as reply:
             assert reply.status_code == 200
             async for _ in reply.aiter_raw():
                 if self._random.random() < 0.3:
                     break
 
-    async def timed(self, prompt: str, length: int, number: int) -> None:
+    async def timed(self, model: str, prompt: str, length: int, number: int) -> None:
         fields = {"prompt": prompt.encode(), "max_new_tokens": b"150", "ignore_eos": b"true"}
-        call = self._stream(Request(model_name="llama", input=fields), timeout=self._random.uniform(0.01, 0.3))
+        call = self._stream(Request(model_name=model, input=fields), timeout=self._random.uniform(0.01, 0.3))
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             async for _ in call:
                 pass
         assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
 
-    async def complete(self, **body: Any) -> Any:
-        reply = await self._http.post("/v1/completions", json={"model": "llama", **body})
+    async def complete(self, model: str, **body: Any) -> Any:
+        reply = await self._http.post("/v1/completions", json={"model": model, **body})
         assert reply.status_code == 200, reply.text
         return json.loads(reply.content)
 
@@ -133,12 +162,16 @@ def test_a_thousand_requests(server: RunningServer) -> None:
     outcomes = asyncio.run(ask_all())
     assert sum(outcomes.values()) == REQUESTS
     assert set(outcomes) == set(KINDS)
-    gauges = ("msx_llm_running", "msx_llm_waiting", "msx_llm_blocks_used", "msx_queue_depth")
-    wait_until(lambda: not any(value(server, gauge) for gauge in gauges), "nothing is left", server.tail)
-    assert value(server, "msx_llm_prefix_hit_tokens") > 0
-    assert server.metric("msx_worker_restarts_total", model="llama") == 0
+    wait_until(lambda: not any(left(server)), "nothing is left", server.tail)
+    for model in MODELS:
+        assert server.metric("msx_llm_prefix_hit_tokens", ModelName=model) > 0
+        assert server.metric("msx_worker_restarts_total", model=model) == 0
 
 
-def value(server: RunningServer, gauge: str) -> float:
-    label = {"model": "llama"} if gauge == "msx_queue_depth" else {"ModelName": "llama"}
-    return server.metric(gauge, **label)
+def left(server: RunningServer) -> Iterator[float]:
+    """Of texts, slots and blocks of the engines, and jobs of the frontend."""
+    for model in MODELS:
+        for gauge in ("msx_llm_running", "msx_llm_waiting", "msx_llm_blocks_used"):
+            yield server.metric(gauge, ModelName=model)
+        for gauge in ("msx_queue_depth", "msx_requests_in_flight"):
+            yield server.metric(gauge, model=model)

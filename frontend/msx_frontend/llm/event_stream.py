@@ -32,10 +32,10 @@ class EventStream:
     def write(self, data: bytes) -> None:
         if self._opened:
             self._body.write(data)
-        else:
-            self._held += data
-            if not self.begun.done():
-                self.begun.set_result(None)
+            return
+        self._held += data
+        if not self.begun.done():
+            self.begun.set_result(None)
 
     async def first(self) -> None:
         """Until there is something to write, or the end. Raises the error that comes instead."""

@@ -167,9 +167,7 @@ class _Reading:
                 if self._listener.full:
                     return
                 self._listener.said(self._pieces())
-            if reply.error is not None:
-                self._generation.fail(reply.error)
-            elif reply.exhausted:
+            if reply.over:
                 self._end()
         except Exception as error:  # the handler's fault, or a bug: whoever waits for the generation tells
             self._generation.fail(error)
@@ -206,7 +204,11 @@ class _Reading:
         delta.prompt_tokens = self._prompt_tokens
 
     def _end(self) -> None:
+        """Raises what the job failed with, or IncompleteReply."""
+        error = self._reply.error
         self._reply.close()
+        if error is not None:
+            raise error
         if len(self._finished) < self._n:
             raise IncompleteReply(self._model)
         self._meter.ended()

@@ -124,8 +124,13 @@ class ReplyBuffer:
         return bool(self._chunks)
 
     @property
+    def over(self) -> bool:
+        """Nothing more will come, though some may not have been taken."""
+        return self._ended or self._error is not None
+
+    @property
     def error(self) -> ServiceError | None:
-        """What the job failed with, perhaps behind some chunks."""
+        """What the job failed with."""
         return self._error
 
     def take_now(self) -> list[bytes]:
