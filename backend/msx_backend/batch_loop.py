@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import socket
 import time
+from collections import deque
 from collections.abc import Sequence
 
 from msx_backend.control import CallClock
 from msx_backend.jobs import Jobs
 from msx_backend.late_replies import LateReplies
-from msx_backend.protocol import Drain, FrameReader, Predict, ToWorker
+from msx_backend.protocol import Drain, FrameReader, Joined, Predict, ToWorker
 from msx_backend.replies import ReplyWriter
+from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import Runner
 
-Frames = Sequence[tuple[ToWorker, bytearray]]
+Frame = tuple[ToWorker, bytearray]
+Frames = Sequence[Frame]
 
 SHORT = 200e-6
 """Seconds. After a call that took longer, replies leave at once."""
@@ -30,8 +33,9 @@ class BatchLoop:
         jobs: Jobs,
         replies: ReplyWriter,
         clock: CallClock,
+        batch_size: int = 1,
     ) -> None:
-        self._sock, self._reader, self._runner = sock, reader, runner
+        self._sock, self._reader, self._runner, self._batch_size = sock, reader, runner, batch_size
         self._jobs, self._replies, self._clock = jobs, replies, clock
         self._late = LateReplies(replies)
         self._flushed = 0.0
@@ -51,17 +55,42 @@ class BatchLoop:
     def _handle(self, frames: Frames) -> bool:
         self._flushed = time.monotonic()
         try:
-            for message, body in frames:
+            waiting = deque(frames)
+            while waiting:
+                message, body = waiting.popleft()
                 if isinstance(message, Predict):
-                    self._predict(message, body)
+                    requests = self._jobs.take(message, body)
+                    self._predict(self._joined(requests, waiting) if message.joins else requests)
                 elif isinstance(message, Drain):
                     return False
         finally:
             self._replies.flush()
         return True
 
-    def _predict(self, message: Predict, body: bytearray) -> None:
-        requests = self._jobs.take(message, body)
+    def _joined(self, requests: list[InferenceRequest], waiting: deque[Frame]) -> list[InferenceRequest]:
+        """Together with those of the next batches, also of those that have come since the last reading."""
+        waiting += self._more()
+        batches = 1
+        while waiting and self._fits(waiting[0][0], len(requests)):
+            message, body = waiting.popleft()
+            assert isinstance(message, Predict)
+            requests += self._jobs.take(message, body)
+            batches += 1
+        if batches > 1:
+            self._replies.send(Joined(batches))
+        return requests
+
+    def _more(self) -> Frames:
+        try:
+            count = self._sock.recv_into(self._reader.space(), 0, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return ()
+        return self._reader.received(count)
+
+    def _fits(self, message: ToWorker, size: int) -> bool:
+        return isinstance(message, Predict) and message.joins and size + len(message.requests) <= self._batch_size
+
+    def _predict(self, requests: list[InferenceRequest]) -> None:
         if self._replies.holds and not self._late.watching:
             self._late.watch()
         started = self._clock.started = time.monotonic()

@@ -54,6 +54,10 @@ class LoadedModel:
     def continuous(self) -> bool:
         return self._load.continuous and self.handler.kind is HandleKind.PLAIN
 
+    @property
+    def batch_size(self) -> int:
+        return self._load.batch_size
+
     def start(self, leader: Leader | None = None) -> Runner:
         """Initialise and warm up a handler that works on batches."""
         self._initialize()

@@ -104,9 +104,13 @@ class RequestHead(_Message):
 
 class Predict(_Message, tag=2):
     """A batch. Every request is answered in one of Answers, by Chunk* with `last` on the final one, by Failed, or by
-    Dropped."""
+    Dropped.
+
+    `joins`: the worker may run it together with those directly behind it that may, too, as far as a batch holds them.
+    """
 
     requests: list[RequestHead]
+    joins: bool = False
 
 
 class Drain(_Message, tag=3):
@@ -226,6 +230,12 @@ class CallDone(_Message, tag=26):
     error: str = ""
 
 
+class Joined(_Message, tag=28):
+    """The oldest of the batches that are not answered have begun as one: so many of them."""
+
+    batches: int
+
+
 class Dropped(_Message, tag=25):
     """A cancelled request is gone from the worker."""
 
@@ -261,7 +271,7 @@ class Pong(_Message, tag=30):
 
 ToWorker = Load | Predict | Drain
 ToWorkerControl = Ping | Cancel
-ToFrontend = LoadProgress | Loaded | LoadFailed | Answers | Chunk | Failed | Dropped | CallDone
+ToFrontend = LoadProgress | Loaded | LoadFailed | Answers | Chunk | Failed | Dropped | Joined | CallDone
 Plan = PlanCall | PlanStep | PlanEnd | PlanTell
 
 _encode = msgspec.msgpack.Encoder().encode

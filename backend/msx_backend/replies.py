@@ -14,6 +14,7 @@ from msx_backend.protocol import (
     Chunk,
     Dropped,
     Failed,
+    Joined,
     Loaded,
     LoadFailed,
     LoadProgress,
@@ -76,7 +77,7 @@ class ReplyWriter:
             if not request.answered:
                 self._answer(request, True, encode_frame(Dropped(request.number)))
 
-    def send(self, message: LoadProgress | Loaded | LoadFailed | CallDone) -> None:
+    def send(self, message: LoadProgress | Loaded | LoadFailed | Joined | CallDone) -> None:
         with self._lock:
             self.progress += 1
             self._hold(encode_frame(message))

@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from functools import partial
 
 from msx_backend.async_loop import AsyncLoop
 from msx_backend.batch_loop import BatchLoop
@@ -88,7 +89,7 @@ class Worker:
         with _loading(self._replies):
             runner = model.start(leader)
         self._announce(model)
-        loop = ContinuousLoop if model.continuous else BatchLoop
+        loop = ContinuousLoop if model.continuous else partial(BatchLoop, batch_size=model.batch_size)
         loop(self._data, self._reader, runner, self._jobs, self._replies, self._clock).serve(self._early)
         if leader is not None:
             leader.close()

@@ -8,7 +8,7 @@ from typing import Any
 
 from msx_frontend.errors import DeadlineExceeded, Overloaded, ServiceError, ServiceUnavailable
 from msx_frontend.queueing.batching import BatchingPolicy, make_policy
-from msx_frontend.queueing.job import DESCRIBE, Job
+from msx_frontend.queueing.job import DESCRIBE, PREDICT, Job
 from msx_frontend.queueing.job_queue import JobQueue
 from msx_frontend.workers.group import WorkerGroup
 from msx_sdk.config import ModelConfig
@@ -22,6 +22,10 @@ what many requests cost is paid once for all."""
 
 MOST_AHEAD = 32
 """Batches."""
+
+JOINS_FROM = 0.0005
+"""Seconds: where batches take that long, requests for the only group are sent on as they come, and its worker begins
+its next batch with all that are there by then, without a pause. Shorter batches are not worth a frame for each."""
 
 EXPIRY_LOOK = 0.25
 
@@ -84,13 +88,14 @@ class Dispatcher:
     def _hand_out(self) -> None:
         queue, ahead = self.queue, self._ahead
         while (head := queue.head) is not None:
-            group, room = self._free_group(ahead)
+            joins = self._joins(head)
+            group, room = self._free_group(ahead, joins)
             if group is None:
                 break
-            if not group.is_async and (delay := self._delay(head)) > 0:
+            if not group.is_async and not (joins and group.busy) and (delay := self._delay(head)) > 0:
                 self._pump_later(delay)
                 break
-            group.predict(queue.take(room))
+            group.predict(queue.take(room), joins=joins)
         for group in self.groups:
             group.flush()
 
@@ -142,12 +147,20 @@ class Dispatcher:
             return 0
         return max(1, min(MOST_AHEAD, int(AHEAD / seconds))) if seconds > 0 else MOST_AHEAD
 
-    def _free_group(self, ahead: int) -> tuple[WorkerGroup | None, int]:
+    def _joins(self, head: Job) -> bool:
+        """Whether it may be sent to a busy worker, for the batch that this begins next with all that are there."""
+        if len(self.groups) != 1 or self._config.use_job_ticket or head.kind != PREDICT or self._config.batch_size == 1:
+            return False
+        return JOINS_FROM <= self.policy.typical_seconds <= PREFETCH_BELOW
+
+    def _free_group(self, ahead: int, joins: bool) -> tuple[WorkerGroup | None, int]:
         """The least busy group with room, else one whose socket may hold the next batch; and the jobs that it takes."""
         groups = self.groups
         best = groups[0] if len(groups) == 1 else min(groups, key=_busy, default=None)
         if best is None or (room := best.room()):
             return best, 0 if best is None else room
+        if joins and (room := best.room_to_join):
+            return best, room
         if not ahead or best.is_async or len(self.queue) < self._config.batch_size:
             return None, 0
         room = best.room(ahead=ahead)

@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from msx_backend.protocol import Answers, Cancel, Chunk, Dropped, Failed, Loaded, encode_frame
+from msx_backend.protocol import Answers, Cancel, Chunk, Dropped, Failed, Joined, Loaded, encode_frame
 from msx_frontend.errors import HandlerFailed, ServiceError
 from msx_frontend.queueing.job import Job, answer_all
 from msx_frontend.workers.crew import Crew
@@ -44,7 +44,13 @@ class Exchange:
             return self.slots - len(self.in_flight)
         return self._batch_size if self.in_flight.batches <= ahead else 0
 
-    def predict(self, jobs: list[Job]) -> None:
+    @property
+    def room_to_join(self) -> int:
+        """Jobs that may still be sent for the next batch, while one runs."""
+        alone = len(self._crew.members) == 1 and self.slots is None
+        return max(self._batch_size - self.in_flight.behind, 0) if alone else 0
+
+    def predict(self, jobs: list[Job], *, joins: bool) -> None:
         """Send a batch; where requests go one by one, each job is one."""
         now = time.monotonic()
         if not self.in_flight:
@@ -52,7 +58,7 @@ class Exchange:
         for job in jobs:
             job.group = self._group
         if self.slots is None:
-            self._send(self.in_flight.add(jobs, now, at_once=False))
+            self._send(self.in_flight.add(jobs, now, at_once=False, joins=joins))
         else:
             for job in jobs:
                 self._send(self.in_flight.add([job], now, at_once=True))
@@ -110,6 +116,10 @@ class Exchange:
             job.sink.chunk(body)
         if message.last:
             job.finish(job.status)
+
+    def joined(self, message: Joined) -> None:
+        self.in_flight.join(message.batches, self.progressed)
+        self._events.group_has_room(self._group)
 
     def over(self, message: Failed | Dropped) -> None:
         """Without an answer."""

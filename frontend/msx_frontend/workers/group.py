@@ -17,6 +17,7 @@ from msx_backend.protocol import (
     Drain,
     Dropped,
     Failed,
+    Joined,
     Load,
     Loaded,
     LoadFailed,
@@ -158,6 +159,11 @@ class WorkerGroup:
         return self._exchange.room(ahead) if self.state is GroupState.READY else 0
 
     @property
+    def room_to_join(self) -> int:
+        """Jobs that could still go with its next batch, while one runs: the worker takes what is there by then."""
+        return self._exchange.room_to_join if self.state is GroupState.READY else 0
+
+    @property
     def is_async(self) -> bool:
         """It takes requests one by one, at any time: an async handler, or a continuous one."""
         return self._exchange.slots is not None
@@ -167,9 +173,9 @@ class WorkerGroup:
         """The handler is called again and again, each time with the requests that are there (`continuousBatching`)."""
         return self._exchange.continuous
 
-    def predict(self, jobs: list[Job]) -> None:
-        """They leave at the end of this turn of the loop, or with `flush`."""
-        self._exchange.predict(jobs)
+    def predict(self, jobs: list[Job], *, joins: bool = False) -> None:
+        """They leave at the end of this turn of the loop, or with `flush`. Others that `joins` may run with them."""
+        self._exchange.predict(jobs, joins=joins)
 
     def flush(self) -> None:
         self._exchange.flush()
@@ -198,6 +204,8 @@ class WorkerGroup:
             self._exchange.over(message)
         elif isinstance(message, Failed):
             self._failed(message)
+        elif isinstance(message, Joined):
+            self._exchange.joined(message)
         elif isinstance(message, CallDone):
             self._reported(rank, message)
         elif isinstance(message, Loaded):

@@ -15,11 +15,18 @@ NAMED = OPERATIONS | {INFER}
 class SentBatch:
     """`began` is a `time.monotonic()` instant, 0 while another batch of the group runs before it."""
 
-    __slots__ = ("began", "left", "size")
+    __slots__ = ("began", "joining", "left", "size")
 
-    def __init__(self, size: int, began: float) -> None:
-        self.size = self.left = size
+    def __init__(self, jobs: list[Job], began: float, *, joins: bool) -> None:
+        self.size = self.left = len(jobs)
         self.began = began
+        self.joining = jobs if joins else []
+        """Those that are to know when they begin: they may have been sent long before."""
+
+    def begin(self, now: float) -> None:
+        self.began = now
+        for job in self.joining:
+            job.started = now
 
 
 class InFlight:
@@ -46,9 +53,14 @@ class InFlight:
     def batches(self) -> int:
         return len(self._batches)
 
-    def add(self, jobs: list[Job], now: float, *, at_once: bool) -> list[bytes | bytearray]:
+    @property
+    def behind(self) -> int:
+        """Open jobs of the batches behind the first."""
+        return len(self._open) - self._batches[0].left if self._batches else 0
+
+    def add(self, jobs: list[Job], now: float, *, at_once: bool, joins: bool = False) -> list[bytes | bytearray]:
         """The Predict frame of a batch. It begins now when `at_once` or when nothing runs before it."""
-        batch = SentBatch(len(jobs), now if at_once or not self._batches else 0.0)
+        batch = SentBatch(jobs, now if at_once or not self._batches else 0.0, joins=joins)
         number, opened = self._number, self._open
         heads, bodies = [], []
         for job in jobs:
@@ -59,7 +71,19 @@ class InFlight:
             bodies += [field.data for field in job.fields]
         self._number = number
         self._batches.append(batch)
-        return encode_frame_parts(Predict(heads), bodies)
+        return encode_frame_parts(Predict(heads, joins), bodies)
+
+    def join(self, batches: int, now: float) -> None:
+        """The worker has begun the first ones as one; what runs began when the one before was over."""
+        first, *others = (self._batches.popleft() for _ in range(batches))
+        for batch in others:
+            batch.begin(now)
+            first.size += batch.size
+            first.left += batch.left
+            for job in batch.joining:
+                if job.number in self._open:
+                    self._open[job.number] = job, first
+        self._batches.appendleft(first)
 
     def job(self, number: int) -> Job | None:
         found = self._open.get(number)
@@ -78,7 +102,7 @@ class InFlight:
         if not over:
             return []
         if self._batches and not self._batches[0].began:
-            self._batches[0].began = now
+            self._batches[0].begin(now)
         share = 1 + sum(not batch.began for batch in over)
         return [(batch.size, (now - (batch.began or over[0].began)) / share) for batch in over]
 

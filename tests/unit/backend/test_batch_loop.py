@@ -18,6 +18,7 @@ from msx_backend.protocol import (
     Dropped,
     Failed,
     FrameReader,
+    Joined,
     Predict,
     ToFrontend,
     ToWorker,
@@ -219,6 +220,73 @@ def handle(data, context):
         assert worker.receive_all(1) == {1: [b"done", True]}
         go_on.write_text("")
         assert worker.receive_all(1) == {2: [b"done", True]}
+
+
+# -- batches that join --
+
+
+class Joining:
+    """A loop in this process for batches of up to 4, and what its handler saw; `during` is sent while it runs first."""
+
+    def __init__(self, *frames: bytes, during: bytes = b"") -> None:
+        self.calls: list[list[bytes]] = []
+        ours, theirs = socket.socketpair()
+        ours.sendall(b"".join(frames))
+        replies = ReplyWriter(theirs, 1 << 20)
+
+        def handle(data: Any, context: Any) -> list[bytes]:
+            self.calls.append([bytes(row["body"]) for row in data])
+            if len(self.calls) == 1:
+                ours.sendall(during)
+            return [b"y"] * len(data)
+
+        runner = Runner(resolve_object(handle), Context(ModelInfo("m")))
+        with ours, theirs:
+            BatchLoop(theirs, FrameReader[ToWorker](ToWorker), runner, Jobs(), replies, CallClock(), 4).serve()
+            told = one_by_one(fed(FrameReader[Any](ToFrontend), ours.recv(1 << 16)))
+            self.told = [message for message, _ in told]
+
+    @property
+    def joined(self) -> list[int]:
+        return [message.batches for message in self.told if isinstance(message, Joined)]
+
+
+def batch(*numbers: int, joins: bool = True) -> bytes:
+    heads, bodies = zip(*(request(number, b"%d" % number) for number in numbers), strict=True)
+    return encode_frame(Predict([*heads], joins), b"".join(bodies))
+
+
+END = encode_frame(Drain())
+
+
+def test_batches_join_as_far_as_they_fit() -> None:
+    done = Joining(batch(1), batch(2, 3), batch(4, 5), batch(6), batch(7, joins=False), batch(8), END)
+    assert done.calls == [[b"1", b"2", b"3"], [b"4", b"5", b"6"], [b"7"], [b"8"]]
+    assert done.joined == [2, 2]
+    assert [message.number for message in done.told if isinstance(message, Chunk)] == [*range(1, 9)]
+    assert isinstance(done.told[0], Joined)  # before it runs: a crash is the fault of all of them
+
+
+def test_batches_that_come_while_one_runs_are_the_next() -> None:
+    done = Joining(batch(1), during=batch(2) + batch(3) + END)
+    assert (done.calls, done.joined) == ([[b"1"], [b"2", b"3"]], [2])
+
+
+def test_a_batch_joins_those_that_are_read_only_now() -> None:
+    """The first reading holds but a part of what is there."""
+    large = [
+        encode_frame(Predict([head], joins=True), body) for head, body in (request(n, b"x" * 30_000) for n in (2, 3, 4))
+    ]
+    done = Joining(batch(1), *large, END)
+    assert [len(call) for call in done.calls] == [4]
+
+
+def test_a_cancelled_one_joins_no_call(tmp_path: Path) -> None:
+    with serving(tmp_path, "echo", batch_size=4) as worker:
+        worker.cancel(2)
+        worker.data.sendall(batch(1) + batch(2))
+        assert worker.receive() == (Joined(2), b"")
+        assert worker.receive_all(2) == {1: [b"1", True], 2: [Dropped(2)]}
 
 
 # -- cancel --

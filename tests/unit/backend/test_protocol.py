@@ -20,6 +20,7 @@ from msx_backend.protocol import (
     Failed,
     FieldHead,
     FrameReader,
+    Joined,
     Load,
     Loaded,
     LoadFailed,
@@ -54,6 +55,7 @@ MESSAGES: list[Any] = [
             )
         ]
     ),
+    Predict([], joins=True),
     Drain(),
     Ping(1),
     Cancel([1, 2**40]),
@@ -65,6 +67,7 @@ MESSAGES: list[Any] = [
     Answers([1, 2**40], [3, 0], 200, "OK", [("content-type", "a/b")]),
     Failed(1, 503, "Prediction failed", "Traceback …"),
     Dropped(1),
+    Joined(2),
     CallDone(3, [1, 2], 4, {"all_reduce": 5}, "ValueError: x"),
     PlanCall(3, [RequestHead(1, "id", encode_headers([]), [], None)], [1], True),
     PlanStep(3, True, [1]),

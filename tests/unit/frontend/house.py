@@ -110,7 +110,9 @@ class FakeGroup:
     def room(self, *, ahead: bool = False) -> int:
         return self.spec.load.batch_size if self.state is GroupState.READY and not self.jobs else 0
 
-    def predict(self, jobs: list[Job]) -> None:
+    room_to_join = 0
+
+    def predict(self, jobs: list[Job], *, joins: bool = False) -> None:
         for job in jobs:
             job.group = self  # type: ignore[assignment]
             job.started = time.monotonic()

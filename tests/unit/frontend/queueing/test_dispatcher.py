@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from msx_frontend.errors import ServiceUnavailable, WorkerDied
-from msx_frontend.queueing.dispatcher import PREFETCH_BELOW, Dispatcher
+from msx_frontend.queueing.dispatcher import JOINS_FROM, PREFETCH_BELOW, Dispatcher
 from msx_frontend.queueing.job import DESCRIBE, EXPLAIN, Job
 from msx_frontend.workers.group import WorkerGroup
 from msx_sdk.config import ModelConfig
@@ -24,6 +24,7 @@ class FakeGroup:
     def __init__(self, *, batch_size: int = 4, max_concurrent: int = 0) -> None:
         self.batches: list[list[Job]] = []
         self.cancelled: list[Job] = []
+        self.joins: list[bool] = []
         self.batch_size, self.max_concurrent = batch_size, max_concurrent
 
     @property
@@ -43,11 +44,16 @@ class FakeGroup:
             return self.max_concurrent - self.busy
         return self.batch_size if len(self.batches) < (2 if ahead else 1) else 0
 
-    def predict(self, jobs: list[Job]) -> None:
-        assert 0 < len(jobs) <= self.room(ahead=True)
+    @property
+    def room_to_join(self) -> int:
+        return self.batch_size - sum(map(len, self.batches[1:])) if self.batches else 0
+
+    def predict(self, jobs: list[Job], *, joins: bool = False) -> None:
+        assert 0 < len(jobs) <= max(self.room(ahead=True), self.room_to_join if joins else 0)
         for job in jobs:
             job.group = cast(WorkerGroup, self)
         self.batches.append(jobs)
+        self.joins.append(joins)
 
     def flush(self) -> None:
         """What `predict` took has left."""
@@ -295,7 +301,7 @@ def loaded(seconds: float, *groups: FakeGroup, **config: Any) -> Bench:
 @on_a_loop
 def test_a_busy_group_may_hold_the_next_batch_where_batches_are_short() -> None:
     group = FakeGroup()
-    bench = loaded(PREFETCH_BELOW / 10, group)
+    bench = loaded(JOINS_FROM / 10, group)
     assert group.ids == [["x"], list("abcd")]
     bench.submit(*"efgh")
     assert len(group.ids) == 2  # never more than one
@@ -318,9 +324,52 @@ def test_not_before_anything_is_known() -> None:
 @on_a_loop
 def test_not_a_batch_that_could_still_grow() -> None:
     bench = Bench(group := FakeGroup())
-    bench.learn(0.001)
+    bench.learn(JOINS_FROM / 10)
     bench.submit("x", "a", "b", "c")
     assert group.ids == [["x"]]
+
+
+@on_a_loop
+def test_the_only_worker_gets_the_next_batch_as_it_comes_where_batches_take_a_while() -> None:
+    """It begins it with all that are there when it is free."""
+    bench = Bench(group := FakeGroup())
+    bench.learn(JOINS_FROM)
+    bench.submit("x", "a", "b", "c", "d", "e")
+    assert group.ids == [["x"], ["a"], ["b"], ["c"], ["d"]]  # and no more than one batch holds
+    assert group.joins == [True] * 5
+    bench.finish(group)
+    assert group.ids == [["a"], ["b"], ["c"], ["d"], ["e"]]
+
+
+@on_a_loop
+def test_only_predictions_join() -> None:
+    bench = Bench(group := FakeGroup())
+    bench.learn(JOINS_FROM)
+    bench.submit("x", "a", kind=EXPLAIN)
+    assert (group.ids, group.joins) == ([["x"]], [False])
+
+
+@on_a_loop
+def test_nobody_joins_where_another_worker_may_be_free_first() -> None:
+    bench = Bench(first := FakeGroup(), second := FakeGroup())
+    bench.learn(JOINS_FROM)
+    bench.submit("x", "y", "a")
+    assert (first.ids, second.ids) == ([["x"]], [["y"]])
+
+
+@on_a_loop
+def test_who_may_join_does_not_wait_for_company(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker is busy: meanwhile company comes by itself."""
+    bench = Bench(group := FakeGroup())
+    bench.learn(JOINS_FROM)
+    bench.submit("x")
+    monkeypatch.setattr(bench.dispatcher.policy, "wait", lambda *_: 60.0)
+    bench.submit("a")
+    assert group.ids == [["x"], ["a"]]
+    bench.finish(group)
+    bench.finish(group)
+    bench.submit("b")
+    assert group.idle
 
 
 @on_a_loop

@@ -136,6 +136,58 @@ def test_room(tmp_path: Path) -> None:
     on(spec_of(tmp_path, "hang", batch_size=4), test)
 
 
+PATIENT = """
+import os, time
+def handle(data, context):
+    for row in data or ():
+        if (path := row["body"].decode()).startswith("/"):
+            while not os.path.exists(path):
+                time.sleep(0.005)
+        elif path == "crash":
+            os._exit(3)
+    return [b"done"] * len(data or ())
+"""
+
+
+def test_those_who_come_while_it_is_busy_are_its_next_batch(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        group, mark = bench.group, tmp_path / "mark"
+        jobs = [make_job(body=body) for body in (str(mark).encode(), b"a", b"b", b"c")]
+        assert group.room_to_join == 4
+        for some in (jobs[:1], jobs[1:2], jobs[2:]):
+            group.predict(some, joins=True)
+            group.flush()
+        assert (group.busy, group.room_to_join) == (4, 1)
+        mark.touch()
+        await until(lambda: all(job.done for job in jobs))
+        assert [size for size, _ in bench.owner.batches] in ([1, 3], [4])
+        assert group.idle
+
+    on(spec_of(tmp_path, PATIENT, batch_size=4), test)
+
+
+def test_a_crash_fails_those_who_had_joined_and_no_others(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        group, mark = bench.group, tmp_path / "mark"
+        first, crash, beside, behind = (make_job(body=body) for body in (str(mark).encode(), b"crash", b"b", b"c"))
+        group.predict([first])
+        await until(lambda: lines_of(tmp_path / "begun"))
+        for job in (crash, beside):
+            group.predict([job], joins=True)
+        group.predict([behind])
+        group.flush()
+        mark.touch()
+        await group.wait_ended()
+        assert first.status == 200
+        assert [type(error_of(job)) for job in (crash, beside)] == [WorkerDied, WorkerDied]
+        assert bench.owner.returned == [behind]
+
+    code = PATIENT.replace(
+        "    for row", f"    data and open({str(tmp_path / 'begun')!r}, 'a').write('x\\n')\n    for row"
+    )
+    on(spec_of(tmp_path, code, batch_size=4), test)
+
+
 def test_a_continuous_handler(tmp_path: Path) -> None:
     """It takes requests one by one into its slots, and its owner hears of each that has spoken or ended."""
     code = """

@@ -64,3 +64,26 @@ def test_kept_headers_are_encoded_once() -> None:
     kept = KeptHeaders([("x-a", "1")])
     assert kept.raw is kept.raw
     assert msgpack.decode(kept.raw) == [["x-a", "1"]]
+
+
+def test_batches_that_were_joined_end_as_one() -> None:
+    held, jobs = InFlight(), jobs_of(5)
+    for some in (jobs[:1], jobs[1:3], jobs[3:4], jobs[4:]):
+        held.add(some, 10.0, at_once=False, joins=True)
+    assert (held.batches, held.behind) == (4, 4)
+    assert held.finish([1], 12.0) == [(1, 2.0)]
+    assert held.behind == 2
+    held.join(2, 13.0)
+    assert (held.batches, held.behind) == (2, 1)
+    assert [job.started for job in jobs] == [10.0, 12.0, 12.0, 13.0, 10.0]
+    assert held.finish([4, 2], 14.0) == []
+    assert held.finish([3], 15.0) == [(3, 3.0)]
+    assert (jobs[4].started, held.behind) == (15.0, 0)
+
+
+def test_after_a_crash_those_who_had_joined_have_begun() -> None:
+    held, jobs = InFlight(), jobs_of(3)
+    for job in jobs:
+        held.add([job], 10.0, at_once=False, joins=True)
+    held.join(2, 11.0)
+    assert held.let_go() == (jobs[:2], jobs[2:])
