@@ -54,10 +54,15 @@ class Setting:
         return p99(self.outcomes[rate][0]) if rate in self.outcomes else inf
 
 
+def fixed(wait: int) -> str:
+    """The name of our setting with this wait (ms)."""
+    return f"msx fixed {wait} ms"
+
+
 @contextlib.contextmanager
 def msx(net: str, waits: Sequence[int]) -> Iterator[list[Setting]]:
     """The policy `dynamic`, and `fixed` with each of these waits (ms)."""
-    models = {"dynamic": f"{DYNAMIC}", **{f"fixed{wait}": f"msx fixed {wait} ms" for wait in waits}}
+    models = {"dynamic": f"{DYNAMIC}", **{f"fixed{wait}": fixed(wait) for wait in waits}}
     with tempfile.TemporaryDirectory(prefix="msx-benchmark-") as folder:
         Path(folder, "config.properties").write_text(CONFIG)
         store = Path(folder, "store")

@@ -12,7 +12,7 @@ import click
 from benchmarks._batching_arrivals import ARRIVALS
 from benchmarks._batching_curves import curve, gains, over_the_sweep, p99
 from benchmarks._batching_rounds import LIMIT, Field, capacity, warm_up
-from benchmarks._batching_settings import BATCH_SIZE, DYNAMIC, SIZES, Setting, mosec, msx, torchserve
+from benchmarks._batching_settings import BATCH_SIZE, DYNAMIC, SIZES, Setting, fixed, mosec, msx, torchserve
 from benchmarks._command import benchmark, progress
 from benchmarks._cores import one_core_left
 from benchmarks._figures import figure
@@ -26,12 +26,11 @@ WAITS = (1, 5, 10, 50, 100)
 MOSEC_WAITS = (1, 10, 50)
 TORCHSERVE_WAITS = (1, 50, 100)
 """ms. mosec waits 10 by default, TorchServe 100, and 50 in its guide to batching; 1 is the least that either knows."""
-SHARES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
-BETWEEN = (0.02, 0.14, 0.27, 0.42, 0.58, 0.73, 0.95)
+SHARES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.75, 0.85)
+BETWEEN = (0.02, 0.14, 0.27, 0.42, 0.58, 0.93)
 """Of what the server can do at most: the rates that are offered to all, and those where only our curve is read."""
-FEW_SHARES = (0.1, 0.3, 0.5, 0.7)
+FEW_SHARES, FEW_WAITS, FEW_ROUNDS = (0.1, 0.3, 0.5, 0.7), (1, 10, 100), 2
 """Where nothing is promised."""
-FEW_ROUNDS = 2
 NOT_ANSWERED = "–"
 NOT_ASKED = ""
 
@@ -87,10 +86,10 @@ class Contest:
                 warm_up(self.client, setting, body)
             most = capacity(self.client, settings[0], body)
             for kind in arrivals if self.net == PROMISED else arrivals[:1]:
-                self._play(settings, kind, body, most)
+                self._play(settings, kind, waits, body, most)
 
     def _settings(self, stack: ExitStack, waits: Sequence[int], *, peer: bool) -> list[Setting]:
-        settings = stack.enter_context(msx(self.net, waits))
+        settings = stack.enter_context(msx(self.net, waits if self.net == PROMISED else _few(waits)))
         for join, some in ((mosec, MOSEC_WAITS), (torchserve, TORCHSERVE_WAITS)) if peer else ():
             try:
                 settings += stack.enter_context(join(self.net, some, self.client))
@@ -99,12 +98,12 @@ class Contest:
         progress(f"batching: {self.net}: {', '.join(setting.name for setting in settings)} are up")
         return settings
 
-    def _play(self, settings: Sequence[Setting], kind: str, body: bytes, most: float) -> None:
+    def _play(self, settings: Sequence[Setting], kind: str, waits: Sequence[int], body: bytes, most: float) -> None:
         whole = self.net == PROMISED and kind == "poisson"
-        playing = settings if whole else [one for one in settings if one.name.startswith("msx")]
-        rates, between = (
-            _rates(most, shares if whole else few) for shares, few in ((SHARES, FEW_SHARES), (BETWEEN, ()))
-        )
+        few = {DYNAMIC, *map(fixed, _few(waits))}
+        playing = settings if whole else [one for one in settings if one.name in few]
+        rates = _rates(most, SHARES if whole else FEW_SHARES)
+        between = _rates(most, BETWEEN) if whole else []
         field = Field(self.client, playing, body, kind, self.seconds, rates, between)
         rounds = self.rounds if whole else min(self.rounds, FEW_ROUNDS)
         for number in range(rounds):
@@ -115,6 +114,10 @@ class Contest:
         )
         for setting in playing:
             setting.outcomes.clear()
+
+
+def _few(waits: Sequence[int]) -> Sequence[int]:
+    return [wait for wait in waits if wait in FEW_WAITS] or waits
 
 
 def _rates(most: float, shares: Sequence[float]) -> list[float]:

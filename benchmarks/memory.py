@@ -59,7 +59,7 @@ class Crowd:
 @click.option("--warm-up", default=100_000, type=click.IntRange(1), help="Requests; of streams a tenth.")
 @click.option("--models", default=200, type=click.IntRange(2), help="Registered ones, all but one without workers.")
 @click.option("--rounds", default=9, type=click.IntRange(1), help="With one model and with many.")
-@click.option("--seconds", default=2.0, type=click.FloatRange(1), help="Of each turn in them.")
+@click.option("--seconds", default=3.0, type=click.FloatRange(1), help="Of each turn in them.")
 def main(report: Report, requests: int, streams: int, warm_up: int, models: int, rounds: int, seconds: float) -> None:
     """Memory of the frontend over many requests, and its processor time a request over many models.
 
