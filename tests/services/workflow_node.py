@@ -71,6 +71,13 @@ def _big(value, context, index):
     return "x" * int(value)
 
 
+def _pieces(value, context, index):
+    """Of a batch of one."""
+    context.send(["one "])
+    context.send(["two "])
+    return "three"
+
+
 def _headers(value, context, index):
     headers = context.get_all_request_header(index)
     return json.dumps({"id": context.get_request_id(index), **{key.lower(): headers[key] for key in headers}})

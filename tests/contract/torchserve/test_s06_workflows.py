@@ -323,6 +323,15 @@ def test_a_content_type_that_the_last_node_chose(ready: RunningServer) -> None:
     assert wfpredict(ready, "single", "m1:typed=text/plain").headers["content-type"] == "text/plain"
 
 
+@pytest.mark.parametrize(("workflow", "answer"), [("single", "one two three"), ("chain", "post(body=one two three)")])
+def test_a_node_that_streams_is_answered_whole(ready: RunningServer, workflow: str, answer: str) -> None:
+    """When it has ended: until then an attempt may fail, and be repeated."""
+    reply = wfpredict(ready, workflow, "m1:pieces")
+    assert (reply.status_code, reply.text) == (200, answer)
+    assert reply.headers["content-length"] == str(len(answer))
+    assert "ts_stream_next" not in reply.headers
+
+
 def test_functions_run_in_processes_of_their_own(ready: RunningServer) -> None:
     pid = int(wfpredict(ready, "leaves", "pre:pid").json()["m1"].removeprefix("m1(body=").removesuffix(")"))
     assert pid != ready.process.pid
