@@ -27,7 +27,7 @@ log = logging.getLogger("msx.grpc")
 class JobCall(DirectCall):
     """The sink of its job: no task, future or buffer stands between the worker's answer and the client's stream."""
 
-    __slots__ = ("_chunks", "_job", "_method", "_reader", "_request", "_size")
+    __slots__ = ("_chunks", "_held", "_job", "_method", "_reader", "_request", "_size")
 
     def __init__(
         self, calls: Calls, stream: Stream, head: CallHead, served: ServedMethod, client: str, method: JobMethod
@@ -39,12 +39,12 @@ class JobCall(DirectCall):
         self._reader: MessageReader | None = None
         self._job: Job | None = None
         self._chunks: list[bytes] = []
-        self._size = 0
+        self._size = self._held = 0
 
     # -- the request --
 
     def data(self, data: bytes) -> None:
-        self._stream.consumed(len(data))
+        self._held += len(data)
         if self.over:
             return
         if (
@@ -74,6 +74,7 @@ class JobCall(DirectCall):
             self.refuse(refused)
 
     def ended(self) -> None:
+        self._stream.consumed(self._held)
         if self.over:
             return
         try:

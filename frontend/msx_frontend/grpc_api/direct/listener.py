@@ -10,14 +10,24 @@ from collections.abc import Callable, Collection
 from msx_frontend.grpc_api.direct.blocks import HEADERS_TOO_LARGE, MAX_HEADERS
 from msx_frontend.grpc_api.direct.calls import Calls
 from msx_frontend.grpc_api.direct.connection import Connection
+from msx_frontend.grpc_api.direct.framing import PREFIX
 from msx_frontend.grpc_api.direct.served import methods_by_path
 from msx_frontend.grpc_api.listen import FRAMING, GrpcListen
 from msx_frontend.grpc_api.service import Service
 from msx_frontend.http2.connection import Http2Protocol
-from msx_frontend.http2.limits import Limits
+from msx_frontend.http2.limits import LARGEST_WINDOW, Limits
 from msx_frontend.tls import TlsIdentity
 
 BACKLOG = 2048
+WINDOW, CONNECTION_WINDOW = 1 << 20, 16 << 20
+"""Bytes that a client may send before it hears that they were taken: of a call, and of all calls of a connection."""
+
+HELD = 256 << 20
+"""Bytes of requests of one connection that are not complete; of those that are beyond it, some are refused."""
+
+LARGEST_MESSAGE = (LARGEST_WINDOW >> 1) - PREFIX
+"""Bytes, 1 GiB: whatever max_request_size says."""
+
 CLOSING = 1.0
 """Seconds in which a client may read why its call was ended."""
 
@@ -45,8 +55,9 @@ class DirectListener:
         self._listen, self._on_stop = listen, on_stop
         self._tls = None if tls is None else tls.context("h2")
         self._methods = methods_by_path(services)
-        self._calls = Calls(listen.max_request_size, listen.max_response_size + FRAMING)
-        self._limits = _limits(listen)
+        message = min(listen.max_request_size, LARGEST_MESSAGE)
+        self._calls = Calls(message, listen.max_response_size + FRAMING)
+        self._limits = _limits(listen, message)
         self._servers: list[asyncio.Server] = []
         self._connections: set[Http2Protocol] = set()
         self._empty = asyncio.Event()
@@ -104,8 +115,13 @@ class DirectListener:
                 await asyncio.wait_for(self._empty.wait(), seconds)
 
 
-def _limits(listen: GrpcListen) -> Limits:
+def _limits(listen: GrpcListen, message: int) -> Limits:
+    """A window gives room back by halves: one of two of the largest messages always has room for one."""
+    window = max(WINDOW, 2 * (message + PREFIX))
     return Limits(
+        stream_window=window,
+        connection_window=max(CONNECTION_WINDOW, window),
+        max_held=max(HELD, 4 * window),
         max_header_list=MAX_HEADERS,
         too_large=HEADERS_TOO_LARGE,
         max_age=_seconds(listen.max_age),

@@ -9,14 +9,14 @@ from typing import Any
 
 from msx_frontend.grpc_api.codes import Code
 from msx_frontend.grpc_api.direct.compression import IDENTITY, Damaged, decompress
-from msx_frontend.grpc_api.direct.framing import MessageReader, Received, too_large
+from msx_frontend.grpc_api.direct.framing import PREFIX, MessageReader, Received, too_large
 from msx_frontend.grpc_api.direct.refused import Refused
 
 
 class Requests:
     """An async iterator of the parsed messages, or `only` for the single one of a unary call. Both raise Refused.
 
-    `consumed` gives the client room for so many bytes more: while a message waits to be taken, it gets none.
+    `consumed` gives the client room for so many bytes more, when a message has been taken.
     """
 
     def __init__(
@@ -25,7 +25,6 @@ class Requests:
         self._parse, self._encoding, self._limit, self._consumed = parse, encoding, limit, consumed
         self._reader = MessageReader(limit)
         self._ready: deque[Received] = deque()
-        self._held = 0
         self._ended = False
         self._refused: Refused | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -33,13 +32,11 @@ class Requests:
     # -- what the stream calls --
 
     def feed(self, data: bytes) -> None:
-        self._held += len(data)
         if self._refused is None:
             try:
                 self._ready += self._reader.feed(data)
             except Refused as refused:
                 self._refused = refused
-        self._release()
         self._wake()
 
     def end(self) -> None:
@@ -48,11 +45,6 @@ class Requests:
         if self._refused is None and self._reader.partial:
             self._refused = Refused(Code.INTERNAL, "The request ends in the middle of a message.")
         self._wake()
-
-    def _release(self) -> None:
-        if self._held and not self._ready:
-            held, self._held = self._held, 0
-            self._consumed(held)
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -96,9 +88,9 @@ class Requests:
     async def _take(self) -> Any:
         received = self._ready.popleft()
         data = received.data
+        self._consumed(PREFIX + len(data))
         if received.compressed:
             data = await self._decompressed(data)
-        self._release()
         return parsed(self._parse, data)
 
     async def _decompressed(self, data: bytes) -> bytes:

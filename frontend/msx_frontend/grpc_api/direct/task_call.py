@@ -39,9 +39,7 @@ class TaskCall(DirectCall):
     # -- what the stream says --
 
     def data(self, data: bytes) -> None:
-        if self.over:
-            self._stream.consumed(len(data))
-        else:
+        if not self.over:
             self._requests.feed(data)
             self._begin()
 

@@ -23,4 +23,4 @@ def test_damaged(encoding: str, data: bytes) -> None:
 
 
 def test_a_bomb_is_not_unpacked() -> None:
-    assert decompress(gzip.compress(bytes(100 << 20)), "gzip", 1000) is None
+    assert decompress(gzip.compress(bytes(10 << 20)), "gzip", 1000) is None

@@ -324,21 +324,6 @@ def test_a_client_gets_no_room_while_its_messages_wait() -> None:
     with_peer(test)
 
 
-def test_a_message_larger_than_the_clients_window_has_room() -> None:
-    """Else it would never be complete."""
-
-    async def test(peer: Peer, service: FakeService) -> None:
-        service.script = take
-        stream = peer.open("Conversation")
-        peer.say(stream, framed(bytes(LIMIT))[:50])
-        assert stream.consumed_bytes == 50
-        peer.say(stream, framed(bytes(LIMIT))[50:])
-        peer.end(stream)
-        assert await ended(stream) == (0, "")
-
-    with_peer(test)
-
-
 def test_a_stream_that_ends_in_the_middle_of_a_message() -> None:
     async def test(peer: Peer, service: FakeService) -> None:
         service.script = take
