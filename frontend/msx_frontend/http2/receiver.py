@@ -122,12 +122,13 @@ class Receiver:
         if flags & ACK:
             _check_size("SETTINGS with ACK", payload, 0)
             return
-        for name, value in parse_settings(payload):
+        entries = parse_settings(payload)
+        self._output.control(frame(SETTINGS, ACK, 0))  # before what it allows, as gRPC's clients need it
+        for name, value in entries:
             if name == INITIAL_WINDOW_SIZE:
                 self._streams.resize(value)
             elif name == MAX_FRAME_SIZE:
                 self._output.max_frame = value
-        self._output.control(frame(SETTINGS, ACK, 0))
 
     def _begin(self, flags: int) -> None:
         if flags & ACK:

@@ -8,6 +8,7 @@ import grpc
 import pytest
 from grpc import StatusCode
 
+from msx_frontend.grpc_api.inference import SERVICE
 from tests.unit.frontend.grpc_api.harness import Request, Served, answer, begin, failure, request, serving
 
 pytestmark = pytest.mark.usefixtures("way")
@@ -69,7 +70,7 @@ def test_compressed_requests(compression: grpc.Compression) -> None:
 
 def test_a_method_that_does_not_exist() -> None:
     async def test(served: Served) -> None:
-        error = await failure(served.channel.unary_unary("/a.Service/Nothing")(b""))
+        error = await failure(served.channel.unary_unary("/a.Service/Nothing", bytes, bytes)(b""))
         assert (error.code(), error.details()) == (StatusCode.UNIMPLEMENTED, "Method not found!")
 
     with_server(test)
@@ -88,7 +89,7 @@ def test_metadata_that_is_too_large() -> None:
 
 def test_a_request_that_is_no_message() -> None:
     async def test(served: Served) -> None:
-        call = served.channel.unary_unary("/org.pytorch.serve.grpc.inference.InferenceAPIsService/Predictions")
+        call = served.channel.unary_unary(f"/{SERVICE}/Predictions", bytes, bytes)
         error = await failure(call(b"\xff\xff"))
         assert "Error parsing message" in (error.details() or "")
 
@@ -108,8 +109,10 @@ def test_many_calls_at_once() -> None:
 
 def test_what_runs_may_end_while_the_server_stops() -> None:
     async def test(served: Served) -> None:
-        call, stream = served.predict(request()), served.stream(request())
-        first, second = [await served.registry.next_job() for _ in range(2)]
+        call = served.predict(request())
+        first = await served.registry.next_job()
+        stream = served.stream(request())
+        second = await served.registry.next_job()
         begin(second, b"1")
         assert (await anext(aiter(stream))).prediction == b"1"
         stop = asyncio.ensure_future(served.server.stop(1000))

@@ -52,6 +52,18 @@ async def test_a_large_answer_goes_in_frames_that_the_client_takes() -> None:
 
 
 @in_loop
+async def test_the_ack_of_a_larger_window_leaves_before_what_it_allows() -> None:
+    """gRPC's clients count what comes before it against the window that was."""
+    peer = Peer()
+    peer.send(initial_window(0))
+    peer.request(1).stream.send_whole(OK, bytes(10), STATUS)
+    await peer.received()
+    peer.send(initial_window(100))
+    kinds = [frame.kind for frame in await peer.received()]
+    assert kinds == [frames.SETTINGS, frames.DATA, frames.HEADERS]
+
+
+@in_loop
 async def test_an_answer_waits_for_the_streams_window() -> None:
     peer = Peer()
     peer.send(initial_window(10))

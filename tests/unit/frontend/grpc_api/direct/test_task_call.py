@@ -181,6 +181,7 @@ def test_a_compressed_request(encoding: bytes, pack: Callable[[bytes], bytes], m
         (b"nonsense", Code.INTERNAL, "no gzip data"),
         (gzip.compress(b"in")[:-1], Code.INTERNAL, "no gzip data: it is cut off"),
     ],
+    ids=["too large", "nonsense", "cut off"],
 )
 def test_a_compressed_request_that_is_refused(data: bytes, code: Code, message: str) -> None:
     async def test(peer: Peer, service: FakeService) -> None:
