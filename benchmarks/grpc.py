@@ -37,7 +37,7 @@ LIMIT = 30.0
 def main(report: Report, rounds: int, seconds: float, warm_up: float, in_flight: int, body: int, peer: bool) -> None:
     """Unary predictions per second of an echo model: batchSize 1, one worker each, load by h2load.
 
-    Beside them the limit: gRPC's own server in Python, which answers without a worker. All run for the whole time
+    Beside them gRPC's own server in Python, which answers without a worker. All run for the whole time
     and take turns; the ratio is the median of the rounds' ratios.
     """
     data = b"x" * body
