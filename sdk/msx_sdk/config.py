@@ -55,7 +55,7 @@ class MindSporeOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
     isa: Isa | None = None
     threads: Positive | None = None
-    compile_cache: Switch | Text = False
+    compile_cache: Switch | Text | None = None
     mode: Mode | None = None
 
 

@@ -89,7 +89,8 @@ class Context:
         request; False: there is more to come; anything else: that was the last."""
         self.cl_socket: Any = None  # TorchServe's handlers may look at it; nothing is sent on it here
         self.graphs_key = ""
-        """What kept graphs (`mindspore.compileCache`) depend on beside the archive; to be set before `setup`."""
+        """What kept graphs (`mindspore.compileCache`) depend on beside the archive; to be set before `setup`. Where it
+        is set, graphs are kept unless the yaml says otherwise."""
         self.report_progress: Callable[[str], None] = lambda phase: None
         self.lead: Callable[[bytes], Leading] = lambda message: Leading()
         """For async handlers, on rank 0 of a group: `with context.lead(message):` makes the handlers of all other ranks

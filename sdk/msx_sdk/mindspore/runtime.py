@@ -39,8 +39,9 @@ def setup(context: Context) -> str:
         ms.device_context.cpu.op_tuning.threads_num(options.threads)
     if options.mode is not None:
         ms.set_context(mode=ms.GRAPH_MODE if options.mode == "graph" else ms.PYNATIVE_MODE)
-    if options.compile_cache:
-        _keep_graphs(ms, context, options.compile_cache)
+    wanted = bool(context.graphs_key) if options.compile_cache is None else options.compile_cache
+    if wanted:
+        _keep_graphs(ms, context, wanted)
     return target
 
 

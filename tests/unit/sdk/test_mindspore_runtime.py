@@ -158,6 +158,23 @@ def test_compiled_graphs_are_kept_where_the_config_says(ms: MagicMock, tmp_path:
     assert kept(ms).is_relative_to(tmp_path / "mine")
 
 
+@pytest.mark.parametrize(("key", "expected"), [("", False), ("sources", True)])
+def test_graphs_of_a_handler_that_knows_what_they_depend_on_are_kept(
+    ms: MagicMock, tmp_path: Path, key: str, expected: bool
+) -> None:
+    made = context(cache_dir=tmp_path)
+    made.graphs_key = key
+    setup(made)
+    assert ms.set_context.called is expected
+
+
+def test_graphs_are_not_kept_where_the_config_forbids_it(ms: MagicMock, tmp_path: Path) -> None:
+    made = context(config={"mindspore": {"compileCache": False}}, cache_dir=tmp_path)
+    made.graphs_key = "sources"
+    setup(made)
+    assert not ms.set_context.called
+
+
 def test_without_a_server_graphs_are_kept_in_the_users_cache(
     ms: MagicMock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
