@@ -7,6 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, cast
 
 import grpc
 import grpc.aio
@@ -22,6 +23,7 @@ from tests.unit.frontend.jobs import run
 
 HEAD = encode_headers([(b":status", b"200"), (b"content-type", b"application/grpc")])
 STATUS = encode_headers([(b"grpc-status", b"0")])
+END = cast(Any, grpc.aio).EOF
 LARGEST = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
 
@@ -89,7 +91,7 @@ class Service:
 
 
 @asynccontextmanager
-async def service(tls: Path | None) -> AsyncIterator[tuple[Service, grpc.aio.Channel]]:
+async def service(tls: Path | None) -> AsyncIterator[tuple[Service, Any]]:
     serves, context, certificate = Service(), None, Certificate.make()
     if tls is not None:
         chain, key = tls / "chain.pem", tls / "key.pem"
@@ -120,21 +122,21 @@ async def service(tls: Path | None) -> AsyncIterator[tuple[Service, grpc.aio.Cha
 @pytest.fixture(params=["asyncio", "uvloop", "asyncio tls", "uvloop tls"])
 def with_service(
     request: pytest.FixtureRequest, tmp_path: Path
-) -> Callable[[Callable[[Service, grpc.aio.Channel], Awaitable[None]]], None]:
+) -> Callable[[Callable[[Service, Any], Awaitable[None]]], None]:
     loop, _, tls = request.param.partition(" ")
 
-    async def serve(test: Callable[[Service, grpc.aio.Channel], Awaitable[None]]) -> None:
+    async def serve(test: Callable[[Service, Any], Awaitable[None]]) -> None:
         async with service(tmp_path if tls else None) as (serves, channel):
             await test(serves, channel)
 
     return lambda test: run(serve(test), loop)
 
 
-WithService = Callable[[Callable[[Service, grpc.aio.Channel], Awaitable[None]]], None]
+WithService = Callable[[Callable[[Service, Any], Awaitable[None]]], None]
 
 
 def test_calls(with_service: WithService) -> None:
-    async def test(serves: Service, channel: grpc.aio.Channel) -> None:
+    async def test(serves: Service, channel: Any) -> None:
         call = channel.unary_unary("/whole")
         messages = [bytes([number]) * 150 for number in range(200)] + [bytes(5 << 20), b""]
         assert await asyncio.gather(*(call(message) for message in messages)) == messages
@@ -144,21 +146,21 @@ def test_calls(with_service: WithService) -> None:
 
 
 def test_both_directions_stream(with_service: WithService) -> None:
-    async def test(serves: Service, channel: grpc.aio.Channel) -> None:
+    async def test(serves: Service, channel: Any) -> None:
         call = channel.stream_stream("/each")()
         for size in (1, 100, 100_000, 3 << 20, 5):
             message = b"x" * size
             await call.write(message)
             assert await call.read() == message
         await call.done_writing()
-        assert await call.read() == grpc.aio.EOF
+        assert await call.read() == END
         assert await call.code() == grpc.StatusCode.OK
 
     with_service(test)
 
 
 def test_a_reader_that_takes_its_time(with_service: WithService) -> None:
-    async def test(serves: Service, channel: grpc.aio.Channel) -> None:
+    async def test(serves: Service, channel: Any) -> None:
         messages = aiter(channel.unary_stream("/flood")(b""))
         assert len(await anext(messages)) == 100_000
         (flood,) = serves.echoes
@@ -171,7 +173,7 @@ def test_a_reader_that_takes_its_time(with_service: WithService) -> None:
 
 
 def test_a_client_that_cancels(with_service: WithService) -> None:
-    async def test(serves: Service, channel: grpc.aio.Channel) -> None:
+    async def test(serves: Service, channel: Any) -> None:
         call = channel.unary_unary("/hang")(b"")
         await serves.until(lambda: len(serves.echoes) == 1)
         call.cancel()
@@ -182,7 +184,7 @@ def test_a_client_that_cancels(with_service: WithService) -> None:
 
 
 def test_a_graceful_end(with_service: WithService) -> None:
-    async def test(serves: Service, channel: grpc.aio.Channel) -> None:
+    async def test(serves: Service, channel: Any) -> None:
         call = channel.stream_stream("/each")()
         await call.write(b"before")
         assert await call.read() == b"before"
@@ -201,7 +203,7 @@ def test_a_graceful_end(with_service: WithService) -> None:
 
 
 def test_an_abort(with_service: WithService) -> None:
-    async def test(serves: Service, channel: grpc.aio.Channel) -> None:
+    async def test(serves: Service, channel: Any) -> None:
         call = channel.unary_unary("/hang")(b"")
         await serves.until(lambda: len(serves.echoes) == 1)
         for connection in list(serves.connections):
