@@ -137,16 +137,6 @@ async def test_settings_change_windows_of_open_streams_below_none() -> None:
 
 
 @in_loop
-async def test_a_wider_window_is_used_behind_its_ack() -> None:
-    peer = Peer()
-    peer.send(initial_window(4))
-    peer.request(1).stream.send_data(bytes(30))
-    await peer.received()
-    peer.send(initial_window(100))
-    assert [frame.kind for frame in await peer.received()] == [frames.SETTINGS, frames.DATA]
-
-
-@in_loop
 async def test_a_window_that_shrinks_while_its_stream_stands_in_line() -> None:
     peer = Peer()
     peer.send(initial_window(100))
