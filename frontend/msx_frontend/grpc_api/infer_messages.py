@@ -9,6 +9,8 @@ import msgspec
 
 from msx_frontend.errors import BadRequest
 from msx_frontend.grpc_api.messages import message_class
+from msx_frontend.kserve.repository import Unsupported
+from msx_sdk.kserve.request import NOT_SERVED
 from msx_sdk.kserve.types import GRPC_CONTENTS
 
 Body = tuple[bytes, int]
@@ -80,11 +82,19 @@ def _inputs(request: Any) -> tuple[list[dict[str, Any]], list[bytes]]:
         pairs = zip(request.inputs, tensors, strict=True)
         return [{**_input(tensor, len(data)), GRPC_CONTENTS: True} for tensor, data in pairs], tensors
     if len(raw) != len(request.inputs):
+        _refuse_shared_memory(request)
         raise BadRequest(f"raw_input_contents has {len(raw)} tensors, but inputs has {len(request.inputs)}.")
     for tensor in request.inputs:
         if tensor.HasField("contents"):
             raise BadRequest(f"input {tensor.name!r} has contents although raw_input_contents is there.")
     return [_input(tensor, len(data)) for tensor, data in zip(request.inputs, raw, strict=True)], list(raw)
+
+
+def _refuse_shared_memory(request: Any) -> None:
+    """Tensors in it have no raw contents. Where all inputs are there, the worker says the same."""
+    for tensor in request.inputs:
+        if NOT_SERVED in tensor.parameters:
+            raise Unsupported(f"input {tensor.name!r}: shared memory is not served here; send the tensor's own bytes.")
 
 
 def _input(tensor: Any, size: int) -> dict[str, Any]:

@@ -106,6 +106,7 @@ def check_extensions_that_are_not_served():
         one.set_shared_memory("region", 24)
     for call in (
         lambda: infer("two", shared),
+        lambda: infer("two", [shared[0], two()[1]]),
         lambda: client.register_system_shared_memory("r", "/key", 8, headers=AUTH),
         lambda: client.get_trace_settings(headers=AUTH),
         lambda: client.get_log_settings(headers=AUTH),
