@@ -62,7 +62,8 @@ def gains(ours: Curve, other: Curve, limit: float) -> dict[float, float]:
 
     A p99 of more than `limit` counts as that: it is none that one would promise.
     """
-    return {rate: sustained(ours, min(value, limit)) / rate for rate, value in other.items()}
+    theirs = rising(other)
+    return {rate: sustained(ours, min(theirs.get(rate, inf), limit)) / rate for rate in other}
 
 
 def over_the_sweep(gains: Mapping[float, float]) -> float:

@@ -64,6 +64,8 @@ def test_gains_at_each_rate_and_over_the_sweep() -> None:
     found = gains(FAST, SLOW, 0.05)
     assert found[100.0] == pytest.approx(5.0, rel=0.01)
     assert found[1000.0] == pytest.approx(0.5, rel=0.01)
+    lucky = {100.0: 0.01, 1000.0: 0.4, 2000.0: 0.025}  # its curve does not fall either
+    assert gains(FAST, lucky, 1.0) == pytest.approx({100.0: 1.0, 1000.0: 1.0, 2000.0: 0.5})
     assert over_the_sweep({1.0: 4.0, 2.0: 0.25}) == pytest.approx(1)
 
 
