@@ -84,10 +84,10 @@ class Exchange:
 
     def answered(self, message: Answers, body: bytes) -> None:
         """Whole replies of many jobs; what is to be done once for all of them is done once."""
-        jobs, end = [], 0
+        jobs, end, job_of = [], 0, self.in_flight.job
         for number, size in zip(message.numbers, message.sizes, strict=True):
             start, end = end, end + size
-            if (job := self.in_flight.job(number)) is not None:
+            if (job := job_of(number)) is not None:
                 jobs.append((job, body[start:end]))
         answer_all(jobs, message.status, message.phrase, message.headers, self.progressed)
         self._good_reply()

@@ -98,22 +98,19 @@ class InFlight:
         The next batch begins now. Those whose last answers came together have the time since the first began in equal
         shares.
         """
-        over = [batch for number in numbers if (batch := self._close(number)) is not None]
+        over = []
+        for number in numbers:
+            _, batch = self._open.pop(number)
+            batch.left -= 1
+            if not batch.left:
+                self._batches.remove(batch)
+                over.append(batch)
         if not over:
             return []
         if self._batches and not self._batches[0].began:
             self._batches[0].begin(now)
         share = 1 + sum(not batch.began for batch in over)
         return [(batch.size, (now - (batch.began or over[0].began)) / share) for batch in over]
-
-    def _close(self, number: int) -> SentBatch | None:
-        """Its batch, if it was the last of it."""
-        _, batch = self._open.pop(number)
-        batch.left -= 1
-        if batch.left:
-            return None
-        self._batches.remove(batch)
-        return batch
 
     def let_go(self) -> tuple[list[Job], list[Job]]:
         """The group has ended: open jobs whose batch had begun, and those that had only been sent."""
