@@ -146,6 +146,16 @@ class DirectProtocol(HttpProtocol):
         before, after = self.direct.usual(self.server_state.default_headers)
         return b"%b%b%b%d\r\n\r\n" % (before, request_id.encode(), after, size)
 
+    def answered(self, reply: DirectReply) -> None:
+        """As usual: nothing is to be done but to wait for the next request, unless somebody waits already."""
+        self.direct.answered(reply)
+        if self.pipeline or self.flow.read_paused or self.timeout_keep_alive_task is None:
+            self.completed(reply)
+        else:
+            self._open = None
+            self.server_state.total_requests += 1
+            self._idle_since = self.loop.time()
+
     def completed(self, reply: DirectReply) -> None:
         self._open = None
         if not reply.keep_alive:
@@ -156,10 +166,6 @@ class DirectProtocol(HttpProtocol):
         """uvicorn's, but for the timer: to stop and to start one for each request costs more than to look later."""
         self.server_state.total_requests += 1
         self._idle_since = self.loop.time()
-        if self.pipeline or self.flow.read_paused or self.timeout_keep_alive_task is None:
-            self._go_on()
-
-    def _go_on(self) -> None:
         if self.transport.is_closing():
             return
         self.flow.resume_reading()

@@ -73,11 +73,9 @@ class DirectReply:
         if headers or status != 200 or not self.keep_alive:
             self.write_answer(status, headers, data)
         else:
-            connection = self.connection
-            self._write(connection.usual_head(self.id, len(data)), data)
+            self._write(self.connection.usual_head(self.id, len(data)), data)
             self.response_complete, self.job = True, None
-            connection.direct.answered(self)
-            connection.completed(self)
+            self.connection.answered(self)
 
     def refuse(self, error: ServiceError) -> None:
         """The error body, and the end of the connection."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from msx_frontend.errors import BadRequest, ServiceError
@@ -36,17 +38,14 @@ class Reply(Sink, Protocol):
 class Order:
     """What a head says of the job: made once for all requests that have the same."""
 
-    __slots__ = ("headers", "parse", "query", "target")
+    __slots__ = ("fields", "headers", "target")
 
     def __init__(self, head: Head, target: Target) -> None:
         self.target, self.headers = target, KeptHeaders([*head.headers(), *target.headers])
-        self.parse = fields_parser(head.content_type)
-        self.query = head.query if target.takes_query else b""
-
-    def fields(self, body: bytes) -> list[Field]:
-        """Raises BadRequest."""
-        fields = self.parse(body)
-        return merge_fields(fields, fields_of_query(self.query)) if self.query else fields
+        self.fields = fields_parser(head.content_type)
+        """Of a body. Raises BadRequest."""
+        if target.takes_query and head.query:
+            self.fields = partial(_with_query, self.fields, head.query)
 
 
 class PredictionEndpoint:
@@ -116,6 +115,10 @@ async def _stream(send: Send, status: int, headers: RawHeaders, reply: ReplyBuff
     except ServiceError as error:
         raise StreamBroken(error) from None
     await send({"type": "http.response.body", "body": b""})
+
+
+def _with_query(parse: Callable[[bytes], list[Field]], query: bytes, body: bytes) -> list[Field]:
+    return merge_fields(parse(body), fields_of_query(query))
 
 
 def _text(fields: list[Field], name: str) -> str | None:

@@ -20,16 +20,13 @@ class Standing:
     def __init__(self, name: str, version: str) -> None:
         self._name, self._version = name, version
         self.state = ModelState.READY
+        self.leaving = False
+        """It is being removed: its state follows from nothing else any more."""
         self.last_end: GroupEnd | None = None
         self.lost = ""
         """Why its archive cannot be had: it is known, and serves nothing until it is registered again."""
         self.changed = asyncio.Event()
         self._been_ready = False
-
-    @property
-    def leaving(self) -> bool:
-        """It is being removed: its state follows from nothing else any more."""
-        return self.state in (ModelState.DRAINING, ModelState.GONE)
 
     @property
     def reason(self) -> str:
@@ -56,6 +53,7 @@ class Standing:
         if state is not self.state:
             log.info("model %s %s: %s -> %s", self._name, self._version, self.state.value, state.value)
             self.state = move(self.state, state)
+            self.leaving = state in (ModelState.DRAINING, ModelState.GONE)
 
     def _state_of(self, replicas: Sequence[Replica], ready: int) -> ModelState:
         if self.lost:
