@@ -150,13 +150,12 @@ class Stream:
 
     def widen(self, increment: int) -> None:
         """Raises StreamFault."""
-        before = self.window
         self.window += increment
         if self.window > LARGEST_WINDOW:
             raise StreamFault(
                 ErrorCode.FLOW_CONTROL_ERROR, f"The window of stream {self.id} is at most {LARGEST_WINDOW} bytes."
             )
-        if before <= 0 < self.window and self._queue:
+        if self._queue:
             self._streams.output.wake(self)
 
     # -- what goes out --

@@ -163,6 +163,12 @@ async def test_settings_come_first() -> None:
     assert await peer.goaway() == (ErrorCode.PROTOCOL_ERROR, "The first SETTINGS of a client is not an ACK.")
 
 
+@in_loop
+async def test_a_window_that_is_large_enough_does_not_grow() -> None:
+    peer = Peer(Limits(connection_window=65_535))
+    assert [frame.kind for frame in await peer.received()] == [frames.SETTINGS, frames.SETTINGS]
+
+
 async def closed(peer: Peer) -> None:
     """Until the connection was closed by a timer."""
     while not (peer.transport.closed or peer.transport.ended):
@@ -283,7 +289,8 @@ async def test_a_client_that_takes_nothing_of_an_answer() -> None:
 
 @in_loop
 async def test_timers_end_with_the_connection() -> None:
-    peer = Peer(Limits(max_age=0.002, max_age_grace=0.001, preface_timeout=0.002), silent=True)
+    peer = Peer(Limits(max_age=0.002, max_age_grace=0.001, preface_timeout=0.002, stall_timeout=0.001), silent=True)
+    peer.protocol.pause_writing()
     peer.protocol.connection_lost(None)
     await asyncio.sleep(0.01)
     assert not peer.transport.aborted
