@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from msx_frontend.errors import RequestCancelled, ServiceError
+from msx_frontend.queueing.bell import Bell
 from msx_frontend.queueing.job import Job
 
 HIGH_WATER = 1 << 20
@@ -38,7 +39,7 @@ class ReplyBuffer:
     What was sent before an error is read before the error is raised; a reader that is too slow loses the rest.
     """
 
-    __slots__ = ("_chunks", "_ended", "_error", "_head", "_size", "_stall", "_stall_limit", "_waiter", "job")
+    __slots__ = ("_bell", "_chunks", "_ended", "_error", "_head", "_size", "_stall", "_stall_limit", "job")
 
     def __init__(self, stall_limit: float = STALL_LIMIT) -> None:
         self.job: Job | None = None
@@ -48,7 +49,7 @@ class ReplyBuffer:
         self._size = 0
         self._ended = False
         self._error: ServiceError | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self._bell = Bell()
         self._stall: asyncio.TimerHandle | None = None
         self._stall_limit = stall_limit
 
@@ -94,7 +95,7 @@ class ReplyBuffer:
         while self._head is None or (self._error is not None and not self._chunks):
             if self._error is not None:
                 raise self._error
-            await self._wait()
+            await self._bell.rung()
         return self._head
 
     @property
@@ -160,19 +161,11 @@ class ReplyBuffer:
                 raise self._error
             if self._ended:
                 return False
-            await self._wait()
+            await self._bell.rung()
         return True
 
-    async def _wait(self) -> None:
-        self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._bell.ring()
 
     # -- the slow reader --
 

@@ -11,6 +11,7 @@ from msx_frontend.grpc_api.codes import Code
 from msx_frontend.grpc_api.direct.compression import IDENTITY, Damaged, decompress
 from msx_frontend.grpc_api.direct.framing import PREFIX, MessageReader, Received, too_large
 from msx_frontend.grpc_api.direct.refused import Refused
+from msx_frontend.queueing.bell import Bell
 
 
 class Requests:
@@ -27,7 +28,7 @@ class Requests:
         self._ready: deque[Received] = deque()
         self._ended = False
         self._refused: Refused | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self._bell = Bell()
 
     # -- what the stream calls --
 
@@ -37,18 +38,14 @@ class Requests:
                 self._ready += self._reader.feed(data)
             except Refused as refused:
                 self._refused = refused
-        self._wake()
+        self._bell.ring()
 
     def end(self) -> None:
         """The client has said all."""
         self._ended = True
         if self._refused is None and self._reader.partial:
             self._refused = Refused(Code.INTERNAL, "The request ends in the middle of a message.")
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._bell.ring()
 
     # -- what the method calls --
 
@@ -75,15 +72,8 @@ class Requests:
                 raise self._refused
             if self._ended:
                 return False
-            await self._wait()
+            await self._bell.rung()
         return True
-
-    async def _wait(self) -> None:
-        self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
 
     async def _take(self) -> Any:
         received = self._ready.popleft()

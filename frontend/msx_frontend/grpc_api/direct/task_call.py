@@ -20,6 +20,7 @@ from msx_frontend.grpc_api.direct.requests import Requests
 from msx_frontend.grpc_api.direct.served import ServedMethod
 from msx_frontend.grpc_api.whole_answer import ResponseTooLarge
 from msx_frontend.http2.stream import Stream
+from msx_frontend.queueing.bell import Bell
 
 log = logging.getLogger("msx.grpc")
 
@@ -33,7 +34,7 @@ class TaskCall(DirectCall):
         super().__init__(calls, stream, head, served, client)
         self._requests = Requests(served.method.parse, head.encoding, calls.limit, stream.consumed)
         self._trailing: Metadata = ()
-        self._drained: asyncio.Future[None] | None = None
+        self._drained = Bell()
         self._task: asyncio.Task[None] | None = None
 
     # -- what the stream says --
@@ -53,8 +54,7 @@ class TaskCall(DirectCall):
             self._task = self._calls.start(self._run())
 
     def drained(self) -> None:
-        if self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
+        self._drained.ring()
 
     # -- the method --
 
@@ -130,11 +130,4 @@ class TaskCall(DirectCall):
             self._stream.send_headers(HEAD)
         self._stream.send_data(data)
         while self._stream.blocked:
-            await self._wait_until_drained()
-
-    async def _wait_until_drained(self) -> None:
-        self._drained = asyncio.get_running_loop().create_future()
-        try:
-            await self._drained
-        finally:
-            self._drained = None
+            await self._drained.rung()

@@ -13,6 +13,7 @@ from uvicorn.server import ServerState
 from msx_frontend.errors import WorkerDied
 from msx_frontend.http.protocol import HttpProtocol
 from msx_frontend.http.wire import StreamBroken
+from msx_frontend.queueing.job import Job
 from tests.unit.frontend.http.direct_client import FakeTransport, request
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.llm.speaker import Speaker, events, say_so_far, words
@@ -32,6 +33,7 @@ class Wire:
     def __init__(self, speaker: Speaker, body: Any = STREAMED) -> None:
         config = uvicorn.Config(cast(Any, speaker.app), lifespan="off", log_config=None, proxy_headers=False)
         config.load()
+        self.speaker = speaker
         self.protocol = HttpProtocol(config=config, server_state=ServerState(), app_state={})
         self.transport = FakeTransport()
         self.protocol.connection_made(cast(asyncio.Transport, self.transport))
@@ -49,13 +51,19 @@ class Wire:
         self.protocol.connection_lost(None)
 
 
+async def streaming() -> tuple[Wire, Job]:
+    """The first word, `a`, is there."""
+    speaker = Speaker()
+    wire = Wire(speaker)
+    job = await speaker.next_job()
+    say_so_far(job, *words("a")[:1])
+    await wire.until(b'"a"')
+    return wire, job
+
+
 def test_what_comes_in_one_turn_is_one_write() -> None:
     async def test() -> None:
-        speaker = Speaker()
-        wire = Wire(speaker)
-        job = await speaker.next_job()
-        say_so_far(job, *words("a")[:1])
-        await wire.until(b'"a"')
+        wire, job = await streaming()
         before = wire.transport.writes
         say_so_far(job, *words("b", "c", "d")[:3])
         await wire.until(b'"d"')
@@ -98,11 +106,7 @@ def test_the_next_request_of_a_connection_is_answered_on_it() -> None:
 
 def test_a_client_that_does_not_read_is_told_when_it_does() -> None:
     async def test() -> None:
-        speaker = Speaker()
-        wire = Wire(speaker)
-        job = await speaker.next_job()
-        say_so_far(job, *words("a")[:1])
-        await wire.until(b'"a"')
+        wire, job = await streaming()
         wire.protocol.pause_writing()
         say_so_far(job, *words("b")[:1])
         say_so_far(job, WorkerDied("Gone."))
@@ -122,19 +126,15 @@ def test_a_client_that_does_not_read_is_told_when_it_does() -> None:
 
 def test_a_client_that_leaves_while_it_does_not_read() -> None:
     async def test() -> None:
-        speaker = Speaker()
-        wire = Wire(speaker)
-        job = await speaker.next_job()
-        say_so_far(job, *words("a")[:1])
-        await wire.until(b'"a"')
+        wire, job = await streaming()
         wire.protocol.pause_writing()
         say_so_far(job, *words("b")[:1])
         wire.transport.closed = True
         wire.close()
-        while not speaker.log.lines:
+        while not wire.speaker.log.lines:
             await turns()
         assert job.cancelled
-        assert speaker.log.lines == [(f"POST {PATH}", 499)]
+        assert wire.speaker.log.lines == [(f"POST {PATH}", 499)]
 
     run(test())
 
