@@ -16,7 +16,7 @@ from benchmarks import _llm_static as static
 from benchmarks import _llm_trace as times
 from benchmarks._llm_arrivals import OUTPUT, PROMPT, Arrival, Clients, highest, mean_output
 from benchmarks._llm_checkpoint import LETTERS, Checkpoint, token_id, token_text
-from benchmarks._llm_decode import MSX, TORCH, Decode
+from benchmarks._llm_decode import MSX, RUNNER, TORCH, Decode
 from benchmarks._llm_load import Load, Row
 from benchmarks._llm_peer import peer
 from benchmarks._llm_setting import WarmUp, config
@@ -147,11 +147,12 @@ DECODED = Decode(
         TORCH: {1: [200.0, 200.0, 200.0], 8: [400.0, 400.0, 100.0]},
     }
 )
+BARE = Decode({**DECODED.rates, RUNNER: {8: [240.0, 240.0, 60.0]}})
 
 
 def test_decoding_is_compared_round_by_round() -> None:
     assert DECODED.of_torch(MSX, 8) == (0.75, 0.6, 0.8)
-    assert [(one.measured, one.met) for one in DECODED.targets()] == [("0.75", True)]
+    assert [(one.measured, one.met) for one in BARE.targets()] == [("0.60", False), ("0.75", True)]
     assert DECODED.table().rows[0] == ("1", MSX, "100", "90.0 – 120", "10.0", "0.50 (0.45 – 0.60)")
     assert [(row[0], row[4]) for row in DECODED.table().rows] == [
         ("1", "10.0"),
