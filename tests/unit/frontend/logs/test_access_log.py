@@ -145,7 +145,7 @@ def test_the_same_for_the_console_and_the_file() -> None:
     now = time.monotonic()
     moments = [now - 100, now - 99.9995, now - 98.7654, now - 1]
     epoch = time.time() - now
-    console, file = AccessLines(as_json=True)([entry(at, 1.23456) for at in moments])
+    console, file = AccessLines(as_json=True)([entry(at, 1.234563) for at in moments])
     entries = [json.loads(line) for line in console.splitlines()]
     assert [entry["time"] for entry in entries] == pytest.approx([at + epoch for at in moments], abs=0.1)
     assert [entry["ms"] for entry in entries] == [1234.56] * 4
@@ -154,7 +154,7 @@ def test_the_same_for_the_console_and_the_file() -> None:
     stamps = [line.partition(" ")[0] for line in lines]
     assert stamps == sorted(stamps)
     assert [stamp[-3:] for stamp in stamps] == [f"{entry['time']:.3f}"[-3:] for entry in entries]
-    text, same_file = AccessLines(as_json=False)([entry(at, 1.23456) for at in moments])
+    text, same_file = AccessLines(as_json=False)([entry(at, 1.234563) for at in moments])
     assert " 200 1234.6 [i]\n" in text
     assert [line[-30:] for line in same_file.splitlines()] == [line[-30:] for line in lines]
 
