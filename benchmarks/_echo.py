@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -28,6 +29,8 @@ PRODUCTS = {
     "litserve": f"LitServe {_litserve.VERSION}",
 }
 PACKAGES = {"mosec": _mosec.PACKAGES, "torchserve": _torchserve.PACKAGES, "litserve": _litserve.PACKAGES}
+BEFORE = "before"
+"""The setting of a server of another checkout: usually of the commit before a change."""
 JAVA = 3
 """Times the warm-up of others: it compiles meanwhile."""
 
@@ -40,22 +43,31 @@ class Entrant:
     """What it is told; empty for its defaults."""
     join: Callable[[str], AbstractContextManager[Contestant]]
     """Starts it, under its name."""
+    at: Callable[[Path], Entrant] | None = None
+    """The same setting of another checkout, by its `msx-serve`."""
 
     @property
     def name(self) -> str:
         return ", ".join(filter(None, (PRODUCTS[self.product], self.setting)))
 
 
-def msx(setting: str = "", *, batch: int = 1, tokens: bool = False, properties: str = "") -> Entrant:
-    """`properties` are further lines of config.properties."""
+def msx(
+    setting: str = "", *, batch: int = 1, tokens: bool = False, properties: str = "", program: Path | None = None
+) -> Entrant:
+    """`properties` are further lines of config.properties; `program` is an `msx-serve` of another checkout."""
 
     @contextmanager
     def join(name: str) -> Iterator[Contestant]:
         config = f"minWorkers: 1\nmaxWorkers: 1\nbatchSize: {batch}\njobQueueSize: 1000\n"
-        with serve("echo", config, tokens=tokens, properties=properties) as server:
+        with serve("echo", config, tokens=tokens, properties=properties, program=program) as server:
             yield Contestant(name, server.address, "/predictions/echo", server.process.pid)
 
-    return Entrant("msx", setting, join)
+    def at(other: Path) -> Entrant:
+        return msx(
+            ", ".join(filter(None, (setting, BEFORE))), batch=batch, tokens=tokens, properties=properties, program=other
+        )
+
+    return Entrant("msx", setting, join, at)
 
 
 def mosec(setting: str = "", *flags: str, batch: int = 1, wait: int = 10) -> Entrant:

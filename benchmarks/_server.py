@@ -38,6 +38,8 @@ enable_model_api=true
 class Server:
     store: Path
     info: dict[str, Any]
+    program: Path
+    """The `msx-serve` that it was started by."""
 
     @property
     def address(self) -> Address:
@@ -89,19 +91,23 @@ def store_of(options: PackOptions, config: str) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def serve(service: str, config: str = "", *, tokens: bool = False, properties: str = "") -> Iterator[Server]:
+def serve(
+    service: str, config: str = "", *, tokens: bool = False, properties: str = "", program: Path | None = None
+) -> Iterator[Server]:
     """A server that has this model, ready. `properties` are further lines of its config.properties."""
     with new_store(service, config) as store:
         with Path(store.parent, "config.properties").open("a") as file:
             file.write(properties)
-        with started(store, service, tokens=tokens) as server:
+        with started(store, service, tokens=tokens, program=program) as server:
             yield server
 
 
 @contextlib.contextmanager
-def started(store: Path, model: str, *, tokens: bool, limit: float = START_LIMIT) -> Iterator[Server]:
+def started(
+    store: Path, model: str, *, tokens: bool, limit: float = START_LIMIT, program: Path | None = None
+) -> Iterator[Server]:
     """A server that has this model of the store, ready within `limit` seconds."""
-    server = start(store, model, tokens=tokens)
+    server = start(store, model, tokens=tokens, program=program)
     try:
         wait_ready(server, limit)
         yield server
@@ -109,18 +115,22 @@ def started(store: Path, model: str, *, tokens: bool, limit: float = START_LIMIT
         stop(server)
 
 
-def start(store: Path, service: str, *, tokens: bool) -> Server:
-    """`msx-serve --start`, as a user types it, with this model or ALL; returns when the command does."""
+def start(store: Path, service: str, *, tokens: bool, program: Path | None = None) -> Server:
+    """`msx-serve --start`, as a user types it, with this model or ALL; returns when the command does.
+
+    `program` is an `msx-serve` of another checkout; by default it is this environment's.
+    """
+    program = program or _own_program()
     flags = ["--ts-config", str(store.parent / "config.properties"), "--model-store", str(store)]
     flags += [
         "--models",
         service if service == ALL else f"{service}.mar",
         *([] if tokens else ["--disable-token-auth"]),
     ]
-    done = _msx_serve("--start", *flags, folder=store.parent)
+    done = _run(program, "--start", *flags, folder=store.parent)
     if done.returncode:
         raise click.ClickException(f"The server did not start: {done.stderr.strip() or done.stdout.strip()}")
-    return Server(store, json.loads((store / ".msx" / "server.json").read_text()))
+    return Server(store, json.loads((store / ".msx" / "server.json").read_text()), program)
 
 
 def wait_ready(server: Server, limit: float = START_LIMIT) -> None:
@@ -135,7 +145,7 @@ def stop(server: Server) -> None:
     """In order, or else by force: nothing may be left to disturb the next measurement."""
     with contextlib.suppress(psutil.NoSuchProcess):
         family = [server.process, *server.process.children(recursive=True)]
-        done = _msx_serve("--stop", "--model-store", str(server.store), folder=server.store.parent)
+        done = _run(server.program, "--stop", "--model-store", str(server.store), folder=server.store.parent)
         alive = _still_there(family, 5.0)
         for process in alive:
             process.kill()
@@ -143,11 +153,15 @@ def stop(server: Server) -> None:
             raise click.ClickException(f"The server did not stop in order: {done.stderr.strip()}\n{_log(server)}")
 
 
-def _msx_serve(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = Path(sys.executable).with_name("msx-serve")
-    if not command.exists():
-        raise click.ClickException(f"There is no {command}: install MSX for this Python (pip install -e '.[dev]').")
-    line: Sequence[str] = [str(command), *arguments]
+def _own_program() -> Path:
+    program = Path(sys.executable).with_name("msx-serve")
+    if not program.exists():
+        raise click.ClickException(f"There is no {program}: install MSX for this Python (pip install -e '.[dev]').")
+    return program
+
+
+def _run(program: Path, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    line: Sequence[str] = [str(program), *arguments]
     return subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=START_LIMIT, check=False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 import click
 
@@ -18,6 +19,8 @@ from benchmarks._wrk import Wrk, wrk
 
 QUICK = ("--rounds", "1", "--seconds", "1", "--warm-up", "1", "--connections", "32")
 BATCH = 32
+LEAST_OF_BEFORE = 0.98
+"""Of the rate of the commit before a change: less is a loss, and not noise."""
 OURS = (msx(), msx("tokens on", tokens=True))
 MOSEC, TORCHSERVE = mosec(), torchserve()
 BATCHING = msx(f"batch {BATCH}", batch=BATCH)
@@ -88,6 +91,7 @@ class Plan:
     warm_up: float
     connections: Sequence[int]
     body: int
+    before: Path | None
 
 
 @benchmark("overhead")
@@ -99,6 +103,11 @@ class Plan:
 @click.option("--connections", "-c", multiple=True, default=(1, 32, 128), type=click.IntRange(1), help="Repeatable.")
 @click.option("--body", default=128, type=click.IntRange(2), help="Bytes.")
 @click.option("--only", multiple=True, default=PRODUCTS, type=click.Choice([*PRODUCTS]), help="Who; repeatable.")
+@click.option(
+    "--before",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="msx-serve of another checkout, which takes part in each setting.",
+)
 @click.option("--contest", multiple=True, default=CONTESTS, type=click.Choice([*CONTESTS]), help="Repeatable.")
 def main(
     report: Report,
@@ -108,6 +117,7 @@ def main(
     connections: tuple[int, ...],
     body: int,
     only: tuple[str, ...],
+    before: Path | None,
     contest: tuple[str, ...],
 ) -> None:
     """Requests per second of an echo model beside other servers: one worker each, load by wrk.
@@ -116,7 +126,7 @@ def main(
     whole time, but only one has load at a time; they take turns in rounds, so that a disturbance meets all of them.
     The ratio is the median of the rounds' ratios.
     """
-    plan = Plan(rounds, seconds, warm_up, connections, body)
+    plan = Plan(rounds, seconds, warm_up, connections, body, before)
     with wrk(body) as load:
         report.notes.append(f"Load: {load.version}, 1 thread, {rounds} rounds of {seconds:g} s, {body} bytes a request")
         report.notes += [versions(only), _ceiling(load, plan)]
@@ -126,7 +136,9 @@ def main(
 
 def _hold(contest: Contest, name: str, plan: Plan, load: Wrk, only: Sequence[str], report: Report) -> None:
     with ExitStack() as stack:
-        field = enter(stack, (one for one in contest.entrants if one.product in only), plan.body, report)
+        entrants = [one for one in contest.entrants if one.product in only]
+        pairs = _with_before(entrants, plan.before)
+        field = enter(stack, [*entrants, *(other for _, other in pairs)], plan.body, report)
         for contestant in field:
             contestant.warm_up(load, max(plan.connections), plan.warm_up)
         for number in range(plan.rounds):
@@ -136,6 +148,14 @@ def _hold(contest: Contest, name: str, plan: Plan, load: Wrk, only: Sequence[str
     report.tables += [table(f"{contest.title}, {at(count)}", field, count, peers) for count in plan.connections]
     report.plots.append(bars(contest.plot, f"{contest.title}, {plan.body} bytes", field, plan.connections))
     report.targets += contest.targets(field, plan.connections)
+    for one, other in pairs:
+        for count in plan.connections:
+            report.targets += targets(field, count, [one.name], other.name, LEAST_OF_BEFORE, at(count))
+
+
+def _with_before(entrants: Sequence[Entrant], program: Path | None) -> list[tuple[Entrant, Entrant]]:
+    """Each of ours with the same setting of the other checkout."""
+    return [(one, one.at(program)) for one in entrants if one.at is not None] if program is not None else []
 
 
 def _ceiling(load: Wrk, plan: Plan) -> str:

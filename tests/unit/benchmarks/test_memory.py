@@ -22,7 +22,7 @@ from benchmarks.memory import (
     growth_target,
 )
 
-SERVER = Server(Path("/nowhere"), {"inference": "http://127.0.0.1:1", "key_file": None})
+SERVER = Server(Path("/nowhere"), {"inference": "http://127.0.0.1:1", "key_file": None}, Path("msx-serve"))
 
 
 class FakeLoad:

@@ -34,6 +34,7 @@ from benchmarks.overhead import (
     OURS,
     TORCHSERVE,
     TORCHSERVE_DEFAULT,
+    _with_before,
 )
 from benchmarks.payload import Megabytes
 
@@ -54,6 +55,12 @@ def test_targets_compare_each_mode_with_the_peer() -> None:
 def test_without_the_peer_or_us_there_is_no_verdict() -> None:
     assert targets([contestant(NAMES[0], 1), contestant(NAMES[1], 1)], 32, NAMES, MOSEC.name, 0.5, "") == []
     assert targets([contestant(MOSEC.name, 1)], 32, NAMES, MOSEC.name, 0.5, "") == []
+
+
+def test_each_setting_of_ours_takes_part_as_another_checkout_has_it_too() -> None:
+    pairs = _with_before([*OURS, MOSEC], Path("elsewhere/msx-serve"))
+    assert [(one.name, other.name) for one, other in pairs] == [(name, f"{name}, before") for name in NAMES]
+    assert _with_before(OURS, None) == []
 
 
 def test_batch_1_has_to_beat_both_peers() -> None:
