@@ -28,7 +28,8 @@ from msx_frontend.start_errors import StartError
 Kind = Literal["inference", "management"]
 KINDS: tuple[Kind, ...] = ("management", "inference")
 
-_BEARER = re.compile(r"Bearer\s+(\S+)")
+_BEARER = re.compile(r"bearer\s+(\S+)", re.IGNORECASE)
+"""RFC 9110, 11.1: the name of a scheme is the same in any case."""
 _ATTEMPTS = 100
 _REFUSED = "Token {} failed. Token either incorrect, expired, or not provided correctly"
 

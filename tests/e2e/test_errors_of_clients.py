@@ -269,10 +269,12 @@ def test_tokens(tmp_path: Path) -> None:
         keys = server.keys
         assert keys is not None
         right = keys["inference"]["key"]
-        for wrong in ("", right, f"bearer {right}", "Bearer nope", f"Bearer {keys['management']['key']}"):
+        for wrong in ("", right, "Bearer nope", f"Bearer {keys['management']['key']}"):
             for path in ("/predictions/echo", "/ping", "/nowhere"):
                 reply = server.inference.post(path, headers={"authorization": wrong})
                 assert_error(reply, 400, "InvalidKeyException", REFUSED)
+        for path in ("/predictions/echo", "/ping", "/v1/models"):
+            assert server.inference.get(path, headers={"authorization": f"bearer {right}"}).status_code == 200
         swapped = server.management.get("/models", headers={"authorization": f"Bearer {right}"})
         assert_error(swapped, 400, "InvalidKeyException", REFUSED)
         for path in ("/livez", "/readyz"):

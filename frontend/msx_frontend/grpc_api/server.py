@@ -54,7 +54,7 @@ class GrpcServer:
             probes = health.HealthService(registry, state, [one.name for one in services])
             served = [*services, probes.service()]
             reflection = ReflectionService([one.name for one in served])
-            return make(listen, [*served, reflection.service()], probes.close, tls)
+            return make(listen, [*served, *reflection.services()], probes.close, tls)
 
         served = [predictions.service(), *(one.service() for one in open_inference)]
         self.inference = listener(_inference_listen(config), served)

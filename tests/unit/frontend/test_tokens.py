@@ -74,18 +74,21 @@ def test_each_key_opens_its_own_door_only(path: Path, tokens: Tokens, kind: Any)
         assert info.value.message == REFUSED
 
 
-def test_what_is_no_bearer_header(path: Path, tokens: Tokens) -> None:
+def test_what_is_a_bearer_header_and_what_is_not(path: Path, tokens: Tokens) -> None:
     key = read(path)["inference"]["key"]
     tokens.check("inference", f"Bearer \t {key}")
+    for scheme in ("bearer", "BEARER", "bEARER"):
+        tokens.check("inference", f"{scheme} {key}")
     for header in (
         None,
         "",
         key,
-        f"bearer {key}",
         f"Bearer{key}",
         f"Bearer {key} x",
         f"Bearer {key}\n",
         "Bearer \udce9",
+        f"Basic {key}",
+        f"bearer {key.swapcase()}",
     ):
         with pytest.raises(InvalidKey):
             tokens.check("inference", header)

@@ -5,12 +5,13 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from grpc_reflection.v1alpha import reflection, reflection_pb2
+from grpc_reflection.v1alpha import reflection_pb2
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.grpc_api.aio.listener import options
 from msx_frontend.grpc_api.inference import SERVICE
 from msx_frontend.grpc_api.listen import GrpcListen, GrpcListenError
+from msx_frontend.grpc_api.reflection import NAMES
 from msx_frontend.grpc_api.server import GrpcServer, _inference_listen
 from tests.unit.frontend.grpc_api.harness import WAY, Health, ModelOperations, Registry, serving
 
@@ -108,10 +109,13 @@ def test_connections_live_for_ever_by_default() -> None:
     assert not [name for name, _ in options(_inference_listen(ServerConfig())) if "connection_age" in name]
 
 
-def test_reflection_shows_our_services() -> None:
+@pytest.mark.parametrize("version", ["v1", "v1alpha"])
+def test_reflection_shows_our_services_and_itself(version: str) -> None:
+    own = f"grpc.reflection.{version}.ServerReflection"
+
     async def ask(channel: grpc.aio.Channel, **question: str) -> Any:
         call = channel.stream_stream(
-            f"/{reflection.SERVICE_NAME}/ServerReflectionInfo",
+            f"/{own}/ServerReflectionInfo",
             reflection_pb2.ServerReflectionRequest.SerializeToString,
             reflection_pb2.ServerReflectionResponse.FromString,
         )(iter([reflection_pb2.ServerReflectionRequest(**question)]))
@@ -121,10 +125,16 @@ def test_reflection_shows_our_services() -> None:
         async with serving() as served:
             listed = await ask(served.channel, list_services="")
             names = {service.name for service in listed.list_services_response.service}
-            assert names == {SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME}
-            found = await ask(served.channel, file_containing_symbol=SERVICE)
-            files = found.file_descriptor_response.file_descriptor_proto
-            packages = {FileDescriptorProto.FromString(file).package for file in files}
+            assert names == {SERVICE, "grpc.health.v1.Health", *NAMES}
+            packages = {file.package for file in files(await ask(served.channel, file_containing_symbol=SERVICE))}
             assert packages == {"org.pytorch.serve.grpc.inference", "google.rpc", "google.protobuf"}
+            (itself,) = files(await ask(served.channel, file_containing_symbol=own))
+            assert itself.package == f"grpc.reflection.{version}"
+            assert itself.service[0].method[0].input_type == f".{itself.package}.ServerReflectionRequest"
+            unknown = await ask(served.channel, file_containing_symbol="nobody.Knows")
+            assert unknown.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
+
+    def files(response: Any) -> list[FileDescriptorProto]:
+        return [FileDescriptorProto.FromString(one) for one in response.file_descriptor_response.file_descriptor_proto]
 
     asyncio.run(main())
