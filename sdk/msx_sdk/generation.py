@@ -8,10 +8,12 @@ replies from `GenerateDelta`s. A handler that speaks these types gets all of tho
 from __future__ import annotations
 
 import builtins
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
+
+from msx_sdk._wide_integers import packable, unpacked
 
 GENERATE, TOKENIZE, EMBED = "generate", "tokenize", "embed"
 """Operations besides a prediction; what a handler offers is in its `Capabilities`."""
@@ -19,8 +21,11 @@ GENERATE, TOKENIZE, EMBED = "generate", "tokenize", "embed"
 FinishReason = Literal["stop", "eos", "length"]
 """`stop`: a stop string or token of the request; `eos`: the model's own end; `length`: a limit."""
 
-Natural = Annotated[int, Meta(ge=0)]
-Positive = Annotated[int, Meta(ge=1)]
+MOST_INTEGER = (1 << 63) - 1
+"""Numbers that are counted with have 64 bits; those in messages, tools and template options may be of any size."""
+Integer = Annotated[int, Meta(ge=-MOST_INTEGER - 1, le=MOST_INTEGER)]
+Natural = Annotated[int, Meta(ge=0, le=MOST_INTEGER)]
+Positive = Annotated[int, Meta(ge=1, le=MOST_INTEGER)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
@@ -57,10 +62,10 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Subtracted from what has occurred in the text so far."""
     logit_bias: dict[int, float] = {}
     """Token id to what is added to its logit."""
-    seed: Natural | None = None
-    """The same seed draws the same numbers, whatever else is in the batch."""
+    seed: Annotated[int, Meta(ge=0)] | None = None
+    """Below 2**64. The same seed draws the same numbers, whatever else is in the batch."""
     stop: tuple[str, ...] = ()
-    stop_token_ids: tuple[int, ...] = ()
+    stop_token_ids: tuple[Integer, ...] = ()
     keep_stop: bool = False
     """Leave the matched stop string in the text, as TGI does; OpenAI takes it out."""
     ignore_eos: bool = False
@@ -83,7 +88,7 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 class GenerateRequest(_Wire):
     """Exactly one of `prompt` and `messages` is given."""
 
-    prompt: str | tuple[int, ...] | None = None
+    prompt: str | tuple[Integer, ...] | None = None
     """A text, or token ids."""
     messages: list[dict[str, Any]] | None = None
     """OpenAI's chat messages, with `content` a text; the model's chat template makes the prompt of them."""
@@ -93,7 +98,7 @@ class GenerateRequest(_Wire):
     params: SamplingParams = SamplingParams()
     stream: bool = True
     """False: a single delta for each of the `n` at its end is enough."""
-    priority: int = 0
+    priority: Integer = 0
     """Lower comes first; equal ones in the order of arrival."""
     truncate: Positive | None = None
     """Keep only so many of the prompt's last tokens."""
@@ -172,7 +177,7 @@ class TokenizeReply(_Wire):
 class EmbedRequest(_Wire):
     """One text, or its token ids. The frontend sends a list of texts as a request each."""
 
-    input: str | tuple[int, ...]
+    input: str | tuple[Integer, ...]
     dimensions: Positive | None = None
     """Keep only the first so many, and normalise again (Matryoshka embeddings)."""
     truncate: Positive | None = None
@@ -209,6 +214,17 @@ class Capabilities(_Wire):
 _encoder = msgspec.msgpack.Encoder()
 
 
+T = TypeVar("T")
+
+
 def encode(message: msgspec.Struct) -> bytes:
     """MessagePack, as these types travel."""
-    return _encoder.encode(message)
+    try:
+        return _encoder.encode(message)
+    except OverflowError:
+        return _encoder.encode(packable(message))
+
+
+def decode(data: bytes, kind: type[T]) -> T:
+    """What `encode` made. Raises msgspec.DecodeError."""
+    return msgspec.msgpack.decode(data, type=kind, ext_hook=unpacked)

@@ -26,6 +26,7 @@ from msx_sdk.generation import (
     GenerateRequest,
     TokenizeReply,
     TokenizeRequest,
+    decode,
     encode,
 )
 from msx_sdk.handler import Data, Handler
@@ -101,7 +102,7 @@ class TextGenerationHandler(Handler):
 
 def _message(data: Data, kind: type[T]) -> T:
     try:
-        return msgspec.msgpack.decode(data[0]["body"], type=kind)
+        return decode(data[0]["body"], kind)
     except msgspec.DecodeError as error:
         raise InvalidInput(f"the request is no {kind.__name__}: {error}") from None
 

@@ -12,13 +12,13 @@ from msx_frontend.llm.messages import template_messages
 from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, sampling_params
 from msx_frontend.llm.tools import Tools, tools_of
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import Capabilities, GenerateRequest
+from msx_sdk.generation import Capabilities, GenerateRequest, Positive
 
 
 class ChatRequest(SamplingFields, kw_only=True):
     messages: list[dict[str, Any]]
     model: str | None = None
-    max_completion_tokens: Annotated[int, Meta(ge=1)] | None = None
+    max_completion_tokens: Positive | None = None
     tools: list[dict[str, Any]] | None = None
     tool_choice: str | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None

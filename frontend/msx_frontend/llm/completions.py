@@ -18,21 +18,21 @@ from msx_frontend.llm.replies import DONE, Events, EventsOfText, Reply, Whole, e
 from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, sampling_params
 from msx_frontend.llm.usage import FINISH, openai_usage
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import GENERATE, Capabilities, GenerateRequest, SamplingParams, Token
+from msx_sdk.generation import GENERATE, Capabilities, GenerateRequest, Integer, Natural, SamplingParams, Token
 
 DEFAULT_TOKENS = 16
 """OpenAI's."""
 MOST_PROMPTS = 2048
 
-Ids = list[int]
+Ids = list[Integer]
 Prompt = str | tuple[int, ...]
 
 
 class CompletionRequest(SamplingFields, kw_only=True):
     model: str | None = None
-    prompt: str | list[str | int | Ids] | None = None
+    prompt: str | list[str | Integer | Ids] | None = None
     suffix: str | None = None
-    max_tokens: Annotated[int, Meta(ge=0)] | None = None
+    max_tokens: Natural | None = None
     best_of: Annotated[int, Meta(ge=1, le=128)] | None = None
     echo: bool | None = None
     logprobs: Annotated[int, Meta(ge=0, le=MOST_TOP_LOGPROBS)] | None = None

@@ -5,28 +5,27 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
-from msgspec import Meta
 
 from msx_frontend.llm.decoding import decode
 from msx_frontend.llm.errors import WrongParameter
 from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.merging import merged
 from msx_frontend.llm.replies import Reply, Whole
-from msx_sdk.generation import EMBED, Capabilities, EmbedReply, EmbedRequest
+from msx_sdk.generation import EMBED, Capabilities, EmbedReply, EmbedRequest, Integer, Positive
 
 MOST_INPUTS = 2048
 """OpenAI's."""
 
 
 class EmbeddingRequest(msgspec.Struct, kw_only=True):
-    input: str | list[str | int | list[int]]
+    input: str | list[str | Integer | list[Integer]]
     model: str | None = None
     encoding_format: Literal["float", "base64"] | None = None
-    dimensions: Annotated[int, Meta(ge=1)] | None = None
-    truncate_prompt_tokens: Annotated[int, Meta(ge=1)] | None = None
+    dimensions: Positive | None = None
+    truncate_prompt_tokens: Positive | None = None
 
 
 async def embeddings(request: Request) -> Reply:

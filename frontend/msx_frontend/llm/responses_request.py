@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta
 
 from msx_frontend.llm.chat_request import ChatRequest
 from msx_frontend.llm.errors import WrongParameter
 from msx_frontend.llm.messages import text_of
 from msx_frontend.llm.sampling import SamplingFields
+from msx_sdk.generation import Positive
 
 
 class TextFormat(msgspec.Struct):
@@ -23,7 +23,7 @@ class ResponsesRequest(SamplingFields, kw_only=True):
     input: str | list[dict[str, Any]]
     model: str | None = None
     instructions: str | None = None
-    max_output_tokens: Annotated[int, Meta(ge=1)] | None = None
+    max_output_tokens: Positive | None = None
     text: TextFormat | None = None
     tools: list[dict[str, Any]] | None = None
     tool_choice: str | dict[str, Any] | None = None

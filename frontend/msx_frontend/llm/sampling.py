@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from msx_frontend.llm.constraint import ConstraintFields, constraint_of
 from msx_frontend.llm.errors import WrongParameter
-from msx_sdk.generation import Capabilities, Constraint, SamplingParams
+from msx_sdk.generation import MOST_INTEGER, Capabilities, Constraint, Integer, Natural, Positive, SamplingParams
 
 MOST_TOP_LOGPROBS = 20
 """OpenAI's."""
@@ -27,7 +27,7 @@ class SamplingFields(ConstraintFields, kw_only=True):
 
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
-    top_k: Annotated[int, Meta(ge=-1)] | None = None
+    top_k: Annotated[int, Meta(ge=-1, le=MOST_INTEGER)] | None = None
     min_p: Annotated[float, Meta(ge=0, le=1)] | None = None
     typical_p: Annotated[float, Meta(gt=0, le=1)] | None = None
     frequency_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
@@ -36,17 +36,17 @@ class SamplingFields(ConstraintFields, kw_only=True):
     logit_bias: dict[int, Bias] | None = None
     seed: int | None = None
     stop: str | list[str] | None = None
-    stop_token_ids: list[int] | None = None
+    stop_token_ids: list[Integer] | None = None
     include_stop_str_in_output: bool | None = None
     ignore_eos: bool | None = None
-    min_tokens: Annotated[int, Meta(ge=0)] | None = None
-    max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    min_tokens: Natural | None = None
+    max_tokens: Positive | None = None
     n: Annotated[int, Meta(ge=1, le=128)] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    truncate_prompt_tokens: Annotated[int, Meta(ge=1)] | None = None
+    truncate_prompt_tokens: Positive | None = None
     add_special_tokens: bool | None = None
-    priority: int | None = None
+    priority: Integer | None = None
 
     @property
     def include_usage(self) -> bool:

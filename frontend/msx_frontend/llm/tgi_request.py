@@ -8,27 +8,27 @@ import msgspec
 
 from msx_frontend.llm.constraint import check_offered, response_format
 from msx_frontend.llm.errors import Invalid, WrongParameter
-from msx_sdk.generation import Capabilities, Constraint, GenerateRequest, SamplingParams
+from msx_sdk.generation import Capabilities, Constraint, GenerateRequest, Integer, SamplingParams
 
 
 class Parameters(msgspec.Struct, kw_only=True):
-    best_of: int | None = None
+    best_of: Integer | None = None
     temperature: float | None = None
     repetition_penalty: float | None = None
     frequency_penalty: float | None = None
-    top_k: int | None = None
+    top_k: Integer | None = None
     top_p: float | None = None
     typical_p: float | None = None
     do_sample: bool | None = None
-    max_new_tokens: int | None = None
+    max_new_tokens: Integer | None = None
     return_full_text: bool | None = None
     stop: list[str] | None = None
-    truncate: int | None = None
+    truncate: Integer | None = None
     watermark: bool | None = None
     details: bool | None = None
     decoder_input_details: bool | None = None
     seed: int | None = None
-    top_n_tokens: int | None = None
+    top_n_tokens: Integer | None = None
     grammar: dict[str, Any] | None = None
     adapter_id: str | None = None
 

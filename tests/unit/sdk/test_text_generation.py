@@ -106,6 +106,13 @@ def test_generate_is_one_delta_a_chunk() -> None:
     assert handler.closed == 1
 
 
+def test_integers_of_any_size_reach_the_handler() -> None:
+    handler = Recorder()
+    wide: list[dict[str, Any]] = [{"content": "hi", "tool_calls": [{"id": 10**30, "least": -(1 << 63) - 1}]}]
+    assert ask(handler, operation("generate", GenerateRequest(messages=wide, tools=wide))).status == 200
+    assert (handler.asked[0].messages, handler.asked[0].tools) == (wide, wide)
+
+
 def test_tokenize_and_embed() -> None:
     reply = ask(Recorder(), operation("tokenize", TokenizeRequest(prompt="p")))
     assert msgspec.msgpack.decode(reply.body, type=TokenizeReply).text == "p"

@@ -29,6 +29,7 @@ from msx_sdk.generation import (
     Token,
     TokenizeRequest,
     Usage,
+    decode,
     encode,
 )
 from tests.unit.frontend.http.client import Exchange, FakeAccessLog, begin
@@ -122,7 +123,7 @@ class Speaker:
     @property
     def asked(self) -> list[Any]:
         """The messages of the jobs."""
-        return [msgspec.msgpack.decode(job.fields[0].data, type=REQUESTS[job.kind]) for job in self.jobs]
+        return [decode(job.fields[0].data, REQUESTS[job.kind]) for job in self.jobs]
 
     async def next_job(self, number: int = 0) -> Job:
         while len(self.jobs) <= number:
