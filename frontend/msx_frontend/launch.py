@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from msx_frontend.console import copied_to_console, handed_on
 from msx_frontend.process_env import prepare_process
 from msx_frontend.start_errors import StartError
 
@@ -34,7 +35,8 @@ def run_in_foreground(options: Options) -> int:
     parent = _Parent(options.env.get(READY_FD))
     try:
         config, notices = _load_config(options)
-        uvloop.run(_serve(config, notices, options, parent))
+        with copied_to_console(options.env):
+            uvloop.run(_serve(config, notices, options, parent))
     except StartError as error:
         return parent.failed(str(error))
     except OSError as error:
@@ -52,7 +54,7 @@ async def _serve(config: ServerConfig, notices: list[str], options: Options, par
     from msx_frontend.server import Server
     from msx_frontend.snapshots.serializer import log_location
 
-    output = set_up_logging(config.log_config, folder=log_location(options.env))
+    output = set_up_logging(config.log_config, sys.stdout, folder=log_location(options.env))
     for notice in notices:
         logging.getLogger("msx.config").warning("%s", notice)
     server = Server(config, config.load_models, output)
@@ -74,14 +76,14 @@ def run_in_background(options: Options) -> int:
         return 1
     read, write = os.pipe()
     env = {**options.env, READY_FD: str(write), LOG_FILE: str(log_file)}
-    with log_file.open("ab") as log:
+    with log_file.open("ab") as log, handed_on(config.console) as (console, told):
         child = subprocess.Popen(
             [sys.executable, "-m", "msx_frontend.cli", *options.argv, "--foreground"],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env=env,
-            pass_fds=[write],
+            env={**env, **told},
+            pass_fds=[write, *console],
             start_new_session=True,
         )
     os.close(write)

@@ -388,3 +388,43 @@ def test_a_log_config_that_cannot_be_used(terminal: Terminal, text: str | None) 
     for mode in ("--start", "--foreground"):
         reason = refused(terminal.serve(mode, "--log-config", "logs.yaml"))
         assert "logs.yaml" in reason
+
+
+# -- the console of whoever started it --
+
+
+@pytest.mark.parametrize("key", ["", "console=true\n"])
+def test_the_output_of_a_start_can_be_taken(terminal: Terminal, key: str) -> None:
+    """`$(…)` ends when all who could write to it are gone: the server must not be one of them."""
+    (terminal.folder / "config.properties").write_text(FREE_PORTS + key)
+    script = 'out=$("$0" -m msx_frontend.cli --start --dt); echo "returned $?: $out"'
+    command = ["sh", "-c", script, sys.executable]
+    env = server_environment(terminal.folder)
+    done = subprocess.run(command, cwd=terminal.folder, env=env, capture_output=True, text=True, timeout=60, check=True)
+    said = Said(0, done.stdout, done.stderr)
+    terminal.pids.append(said.pid)
+    assert said.out.startswith("returned 0: Model server started"), said
+    assert terminal.serve("--stop").code == 0
+
+
+def test_a_console_has_the_log_and_never_holds_up_the_server(terminal: Terminal) -> None:
+    """A named pipe that nobody reads: 64 KiB, then what may wait, then lines are dropped and counted."""
+    (terminal.folder / "config.properties").write_text(FREE_PORTS + "console=true\n")
+    os.mkfifo(terminal.folder / "console")
+    console = os.open(terminal.folder / "console", os.O_RDWR | os.O_NONBLOCK)
+    command = f"{sys.executable} -m msx_frontend.cli --start --models echo.mar --dt > console"
+    subprocess.run(
+        ["sh", "-c", command], cwd=terminal.folder, env=server_environment(terminal.folder), timeout=60, check=True
+    )
+    info = json.loads((terminal.folder / ".msx" / "server.json").read_text())
+    terminal.pids.append(info["pid"])
+    with httpx.Client(base_url=info["inference"]) as client:
+        for number in range(300):
+            assert client.post(f"/predictions/echo?{number}{'x' * 4000}", content=b"x").text == "x"
+    assert terminal.serve("--stop").code == 0
+    shown = os.read(console, 1 << 20).decode(errors="replace")
+    os.close(console)
+    log = (terminal.folder / ".msx" / "logs" / "msx.log").read_text()
+    assert shown.partition("\n")[0] in log
+    assert '"message": "Model server started: ' in shown
+    assert re.search(r"The console was not read: \d+ lines of the log were not copied to it\.", log)
