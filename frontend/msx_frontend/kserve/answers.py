@@ -12,6 +12,7 @@ from msx_frontend.kserve.repository import Repository, answers
 from msx_frontend.kserve.statistics import statistics
 from msx_frontend.models.registry import Registry
 from msx_frontend.parse import parse_fields
+from msx_frontend.public_text import public_text
 from msx_frontend.queueing.job import INFER, PREDICT, Field, Job
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk.kserve import HEADER_LENGTH
@@ -54,7 +55,7 @@ class Answers:
         version = self._registry.find(request.model, request.version)
         if answers(version):
             return json_reply({"name": request.model, "ready": True})
-        error = f"Model {request.model} is not ready: {version.reason or 'it has no worker that answers'}"
+        error = f"Model {request.model} is not ready: {public_text(version.reason) or 'it has no worker that answers'}"
         return json_reply({"name": request.model, "ready": False, "error": error}, 503)
 
     async def config(self, request: Request) -> Reply:

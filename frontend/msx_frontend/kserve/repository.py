@@ -13,6 +13,7 @@ from msx_frontend.models.management import Management
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.states import ModelState
+from msx_frontend.public_text import public_text
 
 READY, LOADING, UNAVAILABLE = "READY", "LOADING", "UNAVAILABLE"
 
@@ -83,7 +84,7 @@ def _entry(version: ModelVersion) -> dict[str, str]:
     entry = {"name": version.source.name, "version": version.source.version, "state": READY, "reason": ""}
     if not answers(version):
         entry["state"] = LOADING if _has_workers(version) else UNAVAILABLE
-        entry["reason"] = version.reason or ("loading" if _has_workers(version) else "unloaded")
+        entry["reason"] = public_text(version.reason) or ("loading" if _has_workers(version) else "unloaded")
     return entry
 
 

@@ -31,8 +31,11 @@ class Directory:
         if offering and not name:
             names = ", ".join(one.source.name for one in offering)
             raise WrongParameter("model", f"needed, since there is more than one that can {operation} text: {names}")
-        if not offering and any(one.capabilities is None and one.expecting_workers for one in self.defaults()):
+        unknown = [] if offering else [one for one in self.defaults() if one.capabilities is None]
+        if any(one.expecting_workers for one in unknown):
             raise ServiceUnavailable("The models are still loading; ask again when they are ready.")
+        if refusal := next((one.refusal for one in unknown if one.refusal), ""):
+            raise ServiceUnavailable(refusal)
         raise ModelNotFound(name or f"none that can {operation} text is loaded")
 
     def names(self) -> list[str]:

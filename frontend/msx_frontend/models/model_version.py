@@ -71,7 +71,7 @@ class ModelVersion:
         """Without workers, and none to come, the dispatcher has a better word."""
         if self.capabilities is not None and not getattr(self.capabilities, operation):
             raise NotOffered(self.source.name, operation)
-        if self.capabilities is None and self.dispatcher.expecting_workers:
+        if self.capabilities is None and self.expecting_workers:
             raise ServiceUnavailable(f'Model "{self.source.name}" is still loading; ask again when it is ready.')
 
     # -- workers --
@@ -165,8 +165,8 @@ class ModelVersion:
             self.capabilities, self.signature = replica.group.capabilities, replica.group.signature
             self.dispatcher.group_ready(replica.group)
         else:
-            self._standing.last_end = replica.last_end or self._standing.last_end
             self._forget_ended_groups()
+        self._standing.replica_changed(replica)
         if replica.state is ReplicaState.FAILED:
             self.devices.release(replica.lease)  # its last process is gone, and it starts no other
         self._judge()
@@ -240,7 +240,13 @@ class ModelVersion:
 
     @property
     def expecting_workers(self) -> bool:
-        return self.dispatcher.expecting_workers
+        """Requests are taken, for workers that are there or may well come."""
+        return self.dispatcher.may_serve
+
+    @property
+    def refusal(self) -> str:
+        """Why no worker can be waited for, as clients are told; "" while one serves, or none is wanted."""
+        return "" if self.ready_workers else self.dispatcher.refusal
 
     @property
     def uses_devices(self) -> bool:
@@ -282,7 +288,7 @@ class ModelVersion:
             kept = self._kept
             self.dispatcher.expecting_workers = alive(kept)
             self._standing.judge(kept, self.ready_workers)
-            self.dispatcher.failure = self._standing.failure
-            if not self.dispatcher.expecting_workers and self.dispatcher.waiting:
-                self.dispatcher.fail_all(self._standing.error(len(kept)))
+            self.dispatcher.refusal = self._standing.refusal(kept)
+            if self.dispatcher.waiting and not self.dispatcher.may_serve:
+                self.dispatcher.fail_all(self._standing.error(kept))
         self._standing.changed.set()

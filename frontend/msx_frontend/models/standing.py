@@ -6,8 +6,9 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from msx_frontend.errors import ServiceError, ServiceUnavailable, WorkerDied
+from msx_frontend.errors import ServiceError, ServiceUnavailable
 from msx_frontend.models.states import ModelState, move
+from msx_frontend.public_text import public_text
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.replica import Replica, ReplicaState
 
@@ -25,6 +26,8 @@ class Standing:
         self.last_end: GroupEnd | None = None
         self.lost = ""
         """Why its archive cannot be had: it is known, and serves nothing until it is registered again."""
+        self._unloaded: GroupEnd | None = None
+        """Why the last try to load it failed; None once one has succeeded."""
         self.changed = asyncio.Event()
         self._been_ready = False
 
@@ -35,19 +38,39 @@ class Standing:
             return self.lost
         return "" if self.state is ModelState.READY or self.last_end is None else self.last_end.reason
 
-    @property
-    def failure(self) -> str:
-        """Why there will be no workers; empty while there may be some."""
-        return self.reason if self.state is ModelState.FAILED else ""
+    def replica_changed(self, replica: Replica) -> None:
+        """It has loaded the model, has failed to, or has ended after it had served."""
+        if replica.state is ReplicaState.READY:
+            self._unloaded = None
+        else:
+            self.last_end = replica.last_end or self.last_end
+            if replica.state is not ReplicaState.STOPPED:
+                self._unloaded = replica.unloaded or self._unloaded
 
     def judge(self, replicas: Sequence[Replica], ready: int) -> None:
         self.move(self._state_of(replicas, ready))
 
-    def error(self, wanted: int) -> ServiceError:
-        """What those hear who wait for a version without workers."""
-        if not wanted:
-            return ServiceUnavailable(f'Model "{self._name}" was scaled to 0 workers before the request could run.')
-        return self.last_end.error if self.last_end else WorkerDied("No worker is left.")
+    def refusal(self, replicas: Sequence[Replica]) -> str:
+        """What clients hear at once while no worker is ready, in one line; "" where it is worth to wait for one."""
+        why = self._why_none(replicas)
+        return f'Model "{self._name}" has no worker to serve inference request: {why}' if why else ""
+
+    def error(self, replicas: Sequence[Replica]) -> ServiceError:
+        """What those hear who waited in vain."""
+        gone = f'Model "{self._name}" was scaled to 0 workers before the request could run.'
+        return ServiceUnavailable(self.refusal(replicas) or gone)
+
+    def _why_none(self, replicas: Sequence[Replica]) -> str:
+        if self.lost:
+            return public_text(self.lost)
+        if not replicas:
+            return ""  # none is wanted: the dispatcher has TorchServe's words for it
+        if not alive(replicas):
+            last = self.last_end.told if self.last_end else "no worker is left"
+            return f"it was given up after maxRetryTimeoutInSec, until it is scaled or registered again: {last}"
+        if self._unloaded is not None and not any(map(_proven, replicas)):
+            return f"its last load failed, and it is tried again: {self._unloaded.told}"
+        return ""
 
     def move(self, state: ModelState) -> None:
         if state is not self.state:
@@ -66,6 +89,11 @@ class Standing:
         self._been_ready = self._been_ready or ready > 0
         first_start = all(replica.last_end is None for replica in replicas) and not self._been_ready
         return ModelState.LOADING if first_start and self.state is not ModelState.DEGRADED else ModelState.DEGRADED
+
+
+def _proven(replica: Replica) -> bool:
+    """It serves, or has served: its successor will most likely, too."""
+    return replica.state in (ReplicaState.READY, ReplicaState.RESTARTING) and replica.unloaded is None
 
 
 def alive(replicas: Sequence[Replica]) -> bool:

@@ -42,16 +42,16 @@ class Dispatcher:
         )
         self.groups: list[WorkerGroup] = []
         self.expecting_workers = False
-        self.failure = ""
-        """Why there will be no workers, if they have failed for good."""
+        self.refusal = ""
+        """What clients hear instead of waiting for workers, where those have failed."""
         self._soon: asyncio.Handle | None = None
         self._waiting: asyncio.TimerHandle | None = None
         self._looking: asyncio.TimerHandle | None = None
 
     def submit(self, job: Job) -> None:
         """Queue the job, or raise at once what the client shall see."""
-        if not self.groups and not self.expecting_workers:
-            raise ServiceUnavailable(self._refusal(job, self.failure))
+        if not self.groups and not self.may_serve:
+            raise ServiceUnavailable(self.refusal or self._refusal(job, ""))
         if self._config.use_job_ticket and self._tickets() <= self.waiting:
             reason = "no job ticket is free: every worker is busy and useJobTicket is on"
             raise Overloaded(self._refusal(job, reason))
@@ -61,6 +61,11 @@ class Dispatcher:
         self.policy.arrived(job.enqueued)
         queue.put(job)
         self.pump_soon()
+
+    @property
+    def may_serve(self) -> bool:
+        """Somebody is ready, or may well be soon."""
+        return bool(self.groups) or (self.expecting_workers and not self.refusal)
 
     def _queue_of(self, job: Job) -> JobQueue:
         """Where the job waits. Raises Overloaded."""

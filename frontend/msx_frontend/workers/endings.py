@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from msx_backend.protocol import LoadFailed
 from msx_frontend.errors import RequirementsFailed, ServiceError, WorkerDied, WorkerTimedOut
+from msx_frontend.public_text import public_text
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,13 @@ class GroupEnd:
     expected: bool = False
     out_of_memory: bool = False
     traceback: str = ""
+    brief: str = ""
+    """The reason without what its reader knows already."""
+
+    @property
+    def told(self) -> str:
+        """What clients read who are refused because of it."""
+        return public_text(self.brief or self.reason)
 
 
 def asked_to_stop() -> GroupEnd:
@@ -37,7 +45,8 @@ def requirements_failed(error: RequirementsFailed) -> GroupEnd:
 def load_failed(message: LoadFailed, rank: str = "") -> GroupEnd:
     where = f" on {rank}" if rank else ""
     reason = f"The model could not be loaded{where}: {message.message}"
-    return GroupEnd(reason, WorkerDied(reason), out_of_memory=message.out_of_memory, traceback=message.traceback)
+    brief = f"{rank}: {message.message}" if rank else message.message
+    return GroupEnd(reason, WorkerDied(reason), False, message.out_of_memory, message.traceback, brief)
 
 
 def load_too_slow(limit: float, phases: str) -> GroupEnd:

@@ -57,7 +57,10 @@ class Replica:
         self.state = ReplicaState.STARTING
         self.group: WorkerGroup | None = None
         self.last_end: GroupEnd | None = None
+        self.unloaded: GroupEnd | None = None
+        """Why its last try to load the model failed; None once one has succeeded, whatever came after."""
         self.generation = 0
+        self._loaded = False
         self._stopping = asyncio.Event()
         self._task = asyncio.create_task(self._supervise(), name=f"replica-{number}")
 
@@ -84,8 +87,10 @@ class Replica:
 
     async def _supervise(self) -> None:
         while not self._stopping.is_set():
+            self._loaded = False
             end = await self._next_end()
             self.last_end, self.group = end, None
+            self.unloaded = None if self._loaded else end
             if self._stopping.is_set() or not await self._may_restart(end):
                 break
         if self.state is not ReplicaState.FAILED:
@@ -122,6 +127,7 @@ class Replica:
         if end is None and not self._stopping.is_set():
             log.info("worker %d is ready after %.2f s", self.number, group.load_seconds, extra=group.labels)
             self._backoff.ready()
+            self._loaded, self.unloaded = True, None
             self._metrics.worker_loaded(self.number, group.load_seconds)
             self._move(ReplicaState.READY)
             self._owner.group_has_room(group)
