@@ -81,6 +81,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     batching_policy: Policy = "dynamic"
     isolate_batch_errors: Switch = True
     continuous_batching: Switch = False
+    stream_batching: Switch = False
     async_communication: Switch = False
     max_concurrent: Positive = 64
     sequence_batching: Switch = False

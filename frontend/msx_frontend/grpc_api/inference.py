@@ -16,7 +16,7 @@ from msx_frontend.grpc_api.sequences import Asked, SequenceNamer, answers_in_ord
 from msx_frontend.grpc_api.service import JobMethod, Service, describe
 from msx_frontend.grpc_api.status import status_message, torchserve_code
 from msx_frontend.grpc_api.whole_answer import ResponseTooLarge, WholeAnswer
-from msx_frontend.queueing.job import Field, Job, Sink
+from msx_frontend.queueing.job import PREDICT, STREAM, Field, Job, KeptHeaders, Sink
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk.sequences import SequenceKeys
 
@@ -24,6 +24,9 @@ SERVICE = "org.pytorch.serve.grpc.inference.InferenceAPIsService"
 
 _HealthResponse = message_class("org.pytorch.serve.grpc.inference.TorchServeHealthResponse")
 _PredictionResponse = message_class("org.pytorch.serve.grpc.inference.PredictionResponse")
+
+_NO_HEADERS = KeptHeaders()
+"""What a handler sees of a call beside its inputs, as in TorchServe: nothing, unless it belongs to a sequence."""
 
 
 class Pings(Protocol):
@@ -80,7 +83,7 @@ class InferenceService:
     async def _stream_predictions(self, request: Any, context: Context) -> None:
         """A response for each chunk; an empty one when there was none, so that success always says something."""
         reply = ReplyBuffer()
-        reply.job = self._submit(request, context, reply)
+        reply.job = self._submit(request, context, reply, STREAM)
         try:
             async for chunk in _said(reply):
                 await context.write(self._response(chunk))
@@ -115,15 +118,24 @@ class InferenceService:
         finally:
             asked.close()
 
-    def _submit(self, request: Any, context: Context, sink: Sink) -> Job:
-        return self._job(request, self._admission.admit(context), _deadline(context), sink)
+    def _submit(self, request: Any, context: Context, sink: Sink, kind: str = PREDICT) -> Job:
+        return self._job(request, self._admission.admit(context), _deadline(context), sink, kind)
 
-    def _job(self, request: Any, id: str, deadline: float | None, sink: Sink) -> Job:
+    def _job(self, request: Any, id: str, deadline: float | None, sink: Sink, kind: str = PREDICT) -> Job:
         """Raises ServiceError when it is not taken."""
         sequence: str = request.sequence_id
-        return self._ask(request, id, deadline, [(self._keys.id, sequence)] if sequence else [], sink)
+        headers = [(self._keys.id, sequence)] if sequence else _NO_HEADERS
+        return self._ask(request, id, deadline, headers, sink, kind)
 
-    def _ask(self, request: Any, id: str, deadline: float | None, headers: list[tuple[str, str]], sink: Sink) -> Job:
+    def _ask(
+        self,
+        request: Any,
+        id: str,
+        deadline: float | None,
+        headers: list[tuple[str, str]],
+        sink: Sink,
+        kind: str = PREDICT,
+    ) -> Job:
         """Raises ServiceError when the job is not taken."""
         if not request.model_name:
             raise BadRequest("Parameter model_name is required.")
@@ -133,8 +145,9 @@ class InferenceService:
             request.model_name,
             request.model_version or None,
             [Field(name, None, inputs[name]) for name in inputs],
-            [("explain", "False"), ("url_path", ""), *headers],
+            headers,
             sink,
+            kind=kind,
             deadline=deadline,
         )
         self._registry.submit(job)

@@ -95,7 +95,7 @@ class OpenInferenceService:
             request.model_name,
             request.model_version or None,
             [Field("body", "application/json", body)],
-            [(HEADER_LENGTH, str(json_size)), ("explain", "False"), ("url_path", "")],
+            [(HEADER_LENGTH, str(json_size))],
             reply,
             kind=INFER,
             deadline=_deadline(context),

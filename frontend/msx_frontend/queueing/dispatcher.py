@@ -8,7 +8,7 @@ from typing import Any
 
 from msx_frontend.errors import DeadlineExceeded, Overloaded, ServiceError, ServiceUnavailable
 from msx_frontend.queueing.batching import BatchingPolicy, make_policy
-from msx_frontend.queueing.job import DESCRIBE, PREDICT, Job
+from msx_frontend.queueing.job import ALONE, DESCRIBE, PREDICT, STREAM, Job
 from msx_frontend.queueing.job_queue import JobQueue
 from msx_frontend.workers.group import WorkerGroup
 from msx_sdk.config import ModelConfig
@@ -36,6 +36,7 @@ class Dispatcher:
     def __init__(self, name: str, version: str, config: ModelConfig) -> None:
         self._name, self._version, self._config = name, version, config
         self._loop = asyncio.get_running_loop()
+        self._streams_share = config.stream_batching or config.continuous_batching
         self.queue = JobQueue(config.job_queue_size)
         self.policy: BatchingPolicy = make_policy(
             config.batching_policy, config.batch_size, config.max_batch_delay / 1000
@@ -55,6 +56,8 @@ class Dispatcher:
         if self._config.use_job_ticket and self._tickets() <= self.waiting:
             reason = "no job ticket is free: every worker is busy and useJobTicket is on"
             raise Overloaded(self._refusal(job, reason))
+        if job.kind == STREAM and self._streams_share:
+            job.kind = PREDICT
         queue = self._queue_of(job)
         if job.deadline is not None:
             job.timer = self._loop.call_later(max(job.deadline - time.monotonic(), 0), self._expired, job)
@@ -139,7 +142,7 @@ class Dispatcher:
                 handle.cancel()
 
     def _delay(self, head: Job) -> float:
-        if len(self.queue) >= self._config.batch_size:
+        if head.kind in ALONE or len(self.queue) >= self._config.batch_size:
             return 0.0
         idle = sum(group.idle for group in self.groups)
         return self.policy.wait(time.monotonic(), len(self.queue), head.enqueued, idle)

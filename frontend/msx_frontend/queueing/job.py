@@ -17,7 +17,9 @@ from msx_sdk.kserve.types import INFER as INFER  # a kind of job, like the follo
 if TYPE_CHECKING:
     from msx_frontend.workers.group import WorkerGroup
 
-PREDICT, EXPLAIN, DESCRIBE = "predict", "explain", "describe"
+PREDICT, STREAM, EXPLAIN, DESCRIBE = "predict", "stream", "explain", "describe"
+ALONE = frozenset({STREAM, DESCRIBE})
+"""Kinds of jobs that TorchServe never puts into one batch with others: `StreamPredictions`, and descriptions."""
 OPERATIONS = frozenset({GENERATE, TOKENIZE, EMBED})
 """Kinds of jobs whose one field and whose chunks are messages of `msx_sdk.generation`."""
 

@@ -6,7 +6,7 @@ import time
 from collections import deque
 
 from msx_frontend.errors import DeadlineExceeded, ServiceError
-from msx_frontend.queueing.job import Job
+from msx_frontend.queueing.job import ALONE, Job
 
 
 class JobQueue:
@@ -42,8 +42,10 @@ class JobQueue:
             self._jobs.appendleft(job)
 
     def take(self, limit: int) -> list[Job]:
-        """Up to `limit` jobs of the head's kind, in order."""
+        """Up to `limit` jobs of the head's kind, in order; one of a kind that shares no batch."""
         jobs, taken = self._jobs, list[Job]()
+        if jobs and jobs[0].kind in ALONE:
+            limit = min(limit, 1)
         while jobs and len(taken) < limit and jobs[0].kind == (taken or jobs)[0].kind:
             job = jobs.popleft()
             job.queue = None

@@ -9,7 +9,7 @@ from typing import Any
 
 from msx_frontend.errors import Overloaded, ServiceError, ServiceUnavailable
 from msx_frontend.queueing.dispatcher import Dispatcher
-from msx_frontend.queueing.job import EXPLAIN, PREDICT, Job, Sink
+from msx_frontend.queueing.job import ALONE, EXPLAIN, PREDICT, STREAM, Job, Sink
 from msx_frontend.queueing.job_queue import JobQueue
 from msx_frontend.queueing.sequences import Sequence, Sequences
 from msx_frontend.workers.group import WorkerGroup
@@ -41,7 +41,7 @@ class SequenceDispatcher(Dispatcher):
     # -- admission --
 
     def _queue_of(self, job: Job) -> JobQueue:
-        if job.kind not in (PREDICT, EXPLAIN):
+        if job.kind not in (PREDICT, STREAM, EXPLAIN):
             return super()._queue_of(job)
         sequence = self._sequence_of(job)
         if sequence.full:
@@ -108,7 +108,9 @@ class SequenceDispatcher(Dispatcher):
     def _serve(self, group: WorkerGroup) -> float:
         """Hand out batches while there is room; returns the seconds that it pays to wait for more."""
         while (room := group.room()) and (ready := self._ready(group)):
-            if not group.is_async and (delay := self._wait_for_more(ready)) > 0:
+            if _kind(ready[0]) in ALONE:
+                ready = ready[:1]
+            elif not group.is_async and (delay := self._wait_for_more(ready)) > 0:
                 return delay
             group.predict([self._take(sequence) for sequence in ready[:room]])
             group.flush()

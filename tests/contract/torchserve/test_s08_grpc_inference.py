@@ -43,15 +43,20 @@ maxNumSequence: 20
 maxSequenceJobQueueSize: 5
 """
 
+PAIRS = "batchSize: 2\nbatchingPolicy: fixed\nmaxBatchDelay: 600000\n"
+"""A request waits for another one, for longer than a case lasts."""
+
 
 def prepare(store: Path) -> None:
     pack_service("ts/modes_sequence", store, model="sums", config=SEQUENCES)
+    pack_service("report", store, model="pairs", config=PAIRS)
+    pack_service("report", store, model="shared", config=PAIRS + "streamBatching: true\n")
 
 
 SERVER = Setup(
     services=MODELS,
     prepare=prepare,
-    load=tuple(f"{name}.mar" for name in (*MODELS, "sums")),
+    load=tuple(f"{name}.mar" for name in (*MODELS, "sums", "pairs", "shared")),
     properties=f"max_request_size={LIMIT}\nmax_response_size={LIMIT}\ndefault_workers_per_model=1\n",
 )
 
@@ -122,6 +127,10 @@ def test_a_status_that_the_handler_sets_is_ignored(inference: Stub) -> None:
     assert response.prediction
 
 
+def test_a_handler_finds_no_headers(inference: Stub) -> None:
+    assert report(inference)["headers"] == {}
+
+
 def test_a_streaming_handler_answers_a_unary_call_as_a_whole(inference: Stub) -> None:
     """TorchServe sends the first piece and loses the rest."""
     assert inference.Predictions(model_name="stream_send", input={"body": b""}).prediction == b"one two three"
@@ -133,6 +142,20 @@ def test_a_streaming_handler_answers_a_unary_call_as_a_whole(inference: Stub) ->
 def test_a_stream_has_a_response_a_piece(inference: Stub) -> None:
     replies = inference.StreamPredictions(model_name="stream_send", input={"body": b""})
     assert [reply.prediction for reply in replies] == [b"one ", b"two ", b"three"]
+
+
+def batches(inference: Stub, model: str) -> list[int]:
+    """Two calls at a time; the batch that each of them was in."""
+    calls = [inference.StreamPredictions(model_name=model, input={"body": b"x"}) for _ in range(2)]
+    return [json.loads(reply.prediction)["batch"] for call in calls for reply in call]
+
+
+def test_a_stream_shares_no_batch(inference: Stub) -> None:
+    assert batches(inference, "pairs") == [1, 1]
+
+
+def test_streams_share_batches_where_the_yaml_says_so(inference: Stub) -> None:
+    assert batches(inference, "shared") == [2, 2]
 
 
 def test_a_stream_of_a_handler_that_does_not_stream(inference: Stub) -> None:

@@ -20,7 +20,7 @@ from msx_frontend.errors import (
 )
 from msx_frontend.grpc_api import sequences
 from msx_frontend.queueing import reply_buffer
-from msx_frontend.queueing.job import PREDICT, Field
+from msx_frontend.queueing.job import PREDICT, STREAM, Field
 from tests.unit.frontend.grpc_api.harness import WAY, Request, Served, answer, begin, failure, request, serving
 
 pytestmark = pytest.mark.usefixtures("way")
@@ -53,7 +53,7 @@ def test_one_prediction(run: Callable[..., None]) -> None:
             job = await served.registry.next_job()
             assert (job.model_name, job.version, job.kind, job.deadline) == ("mnist", "2.0", PREDICT, None)
             assert sorted(job.fields) == [Field("data", None, b"\x00\xff"), Field("more", None, b"")]
-            assert job.headers == [("explain", "False"), ("url_path", "")]
+            assert job.headers == []
             assert UUID4.fullmatch(job.id)
             answer(job, b"seven")
             assert (await call).prediction == b"seven"
@@ -272,7 +272,9 @@ def test_every_chunk_is_a_response() -> None:
 def test_a_stream_of_nothing_still_answers() -> None:
     async def test(served: Served) -> None:
         call = served.stream(request())
-        answer(await served.registry.next_job())
+        job = await served.registry.next_job()
+        assert (job.kind, job.headers) == (STREAM, [])
+        answer(job)
         assert [response.prediction async for response in call] == [b""]
 
     with_server(test)
@@ -334,7 +336,7 @@ def test_requests_of_a_sequence_are_answered_in_their_order() -> None:
         first, second = [await served.registry.next_job() for _ in range(2)]
         assert [job.id for job in (first, second)] == ["mine", "mine-2"]
         for job in (first, second):
-            assert job.headers == [("explain", "False"), ("url_path", ""), ("ts_request_sequence_id", "s")]
+            assert job.headers == [("ts_request_sequence_id", "s")]
         answer(second, b"two")
         begin(first, b"one", b" more")
         first.finish(200)
@@ -368,7 +370,7 @@ def test_the_server_names_a_sequence_that_has_no_name() -> None:
         headers = []
         for _ in range(4):
             job = await served.registry.next_job()
-            headers.append(dict(job.headers[2:]))
+            headers.append(dict(job.headers))
             answer(job, b"x")
         ids = [reply.sequence_id async for reply in call]
         assert ids == [one["ts_request_sequence_id"] for one in headers]

@@ -134,7 +134,7 @@ def test_one_inference() -> None:
             job = await client.job()
             assert (job.kind, job.model_name, job.version) == (INFER, "m", "1.0")
             assert job.deadline is not None
-            assert dict(job.headers)[HEADER_LENGTH].isdecimal()
+            assert [(name, value.isdecimal()) for name, value in job.headers] == [(HEADER_LENGTH, True)]
             answer(job, tensor(b"\3"))
             response = await call
             assert (response.id, response.model_version) == ("7", "1.0")

@@ -12,7 +12,7 @@ import pytest
 
 from msx_frontend.errors import ServiceUnavailable, WorkerDied
 from msx_frontend.queueing.dispatcher import JOINS_FROM, PREFETCH_BELOW, Dispatcher
-from msx_frontend.queueing.job import DESCRIBE, EXPLAIN, Job
+from msx_frontend.queueing.job import DESCRIBE, EXPLAIN, STREAM, Job
 from msx_frontend.workers.group import WorkerGroup
 from msx_sdk.config import ModelConfig
 from tests.unit.frontend.jobs import error_of, make_job, run
@@ -230,6 +230,44 @@ def test_a_batch_is_of_one_kind() -> None:
     assert group.ids == [["a"]]
     bench.finish(group)
     assert group.ids == [["b"]]
+
+
+@on_a_loop
+def test_a_stream_shares_no_batch() -> None:
+    bench = Bench(group := FakeGroup())
+    bench.submit("x", "a")
+    bench.submit("s", "t", kind=STREAM)
+    bench.submit("b", "c")
+    for batch in (["a"], ["s"], ["t"], ["b", "c"]):
+        bench.finish(group)
+        assert group.ids == [batch]
+
+
+@on_a_loop
+@pytest.mark.parametrize("config", [{"stream_batching": True}, {"continuous_batching": True}])
+def test_a_stream_shares_batches_where_the_model_says_so(config: dict[str, bool]) -> None:
+    bench = Bench(group := FakeGroup(), **config)
+    bench.submit("x", "a")
+    bench.submit("s", "t", kind=STREAM)
+    bench.finish(group)
+    assert group.ids == [["a", "s", "t"]]
+
+
+@on_a_loop
+def test_a_stream_waits_for_nobody_and_joins_nobody() -> None:
+    bench = Bench(group := FakeGroup(), batching_policy="fixed", max_batch_delay=100_000)
+    bench.submit("s", kind=STREAM)
+    assert group.ids == [["s"]]
+    bench.finish(group)
+    bench.submit("a")
+    assert group.ids == []
+    bench.dispatcher.close()
+    bench = Bench(group := FakeGroup())
+    bench.learn(JOINS_FROM)
+    bench.submit("a", "b", "c")
+    bench.submit("s", kind=STREAM)
+    assert group.ids == [["a"], ["b"], ["c"]]
+    assert group.joins == [True, True, True]
 
 
 @on_a_loop

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from msx_frontend.errors import ServiceUnavailable
-from msx_frontend.queueing.job import DESCRIBE, EXPLAIN, Job
+from msx_frontend.queueing.job import ALONE, DESCRIBE, EXPLAIN, Job
 from msx_frontend.queueing.job_queue import JobQueue
 from tests.unit.frontend.jobs import error_of, make_job, sink_of
 
@@ -45,6 +45,14 @@ def test_a_batch_is_of_one_kind() -> None:
     jobs = [make_job(), make_job(), make_job(kind=EXPLAIN), make_job(kind=EXPLAIN), make_job(kind=DESCRIBE), make_job()]
     queue = filled(*jobs)
     assert [len(queue.take(8)) for _ in range(5)] == [2, 2, 1, 1, 0]
+
+
+@pytest.mark.parametrize("kind", sorted(ALONE))
+def test_jobs_that_share_no_batch(kind: str) -> None:
+    jobs = [make_job(), make_job(kind=kind), make_job(kind=kind), make_job(), make_job()]
+    queue = filled(*jobs)
+    assert queue.take(0) == []
+    assert [len(queue.take(8)) for _ in range(5)] == [1, 1, 1, 2, 0]
 
 
 def test_what_was_sent_but_not_begun_goes_back_to_the_head_in_order() -> None:

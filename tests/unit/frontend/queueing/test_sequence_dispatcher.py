@@ -10,7 +10,7 @@ import pytest
 from msx_frontend.errors import ServiceUnavailable, WorkerDied
 from msx_frontend.queueing import sequences
 from msx_frontend.queueing.dispatcher import Dispatcher
-from msx_frontend.queueing.job import DESCRIBE, EXPLAIN, Job
+from msx_frontend.queueing.job import DESCRIBE, EXPLAIN, STREAM, Job
 from msx_frontend.queueing.sequence_dispatcher import SequenceDispatcher, make_dispatcher
 from msx_frontend.workers.group import WorkerGroup
 from msx_sdk.config import ModelConfig
@@ -170,6 +170,19 @@ def test_fixed_batches_wait_for_other_sequences() -> None:
     bench.submit("b1", "b")
     assert group.ids == [["a1", "b1"]]
     bench.dispatcher.close()
+
+
+@on_a_loop
+def test_a_stream_of_a_sequence_shares_no_batch() -> None:
+    group = Group()
+    bench = Bench(group)
+    bench.submit("a1", "a")
+    for name in ("b1", "c1"):
+        bench.submit(name, name[0], kind=STREAM)
+    bench.submit("d1", "d")
+    for batch in (["b1"], ["c1"], ["d1"]):
+        bench.finish(group)
+        assert group.ids == [batch]
 
 
 # -- the end --
