@@ -30,6 +30,15 @@ PATH = click.Path(path_type=Path)
     "--plugins-path", "--ppath", metavar="FOLDERS", help="Folders with the packages of plugins, comma-separated."
 )
 @click.option("--ts-config", type=PATH, help="A config.properties file.")
+@click.option("--wait", is_flag=True, help="With --start: return when every model is ready, or with 1 and why not.")
+@click.option(
+    "--wait-timeout",
+    type=click.FloatRange(min=0),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="The longest time that --wait waits.",
+)
 @click.option("--foreground", is_flag=True, help="Stay in the foreground and log to the terminal.")
 @click.option("--ncs", "--no-config-snapshots", "ncs", is_flag=True, help="Neither restore nor keep the state.")
 @click.option("--log-config", type=PATH, help="A logging configuration (YAML, JSON or ini).")
@@ -40,7 +49,7 @@ PATH = click.Path(path_type=Path)
 def main(action: str, **options: Any) -> None:
     """Serve MindSpore models packed by msx-archiver.
 
-    Without --foreground, `msx-serve` returns as soon as the server answers.
+    Without --foreground, `msx-serve` returns as soon as the server answers; with --wait, when its models do.
     """
     if action == "version":
         click.echo(f"MSX Version is {__version__}")

@@ -37,6 +37,8 @@ class Options:
     log_config: Path | None
     enable_model_api: bool | None
     disable_token_auth: bool | None
+    wait: bool = False
+    wait_timeout: float = 600.0
     argv: list[str] = field(default_factory=list)
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,12 +30,17 @@ LOG_FILE = "MSX_LOG_FILE"
 READY_FD = "MSX_READY_FD"
 """A pipe on which a server in the background says that it answers, or why it does not."""
 
+_ANSWERS_LATER = 5.0
+"""Seconds: the server itself knows best what is not ready when the time is over."""
+
 
 def run_in_foreground(options: Options) -> int:
     prepare_process()
     import uvloop
 
     parent = _Parent(options.env.get(READY_FD))
+    if options.wait and not parent.waits:
+        return parent.failed("--wait says when --start returns, and --foreground does not: ask /readyz instead.")
     try:
         config, notices = _load_config(options)
         with copied_to_console(options.env):
@@ -54,15 +62,27 @@ async def _serve(config: ServerConfig, notices: list[str], options: Options, par
     from msx_frontend.server import Server
     from msx_frontend.snapshots.serializer import log_location
 
+    over = time.monotonic() + options.wait_timeout
     output = set_up_logging(config.log_config, sys.stdout, folder=log_location(options.env))
     for notice in notices:
         logging.getLogger("msx.config").warning("%s", notice)
     server = Server(config, config.load_models, output)
-    rotation = [asyncio.create_task(BackgroundLog(Path(path)).watch()) for path in [options.env.get(LOG_FILE)] if path]
+    tasks = [asyncio.create_task(BackgroundLog(Path(path)).watch()) for path in [options.env.get(LOG_FILE)] if path]
+
+    async def tell_when_ready(info: InstanceInfo) -> None:
+        left = over - time.monotonic()
+        parent.started(info, [*info.not_loaded] or await server.why_not_ready(left))
+
+    def started(info: InstanceInfo) -> None:
+        if options.wait:
+            tasks.append(asyncio.create_task(tell_when_ready(info)))
+        else:
+            parent.started(info)
+
     try:
-        await Lifecycle(server, config.drain_timeout, parent.started).run()
+        await Lifecycle(server, config.drain_timeout, started).run()
     finally:
-        for task in rotation:
+        for task in tasks:
             task.cancel()
 
 
@@ -88,8 +108,15 @@ def run_in_background(options: Options) -> int:
         )
     os.close(write)
     with os.fdopen(read) as pipe:
+        if options.wait and not select.select([pipe], [], [], options.wait_timeout + _ANSWERS_LATER)[0]:
+            click.echo(_too_late(child.pid, options.wait_timeout, log_file), err=True)
+            return 1
         said = pipe.read()
     return _report(said, child, log_file)
+
+
+def _too_late(pid: int, limit: float, log_file: Path) -> str:
+    return f"The server (pid {pid}) does not answer within --wait-timeout ({limit:g} s); it goes on: see {log_file}."
 
 
 class _Parent:
@@ -101,9 +128,15 @@ class _Parent:
             os.set_inheritable(self._fd, False)
             os.environ.pop(READY_FD, None)
 
-    def started(self, info: InstanceInfo) -> None:
+    @property
+    def waits(self) -> bool:
+        """There is such a command."""
+        return self._fd is not None
+
+    def started(self, info: InstanceInfo, failures: Sequence[str] = ()) -> None:
+        """`failures`: why it does not serve all that it should."""
         if self._fd is not None:
-            self._say({"text": started_text(info)})
+            self._say({"text": started_text(info), "error": "\n".join(failures)})
         elif sys.stdout.isatty():
             click.echo(started_text(info))  # elsewhere the log says it, in its own format
 
@@ -116,8 +149,8 @@ class _Parent:
 
     def _say(self, message: dict[str, str]) -> None:
         assert self._fd is not None
-        os.write(self._fd, json.dumps(message).encode())
-        os.close(self._fd)
+        with contextlib.suppress(BrokenPipeError), open(self._fd, "wb") as pipe:  # it may have been interrupted
+            pipe.write(json.dumps(message).encode())
         self._fd = None
 
 
@@ -130,7 +163,9 @@ def _report(said: str, child: subprocess.Popen[bytes], log_file: Path) -> int:
     message = json.loads(said) if said else {}
     if "text" in message:
         click.echo(message["text"])
-        return 0
+        if failures := message.get("error"):
+            click.echo(f"{failures}\nThe server goes on: see {log_file}; msx-serve --stop ends it.", err=True)
+        return 1 if failures else 0
     code = child.wait()
     reason = message.get("error") or f"The server ended with exit code {code} while starting; see {log_file}."
     click.echo(reason, err=True)

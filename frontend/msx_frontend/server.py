@@ -26,6 +26,7 @@ from msx_frontend.instance import Instance, InstanceInfo
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.logs.output import LogOutput
 from msx_frontend.models.management import Management
+from msx_frontend.models.readiness import why_not_ready
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.spawn import Spawner
 from msx_frontend.models.startup import Startup
@@ -109,6 +110,10 @@ class Server:
         self._instance.publish(info)
         gc.freeze()  # modules and models live as long as the server: not worth a look at each collection
         return info
+
+    async def why_not_ready(self, limit: float) -> list[str]:
+        """Waits for the models of the start, `limit` seconds; see there."""
+        return await why_not_ready(self._registry.all_versions(), limit)
 
     async def drain(self, limit: float) -> None:
         """Not ready from now on, nothing new is taken; what was accepted may finish for `limit` seconds."""

@@ -210,6 +210,31 @@ def test_status_of_models_that_failed(terminal: Terminal) -> None:
     assert terminal.serve("--stop").code == 0
 
 
+def test_a_start_that_waits_for_its_models(terminal: Terminal) -> None:
+    """0 when all are ready; 1 with the error at the first that is not, and the server goes on."""
+    ready = terminal.serve("--start", "--wait", "--models", "echo.mar", "--dt")
+    assert (ready.code, ready.err) == (0, ""), ready
+    assert httpx.get(ready.place("inference") + "/readyz").status_code == 200
+    assert terminal.serve("--stop").code == 0
+    pack_service("raises_in_init", terminal.folder)
+    failed = terminal.serve("--start", "--wait", "--ncs", "--models", "echo.mar", "raises_in_init.mar", "--dt")
+    assert failed.code == 1
+    assert "Model raises_in_init 1.0 is not ready: The model could not be loaded: " in failed.err
+    assert "weights.ckpt is not in the archive" in failed.err
+    assert "msx-serve --stop ends it" in failed.err
+    late = terminal.serve("--start", "--wait", "--models", "echo.mar", "--dt")
+    assert "already running" in refused(late)
+    assert terminal.serve("--stop").code == 0
+
+
+def test_a_start_waits_no_longer_than_it_is_told(terminal: Terminal) -> None:
+    said = terminal.serve("--start", "--wait", "--wait-timeout", "0", "--models", "echo.mar", "--dt")
+    assert said.code == 1
+    assert "Model echo 1.0 is not ready within --wait-timeout: it is LOADING" in said.err
+    assert terminal.serve("--stop").code == 0
+    assert refused(terminal.serve("--foreground", "--wait")).startswith("--wait says when --start returns")
+
+
 def test_models_that_are_not_there_after_the_start_are_named(terminal: Terminal) -> None:
     (terminal.folder / "bad.mar").write_bytes(b"PK nonsense")
     started = terminal.serve("--start", "--models", "echo.mar", "bad.mar", "--dt")

@@ -1,0 +1,56 @@
+"""`--start --wait`: until every model serves, or one of them has shown that it does not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from msx_frontend.errors import RequirementsFailed
+from msx_frontend.models.model_version import ModelVersion
+
+
+async def why_not_ready(versions: Sequence[ModelVersion], limit: float) -> list[str]:
+    """A sentence for each of `versions` that does not serve, as soon as one has failed; none when all are ready.
+
+    `limit`: seconds, after which those that are still loading are named.
+    """
+    tasks = {asyncio.ensure_future(_why_not(version)): version for version in versions}
+    over = asyncio.get_running_loop().time() + max(limit, 0)
+    failed: list[str] = []
+    try:
+        while (open_tasks := [task for task in tasks if not task.done()]) and not failed:
+            left = over - asyncio.get_running_loop().time()
+            done, _ = await asyncio.wait(open_tasks, timeout=max(left, 0), return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                return [_still(tasks[task]) for task in open_tasks]
+            failed = _failed(tasks)
+        return _failed(tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _failed(tasks: dict[asyncio.Task[str], ModelVersion]) -> list[str]:
+    return [
+        f"Model {' '.join(version.labels)} is not ready: {why}"
+        for task, version in tasks.items()
+        if task.done() and (why := task.result())
+    ]
+
+
+async def _why_not(version: ModelVersion) -> str:
+    """Once it is settled: empty when it is ready."""
+    if version.lost:
+        return version.lost
+    try:
+        end = await version.settled()
+    except RequirementsFailed as error:
+        return error.message
+    return "" if end is None else end.reason
+
+
+def _still(version: ModelVersion) -> str:
+    phases = [replica.group.phase for replica in version.replicas if replica.group is not None]
+    phase = next(filter(None, [*phases, version.environment.phase]), "")
+    doing = f", {phase}" if phase else ""
+    return f"Model {' '.join(version.labels)} is not ready within --wait-timeout: it is {version.state.value}{doing}."
