@@ -215,6 +215,7 @@ class Failed(_Message, tag=24):
     status: int
     message: str
     traceback: str
+    code: str = ""
 
 
 class CallDone(_Message, tag=26):

@@ -68,7 +68,8 @@ class ReplyWriter:
         return self._answer(request, last, *encode_frame_parts(message, [body]))
 
     def fail(self, request: InferenceRequest, failure: Failure) -> None:
-        message = Failed(request.number, failure.status, utf8(failure.message), utf8(failure.traceback))
+        texts = utf8(failure.message), utf8(failure.traceback), failure.code
+        message = Failed(request.number, failure.status, *texts)
         self._answer(request, True, encode_frame(message))
 
     def drop_unanswered(self, requests: list[InferenceRequest]) -> None:

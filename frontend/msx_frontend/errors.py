@@ -172,11 +172,11 @@ class DeadlineExceeded(ServiceError):
 
 
 class HandlerFailed(ServiceError):
-    """The handler's own word, with the status it chose."""
+    """The handler's own word, with the status it chose, and perhaps a word for programs (`PredictionError.code`)."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, code: str = "") -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.code = status, code
         self.grpc_code = grpc_code_of(status)
 
 

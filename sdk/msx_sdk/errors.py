@@ -30,6 +30,8 @@ class PredictionError(Exception):
 
     status = PREDICTION_FAILED
     message = ""
+    code = ""
+    """A word for programs, where an API has one for this error."""
 
     def __init__(self, status: int, message: str) -> None:
         if not 400 <= status <= 599:
@@ -58,17 +60,18 @@ class HandlerLoadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The end of a request that has no answer: HTTP status, sentence for the client, traceback for the log."""
+    """The end of a request that has no answer: HTTP status, sentence and word for the client, traceback for the log."""
 
     status: int
     message: str
     traceback: str = ""
+    code: str = ""
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
         """Map as TorchServe does: the handler's own status, 507 when memory ran out, else 503."""
         if isinstance(error, PredictionError):
-            return cls(error.status, error.message)
+            return cls(error.status, error.message, code=error.code)
         trace = shortened("".join(traceback.format_exception(error)), MAX_TRACEBACK)
         if is_out_of_memory(error):
             return cls(OUT_OF_RESOURCES, f"Out of resources: {summary(error)}", trace)

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from msx_sdk._wide_integers import packable, unpacked
+from msx_sdk.errors import InvalidInput
 
 GENERATE, TOKENIZE, EMBED = "generate", "tokenize", "embed"
 """Operations besides a prediction; what a handler offers is in its `Capabilities`."""
@@ -31,6 +32,15 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 
 class _Wire(msgspec.Struct, kw_only=True, omit_defaults=True):
     pass
+
+
+class ContextLengthExceeded(InvalidInput):
+    """The prompt, or the prompt and what shall follow it, has more tokens than the model's context.
+
+    A message that begins `This model's maximum context length is` is recognised by clients of OpenAI's API.
+    """
+
+    code = "context_length_exceeded"
 
 
 class Constraint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -90,7 +90,10 @@ def test_openais_route_in_base64_with_fewer_dimensions(server: RunningServer) ->
 
 
 def test_what_is_too_long_is_refused_with_the_limit(server: RunningServer) -> None:
-    sentence = "input: 72 tokens are more than maxInputTokens, 64; cut it with truncate"
+    sentence = (
+        "input: This model's maximum context length is 64 tokens (maxInputTokens); the input has 72. Shorten "
+        "or truncate it."
+    )
     reply = server.predict("bert", {"input": "cat " * 70})
     assert (reply.status_code, sentence in reply.text) == (400, True), reply.text
     cut = server.predict("bert", {"input": "cat " * 70, "truncate": 6})

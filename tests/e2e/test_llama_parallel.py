@@ -119,7 +119,10 @@ def test_a_wrong_request_is_refused_and_the_group_goes_on(
 ) -> None:
     refused = server.inference.post(f"/predictions/{layout}", json={"prompt": "x", "max_new_tokens": 999})
     assert refused.status_code == 400
-    assert "max_tokens: 999 tokens after a prompt of 2 are more than maxTotalTokens, 256" in refused.text
+    assert (
+        "max_tokens: This model's maximum context length is 256 tokens (maxTotalTokens); 2 of the prompt and 999 to "
+        "be generated are 1001" in refused.text
+    )
     assert b"".join(by_http(server, layout, SUBJECTS[1])) == expected[SUBJECTS[1]]
 
 

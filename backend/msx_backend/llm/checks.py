@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msx_backend.llm.limits import Limits
 from msx_backend.llm.text import Tokenizer
 from msx_sdk.errors import InvalidInput
-from msx_sdk.generation import GenerateRequest, SamplingParams
+from msx_sdk.generation import ContextLengthExceeded, GenerateRequest, SamplingParams
 
 
 def prompt_of(request: GenerateRequest, tokenizer: Tokenizer, limits: Limits, vocab_size: int) -> list[int]:
@@ -29,9 +29,10 @@ def limit_of(params: SamplingParams, prompt: int, limits: Limits) -> int:
     if params.max_tokens is None:
         return limits.context
     if prompt + params.max_tokens > limits.context:
-        raise InvalidInput(
-            f"max_tokens: {params.max_tokens} tokens after a prompt of {prompt} are more than maxTotalTokens, "
-            f"{limits.context}; at most {limits.context - prompt} fit"
+        raise ContextLengthExceeded(
+            f"max_tokens: This model's maximum context length is {limits.context} tokens (maxTotalTokens); "
+            f"{prompt} of the prompt and {params.max_tokens} to be generated are {prompt + params.max_tokens}. "
+            f"At most {limits.context - prompt} can be generated."
         )
     return prompt + params.max_tokens
 
@@ -58,6 +59,12 @@ def _check_length(tokens: Sequence[int], limit: int) -> None:
     if not tokens:
         raise InvalidInput("prompt: it has no tokens; give at least one")
     if len(tokens) > limit:
-        raise InvalidInput(
-            f"prompt: {len(tokens)} tokens are more than maxInputTokens, {limit}; shorten it, or set truncate"
-        )
+        raise ContextLengthExceeded(too_long("prompt", len(tokens), limit))
+
+
+def too_long(parameter: str, tokens: int, limit: int) -> str:
+    """Of a text that is sent."""
+    return (
+        f"{parameter}: This model's maximum context length is {limit} tokens (maxInputTokens); "
+        f"the {parameter} has {tokens}. Shorten or truncate it."
+    )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msx_frontend.llm.calls import Call, Part, reader_of
-from msx_frontend.llm.chat_request import ChatRequest, asked_tools, chat_generation
+from msx_frontend.llm.chat_request import ChatRequest, asked_tools, chat_generation, chat_names
 from msx_frontend.llm.decoding import decode
 from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.generation import Generation, Piece, Text
@@ -23,6 +23,7 @@ async def chat_completions(request: Request) -> Reply:
     include_usage = asked.include_usage
     version = request.directory.find(asked.model, GENERATE)
     tools = asked_tools(asked)
+    request.names.update(chat_names(asked, tools))
     generation = Generation(request.jobs, version, [chat_generation(asked, version, tools)])
     shape = _Shape(asked, tools, f"chatcmpl-{request.call.id}", version.source.name)
     if asked.stream:

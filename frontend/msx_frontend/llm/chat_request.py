@@ -9,7 +9,7 @@ from msgspec import Meta
 from msx_frontend.llm.constraint import check_offered
 from msx_frontend.llm.errors import NoChatTemplate, WrongParameter
 from msx_frontend.llm.messages import template_messages
-from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, sampling_params
+from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, names_of, sampling_params
 from msx_frontend.llm.tools import Tools, tools_of
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import Capabilities, GenerateRequest, Positive
@@ -32,6 +32,13 @@ def asked_tools(asked: ChatRequest) -> Tools:
     if asked.functions:
         raise WrongParameter("functions", "not served: send them as tools")
     return tools_of(asked.tools, asked.tool_choice, asked.parallel_tool_calls)
+
+
+def chat_names(asked: ChatRequest, tools: Tools) -> dict[str, str]:
+    """What the client calls the members of its `GenerateRequest`."""
+    most = "max_tokens" if asked.max_completion_tokens is None else "max_completion_tokens"
+    names = names_of(asked, prompt="messages", max_tokens=most, logprobs="top_logprobs")
+    return names if tools.constraint is None else {**names, "constraint": "tools"}
 
 
 def chat_generation(

@@ -15,7 +15,7 @@ from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.generation import Generation, Piece, Text
 from msx_frontend.llm.logprobs import completion_logprobs
 from msx_frontend.llm.replies import DONE, Events, EventsOfText, Reply, Whole, event
-from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, sampling_params
+from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, names_of, sampling_params
 from msx_frontend.llm.usage import FINISH, openai_usage
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import GENERATE, Capabilities, GenerateRequest, Integer, Natural, SamplingParams, Token
@@ -40,6 +40,7 @@ class CompletionRequest(SamplingFields, kw_only=True):
 
 async def completions(request: Request) -> Reply:
     asked = decode(request.body, CompletionRequest)
+    request.names.update(names_of(asked))
     include_usage = asked.include_usage
     version = request.directory.find(asked.model, GENERATE)
     prompts = prompts_of(asked.prompt)

@@ -32,6 +32,17 @@ class ConstraintFields(msgspec.Struct, kw_only=True):
     guided_grammar: str | None = None
 
 
+def constraint_name(fields: ConstraintFields) -> str | None:
+    """The place of the constraint's own value, if there is one."""
+    try:
+        name = next((name for name, _ in _constraints(fields)), None)
+    except WrongParameter:  # told by `constraint_of`
+        return None
+    if name == "response_format" and fields.response_format is not None:
+        return f"{name}.json_schema.schema" if "json_schema" in fields.response_format.values() else name
+    return name
+
+
 def constraint_of(fields: ConstraintFields, offered: Capabilities) -> Constraint | None:
     """Raises WrongParameter for two at once, for a malformed one, and for one that the model cannot keep to."""
     found = list(_constraints(fields))

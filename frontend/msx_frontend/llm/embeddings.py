@@ -30,6 +30,7 @@ class EmbeddingRequest(msgspec.Struct, kw_only=True):
 
 async def embeddings(request: Request) -> Reply:
     asked = decode(request.body, EmbeddingRequest)
+    request.names["truncate"] = "truncate_prompt_tokens"
     version = request.directory.find(asked.model, EMBED)
     _check_dimensions(asked.dimensions, version.capabilities or Capabilities())
     requests = [

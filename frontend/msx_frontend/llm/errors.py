@@ -12,13 +12,12 @@ ServiceError
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 from msx_frontend import errors
 from msx_frontend.errors import BadRequest, HandlerFailed, ServiceError
+from msx_frontend.llm.parameter_names import parameter_of
 
-_NAMED = re.compile(r"([a-z_][a-z0-9_.\[\]]*): ")
 RETRY_AFTER = ("retry-after", "1")
 DO_NOT_RETRY = ("x-should-retry", "false")
 """OpenAI's clients repeat what failed with 5xx; a request that ended a worker may be the cause."""
@@ -127,7 +126,8 @@ def row_of(error: ServiceError) -> Row:
 
 def openai_failure(error: ServiceError) -> Failure:
     row = row_of(error)
-    body = {"message": error.message, "type": row.type, "param": _parameter(error, row), "code": row.code}
+    code = row.code or getattr(error, "code", "") or None
+    body = {"message": error.message, "type": row.type, "param": _parameter(error, row), "code": code}
     return Failure(row.openai, {"error": body}, row.headers)
 
 
@@ -146,10 +146,8 @@ def kserve_failure(error: ServiceError) -> Failure:
 
 
 def _parameter(error: ServiceError, row: Row) -> str | None:
-    """Messages about a parameter, ours and a handler's, begin with its name."""
     if row.type != INVALID:
         return None
     if row.code == "model_not_found":
         return "model"
-    named = _NAMED.match(error.message)
-    return named[1] if named else None
+    return parameter_of(error.message)

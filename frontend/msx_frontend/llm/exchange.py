@@ -25,6 +25,7 @@ from msx_frontend.llm.directory import Directory
 from msx_frontend.llm.errors import Bug, Failure
 from msx_frontend.llm.event_stream import EventStream
 from msx_frontend.llm.jobs import Jobs
+from msx_frontend.llm.parameter_names import renamed
 from msx_frontend.llm.replies import EVENT_STREAM, Headers, Reply, Whole, event
 from msx_frontend.models.registry import Registry
 
@@ -35,13 +36,17 @@ JSON = ("content-type", "application/json")
 
 @dataclass(frozen=True)
 class Request:
-    """What a route is given. `path` are the parts of the path that are names."""
+    """What a route is given. `path` are the parts of the path that are names.
+
+    `names` is filled by the route: what the client calls the parameters that errors are about.
+    """
 
     call: Call
     body: bytes
     path: dict[str, str]
     directory: Directory
     jobs: Jobs
+    names: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,7 @@ class Exchange:
     def __init__(self, registry: Registry, route: Route, call: Call, send: Send) -> None:
         self._registry, self._route, self._call, self._send = registry, route, call, send
         self._jobs = Jobs(registry, call)
+        self._names: dict[str, str] = {}
         self._body_read = False
 
     async def answer(self, receive: Receive, limit: int, path: dict[str, str]) -> int:
@@ -71,7 +77,8 @@ class Exchange:
         self._body_read = True
         watch = DisconnectWatch(self._jobs.cancel, receive)
         try:
-            return await self._answer(Request(self._call, body, path, Directory(self._registry), self._jobs))
+            directory = Directory(self._registry)
+            return await self._answer(Request(self._call, body, path, directory, self._jobs, self._names))
         finally:
             watch.stop()
             self._jobs.close()
@@ -80,7 +87,7 @@ class Exchange:
         """A client that has left is told nothing."""
         if isinstance(error, RequestCancelled):
             return error.status
-        failure = self._route.describe_failure(error)
+        failure = self._route.describe_failure(renamed(error, self._names))
         headers = self._headers([JSON, *failure.headers])
         if not self._body_read:
             headers.append((b"connection", b"close"))
@@ -121,7 +128,7 @@ class Exchange:
 
     def _break_off(self, stream: EventStream, error: ServiceError) -> None:
         if not isinstance(error, RequestCancelled):
-            stream.write(event(self._route.describe_failure(error).body))
+            stream.write(event(self._route.describe_failure(renamed(error, self._names)).body))
         raise StreamBroken(error)
 
     def _headers(self, own: Headers) -> list[tuple[bytes, bytes]]:

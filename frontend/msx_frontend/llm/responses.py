@@ -13,16 +13,18 @@ from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.generation import Generation, Piece
 from msx_frontend.llm.replies import Events, Reply, Whole
 from msx_frontend.llm.response_events import Output, call_item, message_item
-from msx_frontend.llm.responses_request import ResponsesRequest, chat_request
+from msx_frontend.llm.responses_request import NAMES, ResponsesRequest, chat_request, response_names
 from msx_frontend.llm.tools import Tools
 from msx_sdk.generation import GENERATE, FinishReason, Usage
 
 
 async def responses(request: Request) -> Reply:
     asked = decode(request.body, ResponsesRequest)
+    request.names.update(NAMES)
     chat = chat_request(asked)
     version = request.directory.find(asked.model, GENERATE)
     tools = asked_tools(chat)
+    request.names.update(response_names(chat, tools))
     generation = Generation(request.jobs, version, [chat_generation(chat, version, tools)])
     shape = _Shape(asked, request.call.id, version.source.name)
     if asked.stream:

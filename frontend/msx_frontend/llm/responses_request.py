@@ -6,10 +6,12 @@ from typing import Any
 
 import msgspec
 
-from msx_frontend.llm.chat_request import ChatRequest
+from msx_frontend.llm.chat_request import ChatRequest, chat_names
 from msx_frontend.llm.errors import WrongParameter
 from msx_frontend.llm.messages import text_of
+from msx_frontend.llm.parameter_names import client_name
 from msx_frontend.llm.sampling import SamplingFields
+from msx_frontend.llm.tools import Tools
 from msx_sdk.generation import Positive
 
 
@@ -32,6 +34,21 @@ class ResponsesRequest(SamplingFields, kw_only=True):
     background: bool | None = None
     metadata: dict[str, str] | None = None
     chat_template_kwargs: dict[str, Any] | None = None
+
+
+NAMES = {
+    r"messages(\[\d+\])?": "input",
+    r"(tools\[\d+\])\.function": r"\1",
+    "max_completion_tokens": "max_output_tokens",
+    "response_format.json_schema": "text.format",
+    "response_format": "text.format",
+}
+"""What the client calls the members of the chat request that is made of its own."""
+
+
+def response_names(chat: ChatRequest, tools: Tools) -> dict[str, str]:
+    """What it calls those of the `GenerateRequest`."""
+    return {ours: client_name(theirs, NAMES) for ours, theirs in chat_names(chat, tools).items()}
 
 
 def chat_request(asked: ResponsesRequest) -> ChatRequest:

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from msx_frontend.llm.constraint import ConstraintFields, constraint_of
+from msx_frontend.llm.constraint import ConstraintFields, constraint_name, constraint_of
 from msx_frontend.llm.errors import WrongParameter
 from msx_sdk.generation import MOST_INTEGER, Capabilities, Constraint, Integer, Natural, Positive, SamplingParams
 
@@ -54,6 +54,13 @@ class SamplingFields(ConstraintFields, kw_only=True):
         if self.stream_options is not None and not self.stream:
             raise WrongParameter("stream_options", "only together with stream: true")
         return self.stream_options is not None and self.stream_options.include_usage
+
+
+def names_of(fields: SamplingFields, **others: str) -> dict[str, str]:
+    """What a client of these fields calls the members of `GenerateRequest`; `others` are the route's own."""
+    names = {"truncate": "truncate_prompt_tokens", "keep_stop": "include_stop_str_in_output", **others}
+    constraint = constraint_name(fields)
+    return names if constraint is None else {**names, "constraint": constraint}
 
 
 def sampling_params(

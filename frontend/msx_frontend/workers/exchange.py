@@ -127,7 +127,7 @@ class Exchange:
         if job is None:
             return
         if isinstance(message, Failed):
-            job.fail(HandlerFailed(message.status, message.message))
+            job.fail(HandlerFailed(message.status, message.message, message.code))
         self._finish([message.number])
 
     def let_go(self, error: ServiceError) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from msx_backend.llm.checks import too_long
 from msx_backend.llm.text import Tokenizer
 from msx_sdk.errors import InvalidInput
-from msx_sdk.generation import EmbedRequest
+from msx_sdk.generation import ContextLengthExceeded, EmbedRequest
 
 LIMIT = "maxInputTokens"
 
@@ -27,9 +28,7 @@ class Inputs:
         if not tokens:
             raise InvalidInput("input: expected a text of at least one token")
         if len(tokens) > self._longest:
-            raise InvalidInput(
-                f"input: {len(tokens)} tokens are more than {LIMIT}, {self._longest}; cut it with truncate"
-            )
+            raise ContextLengthExceeded(too_long("input", len(tokens), self._longest))
         wrong = next((token for token in tokens if not 0 <= token < self._vocab_size), None)
         if wrong is not None:
             raise InvalidInput(f"input: {wrong} is no token id of this model, which has 0 to {self._vocab_size - 1}")

@@ -337,10 +337,15 @@ def test_usage_says_what_was_in_the_cache(paged: bool) -> None:
         (request([VOCAB]), "prompt: 260 is not a token of this model, which has 260"),
         (request([0, -1]), "prompt: -1 is not a token of this model, which has 260"),
         (GenerateRequest(), "prompt: expected a text, or token ids"),
-        (request(range(64)), "prompt: 64 tokens are more than maxInputTokens, 63; shorten it, or set truncate"),
+        (
+            request(range(64)),
+            "prompt: This model's maximum context length is 63 tokens (maxInputTokens); the prompt has 64. Shorten "
+            "or truncate it.",
+        ),
         (
             request(range(60), 5),
-            "max_tokens: 5 tokens after a prompt of 60 are more than maxTotalTokens, 64; at most 4 fit",
+            "max_tokens: This model's maximum context length is 64 tokens (maxTotalTokens); 60 of the prompt and 5 "
+            "to be generated are 65. At most 4 can be generated.",
         ),
         (request([1], 5, min_tokens=6), "min_tokens: 6 is more than max_tokens, 5"),
         (request([1], n=3, best_of=2), "best_of: 2 is less than n, 3"),

@@ -127,7 +127,7 @@ def test_a_conversation() -> None:
         ({"background": True}, "background: not served"),
         ({"input": [{"type": "image"}]}, "input[0].type: expected message, function_call or"),
         ({"input": [{"role": "user", "content": 3}]}, "input[0].content: expected a text or a list of parts"),
-        ({"input": []}, "messages: at least one"),
+        ({"input": []}, "input: at least one"),
         ({"tools": [{"type": "web_search"}]}, "tools[0].type: expected function, not 'web_search'"),
         ({"max_output_tokens": 0}, "max_output_tokens: expected `int` >= 1"),
     ],

@@ -89,7 +89,8 @@ def test_one_that_is_refused_leaves_its_neighbours_alone(model: LocalModel) -> N
     assert long.failure is not None
     assert (long.status, long.failure.message) == (
         400,
-        "input: 62 tokens are more than maxInputTokens, 48; cut it with truncate",
+        "input: This model's maximum context length is 48 tokens (maxInputTokens); the input has 62. Shorten or "
+        "truncate it.",
     )
     assert dimensions.failure is not None
     assert (dimensions.status, dimensions.failure.message) == (400, "dimensions: 33 is more than the 32 of this model")

@@ -1,0 +1,34 @@
+"""Messages about a parameter, ours and a handler's, begin with its name: here it becomes what this client has sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from msx_frontend.errors import BadRequest, HandlerFailed, ServiceError
+
+Names = Mapping[str, str]
+"""From the beginning of one of our names, a regular expression, to the client's: `{"prompt": "messages"}`."""
+
+_NAMED = re.compile(r"([a-z_][a-z0-9_.\[\]]*): ")
+
+
+def parameter_of(message: str) -> str | None:
+    """The name with which a message begins."""
+    named = _NAMED.match(message)
+    return named[1] if named else None
+
+
+def renamed(error: ServiceError, names: Names) -> ServiceError:
+    """The same error, with the client's name of the parameter."""
+    parameter = parameter_of(error.message) if isinstance(error, (BadRequest, HandlerFailed)) else None
+    if parameter is not None:
+        error.message = f"{client_name(parameter, names)}{error.message[len(parameter) :]}"
+    return error
+
+
+def client_name(parameter: str, names: Names) -> str:
+    for ours, theirs in names.items():
+        if match := re.match(rf"(?:{ours})(?![a-z0-9_])", parameter):
+            return match.expand(theirs) + parameter[match.end() :]
+    return parameter
