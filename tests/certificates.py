@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
@@ -22,13 +22,13 @@ from cryptography.hazmat.primitives.serialization import (
 
 @dataclass(frozen=True)
 class Certificate:
-    key: ec.EllipticCurvePrivateKey
+    key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
     certificate: x509.Certificate
 
     @classmethod
-    def make(cls, days: int = 1) -> Certificate:
+    def make(cls, days: int = 1, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None = None) -> Certificate:
         """Valid from long ago until `days` from now."""
-        key = ec.generate_private_key(ec.SECP256R1())
+        key = key or ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
         now = datetime.now(timezone.utc)
         names = x509.SubjectAlternativeName(

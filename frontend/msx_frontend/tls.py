@@ -9,7 +9,7 @@ import logging
 import os
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -25,6 +25,16 @@ _CONVERT = (
     "convert it: keytool -importkeystore -srckeystore {path} -destkeystore keystore.p12 -deststoretype PKCS12, "
     "and set keystore=keystore.p12"
 )
+_ANY_REMEDY = (
+    "use one with an RSA key of 2048 bits or more, or a key on the curve P-256, signed with SHA-256; "
+    "openssl x509 -text shows what it has"
+)
+_REMEDIES = {
+    "KEY_TOO_SMALL": "the key is too short to be safe: use one with an RSA key of 2048 bits or more (openssl genpkey "
+    "-algorithm RSA -pkeyopt rsa_keygen_bits:3072), or a key on the curve P-256, throughout the chain",
+    "MD_TOO_WEAK": "it is signed with SHA-1 or MD5: have it, and the others of its chain, signed with SHA-256",
+}
+"""By a part of OpenSSL's reason."""
 
 
 class TlsError(StartError):
@@ -72,7 +82,9 @@ def load_identity(config: ServerConfig) -> TlsIdentity:
     if _public(key) != _public(certificates[0]):
         raise TlsError(_does_not_fit(config))
     _check_dates(name, certificates[0])
-    return TlsIdentity(_key_pem(key), b"".join(_certificate_pem(one) for one in certificates))
+    identity = TlsIdentity(_key_pem(key), b"".join(_certificate_pem(one) for one in certificates))
+    _check_usable(name, identity)
+    return identity
 
 
 def _nothing_set(config: ServerConfig) -> str:
@@ -154,6 +166,29 @@ def _check_dates(name: str, certificate: Any) -> None:
         log.warning("%s: the certificate has expired on %s", name, certificate.not_valid_after_utc.date())
     if now < certificate.not_valid_before_utc:
         log.warning("%s: the certificate is not valid before %s", name, certificate.not_valid_before_utc.date())
+
+
+def _check_usable(name: str, identity: TlsIdentity) -> None:
+    """OpenSSL refuses some when it reads them, by its security level, and others only when a client comes."""
+    try:
+        _shake_hands(identity.context())
+    except ssl.SSLError as error:
+        reason = error.reason or str(error)
+        remedy = next((remedy for part, remedy in _REMEDIES.items() if part in reason), _ANY_REMEDY)
+        raise TlsError(
+            f"{name}: OpenSSL refuses the certificate or its key ({reason}, {ssl.OPENSSL_VERSION}): {remedy}"
+        ) from None
+
+
+def _shake_hands(context: ssl.SSLContext) -> None:
+    """With a client in this thread that trusts anybody. Raises ssl.SSLError."""
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [trusting.wrap_bio(back, there), context.wrap_bio(there, back, server_side=True)]
+    for end in ends * 2:
+        with suppress(ssl.SSLWantReadError):
+            end.do_handshake()
 
 
 def _public(holder: Any) -> bytes:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from msx_frontend.address import Address
 from msx_frontend.config import ServerConfig
@@ -179,3 +180,23 @@ def test_an_expired_certificate_is_a_line_in_the_log(
     with caplog.at_level(logging.WARNING, "msx.tls"):
         load_identity(ServerConfig(private_key_file=key, certificate_file=certificate))
     assert words in caplog.text if words else not caplog.records
+
+
+def test_a_key_that_openssl_finds_too_short_names_file_and_remedy(tmp_path: Path) -> None:
+    short = Certificate.make(key=rsa.generate_private_key(65537, 1024))
+    key, certificate = write_pem(short, tmp_path)
+    said = refusal(private_key_file=key, certificate_file=certificate)
+    assert said.startswith(f"certificate_file: {certificate}: OpenSSL refuses the certificate or its key (")
+    assert "KEY_TOO_SMALL" in said
+    assert "an RSA key of 2048 bits or more" in said
+    keystore = write_keystore(short, tmp_path)
+    assert refusal(keystore=keystore).startswith(f"keystore: {keystore}: OpenSSL refuses")
+
+
+def test_a_certificate_that_no_handshake_can_use_is_refused_at_the_start(tmp_path: Path) -> None:
+    """OpenSSL reads it, and would refuse each client."""
+    unusual = Certificate.make(key=ec.generate_private_key(ec.SECP256K1()))
+    key, certificate = write_pem(unusual, tmp_path)
+    said = refusal(private_key_file=key, certificate_file=certificate)
+    assert said.startswith(f"certificate_file: {certificate}: OpenSSL refuses the certificate or its key (")
+    assert "P-256" in said
