@@ -13,7 +13,16 @@ import traceback
 from collections.abc import Callable
 
 from msx_backend.jobs import Jobs
-from msx_backend.protocol import Cancel, FrameReader, MetricSample, Ping, Pong, ToWorkerControl, encode_frame
+from msx_backend.protocol import (
+    Cancel,
+    FrameReader,
+    MetricForm,
+    MetricSample,
+    Ping,
+    Pong,
+    ToWorkerControl,
+    encode_frame,
+)
 from msx_sdk.metrics import Metrics
 
 log = logging.getLogger("msx.worker")
@@ -110,8 +119,12 @@ class ControlThread(threading.Thread):
             self._jobs.cancel(message.numbers)
         elif isinstance(message, Ping):
             counts = self.collectives()
-            pong = Pong(message.sequence, self.progress(), self._clock.seconds, self._samples(), counts)
+            samples = self._samples()  # before the forms, of which one may be newer than its first sample
+            pong = Pong(message.sequence, self.progress(), self._clock.seconds, samples, counts, self._forms())
             self._sock.sendall(encode_frame(pong))
+
+    def _forms(self) -> list[MetricForm]:
+        return [] if self.metrics is None else [MetricForm(*form) for form in self.metrics.forms.take()]
 
     def _samples(self) -> list[MetricSample]:
         if self.metrics is None:

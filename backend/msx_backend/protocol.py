@@ -257,10 +257,23 @@ class MetricSample(_Message):
     request_id: str = ""
 
 
+class MetricForm(_Message):
+    """Of a metric that a handler made by the SDK's own calls: it has the version, and a gauge the worker, as labels.
+
+    `help` is "" and `buckets` are empty where the defaults of the unit are wanted.
+    """
+
+    name: str
+    kind: str
+    help: str = ""
+    buckets: tuple[float, ...] = ()
+
+
 class Pong(_Message, tag=30):
     """Proof of progress: handler calls and chunks so far, and for how long the current call has run (seconds).
 
     `collectives`, of a rank among several, is as in CallDone, and counts those that have only begun, too.
+    `forms` are those of new metrics, of which there may be samples.
     """
 
     sequence: int
@@ -268,6 +281,7 @@ class Pong(_Message, tag=30):
     busy_seconds: float
     samples: list[MetricSample]
     collectives: dict[str, int] = {}
+    forms: list[MetricForm] = []
 
 
 ToWorker = Load | Predict | Drain

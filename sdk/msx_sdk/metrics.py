@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from msx_sdk.batch import current_request_ids
+from msx_sdk.metric_forms import Form, Forms, checked_buckets, checked_help
 
 log = logging.getLogger("msx.metrics")
 
@@ -108,6 +109,7 @@ class Metrics:
         """A sample of PredictionTime for each call, for logs; otherwise the last one is enough."""
         self._last_call: tuple[float, Sequence[str]] | None = None
         self.dropped = 0
+        self.forms = Forms()
         self._samples: list[Sample] = []
         self._lock = lock or threading.Lock()
         self.cache: dict[str, dict[str, CachedMetric]] = {COUNTER: {}, GAUGE: {}, HISTOGRAM: {}}
@@ -115,14 +117,32 @@ class Metrics:
         for name in ("HandlerTime", "PredictionTime"):
             self.add_metric_to_cache(name, "ms", ["ModelName", "Level"], GAUGE)
 
-    def counter(self, name: str, unit: str = "count", labels: tuple[str, ...] = ()) -> Metric:
-        return Metric(self, name, COUNTER, unit, labels)
+    def counter(self, name: str, unit: str = "count", labels: tuple[str, ...] = (), *, help: str = "") -> Metric:
+        """Summed over the workers of a version. `help` is what Prometheus shows. Raises ValueError above 1000
+        characters."""
+        return self._own(name, COUNTER, unit, labels, Form(str(name), COUNTER, checked_help(name, help)))
 
-    def gauge(self, name: str, unit: str = "count", labels: tuple[str, ...] = ()) -> Metric:
-        return Metric(self, name, GAUGE, unit, labels)
+    def gauge(self, name: str, unit: str = "count", labels: tuple[str, ...] = (), *, help: str = "") -> Metric:
+        """Each worker has its own. Otherwise as `counter`."""
+        return self._own(name, GAUGE, unit, labels, Form(str(name), GAUGE, checked_help(name, help)))
 
-    def histogram(self, name: str, unit: str = "ms", labels: tuple[str, ...] = ()) -> Metric:
-        return Metric(self, name, HISTOGRAM, unit, labels)
+    def histogram(
+        self,
+        name: str,
+        unit: str = "ms",
+        labels: tuple[str, ...] = (),
+        *,
+        buckets: Sequence[float] | None = None,
+        help: str = "",
+    ) -> Metric:
+        """As `counter`. `buckets` are upper bounds in `unit`, ascending, at most 100; None is the server's for the
+        unit. Raises ValueError for others, and for a name that has other buckets already."""
+        form = Form(str(name), HISTOGRAM, checked_help(name, help), checked_buckets(name, buckets))
+        return self._own(name, HISTOGRAM, unit, labels, form)
+
+    def _own(self, name: str, kind: str, unit: str, labels: tuple[str, ...], form: Form) -> Metric:
+        self.forms.tell(form)
+        return Metric(self, name, kind, unit, labels)
 
     def add_counter(
         self, name: str, value: float, idx: int | None = None, dimensions: Dimensions | None = None

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
+from tests.prometheus import samples
 
 pytestmark = pytest.mark.e2e
 
@@ -143,6 +144,34 @@ def test_handler_metrics(server: RunningServer) -> None:
     assert server.metric("Weights", **model) == 7
     assert server.metric("Fill", **model) == 50
     assert server.metric("Trouble", **model, Level="Error", Error="none really") == 2
+
+
+def test_each_worker_has_its_gauges_and_they_go_with_the_model(server: RunningServer) -> None:
+    """TorchServe's load times of workers, too."""
+    archive = pack_service("metrics", server.store, model="twins")
+    server.register(archive, initial_workers="2")
+    twins = {"ModelName": "twins", "ModelVersion": "1.0"}
+    names = {f"W-{worker['id']}-twins_1.0" for worker in server.describe("twins")["workers"]}
+
+    def gauges() -> dict[str, float]:
+        found = samples(server.metrics.get("/metrics").text)
+        return {
+            own["WorkerName"]: value
+            for name, own, value in found
+            if name == "slots_in_use" and twins.items() <= own.items()
+        }
+
+    wait_until(lambda: gauges().keys() == names, "both workers have told", server.tail)
+    assert server.predict("twins", b"").text == "emitted"
+    wait_until(lambda: sorted(gauges().values()) == [0, 1], "the one that answered has told", server.tail)
+    assert server.metric("step_time_bucket", **twins, le="1.0") == 0
+    assert server.metric("step_time_bucket", **twins, le="2.0") == 1
+    assert "# HELP slots_in_use Slots that hold a request\n" in server.metrics.get("/metrics").text
+    server.management.put("/models/twins", params={"min_worker": 1, "max_worker": 1, "synchronous": "true"})
+    assert len(gauges()) == 1
+    assert server.management.delete("/models/twins").status_code == 200
+    assert [line for line in server.metrics.get("/metrics").text.splitlines() if 'ModelName="twins"' in line] == []
+    assert "-twins_1.0" not in server.metrics.get("/metrics").text
 
 
 def test_some_by_name(server: RunningServer) -> None:

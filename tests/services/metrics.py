@@ -7,8 +7,9 @@ class EmitsMetrics(Handler):
     def initialize(self, context):
         super().initialize(context)
         self.tokens = context.metrics.counter("tokens_total", labels=("kind",))
-        self.slots = context.metrics.gauge("slots_in_use")
-        self.steps = context.metrics.histogram("step_time")
+        self.slots = context.metrics.gauge("slots_in_use", help="Slots that hold a request")
+        self.slots.update(0)
+        self.steps = context.metrics.histogram("step_time", buckets=(1, 2))
 
     def inference(self, inputs):
         self.tokens.update(3, kind="prompt")

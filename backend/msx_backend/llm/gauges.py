@@ -11,20 +11,30 @@ from msx_sdk.metrics import Metric, Metrics
 EVERY = 1.0
 """Seconds, as often as the server asks for samples."""
 
+QUEUED = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+
+HELP = {
+    "running": "Texts in the batch",
+    "waiting": "Texts that wait for a place",
+    "preempted": "Texts that had to give their place back for a while",
+    "steps": "Steps since the worker's start",
+    "blocks_used": "Blocks of the cache of keys and values that hold something",
+    "blocks_total": "Blocks of the cache of keys and values",
+    "prefix_hit_tokens": "Tokens of placed texts that the cache had already",
+    "prefix_placed_tokens": "Tokens of texts that got a place",
+}
+
 
 class Gauges:
     """Of `stats`, once a second. Names: docs/metrics.md."""
 
     def __init__(self, metrics: Metrics, stats: Callable[[], EngineStats]) -> None:
         self._stats = stats
-        self._plain = {
-            name: metrics.gauge(f"msx_llm_{name}")
-            for name in ("running", "waiting", "preempted", "steps", "blocks_used", "blocks_total")
-        }
-        self._hit = metrics.gauge("msx_llm_prefix_hit_tokens")
-        self._placed = metrics.gauge("msx_llm_prefix_placed_tokens")
-        self._queued = metrics.histogram("msx_llm_queue_seconds", "s")
-        self._seconds = metrics.gauge("msx_llm_step_seconds", "s", ("part",))
+        self._plain = {name: metrics.gauge(f"msx_llm_{name}", help=text) for name, text in HELP.items()}
+        self._queued = metrics.histogram(
+            "msx_llm_queue_seconds", "s", buckets=QUEUED, help="Arrival at the engine to the first step"
+        )
+        self._seconds = metrics.gauge("msx_llm_step_seconds", "s", ("part",), help="Time in each part of the steps")
         self._loop = asyncio.get_running_loop()
         self._tell()
 
@@ -40,9 +50,7 @@ class Gauges:
         self._timer = self._loop.call_later(EVERY, self._tell)
         stats = self._stats()
         for name, gauge in self._plain.items():
-            gauge.update(getattr(stats, name))
-        self._hit.update(stats.prefix_hit)
-        self._placed.update(stats.prefix_placed)
+            gauge.update(getattr(stats, name.removesuffix("_tokens")))
         _tell_parts(self._seconds, stats)
 
 

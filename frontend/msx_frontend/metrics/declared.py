@@ -11,6 +11,7 @@ import msgspec
 import yaml
 
 from msx_frontend.start_errors import StartError
+from msx_sdk.metric_forms import checked_buckets, checked_help
 
 Kind = Literal["counter", "gauge", "histogram"]
 
@@ -29,6 +30,14 @@ class Declared(msgspec.Struct, frozen=True):
     name: str
     unit: str
     dimensions: tuple[str, ...] = ()
+    help: str = ""
+    """Ours, as `buckets`, which only a histogram has."""
+    buckets: tuple[float, ...] | None = None
+
+    @property
+    def bounds(self) -> tuple[float, ...]:
+        """Without infinity; () for those of the unit."""
+        return checked_buckets(self.name, self.buckets)
 
 
 _ByKind = dict[Kind, list[Declared] | None]
@@ -73,7 +82,7 @@ def _all(by_kind: _ByKind | None) -> Iterator[tuple[Kind, Declared]]:
 
 def _check(path: Path, spec: MetricsSpec) -> None:
     seen: set[str] = set()
-    for _, metric in [*spec.ts, *spec.model]:
+    for kind, metric in [*spec.ts, *spec.model]:
         if not _NAME.fullmatch(metric.name):
             raise MetricsConfigError(f"metrics_config: {path}: {metric.name!r} is no name of a metric")
         if metric.name in seen:
@@ -82,4 +91,15 @@ def _check(path: Path, spec: MetricsSpec) -> None:
             raise MetricsConfigError(f"metrics_config: {path}: {metric.name}: {odd[0]!r} is no name of a dimension")
         if len(set(metric.dimensions)) < len(metric.dimensions):
             raise MetricsConfigError(f"metrics_config: {path}: {metric.name}: a dimension is given twice")
+        _check_form(path, kind, metric)
         seen.add(metric.name)
+
+
+def _check_form(path: Path, kind: Kind, metric: Declared) -> None:
+    if metric.buckets is not None and kind != "histogram":
+        raise MetricsConfigError(f"metrics_config: {path}: the {kind} {metric.name} has buckets, as only histograms do")
+    try:
+        checked_help(metric.name, metric.help)
+        checked_buckets(metric.name, metric.buckets)
+    except ValueError as error:
+        raise MetricsConfigError(f"metrics_config: {path}: {error}") from None

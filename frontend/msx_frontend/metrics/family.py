@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from typing import Protocol
 
-from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from msx_frontend.metrics.buckets import default_buckets
 from msx_frontend.metrics.numbers import HistogramFamily
 
 MOST_SERIES = 1000
@@ -40,12 +41,14 @@ class Nowhere:
 class Series:
     """One combination of label values. What `add` does is the kind's: count up, set, or observe."""
 
-    __slots__ = ("_log", "family", "labels", "value")
+    __slots__ = ("_log", "ends", "family", "labels", "value")
 
     def __init__(self, family: Family, labels: tuple[str, ...]) -> None:
         self.family, self.labels = family, labels
         self.value = 0.0
         self._log = family.log
+        self.ends: tuple[str, str] | None = None
+        """What its lines in the metric log say before the value, and behind it; made there."""
 
     def add(self, value: float, request_ids: str = "") -> None:
         """Written out for each kind: one call less."""
@@ -111,14 +114,39 @@ class Family(Collector):
         labels: Sequence[str],
         registry: CollectorRegistry | None,
         log: LogsMetrics | None = None,
+        *,
+        help: str = "",
+        buckets: tuple[float, ...] = (),
     ) -> None:
-        """Raises ValueError for a name that is no metric's or is in use. Without a registry it is only logged."""
+        """Raises ValueError for a name that is no metric's or is in use. Without a registry it is only logged.
+
+        Without `help` and `buckets` they are the unit's.
+        """
         self.name, self.kind, self.unit, self.labels, self.log = name, kind, unit, tuple(labels), log
-        self._help = f"Torchserve prometheus {kind} metric with unit: {unit}"
+        self._help = help or f"Torchserve prometheus {kind} metric with unit: {unit}"
         self._series: dict[tuple[str, ...], Series] = {}
-        self.histogram = _histogram(name, self._help, self.labels) if kind == "histogram" else None
+        self.histogram: HistogramFamily | None = None
+        if kind == "histogram":
+            bounds = buckets or default_buckets(unit)
+            self.histogram = HistogramFamily(name, self._help, self.labels, bounds, None)
+        self._registry = registry
         if registry is not None:
             registry.register(self)
+
+    def remove(self, values: tuple[str, ...]) -> None:
+        """The series of these label values is no longer exposed."""
+        self._series.pop(values, None)
+        if self.histogram is not None:
+            self.histogram.remove(*values)
+
+    @property
+    def empty(self) -> bool:
+        return not self._series
+
+    def close(self) -> None:
+        """Its name is free."""
+        if self._registry is not None:
+            self._registry.unregister(self)
 
     def series(self, values: tuple[str, ...]) -> Series:
         """Made at its first use. Raises ValueError when there are too many."""
@@ -140,7 +168,3 @@ class Family(Collector):
         for values, series in list(self._series.items()):
             metric.add_sample(self.name, dict(zip(self.labels, values, strict=True)), series.value)
         return [metric]
-
-
-def _histogram(name: str, text: str, labels: tuple[str, ...]) -> HistogramFamily:
-    return HistogramFamily(name, text, labels, Histogram.DEFAULT_BUCKETS, None)

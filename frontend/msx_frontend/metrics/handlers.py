@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import re
+from functools import lru_cache
 
 from prometheus_client import CollectorRegistry
 
-from msx_backend.protocol import MetricSample
+from msx_backend.protocol import MetricForm, MetricSample
 from msx_frontend.metrics.declared import HOSTNAME, Declared, Kind
 from msx_frontend.metrics.family import Family, LogsMetrics
+from msx_frontend.metrics.owners import Owners
+from msx_frontend.metrics.source import Owner, Source, worker_name
 
 log = logging.getLogger("msx.metrics")
 
@@ -19,13 +22,18 @@ MOST_METRICS = 200
 MODEL_LABEL = "ModelName"
 """TorchServe's. Its `add_*` methods set it; here every new metric has it, so that models do not mix."""
 
+VERSION_LABEL = "ModelVersion"
+WORKER_LABEL = "WorkerName"
+"""Both of metrics in the SDK's own form; the second of gauges alone, which cannot be added up. A declared metric has
+them where they are among its dimensions."""
+
 OWN = "msx_"
 """The engine's own metrics need no declaration."""
 
 
 class HandlerMetrics:
     """A declared metric has its kind and its dimensions, and its host. Of a new one the first sample decides, if
-    `auto_detect`. A sample that differs is left out and logged once."""
+    `auto_detect`, until the last of its series is gone. A sample that differs is left out and logged once."""
 
     def __init__(
         self,
@@ -37,42 +45,77 @@ class HandlerMetrics:
         auto_detect: bool = True,
     ) -> None:
         self._hostname, self._registry, self._log, self._auto_detect = hostname, registry, log, auto_detect
-        self._declared = {one.name: self._make(one.name, kind, one.unit, one.dimensions) for kind, one in declared}
+        self._declared = {one.name: self._make_declared(kind, one) for kind, one in declared}
         self._new: dict[str, Family] = {}
+        """By the name that Prometheus knows."""
+        self._owners = Owners()
         self._complained: set[str] = set()
 
-    def add(self, samples: list[MetricSample], model: str) -> None:
+    def add(self, samples: list[MetricSample], source: Source, worker: int | None) -> None:
+        """`worker` is None for one that has ended: what it alone could tell is left out."""
+        if source.closed:
+            return
+        known = {MODEL_LABEL: source.model, VERSION_LABEL: source.version, HOSTNAME: self._hostname}
+        if worker is not None:
+            known[WORKER_LABEL] = worker_name(worker, source.model, source.version)
         for sample in samples:
             try:
-                self._add(sample, model)
+                self._add(sample, source, worker, known)
             except ValueError as error:
                 self._complain(sample.name, str(error))
 
-    def _add(self, sample: MetricSample, model: str) -> None:
+    def forget(self, owner: Owner) -> None:
+        """The series that nobody else has written to are gone, and new metrics without series."""
+        for series in self._owners.forget(owner):
+            family = series.family
+            family.remove(series.labels)
+            if family.empty and self._new.get(family.name) is family:
+                del self._new[family.name]
+                family.close()
+
+    def _add(self, sample: MetricSample, source: Source, worker: int | None, known: dict[str, str]) -> None:
         given = {_prometheus_name(label): text for label, text in sample.labels}
-        known = {MODEL_LABEL: model, HOSTNAME: self._hostname, **given}
-        family = self._declared.get(sample.name) or self._new_family(sample, tuple(given))
+        family = self._declared.get(sample.name) or self._new_family(sample, tuple(given), source.forms)
+        of_worker = WORKER_LABEL in family.labels and WORKER_LABEL not in given
+        if of_worker and worker is None:
+            return
+        known = {**known, **given}
         if given.keys() - family.labels - {MODEL_LABEL, HOSTNAME} or family.labels_not_in(known):
             raise ValueError(f"it has the labels {list(family.labels)}, not {list(given)}")
-        family.series(tuple(known[label] for label in family.labels)).add(sample.value, sample.request_id)
+        series = family.series(tuple(known[label] for label in family.labels))
+        self._owners.add(series, (source, worker) if of_worker and worker is not None else source)
+        series.add(sample.value, sample.request_id)
 
-    def _new_family(self, sample: MetricSample, dimensions: tuple[str, ...]) -> Family:
-        family = self._new.get(sample.name)
+    def _new_family(self, sample: MetricSample, dimensions: tuple[str, ...], forms: dict[str, MetricForm]) -> Family:
+        name = _prometheus_name(sample.name)
+        family = self._new.get(name)
         if family is None:
             if not (self._auto_detect or sample.name.startswith(OWN)):
                 raise ValueError("metrics_config does not declare it, and model_metrics_auto_detect is not true")
             if len(self._new) >= MOST_METRICS:
                 raise ValueError(f"handlers may bring at most {MOST_METRICS} metrics")
-            if MODEL_LABEL not in dimensions:
-                dimensions = (MODEL_LABEL, *dimensions)
-            family = self._new[sample.name] = self._make(sample.name, sample.kind, sample.unit, dimensions)
+            form = forms.get(sample.name)
+            dimensions = (*_added(sample.kind, form, dimensions), *dimensions)
+            family = self._new[name] = self._make(
+                name,
+                sample.kind,
+                sample.unit,
+                dimensions,
+                form.help if form else "",
+                form.buckets if form else (),
+            )
         if family.kind != sample.kind:
             raise ValueError(f"it is a {family.kind}, not a {sample.kind}")
         return family
 
-    def _make(self, name: str, kind: str, unit: str, dimensions: tuple[str, ...]) -> Family:
+    def _make_declared(self, kind: Kind, one: Declared) -> Family:
+        return self._make(one.name, kind, one.unit, one.dimensions, one.help, one.bounds)
+
+    def _make(
+        self, name: str, kind: str, unit: str, dimensions: tuple[str, ...], text: str, buckets: tuple[float, ...]
+    ) -> Family:
         labels = (*(label for label in dimensions if label != HOSTNAME), HOSTNAME)
-        return Family(_prometheus_name(name), kind, unit, labels, self._registry, self._log)
+        return Family(name, kind, unit, labels, self._registry, self._log, help=text, buckets=buckets)
 
     def _complain(self, name: str, reason: str) -> None:
         if name not in self._complained and len(self._complained) < MOST_METRICS:
@@ -80,6 +123,13 @@ class HandlerMetrics:
             log.warning("a sample of the handler metric %r was left out: %s", name, reason)
 
 
+def _added(kind: str, form: MetricForm | None, given: tuple[str, ...]) -> tuple[str, ...]:
+    """The labels that a new metric has besides those that its handler gave."""
+    own = () if form is None else (VERSION_LABEL, WORKER_LABEL) if kind == "gauge" else (VERSION_LABEL,)
+    return tuple(label for label in (MODEL_LABEL, *own) if label not in given)
+
+
+@lru_cache(maxsize=4096)
 def _prometheus_name(name: str) -> str:
     clean = re.sub(r"[^a-zA-Z0-9_:]", "_", name)
     return clean if clean[:1].isalpha() or clean[:1] == "_" else f"_{clean}"

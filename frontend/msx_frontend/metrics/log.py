@@ -34,7 +34,6 @@ class MetricLog:
     def __init__(self, path: Path, name: str, mirror: Mirror | None = None) -> None:
         self._file, self._name, self._mirror = RotatingFile(path), name, mirror
         self._entries: list[tuple[Series, float, str, float]] = []
-        self._ends: dict[Series, tuple[str, str]] = {}
 
     def append(self, series: Series, value: float, request_ids: str) -> None:
         """The hot path's share of it."""
@@ -50,9 +49,9 @@ class MetricLog:
                 self._mirror(self._name, lines)
 
     def _line(self, series: Series, value: float, request_ids: str, moment: float) -> MetricLine:
-        ends = self._ends.get(series)
+        ends = series.ends
         if ends is None:
-            ends = self._ends[series] = _ends(series)
+            ends = series.ends = _ends(series)
         return MetricLine(moment, metric_line(ends, value, request_ids, moment))
 
     def close(self) -> None:

@@ -6,11 +6,12 @@ from operator import sub
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from msx_backend.protocol import MetricSample
+from msx_backend.protocol import MetricForm, MetricSample
 from msx_frontend.llm.metrics import TextMetrics
 from msx_frontend.metrics.family import Adds
 from msx_frontend.metrics.gathered import Batch, Ended
 from msx_frontend.metrics.numbers import Counter
+from msx_frontend.metrics.source import Source, worker_name
 from msx_frontend.models.statistics import InferenceStatistics
 from msx_frontend.queueing.job import DESCRIBE, Job
 
@@ -22,7 +23,7 @@ class ModelMetrics:
     """The children of one model version, looked up once: the hot path only adds."""
 
     def __init__(self, server: ServerMetrics, name: str, version: str) -> None:
-        self._server, self._labels = server, (name, version)
+        self._server, self._labels, self._source = server, (name, version), Source(name, version)
         self._queue = server.queue_seconds.labels(name, version)
         self._first_chunk = server.first_chunk_seconds.labels(name, version)
         self._request = server.request_seconds.labels(name, version)
@@ -95,13 +96,25 @@ class ModelMetrics:
         self._batch_seconds.observe_all(seconds)
         self._server.worker_thread_time.add_all(between, 1e3)
 
-    def handler_samples(self, samples: list[MetricSample]) -> None:
-        self._server.handlers.add(samples, self._labels[0])
+    def handler_forms(self, forms: list[MetricForm]) -> None:
+        self._source.learn(forms)
+
+    def handler_samples(self, samples: list[MetricSample], worker: int | None) -> None:
+        """`worker` is None for those that come after its end."""
+        self._server.handlers.add(samples, self._source, worker)
 
     def worker_loaded(self, number: int, seconds: float) -> None:
-        name, version = self._labels
-        worker = self._server.ts_series("WorkerLoadTime", WorkerName=f"W-{number}-{name}_{version}")
-        worker.add(seconds * 1e3)
+        self._server.ts_series("WorkerLoadTime", WorkerName=worker_name(number, *self._labels)).add(seconds * 1e3)
+
+    def worker_ended(self, number: int) -> None:
+        """What only it could tell goes with it."""
+        self._server.forget_worker(worker_name(number, *self._labels))
+        self._server.handlers.forget((self._source, number))
+
+    def close(self) -> None:
+        """The version is gone, and with it what its handlers told; what the server counted itself counts on."""
+        self._source.closed = True
+        self._server.handlers.forget(self._source)
 
     def _code(self, status: int) -> Counter:
         counter = self._codes[status] = self._server.requests.labels(*self._labels, str(status))

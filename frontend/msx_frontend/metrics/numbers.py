@@ -64,11 +64,14 @@ class _Family(Collector, Generic[Child]):
             registry.register(self)
 
     def labels(self, *values: str) -> Child:
-        """Made at its first use, and kept: a model that is registered again counts on."""
+        """Made at its first use, and kept until it is removed: a model that is registered again counts on."""
         child = self._children.get(values)
         if child is None:
             child = self._children[values] = self._new()
         return child
+
+    def remove(self, *values: str) -> None:
+        self._children.pop(values, None)
 
     def collect(self) -> Iterable[Metric]:
         return [self._metric(list(self._children.items()))]

@@ -10,11 +10,11 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 
 from msx_backend.protocol import MetricSample
 from msx_frontend.llm.metrics import TextFamilies
-from msx_frontend.metrics.declared import HOSTNAME, MetricsSpec, load_spec
+from msx_frontend.metrics.declared import HOSTNAME, Declared, MetricsSpec, load_spec
 from msx_frontend.metrics.exposition import exposition
 from msx_frontend.metrics.family import Adds, Family, Nowhere
 from msx_frontend.metrics.gathered import MOST, Gathered
-from msx_frontend.metrics.handlers import HandlerMetrics
+from msx_frontend.metrics.handlers import WORKER_LABEL, HandlerMetrics
 from msx_frontend.metrics.log import MetricLogs
 from msx_frontend.metrics.numbers import CounterFamily, HistogramFamily
 from msx_frontend.metrics.observer import MODEL, Observed, Observer
@@ -50,7 +50,7 @@ class ServerMetrics:
         ProcessCollector(registry=registry)
         self._make_own(registry)
         self.text = TextFamilies(registry)
-        self._ts = {one.name: self._family(one.name, kind, one.unit, one.dimensions) for kind, one in spec.ts}
+        self._ts = {one.name: self._family(kind, one) for kind, one in spec.ts}
         logged = mode in ("log", "legacy")
         self.handlers = HandlerMetrics(
             spec.model,
@@ -106,19 +106,29 @@ class ServerMetrics:
         for sample in samples:
             self.ts_series(sample.name, **dict(sample.labels)).add(sample.value)
 
+    def forget_worker(self, name: str) -> None:
+        """By the name that TorchServe gives it: it has ended."""
+        for family in self._ts.values():
+            if WORKER_LABEL in family.labels:
+                family.remove(self._values(family, {WORKER_LABEL: name}))
+
     def _series(self, family: Family | None, known: dict[str, Any]) -> Adds:
         if family is None:
             return Nowhere()
-        known = {"Level": "Host", HOSTNAME: self.hostname, HOSTNAME.lower(): self.hostname, **known}
         try:
-            return family.series(tuple(known.get(label, "") for label in family.labels))
-        except ValueError:  # workers come and go
+            return family.series(self._values(family, known))
+        except ValueError:  # too many
             return Nowhere()
 
-    def _family(self, name: str, kind: str, unit: str, labels: tuple[str, ...]) -> Family:
-        logged = self._mode == "log" or (self._mode == "legacy" and name not in LEGACY)
+    def _values(self, family: Family, known: dict[str, Any]) -> tuple[str, ...]:
+        known = {"Level": "Host", HOSTNAME: self.hostname, HOSTNAME.lower(): self.hostname, **known}
+        return tuple(known.get(label, "") for label in family.labels)
+
+    def _family(self, kind: str, one: Declared) -> Family:
+        logged = self._mode == "log" or (self._mode == "legacy" and one.name not in LEGACY)
         log = self._logs.ts if self._logs and logged else None
-        return Family(name, kind, unit, labels, None if logged else self.registry, log)
+        registry, buckets = None if logged else self.registry, one.bounds
+        return Family(one.name, kind, one.unit, one.dimensions, registry, log, help=one.help, buckets=buckets)
 
 
 def _seconds(name: str, text: str, registry: CollectorRegistry) -> HistogramFamily:

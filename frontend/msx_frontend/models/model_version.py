@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable
 
-from msx_backend.protocol import MetricSample
+from msx_backend.protocol import MetricForm, MetricSample
 from msx_frontend.devices.pool import Lease, ModelDevices
 from msx_frontend.environments.build import Place
 from msx_frontend.environments.environments import Environment
@@ -139,6 +139,7 @@ class ModelVersion:
         self.dispatcher.fail_all(too_late)  # a group that died while it drained has returned its next batch
         await self.environment.close()
         self.dispatcher.close()
+        self.metrics.close()
         self.devices.forget()
         self._standing.move(ModelState.GONE)
 
@@ -181,6 +182,7 @@ class ModelVersion:
             self._standing.changed.set()
 
     def group_ended(self, group: WorkerGroup) -> None:
+        self.metrics.worker_ended(group.number)
         self._forget_ended_groups()
         self._judge()
 
@@ -196,8 +198,12 @@ class ModelVersion:
     def jobs_returned(self, jobs: list[Job]) -> None:
         self.dispatcher.put_back(jobs)
 
-    def samples_arrived(self, samples: list[MetricSample]) -> None:
-        self.metrics.handler_samples(samples)
+    def forms_arrived(self, forms: list[MetricForm]) -> None:
+        self.metrics.handler_forms(forms)
+
+    def samples_arrived(self, group: WorkerGroup, samples: list[MetricSample]) -> None:
+        """Its last ones come after its end."""
+        self.metrics.handler_samples(samples, None if group.state is GroupState.ENDED else group.number)
 
     def _forget_ended_groups(self) -> None:
         for group in list(self.dispatcher.groups):

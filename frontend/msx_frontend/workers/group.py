@@ -21,6 +21,7 @@ from msx_backend.protocol import (
     Load,
     Loaded,
     LoadFailed,
+    MetricForm,
     MetricSample,
     Pong,
     ToFrontend,
@@ -82,7 +83,10 @@ class GroupEvents(Protocol):
     def jobs_returned(self, jobs: list[Job]) -> None:
         """Jobs whose batch had not begun when the group ended."""
 
-    def samples_arrived(self, samples: list[MetricSample]) -> None: ...
+    def forms_arrived(self, forms: list[MetricForm]) -> None:
+        """Of metrics whose samples may follow."""
+
+    def samples_arrived(self, group: WorkerGroup, samples: list[MetricSample]) -> None: ...
 
 
 class WorkerGroup:
@@ -247,12 +251,14 @@ class WorkerGroup:
         now = time.monotonic()
         self._heartbeat.heard(rank, now)
         self._stragglers.counted(rank, pong.collectives, now)
+        if pong.forms and rank == 0:
+            self._events.forms_arrived(pong.forms)
         if pong.samples and rank == 0:  # the others record the same calls
-            self._events.samples_arrived(pong.samples)
+            self._events.samples_arrived(self, pong.samples)
 
     def printed(self, rank: int, sample: MetricSample) -> None:
         if rank == 0:
-            self._events.samples_arrived([sample])
+            self._events.samples_arrived(self, [sample])
 
     def _judge(self, now: float) -> None:
         """While a call runs, `responseTimeout` is the limit, not a missed heartbeat.
@@ -300,6 +306,11 @@ class WorkerGroup:
     @property
     def labels(self) -> dict[str, object]:
         return {"model": self.spec.load.model_name, "version": self.spec.load.model_version, "rank": 0}
+
+    @property
+    def number(self) -> int:
+        """Its replica's."""
+        return self.spec.ranks[0].worker
 
     @property
     def phase(self) -> str:

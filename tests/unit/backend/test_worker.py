@@ -56,11 +56,20 @@ def test_a_ping_is_answered_during_the_load(tmp_path: Path) -> None:
 
 def test_metrics_ride_on_the_pong_once(tmp_path: Path) -> None:
     with serving(tmp_path, "metrics") as worker:
+        first = worker.ping()
+        assert [(sample.name, sample.value) for sample in first.samples] == [("slots_in_use", 0)]
+        assert [(form.name, form.help, form.buckets) for form in first.forms] == [
+            ("tokens_total", "", ()),
+            ("slots_in_use", "Slots that hold a request", ()),
+            ("step_time", "", (1.0, 2.0)),
+        ]
         worker.predict("x")
         worker.receive_all(1)
         # PredictionTime is measured after the reply has left, so either of the two may bring it.
         samples = [sample for sample in worker.ping().samples if sample.name != "PredictionTime"]
-        assert [sample for sample in worker.ping().samples if sample.name != "PredictionTime"] == []
+        second = worker.ping()
+        assert [sample for sample in second.samples if sample.name != "PredictionTime"] == []
+        assert second.forms == []
     assert [sample.kind for sample in samples] == ["counter", "gauge", "histogram", "counter"] + ["gauge"] * 3 + [
         "counter"
     ]

@@ -54,7 +54,7 @@ class FakeGroup:
         self.signature = Signature()
         self.start_time, self.load_seconds, self.is_async = time.time(), 0.1, False
         self.capabilities = self.offers.get(self.model, Capabilities())
-        self.pid, self.memory = 4711, 1 << 20
+        self.pid, self.memory, self.number = 4711, 1 << 20, spec.ranks[0].worker
         self.ranks: list[Any] = []
         self.jobs: list[Job] = []
         self.ended: asyncio.Future[GroupEnd] = asyncio.get_running_loop().create_future()

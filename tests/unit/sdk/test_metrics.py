@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from msx_sdk.batch import current_request_ids
+from msx_sdk.metric_forms import LONGEST_HELP, MOST_FORMS, Form
 from msx_sdk.metrics import Metrics, Sample
 
 
@@ -195,3 +196,57 @@ def test_for_logs_each_call_is_told() -> None:
         metrics.prediction_time(n, [str(n)])
     assert [sample.request_id for sample in metrics.take()] == ["0", "1", "2"]
     assert metrics.take() == []
+
+
+def test_the_server_is_told_once_what_a_metric_is() -> None:
+    metrics = Metrics("m")
+    metrics.counter("tokens", help="Tokens of both kinds")
+    metrics.histogram("step", buckets=(1, 2.5, float("inf")))
+    metrics.add_counter("TorchServes", 1)
+    assert metrics.forms.take() == [
+        Form("tokens", "counter", "Tokens of both kinds"),
+        Form("step", "histogram", "", (1.0, 2.5)),
+    ]
+    metrics.counter("tokens", help="again")
+    metrics.histogram("step")
+    metrics.histogram("step", buckets=[1, 2.5])
+    assert metrics.forms.take() == []
+
+
+@pytest.mark.parametrize(
+    ("buckets", "words"),
+    [
+        ([], "the histogram 'step' needs 1 to 100 buckets, got 0"),
+        ([float("inf")], "needs 1 to 100 buckets, got 0"),
+        (range(101), "needs 1 to 100 buckets, got 101"),
+        ([2, 1], r"are upper bounds in ascending order: \[2.0, 1.0\]"),
+        ([1, 1], "ascending"),
+        ([1, float("inf"), 2], "ascending"),
+        ([float("nan")], "ascending"),
+        ([-float("inf"), 1], "ascending"),
+    ],
+)
+def test_buckets_that_cannot_be_meant(buckets: Any, words: str) -> None:
+    metrics = Metrics("m")
+    with pytest.raises(ValueError, match=words):
+        metrics.histogram("step", buckets=buckets)
+    assert metrics.forms.take() == []
+
+
+def test_a_histogram_has_one_set_of_buckets() -> None:
+    metrics = Metrics("m")
+    metrics.histogram("step", buckets=[1, 2])
+    with pytest.raises(ValueError, match=r"the histogram 'step' has its buckets already \(\[1.0, 2.0\]\), not \[3.0\]"):
+        metrics.histogram("step", buckets=[3])
+    metrics.histogram("other")
+    with pytest.raises(ValueError, match=r"already \(those of its unit\)"):
+        metrics.histogram("other", buckets=[3])
+
+
+def test_forms_are_bounded() -> None:
+    metrics = Metrics("m")
+    for number in range(MOST_FORMS + 5):
+        metrics.gauge(f"made_up_{number}")
+    assert len(metrics.forms.take()) == MOST_FORMS
+    with pytest.raises(ValueError, match="'long' has 1001 characters; 1000 are the most"):
+        metrics.gauge("long", help="x" * (LONGEST_HELP + 1))

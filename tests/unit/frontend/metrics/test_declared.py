@@ -43,6 +43,12 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
         ("model_metrics: {gauge: [{name: A, unit: ms, dimensions: [x-y]}]}", "'x-y' is no name of a dimension"),
         ("model_metrics: {gauge: [{name: A, unit: ms, dimensions: [x, x]}]}", "twice"),
         ("ts_metrics: {counter: [{name: A, unit: x}], gauge: [{name: A, unit: x}]}", "A is declared twice"),
+        (
+            "model_metrics: {gauge: [{name: A, unit: ms, buckets: [1]}]}",
+            "the gauge A has buckets, as only histograms do",
+        ),
+        ("model_metrics: {histogram: [{name: A, unit: ms, buckets: [2, 1]}]}", "ascending order: [2.0, 1.0]"),
+        ("model_metrics: {histogram: [{name: A, unit: ms, buckets: []}]}", "'A' needs 1 to 100 buckets, got 0"),
     ],
 )
 def test_a_file_that_cannot_be_meant(tmp_path: Path, text: str, words: str) -> None:

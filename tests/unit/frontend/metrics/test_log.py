@@ -28,7 +28,7 @@ def logged(tmp_path: Path, mode: str) -> tuple[ServerMetrics, dict[str, list[str
         model.batch(1, 0.001)
         model.worker_loaded(9000, 0.5)
         predicted = MetricSample("PredictionTime", "gauge", "Milliseconds", 0.65, [("Level", "Model")], "id-1")
-        model.handler_samples([predicted, sample("Calls", Level="Model")])
+        model.handler_samples([predicted, sample("Calls", Level="Model")], 9000)
         metrics.replied(404)
         await logs.close()
         return metrics

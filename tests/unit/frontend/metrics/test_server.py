@@ -42,6 +42,11 @@ def sample(name: str, kind: str = "counter", value: float = 1.0, **labels: str) 
     return MetricSample(name, kind, "Count", value, sorted(labels.items()))
 
 
+def handled(metrics: ServerMetrics, samples: list[MetricSample], model: str) -> None:
+    """What the first worker of a version of `model` recorded."""
+    ModelMetrics(metrics, model, "1.0").handler_samples(samples, 9000)
+
+
 def test_every_metric_is_in_the_docs() -> None:
     text = asyncio.run(ServerMetrics().expose()).decode()
     known = set(re.findall(r"^# TYPE (\S+) (\w+)$", text, re.MULTILINE))
@@ -85,7 +90,7 @@ def test_counters_of_torchserve_keep_their_names() -> None:
 def test_handler_metrics_of_each_kind() -> None:
     metrics = ServerMetrics()
     slots = sample("slots in use", "gauge", 4, slot="a")
-    metrics.handlers.add([sample("Calls"), sample("Calls"), slots, sample("t", "histogram")], "m")
+    handled(metrics, [sample("Calls"), sample("Calls"), slots, sample("t", "histogram")], "m")
     seen = exposed(metrics)
     assert seen["Calls", "ModelName=m"] == 2
     assert seen["slots_in_use", "ModelName=m,slot=a"] == 4
@@ -94,8 +99,8 @@ def test_handler_metrics_of_each_kind() -> None:
 
 def test_handlers_of_two_models_do_not_mix() -> None:
     metrics = ServerMetrics()
-    metrics.handlers.add([sample("slots", "gauge", 1)], "a")
-    metrics.handlers.add([sample("slots", "gauge", 2), sample("slots", "gauge", 3, ModelName="a")], "b")
+    handled(metrics, [sample("slots", "gauge", 1)], "a")
+    handled(metrics, [sample("slots", "gauge", 2), sample("slots", "gauge", 3, ModelName="a")], "b")
     seen = exposed(metrics)
     assert (seen["slots", "ModelName=a"], seen["slots", "ModelName=b"]) == (3, 2)
 
@@ -106,15 +111,15 @@ def test_handlers_of_two_models_do_not_mix() -> None:
 )
 def test_a_sample_that_does_not_fit_is_left_out(second: MetricSample, caplog: pytest.LogCaptureFixture) -> None:
     metrics = ServerMetrics()
-    metrics.handlers.add([sample("Calls"), second, second], "m")
+    handled(metrics, [sample("Calls"), second, second], "m")
     assert exposed(metrics)["Calls", "ModelName=m"] == 1
     assert caplog.text.count(f"a sample of the handler metric {second.name!r} was left out") == 1
 
 
 def test_made_up_names_and_labels_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
     metrics = ServerMetrics()
-    metrics.handlers.add([sample("errors", text=str(n)) for n in range(MOST_SERIES + 5)], "m")
-    metrics.handlers.add([sample(f"name_{n}") for n in range(MOST_METRICS + 5)], "m")
+    handled(metrics, [sample("errors", text=str(n)) for n in range(MOST_SERIES + 5)], "m")
+    handled(metrics, [sample(f"name_{n}") for n in range(MOST_METRICS + 5)], "m")
     names = [name for name, _ in exposed(metrics)]
     assert names.count("errors") == MOST_SERIES
     assert len([name for name in names if name.startswith("name_")]) == MOST_METRICS - 1
@@ -197,7 +202,7 @@ def declared(name: str, kind: Kind, *dimensions: str) -> MetricsSpec:
 def test_the_form_is_torchserves() -> None:
     """HELP, TYPE, the order of the labels, the comma behind the last; and declared ones before any sample."""
     metrics = ServerMetrics()
-    metrics.handlers.add([sample("Odd", ModelName='a"b\\c\nd')], "m")
+    handled(metrics, [sample("Odd", ModelName='a"b\\c\nd')], "m")
     lines = asyncio.run(metrics.expose()).decode().splitlines()
     at = lines.index("# HELP Requests2XX Torchserve prometheus counter metric with unit: Count")
     assert lines[at + 1] == "# TYPE Requests2XX counter"
@@ -211,7 +216,7 @@ def test_the_form_is_torchserves() -> None:
 
 def test_a_declared_metric_of_handlers_has_what_was_declared() -> None:
     metrics = ServerMetrics("prometheus", declared("Tokens", "histogram", "colour"))
-    metrics.handlers.add([sample("Tokens", "counter", 3, colour="x"), sample("Tokens", colour="x", ModelName="m")], "m")
+    handled(metrics, [sample("Tokens", "counter", 3, colour="x"), sample("Tokens", colour="x", ModelName="m")], "m")
     text = asyncio.run(metrics.expose()).decode()
     assert "# TYPE Tokens histogram" in text
     assert f'Tokens_count{{colour="x",Hostname="{metrics.hostname}",}} 2.0' in text
@@ -220,7 +225,7 @@ def test_a_declared_metric_of_handlers_has_what_was_declared() -> None:
 @pytest.mark.parametrize("labels", [{}, {"colour": "x", "other": "y"}])
 def test_a_sample_without_the_declared_dimensions(labels: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
     metrics = ServerMetrics("prometheus", declared("Tokens", "counter", "colour"))
-    metrics.handlers.add([sample("Tokens", "counter", 1.0, **labels)] * 2, "m")
+    handled(metrics, [sample("Tokens", "counter", 1.0, **labels)] * 2, "m")
     assert not [name for name, _ in exposed(metrics) if name == "Tokens"]
     assert caplog.text.count("'Tokens' was left out: it has the labels ['colour', 'Hostname']") == 1
 
@@ -233,7 +238,7 @@ def test_metrics_that_are_not_declared(
     mode: str | None, auto_detect: bool | None, counted: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     metrics = ServerMetrics(mode, auto_detect=auto_detect)
-    metrics.handlers.add([sample("New"), sample("msx_llm_running", "gauge")], "m")
+    handled(metrics, [sample("New"), sample("msx_llm_running", "gauge")], "m")
     names = {name for name, _ in exposed(metrics)}
     assert ("New" in names) is counted
     assert "msx_llm_running" in names, "the engine's own"

@@ -17,7 +17,7 @@ import psutil
 import pytest
 from msgspec import structs
 
-from msx_backend.protocol import MetricSample
+from msx_backend.protocol import MetricForm, MetricSample
 from msx_frontend.errors import HandlerFailed, RequestCancelled, WorkerDied, WorkerTimedOut
 from msx_frontend.queueing.job import Job
 from msx_frontend.workers import heartbeat
@@ -51,7 +51,10 @@ class Owner:
     def jobs_returned(self, jobs: list[Job]) -> None:
         self.returned += jobs
 
-    def samples_arrived(self, samples: list[MetricSample]) -> None:
+    def forms_arrived(self, forms: list[MetricForm]) -> None:
+        self.told += [f"form of {form.name}" for form in forms]
+
+    def samples_arrived(self, group: WorkerGroup, samples: list[MetricSample]) -> None:
         self.samples += samples
 
 

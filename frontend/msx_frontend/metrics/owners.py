@@ -1,0 +1,30 @@
+"""Who has written to a series: it goes with the last of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from msx_frontend.metrics.family import Series
+from msx_frontend.metrics.source import Owner
+
+
+class Owners:
+    def __init__(self) -> None:
+        self._series: defaultdict[Owner, set[Series]] = defaultdict(set)
+        self._of: dict[Series, set[Owner]] = {}
+
+    def add(self, series: Series, owner: Owner) -> None:
+        owned = self._series[owner]
+        if series not in owned:
+            owned.add(series)
+            self._of.setdefault(series, set()).add(owner)
+
+    def forget(self, owner: Owner) -> list[Series]:
+        """Those that have no owner any more."""
+        owned = self._series.pop(owner, set())
+        for series in owned:
+            self._of[series].discard(owner)
+        left = [series for series in owned if not self._of[series]]
+        for series in left:
+            del self._of[series]
+        return left

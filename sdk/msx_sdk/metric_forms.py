@@ -1,0 +1,75 @@
+"""What a metric of `Metrics.counter`, `gauge` or `histogram` is. The server is told once, before the first sample."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from math import inf
+from typing import NamedTuple
+
+MOST_FORMS = 1000
+"""The server takes fewer: a handler that makes up names must not fill the memory."""
+
+MOST_BUCKETS = 100
+LONGEST_HELP = 1000
+"""Characters."""
+
+
+class Form(NamedTuple):
+    """`help` is "" and `buckets` are () where the server's defaults for the unit are wanted."""
+
+    name: str
+    kind: str
+    help: str = ""
+    buckets: tuple[float, ...] = ()
+
+
+class Forms:
+    """Of all metrics of a handler, by name. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Form] = {}
+        self._new: list[Form] = []
+        self._lock = threading.Lock()
+
+    def tell(self, form: Form) -> None:
+        """The first one of a name counts. Raises ValueError for one with other buckets."""
+        with self._lock:
+            known = self._known.get(form.name)
+            if known is not None:
+                _check_same(known, form)
+            elif len(self._known) < MOST_FORMS:
+                self._known[form.name] = form
+                self._new.append(form)
+
+    def take(self) -> list[Form]:
+        """Those that nobody has been told of."""
+        with self._lock:
+            new, self._new = self._new, []
+        return new
+
+
+def checked_buckets(name: str, buckets: Sequence[float] | None) -> tuple[float, ...]:
+    """Upper bounds as floats, without infinity, which is always one; () for None. Raises ValueError."""
+    if buckets is None:
+        return ()
+    bounds = tuple(float(bound) for bound in buckets)
+    finite = bounds[:-1] if bounds[-1:] == (inf,) else bounds
+    if not 0 < len(finite) <= MOST_BUCKETS:
+        raise ValueError(f"the histogram {name!r} needs 1 to {MOST_BUCKETS} buckets, got {len(finite)}")
+    if any(not low < high for low, high in zip(finite, (*finite[1:], inf), strict=True)) or finite[0] == -inf:
+        raise ValueError(f"the buckets of the histogram {name!r} are upper bounds in ascending order: {list(bounds)}")
+    return finite
+
+
+def checked_help(name: str, text: str) -> str:
+    """Raises ValueError."""
+    if len(text) > LONGEST_HELP:
+        raise ValueError(f"the help of the metric {name!r} has {len(text)} characters; {LONGEST_HELP} are the most")
+    return text
+
+
+def _check_same(known: Form, form: Form) -> None:
+    if form.buckets and form.buckets != known.buckets:
+        had = list(known.buckets) or "those of its unit"
+        raise ValueError(f"the histogram {form.name!r} has its buckets already ({had}), not {list(form.buckets)}")
