@@ -23,6 +23,8 @@ ServiceError
 
 from __future__ import annotations
 
+from msx_frontend.retry import SHORTEST, retry_headers
+
 
 class ServiceError(Exception):
     """Base: an HTTP status, TorchServe's type name, a gRPC code, and one sentence for the client."""
@@ -35,6 +37,11 @@ class ServiceError(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
+
+    @property
+    def plain(self) -> str:
+        """The sentence for the clients of other APIs than TorchServe's, who look for none of its first words."""
+        return self.message
 
 
 class ResourceNotFound(ServiceError):
@@ -159,16 +166,32 @@ class NotSaved(ServiceError):
 
 
 class ServiceUnavailable(ServiceError):
+    """`wait`: seconds after which it may be worth to ask again."""
+
     status, type, grpc_code = 503, "ServiceUnavailableException", "UNAVAILABLE"
-    headers = (("retry-after", "1"),)
+
+    def __init__(self, message: str, *, wait: float = SHORTEST) -> None:
+        super().__init__(message)
+        self.headers = retry_headers(wait)
 
 
 class Overloaded(ServiceUnavailable):
-    """Too many requests just now."""
+    """Too many requests just now. `plain`: the reason alone."""
+
+    def __init__(self, message: str, *, plain: str = "", wait: float = SHORTEST) -> None:
+        super().__init__(message, wait=wait)
+        self._plain = plain or message
+
+    @property
+    def plain(self) -> str:
+        return self._plain
 
 
 class DeadlineExceeded(ServiceError):
     status, type, grpc_code = 504, "RequestTimeoutException", "DEADLINE_EXCEEDED"
+
+
+TOO_MANY_REQUESTS = 429
 
 
 class HandlerFailed(ServiceError):
@@ -178,6 +201,8 @@ class HandlerFailed(ServiceError):
         super().__init__(message)
         self.status, self.code = status, code
         self.grpc_code = grpc_code_of(status)
+        if status == TOO_MANY_REQUESTS:
+            self.headers = retry_headers(SHORTEST)
 
 
 class WorkerDied(ServiceError):

@@ -16,10 +16,12 @@ from msx_frontend.errors import (
 )
 from msx_frontend.grpc_api.codes import Code
 from msx_frontend.grpc_api.messages import message_class
+from msx_frontend.retry import AFTER_MS, retry_metadata
 from msx_sdk.errors import PREDICTION_FAILED
 
 _Status = message_class("google.rpc.Status")
 _ErrorInfo = message_class("google.rpc.ErrorInfo")
+_RetryInfo = message_class("google.rpc.RetryInfo")
 
 # TorchServe's inference service calls all of these INTERNAL; its clients may look for that.
 _TORCHSERVE_INTERNAL = (BadRequest, ModelNotFound, ModelVersionNotFound, ServiceUnavailable)
@@ -65,6 +67,10 @@ def status_message(error: ServiceError) -> Any:
     """A google.rpc.Status, for the error of one request of a stream that goes on."""
     status = _Status(code=torchserve_code(error).value, message=_cut(error.message))
     status.details.add().Pack(_ErrorInfo(reason=class_name(error)))
+    if (wait := dict(error.headers).get(AFTER_MS)) is not None:
+        info = _RetryInfo()
+        info.retry_delay.FromMilliseconds(int(wait))
+        status.details.add().Pack(info)
     return status
 
 
@@ -77,9 +83,14 @@ def open_inference_code(error: ServiceError) -> Code:
     return standard_code(error)
 
 
+def metadata(error: ServiceError) -> list[tuple[str, str]]:
+    """What goes with its status: when to ask again."""
+    return retry_metadata(error.headers)
+
+
 def sentence(error: ServiceError) -> str:
     """The message alone; one of more than LONGEST_MESSAGE bytes is cut."""
-    return _cut(error.message)
+    return _cut(error.plain)
 
 
 def _cut(text: str) -> str:

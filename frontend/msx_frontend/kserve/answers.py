@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from msx_frontend.errors import BadRequest
+from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.health import Health
 from msx_frontend.http.disconnect import DisconnectWatch
+from msx_frontend.kserve.errors import failure
 from msx_frontend.kserve.exchange import JSON, Reply, Request, json_reply
 from msx_frontend.kserve.infer import Answer, check, only_answer
 from msx_frontend.kserve.metadata import model_config, model_metadata, server_metadata
@@ -13,7 +14,7 @@ from msx_frontend.kserve.statistics import statistics
 from msx_frontend.models.registry import Registry
 from msx_frontend.parse import parse_fields
 from msx_frontend.public_text import public_text
-from msx_frontend.queueing.job import INFER, PREDICT, Field, Job
+from msx_frontend.queueing.job import INFER, PREDICT, Field, Job, ToldJob
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk.kserve import HEADER_LENGTH
 
@@ -116,7 +117,11 @@ def _job(request: Request, reply: ReplyBuffer, explain: bool) -> Job:
         kind, fields = INFER, [Field("body", "application/json", request.body)]
     else:
         kind, fields = PREDICT, parse_fields(call.content_type, request.body)
-    return Job(call.id, request.model, request.version, fields, headers, reply, kind=kind)
+    return ToldJob(_told, call.id, request.model, request.version, fields, headers, reply, kind=kind)
+
+
+def _told(error: ServiceError) -> int:
+    return failure(error).status
 
 
 def _is_inference(request: Request) -> bool:

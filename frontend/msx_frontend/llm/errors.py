@@ -18,7 +18,6 @@ from msx_frontend import errors
 from msx_frontend.errors import BadRequest, HandlerFailed, ServiceError
 from msx_frontend.llm.parameter_names import parameter_of
 
-RETRY_AFTER = ("retry-after", "1")
 DO_NOT_RETRY = ("x-should-retry", "false")
 """OpenAI's clients repeat what failed with 5xx; a request that ended a worker may be the cause."""
 
@@ -67,13 +66,14 @@ class Row(NamedTuple):
     tgi_type: str
     kserve: int
     headers: tuple[tuple[str, str], ...] = ()
+    """Beside the error's own."""
 
 
 INVALID = "invalid_request_error"
 SERVER = "server_error"
 _WRONG = Row(400, INVALID, None, 422, "validation", 400)
-_OVERLOADED = Row(429, "rate_limit_error", "rate_limit_exceeded", 429, "overloaded", 503, (RETRY_AFTER,))
-_UNAVAILABLE = Row(503, SERVER, "service_unavailable", 503, "unavailable", 503, (RETRY_AFTER,))
+_OVERLOADED = Row(429, "rate_limit_error", "rate_limit_exceeded", 429, "overloaded", 503)
+_UNAVAILABLE = Row(503, SERVER, "service_unavailable", 503, "unavailable", 503)
 _TIMEOUT = Row(504, SERVER, "timeout", 504, "timeout", 504)
 _FAILED = Row(500, SERVER, "generation_failed", 424, "generation", 500)
 _DIED = Row(503, SERVER, "worker_died", 424, "generation", 500, (DO_NOT_RETRY,))
@@ -127,22 +127,22 @@ def row_of(error: ServiceError) -> Row:
 def openai_failure(error: ServiceError) -> Failure:
     row = row_of(error)
     code = row.code or getattr(error, "code", "") or None
-    body = {"message": error.message, "type": row.type, "param": _parameter(error, row), "code": code}
-    return Failure(row.openai, {"error": body}, row.headers)
+    body = {"message": error.plain, "type": row.type, "param": _parameter(error, row), "code": code}
+    return Failure(row.openai, {"error": body}, (*row.headers, *error.headers))
 
 
 def tgi_failure(error: ServiceError) -> Failure:
     row = row_of(error)
-    text = error.message
+    text = error.plain
     if row.tgi_type == "validation":
         ours, colon, rest = text.partition(": ")
         text = f"Input validation error: {TGI_NAMES.get(ours, ours)}{colon}{rest}"
-    return Failure(row.tgi, {"error": text, "error_type": row.tgi_type}, row.headers)
+    return Failure(row.tgi, {"error": text, "error_type": row.tgi_type}, (*row.headers, *error.headers))
 
 
 def kserve_failure(error: ServiceError) -> Failure:
     row = row_of(error)
-    return Failure(row.kserve, {"error": error.message}, row.headers)
+    return Failure(row.kserve, {"error": error.plain}, (*row.headers, *error.headers))
 
 
 def _parameter(error: ServiceError, row: Row) -> str | None:
@@ -150,4 +150,4 @@ def _parameter(error: ServiceError, row: Row) -> str | None:
         return None
     if row.code == "model_not_found":
         return "model"
-    return parameter_of(error.message)
+    return parameter_of(error.plain)

@@ -62,7 +62,7 @@ class Route:
 class Exchange:
     def __init__(self, registry: Registry, route: Route, call: Call, send: Send) -> None:
         self._registry, self._route, self._call, self._send = registry, route, call, send
-        self._jobs = Jobs(registry, call)
+        self._jobs = Jobs(registry, call, lambda error: route.describe_failure(error).status)
         self._names: dict[str, str] = {}
         self._body_read = False
 

@@ -15,7 +15,7 @@ from msx_frontend.http.call import Call
 from msx_frontend.llm.errors import InvalidReply
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
-from msx_frontend.queueing.job import Field, Job
+from msx_frontend.queueing.job import Field, StatusOf, ToldJob
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk.generation import encode
 
@@ -63,10 +63,13 @@ class TimedReply(ReplyBuffer):
 
 
 class Jobs:
-    """Submits the operations of one call. `cancel` ends them all, now and to come: the client has left."""
+    """Submits the operations of one call. `cancel` ends them all, now and to come: the client has left.
 
-    def __init__(self, registry: Registry, call: Call) -> None:
-        self._registry, self._call = registry, call
+    `told` is the status of an error in the call's API.
+    """
+
+    def __init__(self, registry: Registry, call: Call, told: StatusOf) -> None:
+        self._registry, self._call, self._told = registry, call, told
         self._replies: list[TimedReply] = []
         self._left = False
 
@@ -76,7 +79,8 @@ class Jobs:
             raise RequestCancelled
         number = len(self._replies)
         reply = TimedReply()
-        job = Job(
+        job = ToldJob(
+            self._told,
             f"{self._call.id}-{number}" if number else self._call.id,
             version.source.name,
             version.source.version,

@@ -187,7 +187,9 @@ class ModelVersion:
         self._judge()
 
     def batch_finished(self, size: int, seconds: float) -> None:
-        self.dispatcher.policy.finished(size, seconds)
+        dispatcher = self.dispatcher
+        dispatcher.answered += size
+        dispatcher.policy.finished(size, seconds)
         self.metrics.batch(size, seconds)
 
     def group_replied(self, group: WorkerGroup) -> None:

@@ -41,7 +41,7 @@ class Registry:
                 raise ServiceUnavailable("The server is shutting down and takes no more requests.")
             version.submit(job)
         except ServiceError as error:
-            version.metrics.answered(error.status)
+            version.metrics.answered(job.status_of(error))
             raise
 
     def find(self, name: str, version: str | None = None) -> ModelVersion:

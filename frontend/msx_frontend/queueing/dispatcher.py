@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from msx_frontend.errors import DeadlineExceeded, Overloaded, ServiceError, ServiceUnavailable
+from msx_frontend.queueing.answer_rate import AnswerRate
 from msx_frontend.queueing.batching import BatchingPolicy, make_policy
 from msx_frontend.queueing.job import ALONE, DESCRIBE, PREDICT, STREAM, Job
 from msx_frontend.queueing.job_queue import JobQueue
@@ -41,6 +42,9 @@ class Dispatcher:
         self.policy: BatchingPolicy = make_policy(
             config.batching_policy, config.batch_size, config.max_batch_delay / 1000
         )
+        self.answered = 0
+        """By workers, in all."""
+        self._rate = AnswerRate()
         self.groups: list[WorkerGroup] = []
         self.expecting_workers = False
         self.refusal = ""
@@ -55,7 +59,7 @@ class Dispatcher:
             raise ServiceUnavailable(self.refusal or self._refusal(job, ""))
         if self._config.use_job_ticket and self._tickets() <= self.waiting:
             reason = "no job ticket is free: every worker is busy and useJobTicket is on"
-            raise Overloaded(self._refusal(job, reason))
+            raise self._overloaded(job, reason)
         if job.kind == STREAM and self._streams_share:
             job.kind = PREDICT
         queue = self._queue_of(job)
@@ -76,7 +80,7 @@ class Dispatcher:
             self.pump()  # what came in this turn of the loop may go to a worker that is free
             if not self.queue.full:
                 return self.queue
-            raise Overloaded(self._refusal(job, f"the queue is full: jobQueueSize is {self.queue.capacity}"))
+            raise self._overloaded(job, f"the queue is full: jobQueueSize is {self.queue.capacity}")
         return self.queue
 
     def pump_soon(self) -> None:
@@ -189,11 +193,14 @@ class Dispatcher:
     def _watch_queue(self) -> None:
         if self._looking is None and self.waiting:
             self._looking = self._loop.call_later(EXPIRY_LOOK, self._look)
+            self._rate.look(time.monotonic(), self.answered)
 
     def _look(self) -> None:
         self._looking = None
         self._expire(self._config.response_timeout)
         self._watch_queue()
+        if self._looking is None:
+            self._rate.rest(time.monotonic(), self.answered)
 
     def _expire(self, longest_wait: float) -> None:
         self.queue.expire(longest_wait)
@@ -207,6 +214,13 @@ class Dispatcher:
                 f"{where} for model {self._name}."
             )
         )
+
+    def _overloaded(self, job: Job, reason: str) -> Overloaded:
+        """With the time in which what waits now will have been answered."""
+        at_once = self._config.batch_size * max(len(self.groups), 1)
+        wait = self._rate.seconds(time.monotonic(), self.answered, self.waiting, at_once)
+        plain = f"{reason[0].upper()}{reason[1:]} (model {self._name}). Ask again later, or add workers."
+        return Overloaded(self._refusal(job, reason), plain=plain, wait=wait)
 
     def _refusal(self, job: Job, reason: str) -> str:
         """TorchServe's text, then the reason."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -16,6 +17,8 @@ from msx_sdk.kserve.types import INFER as INFER  # a kind of job, like the follo
 
 if TYPE_CHECKING:
     from msx_frontend.workers.group import WorkerGroup
+
+StatusOf = Callable[[ServiceError], int]
 
 PREDICT, STREAM, EXPLAIN, DESCRIBE = "predict", "stream", "explain", "describe"
 ALONE = frozenset({STREAM, DESCRIBE})
@@ -135,8 +138,12 @@ class Job:
 
     def fail(self, error: ServiceError) -> None:
         if not self.done:
-            self._end(error.status)
+            self._end(self.status_of(error))
             self.sink.fail(error)
+
+    def status_of(self, error: ServiceError) -> int:
+        """What its client is told; another API than TorchServe's may have a status of its own for the error."""
+        return error.status
 
     def cancel(self, error: ServiceError | None = None) -> None:
         """Nobody waits any more: it leaves the queue, or the worker is told. Idempotent."""
@@ -154,6 +161,19 @@ class Job:
             self.timer.cancel()
         if self.listener is not None:
             self.listener.jobs_ended([self])
+
+
+class ToldJob(Job):
+    """Of an API that has statuses of its own for errors."""
+
+    __slots__ = ("_told",)
+
+    def __init__(self, told: StatusOf, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._told = told
+
+    def status_of(self, error: ServiceError) -> int:
+        return self._told(error)
 
 
 def answer_all(

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from msx_frontend.errors import Overloaded, ServiceError, ServiceUnavailable
+from msx_frontend.errors import ServiceError, ServiceUnavailable
 from msx_frontend.queueing.dispatcher import Dispatcher
 from msx_frontend.queueing.job import ALONE, EXPLAIN, PREDICT, STREAM, Job, Sink
 from msx_frontend.queueing.job_queue import JobQueue
@@ -46,7 +46,7 @@ class SequenceDispatcher(Dispatcher):
         sequence = self._sequence_of(job)
         if sequence.full:
             reason = f"sequence {sequence.id} is full: maxSequenceJobQueueSize is {sequence.capacity}"
-            raise Overloaded(self._refusal(job, reason))
+            raise self._overloaded(job, reason)
         sequence.closing = _says_yes(job, self._keys.end)
         job.sink = _EndWatch(job.sink, self._keys.end, lambda value: self._ended_by_reply(sequence, value))
         self._sequences.stir(sequence)
@@ -80,7 +80,7 @@ class SequenceDispatcher(Dispatcher):
             raise ServiceUnavailable(self._refusal(job, reason))
         if self._sequences.full:
             reason = f"{len(self._sequences)} sequences are open: maxNumSequence is {self._config.max_num_sequence}"
-            raise Overloaded(self._refusal(job, reason))
+            raise self._overloaded(job, reason)
         return self._sequences.open(id)
 
     # -- dispatch --

@@ -18,6 +18,7 @@ from msx_frontend.kserve.repository import Unsupported
 from msx_frontend.llm import errors as llm_errors
 from msx_frontend.queueing import reply_buffer
 from msx_frontend.workflows import errors as workflow_errors
+from tests.retry import told_wait
 
 GRPC_CODES = {code.name for code in grpc.StatusCode}
 OWN_STATUS = 499
@@ -73,4 +74,10 @@ def test_memory_that_is_out_is_507_as_in_torchserve() -> None:
 
 
 def test_an_overloaded_server_says_when_to_come_again() -> None:
-    assert errors.ServiceUnavailable("full").headers == (("retry-after", "1"),)
+    assert 1 <= told_wait(dict(errors.ServiceUnavailable("full").headers)) <= 2
+    assert 4 <= told_wait(dict(errors.Overloaded("full", wait=4).headers)) <= 8
+
+
+def test_a_handler_without_room_says_so_too() -> None:
+    assert told_wait(dict(errors.HandlerFailed(429, "no room").headers)) <= 2
+    assert errors.HandlerFailed(503, "raised").headers == ()

@@ -14,6 +14,7 @@ from msx_frontend.errors import ServiceError
 from msx_frontend.grpc_api.codes import Code
 from msx_frontend.grpc_api.context import Call, request_id_in
 from msx_frontend.grpc_api.service import Method, Service
+from msx_frontend.grpc_api.status import metadata
 
 _KINDS: dict[tuple[bool, bool], Callable[..., Any]] = {
     (False, False): grpc.unary_unary_rpc_method_handler,
@@ -45,6 +46,7 @@ def _guarded(service: Service, method: Method) -> Callable[[Any, Any], Any]:
             return response
         except ServiceError as error:
             status = service.code_of(error)
+            context.set_trailing_metadata((*(context.trailing_metadata() or ()), *metadata(error)))
             return await context.abort(StatusCode[status.name], service.details_of(error))
         except asyncio.CancelledError:
             status = Code.CANCELLED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msx_frontend.grpc_api.codes import Code
@@ -64,8 +65,8 @@ class DirectCall:
             self._fail(refused.code, refused.message)
             self._stop()
 
-    def _fail(self, code: Code, message: str) -> None:
-        self._say(trailers(code, message, self._metadata()))
+    def _fail(self, code: Code, message: str, metadata: Iterable[tuple[str, str]] = ()) -> None:
+        self._say(trailers(code, message, [*self._metadata(), *metadata]))
         self._end(code)
 
     def _say(self, block: bytes) -> None:

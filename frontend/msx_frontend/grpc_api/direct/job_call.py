@@ -16,6 +16,7 @@ from msx_frontend.grpc_api.direct.refused import Refused
 from msx_frontend.grpc_api.direct.requests import not_one, parsed
 from msx_frontend.grpc_api.direct.served import ServedMethod
 from msx_frontend.grpc_api.service import JobMethod
+from msx_frontend.grpc_api.status import metadata
 from msx_frontend.grpc_api.whole_answer import ResponseTooLarge
 from msx_frontend.http2.stream import Stream
 from msx_frontend.ids import new_request_id
@@ -133,7 +134,7 @@ class JobCall(DirectCall):
 
     def fail(self, error: ServiceError) -> None:
         if not self.over:
-            self._fail(self.served.code_of(error), self.served.details_of(error))
+            self._fail(self.served.code_of(error), self.served.details_of(error), metadata(error))
             self._stop()
 
     def _stop(self) -> None:

@@ -18,6 +18,7 @@ from msx_frontend.grpc_api.direct.head import CallHead
 from msx_frontend.grpc_api.direct.refused import Refused
 from msx_frontend.grpc_api.direct.requests import Requests
 from msx_frontend.grpc_api.direct.served import ServedMethod
+from msx_frontend.grpc_api.status import metadata
 from msx_frontend.grpc_api.whole_answer import ResponseTooLarge
 from msx_frontend.http2.stream import Stream
 from msx_frontend.queueing.bell import Bell
@@ -63,7 +64,7 @@ class TaskCall(DirectCall):
             await self._answer()
         except ServiceError as error:
             if not self.over:
-                self._fail(self.served.code_of(error), self.served.details_of(error))
+                self._fail(self.served.code_of(error), self.served.details_of(error), metadata(error))
         except Refused as refused:
             self.refuse(refused)
         except asyncio.CancelledError:

@@ -200,3 +200,9 @@ async def failure(call: Any) -> grpc.aio.AioRpcError:
     except grpc.aio.AioRpcError as error:
         return error
     raise AssertionError("the call did not fail")
+
+
+def told(error: grpc.aio.AioRpcError) -> dict[str, str]:
+    """The metadata behind the status."""
+    pairs: Any = error.trailing_metadata()
+    return {key: str(value) for key, value in pairs}

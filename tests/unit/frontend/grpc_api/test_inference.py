@@ -14,6 +14,7 @@ from msx_frontend.errors import (
     HandlerFailed,
     InvalidKey,
     ModelNotFound,
+    Overloaded,
     ServiceError,
     ServiceUnavailable,
     WorkerDied,
@@ -21,7 +22,8 @@ from msx_frontend.errors import (
 from msx_frontend.grpc_api import sequences
 from msx_frontend.queueing import reply_buffer
 from msx_frontend.queueing.job import PREDICT, STREAM, Field
-from tests.unit.frontend.grpc_api.harness import WAY, Request, Served, answer, begin, failure, request, serving
+from tests.retry import told_wait
+from tests.unit.frontend.grpc_api.harness import WAY, Request, Served, answer, begin, failure, request, serving, told
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -164,6 +166,18 @@ def test_a_job_that_is_not_taken_is_internal_as_in_torchserve(refusal: ServiceEr
         for call in (served.predict(request()), served.stream(request())):
             error = await failure(call)
             assert (error.code(), error.details()) == (StatusCode.INTERNAL, details)
+
+    with_server(test)
+
+
+def test_an_overloaded_server_says_when_to_ask_again() -> None:
+    async def test(served: Served) -> None:
+        served.registry.refusal = Overloaded("full", wait=5)
+        for call in (served.predict(request()), served.stream(request())):
+            metadata = told(await failure(call))
+            assert 5 <= told_wait(metadata) <= 10
+            assert metadata["grpc-retry-pushback-ms"] == metadata["retry-after-ms"]
+            assert metadata["x-request-id"]
 
     with_server(test)
 

@@ -23,7 +23,8 @@ from msx_frontend.kserve.repository import Repository
 from msx_frontend.queueing.job import INFER, Job
 from msx_sdk.kserve import HEADER_LENGTH
 from msx_sdk.kserve.message import join, split
-from tests.unit.frontend.grpc_api.harness import WAY, Health, answer, begin, failure
+from tests.retry import told_wait
+from tests.unit.frontend.grpc_api.harness import WAY, Health, answer, begin, failure, told
 from tests.unit.frontend.http.client import FakeRegistry, as_registry
 
 pytestmark = pytest.mark.usefixtures("way")
@@ -146,9 +147,10 @@ def test_one_inference() -> None:
 def test_codes() -> None:
     async def test() -> None:
         async with serving() as client:
-            client.registry.refusal = Overloaded("full")
+            client.registry.refusal = Overloaded("no worker (full)", plain="full")
             error = await failure(client.infer(request()))
             assert (error.code(), error.details()) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "full")
+            assert told_wait(told(error))
             client.registry.refusal = None
             error = await failure(client.infer(Request()))
             assert error.code() is grpc.StatusCode.INVALID_ARGUMENT

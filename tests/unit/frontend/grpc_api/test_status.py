@@ -9,13 +9,15 @@ from msx_frontend.errors import (
     HandlerFailed,
     InvalidKey,
     ModelNotFound,
+    Overloaded,
     PayloadTooLarge,
     ServiceError,
     WorkerDied,
 )
 from msx_frontend.grpc_api import inference
 from msx_frontend.grpc_api.codes import Code
-from msx_frontend.grpc_api.status import details, standard_code, torchserve_code
+from msx_frontend.grpc_api.messages import message_class
+from msx_frontend.grpc_api.status import details, standard_code, status_message, torchserve_code
 from msx_frontend.queueing import reply_buffer
 
 PAGE = (Path(__file__).parents[4] / "docs/grpc.md").read_text()
@@ -89,6 +91,15 @@ def test_unknown_models_are_internal_on_torchserves_service_only() -> None:
 def test_details() -> None:
     assert details(WorkerDied("So.")) == "Worker died. So.\norg.pytorch.serve.http.InternalServerException"
     assert details(InvalidKey("Refused")) == "Refused"
+
+
+def test_an_error_within_a_stream_says_when_to_ask_again() -> None:
+    status = status_message(Overloaded("full", wait=4))
+    reason, retry = message_class("google.rpc.ErrorInfo")(), message_class("google.rpc.RetryInfo")()
+    assert status.details[0].Unpack(reason)
+    assert status.details[1].Unpack(retry)
+    assert 4 <= retry.retry_delay.ToTimedelta().total_seconds() <= 8
+    assert len(status_message(WorkerDied("So.")).details) == 1
 
 
 @pytest.mark.parametrize("letter", ["a", "é", "😀"])

@@ -12,6 +12,7 @@ from msx_frontend.http.edge import Edge
 from msx_frontend.http.prediction import PredictionEndpoint
 from msx_frontend.http.wire import StreamBroken
 from msx_frontend.queueing.job import EXPLAIN, PREDICT, Field, Job
+from tests.retry import told_wait
 from tests.unit.frontend.http.client import (
     Exchange,
     FakeAccessLog,
@@ -185,7 +186,7 @@ def test_a_job_that_is_not_taken() -> None:
     bench = Bench()
     bench.registry.refusal = ServiceUnavailable("full")
     exchange = run(bench.ask("/predictions/m"))
-    assert (exchange.status, exchange.headers["retry-after"]) == (503, "1")
+    assert (exchange.status, told_wait(exchange.headers) <= 2) == (503, True)
 
 
 # -- replies --

@@ -13,9 +13,11 @@ from msx_frontend.errors import (
     ModelVersionNotFound,
     ServiceError,
     ServiceUnavailable,
+    WorkerDied,
 )
+from msx_frontend.queueing.job import Field, ToldJob
 from tests.unit.frontend.house import House, Test, house_of
-from tests.unit.frontend.jobs import run
+from tests.unit.frontend.jobs import RecordingSink, run
 
 
 def in_a_house(folder: Path, test: Test) -> None:
@@ -107,3 +109,22 @@ def test_a_refusal_is_counted(tmp_path: Path) -> None:
         assert house.metrics.registry.get_sample_value("msx_requests_total", labels) == 2
 
     in_a_house(tmp_path, test)
+
+
+def test_a_refusal_is_counted_by_the_status_that_its_client_is_told(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        job = ToldJob(lambda error: 429, "j", "m", None, [Field("body", None, b"")], [], RecordingSink())
+        with pytest.raises(ServiceUnavailable, match="has no worker"):
+            house.registry.submit(job)
+        later = ToldJob(lambda error: 424, "j", "m", None, [], [], RecordingSink())
+        later.fail(WorkerDied("Gone."))
+        assert later.status == 424
+        assert counted(house, "429") == 1
+        assert counted(house, "503") is None
+
+    in_a_house(tmp_path, test)
+
+
+def counted(house: House, code: str) -> float | None:
+    labels = {"model": "m", "version": "1.0", "code": code}
+    return house.metrics.registry.get_sample_value("msx_requests_total", labels)

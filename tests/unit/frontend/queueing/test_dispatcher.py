@@ -10,11 +10,12 @@ from typing import Any, cast
 
 import pytest
 
-from msx_frontend.errors import ServiceUnavailable, WorkerDied
+from msx_frontend.errors import Overloaded, ServiceUnavailable, WorkerDied
 from msx_frontend.queueing.dispatcher import JOINS_FROM, PREFETCH_BELOW, Dispatcher
 from msx_frontend.queueing.job import DESCRIBE, EXPLAIN, STREAM, Job
 from msx_frontend.workers.group import WorkerGroup
 from msx_sdk.config import ModelConfig
+from tests.retry import told_wait
 from tests.unit.frontend.jobs import error_of, make_job, run
 
 
@@ -499,3 +500,22 @@ async def test_close_leaves_no_timer() -> None:
     await asyncio.sleep(0.25)  # the delay is over, and nothing looks any more
     assert not bench.groups[0].batches
     job.fail(WorkerDied("It ended."))
+
+
+# -- when to ask again --
+
+
+@on_a_loop
+def test_who_is_refused_is_told_the_time_of_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    bench = Bench(FakeGroup(), job_queue_size=8)
+    bench.submit(*"abcdefghi")
+    clock += 2
+    bench.dispatcher.answered += 4
+    with pytest.raises(Overloaded) as refused:
+        bench.submit("m")
+    assert 4 <= told_wait(dict(refused.value.headers)) <= 8
+    assert refused.value.plain.startswith("The queue is full: jobQueueSize is 8 (model m).")
+    assert refused.value.message.startswith('Model "m" has no worker to serve inference request.')
+    bench.dispatcher.close()
