@@ -14,6 +14,7 @@ from PIL import Image
 
 torch = pytest.importorskip("torch")
 SERVICES = Path(__file__).parent / "services" / "ts"
+EXAMPLES = SERVICES / "examples"
 
 
 def saved(value: Any) -> bytes:
@@ -36,6 +37,15 @@ def cnn() -> Any:
     """The model of tests/services/ts/cnn_model.py."""
     torch.manual_seed(7)
     return runpy.run_path(str(SERVICES / "cnn_model.py"))["SmallCNN"]().eval()
+
+
+def example_model(file: str, name: str) -> dict[str, Any]:
+    """Random weights of this class of a file of tests/services/ts/examples."""
+    torch.manual_seed(7)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(EXAMPLES))
+        state: dict[str, Any] = runpy.run_path(str(EXAMPLES / f"{file}.py"))[name]().state_dict()
+    return state
 
 
 class Colours(torch.nn.Module):  # type: ignore[misc, name-defined]
@@ -63,8 +73,8 @@ def digit_image(seed: int) -> bytes:
     return buffer.getvalue()
 
 
-def digit_of(model: Any, image: bytes) -> int:
+def digit_of(model: Any, image: bytes, mean: float = 0.0, std: float = 1.0) -> int:
     """What the model itself says."""
-    pixels = np.asarray(Image.open(io.BytesIO(image)), dtype=np.float32) / 255
+    pixels = (np.asarray(Image.open(io.BytesIO(image)), dtype=np.float32) / 255 - mean) / std
     with torch.inference_mode():
         return int(model(torch.from_numpy(pixels)[None, None]).argmax(1))

@@ -185,10 +185,15 @@ class Metrics:
     ) -> None:
         self.add_metric(name, value, "percent", idx, dimensions, metric_type)
 
-    def add_error(self, name: str, value: str, dimensions: Dimensions | None = None) -> None:
-        """Count an error by its text, at Level=Error."""
-        labels = {"Level": "Error", "Error": value, **_labels(dimensions)}
-        self.add_metric(name, 1.0, "count", None, labels, COUNTER)
+    def add_error(self, name: str, value: float | str, dimensions: Dimensions | None = None) -> None:
+        """Add so many errors at Level=Error. A text is one error, and a line of the log: it would make labels without
+        an end."""
+        if isinstance(value, str):
+            log.error("%s: %s", name, value)
+            value = 1.0
+        labels = _labels(dimensions)
+        labels.setdefault("Level", "Error")
+        self._add(name, COUNTER, "", value, labels)
 
     def add_metric(
         self,
@@ -205,7 +210,11 @@ class Metrics:
         labels.setdefault("Level", "Model")
         ids = current_request_ids.get().split(",")
         request_id = ids[int(idx)] if idx is not None and 0 <= int(idx) < len(ids) else ""
-        kind = _checked_kind(name, metric_type)
+        self._add(name, _checked_kind(name, metric_type), unit, value, labels, request_id)
+
+    def _add(
+        self, name: str, kind: str, unit: str, value: float, labels: Mapping[str, str], request_id: str = ""
+    ) -> None:
         if name not in self.cache[kind]:
             self.add_metric_to_cache(name, unit, list(labels), kind)
         self.add_sample(name, kind, unit, value, labels, request_id)

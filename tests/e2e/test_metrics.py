@@ -143,7 +143,7 @@ def test_handler_metrics(server: RunningServer) -> None:
     assert server.metric("Work", **model) == 2.5
     assert server.metric("Weights", **model) == 7
     assert server.metric("Fill", **model) == 50
-    assert server.metric("Trouble", **model, Level="Error", Error="none really") == 2
+    assert server.metric("Trouble", Level="Error") == 2
 
 
 def test_each_worker_has_its_gauges_and_they_go_with_the_model(server: RunningServer) -> None:

@@ -124,12 +124,23 @@ def test_samples_name_their_requests() -> None:
     assert (samples[-1].name, samples[-1].value, samples[-1].unit) == ("PredictionTime", 500.0, "Milliseconds")
 
 
-def test_errors_are_counted_by_text() -> None:
+@pytest.mark.parametrize(("value", "added"), [(72, 72.0), (0.5, 0.5), ("bad png", 1.0)])
+def test_errors_are_counted(value: float | str, added: float, caplog: pytest.LogCaptureFixture) -> None:
+    """Under one label, whatever the value; a text is in the log."""
     metrics = Metrics("m")
-    metrics.add_error("Decode", "bad png")
+    metrics.add_error("Decode", value, {"Codec": "png"})
     sample = only(metrics)
-    assert (sample.kind, sample.value) == ("counter", 1.0)
-    assert dict(sample.labels) == {"ModelName": "m", "Level": "Error", "Error": "bad png"}
+    assert (sample.kind, sample.unit, sample.value) == ("counter", "unit", added)
+    assert dict(sample.labels) == {"Level": "Error", "Codec": "png"}
+    assert caplog.messages == (["Decode: bad png"] if isinstance(value, str) else [])
+    assert metrics.get_metric("Decode").dimension_names == ["Codec", "Level"]
+
+
+def test_errors_cannot_be_taken_back(caplog: pytest.LogCaptureFixture) -> None:
+    metrics = Metrics("m")
+    metrics.add_error("Decode", -1)
+    assert not metrics.take()
+    assert caplog.messages == ["counter Decode cannot go down: -1 is left out"]
 
 
 def test_typed_metrics_take_their_labels_by_name() -> None:

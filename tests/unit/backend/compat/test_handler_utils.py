@@ -17,7 +17,7 @@ from msx_sdk.metrics import Metrics
 class Steps:
     def __init__(self) -> None:
         self.sizes: list[int] = []
-        self.parts: set[int] = set()
+        self.parts: set[int | None] = set()
         self.context: Any = None
         self.batching: MicroBatching | None = None
 

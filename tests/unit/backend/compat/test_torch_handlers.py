@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from msx_backend.compat.ts.torch_handler.base_handler import BaseHandler
 from msx_backend.compat.ts.torch_handler.image_classifier import ImageClassifier
@@ -193,6 +194,12 @@ def classifier(folder: Path, handler: Any = ImageClassifier) -> LocalModel:
     return local(handler, folder, files, serializedFile="m.pt")
 
 
+def jpeg(mode: str) -> bytes:
+    buffer = io.BytesIO()
+    Image.new(mode, (8, 8)).save(buffer, "JPEG")
+    return buffer.getvalue()
+
+
 def as_field(name: str, data: bytes, kind: str | None = None) -> InferenceRequest:
     return InferenceRequest("a", {name: Part(data, kind)})
 
@@ -226,10 +233,19 @@ def test_fewer_classes(tmp_path: Path) -> None:
         assert list(answers(model.predict([png("blue")]))[0]) == ["blue"]
 
 
+@pytest.mark.parametrize("mode", ["L", "1", "P", "LA", "RGBA", "CMYK", "I;16"])
+def test_images_of_all_modes(tmp_path: Path, mode: str) -> None:
+    """What classifiers of ImageNet take is red, green and blue."""
+    with classifier(tmp_path) as model:
+        [reply] = answers(model.predict([png(1, mode=mode) if mode != "CMYK" else jpeg("CMYK")]))
+    assert sum(reply.values()) == pytest.approx(1)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
         (b"no image", "data: not an image that can be read"),
+        (png("red")[:-40], "data: not an image that can be read"),
         ("?", "data: "),
         ({"a": 1}, "data: expected an image, base64 text or nested lists, got dict"),
     ],
@@ -253,6 +269,15 @@ def test_a_processing_of_its_own(tmp_path: Path) -> None:
     with classifier(tmp_path, Own) as model:
         [reply] = answers(model.predict([png("red")]))
     assert list(reply.values()) == pytest.approx([1 / 3, 1 / 3])
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGBA"])
+def test_a_processing_of_its_own_gets_the_image_as_it_is(tmp_path: Path, mode: str) -> None:
+    class Own(ImageClassifier):
+        image_processing = staticmethod(lambda image: torch.full((3, *image.size), float(image.mode == mode)))
+
+    with classifier(tmp_path, Own) as model:
+        assert model.handler.owner.preprocess([{"body": png(1, mode=mode)}]).unique().tolist() == [1]
 
 
 def test_image_processing_is_torchvisions() -> None:

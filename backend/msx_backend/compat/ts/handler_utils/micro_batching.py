@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -12,6 +13,11 @@ from typing import Any
 from msx_sdk import HandlerLoadError
 
 HANDLER_METHODS = ("preprocess", "inference", "postprocess")
+
+
+def profiled() -> bool:
+    """Whether calls run under torch's profiler."""
+    return os.environ.get("ENABLE_TORCH_PROFILER", "").lower() == "true"
 
 
 class MicroBatching:
@@ -26,6 +32,7 @@ class MicroBatching:
         self.handler, self.micro_batch_size = parent_handler, micro_batch_size
         self._local = threading.local()
         self._pools: dict[str, ThreadPoolExecutor] = {}
+        self._parallelism = dict.fromkeys(HANDLER_METHODS, 1)
         self.parallelism = parallelism or {}
 
     @property
@@ -34,14 +41,14 @@ class MicroBatching:
 
     @parallelism.setter
     def parallelism(self, wanted: Mapping[str, int]) -> None:
-        """Raises HandlerLoadError for other steps, or for fewer than one thread."""
+        """What it does not name stays. Raises HandlerLoadError for other steps, or for fewer than one thread."""
         for step, threads in wanted.items():
             if step not in HANDLER_METHODS or not isinstance(threads, int) or threads < 1:
                 steps = ", ".join(HANDLER_METHODS)
                 raise HandlerLoadError(
                     f"micro_batching.parallelism: {step}: {threads!r} is no number of threads of {steps}"
                 )
-        self._parallelism = {step: wanted.get(step, 1) for step in HANDLER_METHODS}
+        self._parallelism = {**self._parallelism, **wanted}
         self.shutdown()
 
     def shutdown(self) -> None:
@@ -50,10 +57,9 @@ class MicroBatching:
             pool.shutdown()
         self._pools = {}
 
-    def get_micro_batch_idx(self) -> int:
-        """In a step: which part it works on."""
-        idx: int = self._local.idx
-        return idx
+    def get_micro_batch_idx(self) -> int | None:
+        """In a step: which part it works on; None elsewhere."""
+        return getattr(self._local, "idx", None)
 
     def handle(self, data: list[Any]) -> list[Any]:
         """The answers of all parts, in the order of the data. What a step raises is raised here."""
@@ -65,9 +71,26 @@ class MicroBatching:
     def __call__(self, data: list[Any], context: Any) -> list[Any]:
         started = time.perf_counter()
         self.handler.context = context
-        answers = self.handle(data)
+        answers = self._answer(data)
         context.metrics.add_time("HandlerTime", (time.perf_counter() - started) * 1000)
         return answers
+
+    def _answer(self, data: list[Any]) -> list[Any]:
+        """A batch in parts; what the model is, or an explanation, as a `BaseHandler` itself would."""
+        answers: list[Any]
+        if self._is("describe"):
+            answers = [self.handler.describe_handle()]
+        elif self._is("explain"):
+            answers = self.handler.explain_handle(self.handler.preprocess(data), data)
+        elif profiled():
+            answers = self.handler._infer_with_profiler(data)[0]
+        else:
+            answers = self.handle(data)
+        return answers
+
+    def _is(self, question: str) -> bool:
+        asked: Callable[[], bool] = getattr(self.handler, f"_is_{question}", bool)
+        return asked()
 
     def _start(self, idx: int, part: Any) -> Future[Any]:
         """Each step has threads of its own, so that one that waits for the step before it holds up nobody else."""

@@ -10,7 +10,7 @@ from .._extras import need
 
 @dataclass(frozen=True)
 class ImageProcessing:
-    """[channel, height, width] of 0 to 1, then normalised.
+    """[3, height, width] of 0 to 1, red, green and blue whatever the file has, then normalised.
 
     The shorter side becomes `resize` pixels (bilinear), and the middle `crop` × `crop` is cut out; without them the
     image stays as it is.
@@ -22,6 +22,7 @@ class ImageProcessing:
     std: tuple[float, ...] | None = None
 
     def __call__(self, image: Any) -> Any:
+        image = image.convert("RGB")
         if self.resize:
             image = _resized(image, self.resize)
         if self.crop:
@@ -53,4 +54,4 @@ def _cropped(image: Any, side: int) -> Any:
 
 def _tensor(image: Any) -> Any:
     pixels = need("numpy").asarray(image, dtype="float32") / 255
-    return need("torch").from_numpy(pixels).reshape(*pixels.shape[:2], -1).permute(2, 0, 1).contiguous()
+    return need("torch").from_numpy(pixels).permute(2, 0, 1).contiguous()

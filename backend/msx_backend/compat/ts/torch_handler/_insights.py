@@ -9,10 +9,14 @@ from msx_sdk import HandlerLoadError, PredictionError
 from .._extras import need
 
 
+def attributions(model: Any) -> Any:
+    """Captum's integrated gradients of this model."""
+    return _captum().IntegratedGradients(model)
+
+
 def integrated_gradients(model: Any, inputs: Any, target: Any) -> Any:
     """How much each value of the inputs counts for `target`, normalised; shaped as the inputs."""
-    gradients = _captum().IntegratedGradients(model)
-    return normalised(gradients.attribute(inputs, target=target, n_steps=15))
+    return normalised(attributions(model).attribute(inputs, target=target, n_steps=15))
 
 
 def layer_gradients(model: Any, layer: Any, inputs: Any, offsets: Any, target: Any) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import abc
+import importlib.util
 import logging
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,18 @@ from typing import Any
 from msx_sdk import HandlerLoadError, PredictionError
 
 from .._extras import need
-from ..handler_utils.micro_batching import MicroBatching
+from ..handler_utils.micro_batching import MicroBatching, profiled
 from ..handler_utils.timer import timed
 from ..utils.util import load_label_mapping
 from ._loading import compiled, load_eager, load_exported, load_onnx, run_onnx
 
 log = logging.getLogger(__name__)
 
-PROFILER = "ENABLE_TORCH_PROFILER"
+PROFILER_AVAILABLE = True
+"""As are all that TorchServe's own module asks for by such names: torch is 2.6 or newer."""
+PT2_AVAILABLE = PT230_AVAILABLE = True
+XLA_AVAILABLE = IPEX_AVAILABLE = False
+ONNX_AVAILABLE = importlib.util.find_spec("onnxruntime") is not None
 
 
 class BaseHandler(abc.ABC):  # noqa: B024  # as handlers know it: `class Mine(BaseHandler, ABC)`
@@ -28,21 +32,23 @@ class BaseHandler(abc.ABC):  # noqa: B024  # as handlers know it: `class Mine(Ba
     Where TorchServe would use the GPU `gpu_id`, so does this if torch sees one; else models run on the CPU.
     """
 
+    # Of the class, because some handlers have an `__init__` that does not call this one.
+    model: Any = None
+    mapping: dict[str, Any] | None = None
+    device: Any = None
+    map_location: str | None = None
+    initialized = False
+    context: Any = None
+    model_pt_path: str | None = None
+    explain = False
+    target = 0
+    _is_onnx = False
+    _micro_batching: MicroBatching | None = None
+
     def __init__(self) -> None:
-        self.model: Any = None
-        self.mapping: dict[str, Any] | None = None
-        self.device: Any = None
-        self.map_location: str | None = None
-        self.initialized = False
-        self.context: Any = None
         self.manifest: dict[str, Any] = {}
-        self.model_pt_path: str | None = None
         self.model_yaml_config: dict[str, Any] = {}
-        self.explain = False
-        self.target = 0
         self.profiler_args: dict[str, Any] = {}
-        self._is_onnx = False
-        self._micro_batching: MicroBatching | None = None
 
     def initialize(self, context: Any) -> None:
         """Load the model. Raises HandlerLoadError, which says what is missing."""
@@ -127,20 +133,21 @@ class BaseHandler(abc.ABC):  # noqa: B024  # as handlers know it: `class Mine(Ba
             return self.explain_handle(self.preprocess(data), data)
         if self._micro_batching:
             return self._micro_batching.handle(data)
-        if os.environ.get(PROFILER, "").lower() == "true":
-            return self._infer_with_profiler(data)
+        if profiled():
+            return self._infer_with_profiler(data)[0]
         return self.postprocess(self.inference(self.preprocess(data)))
 
-    def _infer_with_profiler(self, data: Any) -> Any:
-        """The same under torch's profiler; its traces go to the worker's folder, or where `profiler_args` say."""
+    def _infer_with_profiler(self, data: Any) -> tuple[Any, Any]:
+        """The answers under torch's profiler, and the profile, whose traces go to the worker's folder, or where
+        `profiler_args` say."""
         profiler = need("torch.profiler")
         options = {
             "activities": [profiler.ProfilerActivity.CPU],
             "record_shapes": True,
             "on_trace_ready": profiler.tensorboard_trace_handler("profiler"),
         }
-        with profiler.profile(**{**options, **self.profiler_args}):
-            return self.postprocess(self.inference(self.preprocess(data)))
+        with profiler.profile(**{**options, **getattr(self, "profiler_args", {})}) as profile:
+            return self.postprocess(self.inference(self.preprocess(data))), profile
 
     def explain_handle(self, data_preprocess: Any, raw_data: Any) -> Any:
         """Answer `/explanations` by `get_insights`, with the `target` that the request's JSON may name."""

@@ -12,13 +12,13 @@ from msx_sdk import HandlerLoadError
 
 from .._extras import need
 from ..handler_utils.text_utils import get_tokenizer
+from ..utils.util import CLEANUP_REGEX
 from ._insights import normalised
 from .base_handler import BaseHandler
 from .contractions import CONTRACTION_MAP
 
 _LOWER = {short.lower(): long.lower() for short, long in CONTRACTION_MAP.items()}
 _CONTRACTIONS = re.compile("|".join(sorted(map(re.escape, _LOWER), key=len, reverse=True)), re.IGNORECASE)
-_TAGS = re.compile(r"<[^>]*>|&(?:[a-z0-9]+|#[0-9]{1,6}|#x[0-9a-f]{1,6});", re.IGNORECASE)
 
 
 class TextHandler(BaseHandler, ABC):
@@ -66,7 +66,7 @@ class TextHandler(BaseHandler, ABC):
         return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
 
     def _remove_html_tags(self, text: str) -> str:
-        return _TAGS.sub("", text)
+        return CLEANUP_REGEX.sub("", text)
 
     def _remove_punctuation(self, text: str) -> str:
         return re.sub(r"[^\w\s]", " ", text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import io
 from abc import ABC
 from typing import Any
@@ -12,17 +13,23 @@ from msx_sdk import InvalidInput
 
 from .._extras import need
 from ..handler_utils.timer import timed
-from ._insights import integrated_gradients
+from ._insights import attributions, integrated_gradients
 from .base_handler import BaseHandler
 
 
 class VisionHandler(BaseHandler, ABC):
     """A request's `data` or `body`: an image file, one as base64 text, or a tensor as nested lists.
 
-    `image_processing` makes a tensor of a PIL image: transforms of torchvision, or any function.
+    `image_processing` makes a tensor of a PIL image: transforms of torchvision, or any function. It gets the image in
+    the mode of its file: "L" where it is greyscale.
     """
 
     image_processing: Any
+
+    @functools.cached_property
+    def ig(self) -> Any:
+        """Captum's integrated gradients of the model, which handlers call in explanations of their own."""
+        return attributions(self.model)
 
     def initialize(self, context: Any) -> None:
         super().initialize(context)
@@ -60,8 +67,11 @@ def _from_base64(text: str) -> bytes:
 
 
 def _image(data: bytes | bytearray) -> Any:
+    """Read to its end, so that a file that is cut off fails here."""
     images = need("PIL.Image")
     try:
-        return images.open(io.BytesIO(data)).convert("RGB")
-    except (OSError, ValueError, images.DecompressionBombError) as error:
+        image = images.open(io.BytesIO(data))
+        image.load()
+    except (OSError, ValueError, SyntaxError, images.DecompressionBombError) as error:
         raise InvalidInput(f"data: not an image that can be read: {error}") from None
+    return image

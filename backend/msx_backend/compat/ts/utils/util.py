@@ -6,6 +6,7 @@ import functools
 import inspect
 import json
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
@@ -19,6 +20,9 @@ from msx_sdk import PredictionError
 
 log = logging.getLogger(__name__)
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+CLEANUP_REGEX = re.compile(r"<[^>]*>|&(?:[a-z0-9]+|#[0-9]{1,6}|#x[0-9a-f]{1,6});", re.IGNORECASE)
+"""Tags and entities of HTML, which text handlers take out."""
 
 
 class PT2Backend(str, Enum):
