@@ -11,7 +11,7 @@ import msgspec
 
 from msx_sdk._config_checks import ParallelLayout, check, find_layout
 from msx_sdk._config_sections import Buckets, DeviceType, Ids, Isa, Mode, ParallelType, Policy, Requests, read_fields
-from msx_sdk._config_yaml import read_yaml
+from msx_sdk.safe_yaml import read_yaml
 from msx_sdk.values import ConfigError, Count, Positive, Seconds, Switch, Text, convert, show
 
 __all__ = [

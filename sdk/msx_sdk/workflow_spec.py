@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from msx_sdk._config_yaml import read_yaml
 from msx_sdk.manifest import MODEL_NAME
+from msx_sdk.safe_yaml import read_yaml
 from msx_sdk.values import ConfigError, Count, Positive, Text, convert, near_miss, show
 from msx_sdk.workflow_dag import InvalidDag, WorkflowDag
 

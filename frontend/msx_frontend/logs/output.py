@@ -12,11 +12,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-import yaml
-
 from msx_frontend.logs.log_files import add_log_files
 from msx_frontend.logs.rotating import RotatingFile
 from msx_frontend.start_errors import StartError
+from msx_sdk.safe_yaml import read_yaml
+from msx_sdk.values import ConfigError
 
 _EXTRAS = ("request_id", "model", "version", "worker", "rank", "stream")
 
@@ -103,22 +103,22 @@ def _is_for_java(path: Path) -> bool:
     if path.suffix in (".xml", ".properties"):
         return path.is_file()
     try:
-        return path.suffix in (".yaml", ".yml", ".json", ".jsn") and "Configuration" in yaml.safe_load(path.read_text())
-    except (OSError, TypeError, ValueError, yaml.YAMLError):
+        return path.suffix in (".yaml", ".yml", ".json", ".jsn") and "Configuration" in read_yaml(path)
+    except (TypeError, ConfigError):
         return False
 
 
 def _apply(path: Path) -> None:
+    if not path.exists():
+        raise LogConfigError(f"--log-config file not found: {path}")
     try:
         if path.suffix in (".ini", ".conf", ".cfg"):
             logging.config.fileConfig(path, disable_existing_loggers=False)
         else:
-            config = {"disable_existing_loggers": False, **yaml.safe_load(path.read_text())}
+            config = {"disable_existing_loggers": False, **read_yaml(path)}
             logging.config.dictConfig(config)
-    except FileNotFoundError:
-        raise LogConfigError(f"--log-config file not found: {path}") from None
     except Exception as error:
         raise LogConfigError(
-            f"--log-config {path} is no logging configuration (a logging.config dictionary in YAML or JSON, or an "
+            f"--log-config {path} is not a logging configuration (a logging.config dictionary in YAML or JSON, or an "
             f"ini file): {error}"
         ) from None

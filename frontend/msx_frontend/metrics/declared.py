@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
-import yaml
 
 from msx_frontend.start_errors import StartError
 from msx_sdk.metric_forms import checked_buckets, checked_help
+from msx_sdk.safe_yaml import read_yaml
+from msx_sdk.values import ConfigError
 
 Kind = Literal["counter", "gauge", "histogram"]
 
@@ -61,17 +62,13 @@ def load_spec(path: Path | None = None) -> MetricsSpec:
     """Of `metrics_config`, or of the file that is shipped. Raises MetricsConfigError."""
     path = path or DEFAULT_FILE
     try:
-        found = msgspec.convert(_read(path), _File)
-    except (yaml.YAMLError, msgspec.ValidationError, OSError, UnicodeDecodeError) as error:
-        text = " ".join(str(error).split())
-        raise MetricsConfigError(f"metrics_config: {path} is no metrics.yaml: {text}") from None
+        found = msgspec.convert(read_yaml(path) or {}, _File)
+    except (ConfigError, msgspec.ValidationError) as error:
+        text = " ".join(str(error).removeprefix(f"{path}: ").split())
+        raise MetricsConfigError(f"metrics_config: {path} is not a metrics.yaml: {text}") from None
     spec = MetricsSpec(tuple(_all(found.ts_metrics)), tuple(_all(found.model_metrics)))
     _check(path, spec)
     return spec
-
-
-def _read(path: Path) -> Any:
-    return yaml.safe_load(path.read_text()) or {}
 
 
 def _all(by_kind: _ByKind | None) -> Iterator[tuple[Kind, Declared]]:

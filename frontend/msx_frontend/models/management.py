@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 
-from msx_archiver.cache import UnpackedModel
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices.pool import DevicePool, ModelDevices
@@ -113,7 +112,7 @@ class Management:
     async def _built(self, path: Path, wanted: Registration) -> AsyncIterator[ModelVersion]:
         unpacked = await self.store.unpack(path)
         try:
-            yield self._build(path, unpacked, wanted)
+            yield self._version(await asyncio.to_thread(make_source, path, unpacked, wanted, self._config))
         except BaseException:
             await asyncio.shield(self.store.release(unpacked.digest))
             raise
@@ -170,9 +169,6 @@ class Management:
         if version.source.at_startup and not default:
             default = version.devices.default_workers
         return default, default
-
-    def _build(self, path: Path, unpacked: UnpackedModel, wanted: Registration) -> ModelVersion:
-        return self._version(make_source(path, unpacked, wanted, self._config))
 
     def _version(self, source: ModelSource) -> ModelVersion:
         metrics = ModelMetrics(self._metrics, source.name, source.version)

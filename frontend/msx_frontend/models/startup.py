@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -153,7 +154,8 @@ class Startup:
         async with self._management.store.using(found.path) as unpacked:
             model = unpacked.manifest.model
             name = name or model.model_name or _stem(found.path)
-            return _Wanted(name, model.model_version, unpacked.digest, found, _owns_devices(unpacked))
+            owns = await asyncio.to_thread(_owns_devices, unpacked)
+            return _Wanted(name, model.model_version, unpacked.digest, found, owns)
 
     async def _add(self, one: _Wanted) -> None:
         path, url = one.found

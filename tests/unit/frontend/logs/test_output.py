@@ -112,7 +112,7 @@ def test_a_users_configuration(tmp_path: Path, name: str, text: str) -> None:
 def test_a_configuration_that_is_none(tmp_path: Path, text: str) -> None:
     path = tmp_path / "log.yaml"
     path.write_text(text)
-    with pytest.raises(LogConfigError, match=rf"--log-config {path} is no logging configuration"):
+    with pytest.raises(LogConfigError, match=rf"--log-config {path} is not a logging configuration"):
         set_up_logging(path, io.StringIO())
 
 

@@ -38,7 +38,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
         ("ts_metrics: {counter: [{name: A}]}", "unit"),
         ("ts_metrics: {summary: [{name: A, unit: Count}]}", "summary"),
         ("just words", "object"),
-        ("{", "flow"),
+        ("{", "line 2, column 1"),
         ("ts_metrics: {counter: [{name: a b, unit: Count}]}", "'a b' is no name of a metric"),
         ("model_metrics: {gauge: [{name: A, unit: ms, dimensions: [x-y]}]}", "'x-y' is no name of a dimension"),
         ("model_metrics: {gauge: [{name: A, unit: ms, dimensions: [x, x]}]}", "twice"),

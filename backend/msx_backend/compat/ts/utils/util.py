@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 import yaml
 
 from msx_sdk import PredictionError
+from msx_sdk.safe_yaml import MOST_BYTES, parse_yaml
+from msx_sdk.values import ConfigError
 
 log = logging.getLogger(__name__)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -103,7 +105,12 @@ def map_class_to_label(
 
 
 def get_yaml_config(yaml_file_path: str | Path) -> dict[str, Any]:
-    config: dict[str, Any] = yaml.safe_load(Path(yaml_file_path).read_text()) or {}
+    """Raises OSError, yaml.YAMLError."""
+    try:
+        with open(yaml_file_path, "rb") as file:
+            config: dict[str, Any] = parse_yaml(file.read(MOST_BYTES + 1)) or {}
+    except ConfigError as error:
+        raise yaml.YAMLError(f"{yaml_file_path}: {error}") from error
     return config
 
 
