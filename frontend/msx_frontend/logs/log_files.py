@@ -23,21 +23,26 @@ class Log4jFormatter(logging.Formatter):
 
 
 def add_log_files(folder: Path) -> RotatingFile:
-    """To the root logger; returns that of the access log, which takes whole lines."""
+    """To the root logger; returns that of the access log, which takes whole lines. All are there from now on."""
     root = logging.getLogger()
+    access = RotatingFile(folder / "access_log.log")
     for name, of_models in (("ts_log.log", False), ("model_log.log", True)):
         handler = RotatingFile(folder / name)
         handler.setFormatter(Log4jFormatter())
         handler.addFilter(lambda record, of_models=of_models: (record.name == MODEL) is of_models)  # type: ignore[misc]
         root.addHandler(handler)
-    return RotatingFile(folder / "access_log.log")
+        handler.create()
+    access.create()
+    return access
 
 
 def _thread(record: logging.LogRecord) -> str:
-    """A worker's stream counts as a thread, as in TorchServe."""
-    if record.name == MODEL and hasattr(record, "worker"):
-        return "W-{worker}-{model}_{version}-{stream}".format(**{"stream": "stdout", **record.__dict__})
-    return record.threadName or "main"
+    """A worker, and each of its streams, counts as a thread, as in TorchServe."""
+    labels = {"version": "", "stream": "stdout", **record.__dict__}
+    if not {"worker", "model"} <= labels.keys():
+        return record.threadName or "main"
+    pattern = "W-{worker}-{model}_{version}-{stream}" if record.name == MODEL else "W-{worker}-{model}_{version}"
+    return pattern.format_map(labels)
 
 
 def _logger(record: logging.LogRecord) -> str:

@@ -15,7 +15,7 @@ log = logging.getLogger("msx.server")
 
 
 class RotatingFile(RotatingFileHandler):
-    """A handler for a logger, or by `write` a file of whole lines. Opened at its first line.
+    """A handler for a logger, or by `write` a file of whole lines. Opened at its first line, or by `create`.
 
     What cannot be written is lost, and told once.
     """
@@ -23,6 +23,13 @@ class RotatingFile(RotatingFileHandler):
     def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
         super().__init__(path, maxBytes=most_bytes, backupCount=KEPT, delay=True, encoding="utf-8", errors="replace")
         self._told = False
+
+    def create(self) -> None:
+        """So that it is there before its first line, for who follows it."""
+        try:
+            self._open().close()
+        except OSError:
+            self._tell()
 
     def write(self, lines: str) -> None:
         if lines:
@@ -33,6 +40,9 @@ class RotatingFile(RotatingFileHandler):
         return super()._open()
 
     def handleError(self, record: logging.LogRecord) -> None:
+        self._tell()
+
+    def _tell(self) -> None:
         if not self._told:
             self._told = True
             log.error("%s cannot be written", self.baseFilename, exc_info=True)

@@ -33,6 +33,7 @@ Mirror = Callable[[str, list[MetricLine]], object]
 class MetricLog:
     def __init__(self, path: Path, name: str, mirror: Mirror | None = None) -> None:
         self._file, self._name, self._mirror = RotatingFile(path), name, mirror
+        self._file.create()
         self._entries: list[tuple[Series, float, str, float]] = []
 
     def append(self, series: Series, value: float, request_ids: str) -> None:

@@ -15,6 +15,7 @@ from msx_frontend.workers import endings
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupEvents, GroupSpec, WorkerGroup
+from msx_frontend.workers.torchserve_lines import TorchServeLines
 
 log = logging.getLogger("msx.workers")
 
@@ -61,6 +62,7 @@ class Replica:
         """Why its last try to load the model failed; None once one has succeeded, whatever came after."""
         self.generation = 0
         self._loaded = False
+        self._lines = TorchServeLines(number)
         self._stopping = asyncio.Event()
         self._task = asyncio.create_task(self._supervise(), name=f"replica-{number}")
 
@@ -123,23 +125,29 @@ class Replica:
     async def _one_generation(self) -> GroupEnd:
         self.generation += 1
         group = self.group = WorkerGroup(self._make_spec(self.generation), self._owner)
+        self._lines.started(group.labels)
         end = await group.start()
         if end is None and not self._stopping.is_set():
             log.info("worker %d is ready after %.2f s", self.number, group.load_seconds, extra=group.labels)
+            self._lines.loaded()
             self._backoff.ready()
             self._loaded, self.unloaded = True, None
             self._metrics.worker_loaded(self.number, group.load_seconds)
             self._move(ReplicaState.READY)
             self._owner.group_has_room(group)
-        return await group.wait_ended()
+        end = await group.wait_ended()
+        self._lines.disconnected(end, loaded=self._loaded)
+        return end
 
     async def _may_restart(self, end: GroupEnd) -> bool:
         log.error("worker %d ended: %s", self.number, end.reason + ("\n" + end.traceback if end.traceback else ""))
+        self._lines.failed(end)
         delay = self._backoff.failed()
         if delay is None:
             log.error("worker %d is given up: it failed for longer than maxRetryTimeoutInSec", self.number)
             self._move(ReplicaState.FAILED)
             return False
+        self._lines.retries(delay)
         self._metrics.restarts.inc()
         self._move(ReplicaState.RESTARTING)
         try:

@@ -20,15 +20,24 @@ from tests.unit.frontend.logs.test_access_log import Call
 MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3}"
 
 
+def test_the_files_are_there_from_the_start(tmp_path: Path) -> None:
+    """For log shippers and `tail -f`."""
+    set_up_logging(None, io.StringIO(), tmp_path / "logs")
+    names = ("access_log.log", "model_log.log", "ts_log.log")
+    assert {path.name: path.read_text() for path in (tmp_path / "logs").iterdir()} == dict.fromkeys(names, "")
+
+
 def test_the_lines_of_the_servers_and_the_models_log(tmp_path: Path) -> None:
     set_up_logging(None, io.StringIO(), tmp_path)
     logging.getLogger("msx.server").warning("hello %s", "you")
     labels = {"model": "m", "version": "1.0", "worker": 9000, "rank": 0}
+    logging.getLogger("msx.workers").error("ended", extra=labels)
     logging.getLogger("msx.model").info("said", extra={**labels, "stream": "stdout"})
     logging.getLogger("msx.model").error("wrong", extra={**labels, "stream": "stderr"})
     server, models = ((tmp_path / name).read_text().splitlines() for name in ("ts_log.log", "model_log.log"))
-    assert len(server) == 1
+    assert len(server) == 2
     assert re.fullmatch(rf"{MOMENT} \[WARN \] MainThread msx\.server - hello you", server[0])
+    assert re.fullmatch(rf"{MOMENT} \[ERROR\] W-9000-m_1\.0 msx\.workers - ended", server[1])
     assert re.fullmatch(rf"{MOMENT} \[INFO \] W-9000-m_1\.0-stdout MODEL_LOG - said", models[0])
     assert re.fullmatch(rf"{MOMENT} \[ERROR\] W-9000-m_1\.0-stderr MODEL_LOG - wrong", models[1])
 

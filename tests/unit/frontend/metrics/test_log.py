@@ -106,10 +106,11 @@ def test_a_file_that_is_full_is_moved_aside(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == KEPT + 1
 
 
-def test_a_log_writes_nothing_for_nothing(tmp_path: Path) -> None:
-    log = MetricLog(tmp_path / "x.log", "X")
+def test_a_log_is_there_before_its_first_line(tmp_path: Path) -> None:
+    log = MetricLog(tmp_path / "figures" / "x.log", "X")
+    assert (tmp_path / "figures" / "x.log").read_text() == ""
     log.close()
-    assert list(tmp_path.iterdir()) == []
+    assert (tmp_path / "figures" / "x.log").read_text() == ""
 
 
 def test_many_lines_are_written_in_slices_and_in_order(tmp_path: Path) -> None:

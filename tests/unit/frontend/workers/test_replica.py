@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
 
+from msx_backend.protocol import LoadFailed
 from msx_frontend.devices.pool import Lease
 from msx_frontend.errors import RequirementsFailed
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
@@ -184,6 +186,37 @@ def test_it_gives_up_when_the_back_off_says_so(caplog: pytest.LogCaptureFixture)
 
     run(test())
     assert "worker 9000 is given up: it failed for longer than maxRetryTimeoutInSec" in caplog.messages
+
+
+def test_torchserves_lines(caplog: pytest.LogCaptureFixture) -> None:
+    """A worker that dies, whose successor cannot load, and the next one, which is stopped."""
+    caplog.set_level(logging.INFO, "org.pytorch.serve.wlm.WorkerThread")
+
+    async def test() -> None:
+        async with bench_of(0.0, 0.0) as bench:
+            group = await bench.group()
+            group.load()
+            await bench.until(ReplicaState.READY)
+            group.end()
+            (await bench.group(2)).end(endings.load_failed(LoadFailed("no luck", "", False)))
+            (await bench.group(3)).load()
+            await bench.until(ReplicaState.READY)
+
+    run(test())
+    records = [record for record in caplog.records if record.name == "org.pytorch.serve.wlm.WorkerThread"]
+    assert [re.sub(r"\d{13}", "MS", record.getMessage()) for record in records] == [
+        "9000 Worker disconnected. WORKER_MODEL_LOADED",
+        "Backend worker error: Rank 0 (pid 1) exited with code 3.",
+        "Auto recovery start timestamp: MS",
+        "Retry worker: 9000 in 0 seconds.",
+        "9000 Worker disconnected. WORKER_STARTED",
+        "Backend worker error: The model could not be loaded: no luck",
+        "Auto recovery failed again",
+        "Retry worker: 9000 in 0 seconds.",
+        "Auto recovery succeeded, reset recoveryStartTS",
+        "9000 Worker disconnected. WORKER_SCALED_DOWN",
+    ]
+    assert {(record.__dict__["model"], record.__dict__["worker"]) for record in records} == {("m", 9000)}
 
 
 def test_the_real_back_off_by_an_injected_clock() -> None:

@@ -1,0 +1,41 @@
+"""TorchServe's own lines on the life of a worker, beside ours: alerts and scripts of its users look for them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+
+from msx_frontend.workers.endings import GroupEnd
+
+log = logging.getLogger("org.pytorch.serve.wlm.WorkerThread")
+
+
+class TorchServeLines:
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._recovering = False
+        self._labels: Mapping[str, object] = {}
+
+    def started(self, labels: Mapping[str, object]) -> None:
+        self._labels = {**labels, "worker": self._number}
+
+    def loaded(self) -> None:
+        if self._recovering:
+            self._recovering = False
+            log.info("Auto recovery succeeded, reset recoveryStartTS", extra=self._labels)
+
+    def disconnected(self, end: GroupEnd, *, loaded: bool) -> None:
+        state = "SCALED_DOWN" if end.expected else "MODEL_LOADED" if loaded else "STARTED"
+        log.info("%d Worker disconnected. WORKER_%s", self._number, state, extra=self._labels)
+
+    def failed(self, end: GroupEnd) -> None:
+        log.error("Backend worker error: %s", end.reason, extra=self._labels)
+        if self._recovering:
+            log.warning("Auto recovery failed again", extra=self._labels)
+        else:
+            self._recovering = True
+            log.info("Auto recovery start timestamp: %d", time.time() * 1000, extra=self._labels)
+
+    def retries(self, delay: float) -> None:
+        log.info("Retry worker: %d in %g seconds.", self._number, delay, extra=self._labels)
