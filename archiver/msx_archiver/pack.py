@@ -11,7 +11,8 @@ from msx_archiver.options import PackOptions
 from msx_archiver.output import Warn, created_on, errors_named, make, own_version, silent, source_date
 from msx_archiver.sources import Sources, collect
 from msx_archiver.writers import open_writer
-from msx_sdk.manifest import MANIFEST_PATH, MODEL_NAME, MODEL_VERSION, Manifest
+from msx_sdk.manifest import MANIFEST_PATH, Manifest
+from msx_sdk.names import MOST_CHARACTERS, name_problem, short_name, version_problem
 
 _SUFFIXES = {"default": ".mar", "zip-store": ".mar", "tgz": ".tar.gz", "no-archive": ""}
 
@@ -35,24 +36,24 @@ def pack(options: PackOptions, *, warn: Warn = silent, watch: Watch = unwatched)
 
 
 def _check_options(options: PackOptions) -> None:
-    if not MODEL_NAME.fullmatch(options.model_name):
-        raise PackError(
-            f"Model name contains special characters: '{options.model_name}'. It must begin with a letter or digit "
-            "and hold only letters, digits, '_', '-' and '.'."
-        )
+    check_name("Model", options.model_name)
     if not options.version:
         raise PackError("The model version is empty; give one with --version.")
-    if not MODEL_VERSION.fullmatch(options.version):
-        raise PackError(
-            f"Model version '{options.version}' could not be served: it must begin with a letter or digit, hold only "
-            "letters, digits, '_', '-', '+' and '.', and not be 'all', which means every version."
-        )
+    if problem := version_problem(options.version):
+        raise PackError(f"Model version {short_name(options.version)} could not be served: it {problem}.")
     for name, value, known in (
         ("--archive-format", options.archive_format, FORMATS),
         ("--runtime", options.runtime, RUNTIMES),
     ):
         if value not in known:
             raise PackError(f"{name} '{value}' is unknown; it must be one of {', '.join(known)}.")
+
+
+def check_name(what: str, name: str) -> None:
+    """Raises PackError, with torch-model-archiver's words for a name of other characters."""
+    if problem := name_problem(name):
+        kind = "contains special characters" if len(name) <= MOST_CHARACTERS else "is too long"
+        raise PackError(f"{what} name {kind}: {short_name(name)}. It {problem}.")
 
 
 def _check_target(target: Path, options: PackOptions) -> None:

@@ -8,11 +8,11 @@ from msx_archiver.copying import Progress, Watch, unwatched
 from msx_archiver.errors import PackError
 from msx_archiver.extra_files import expand_extra_files
 from msx_archiver.output import Warn, created_on, errors_named, make, own_version, silent, source_date
+from msx_archiver.pack import check_name
 from msx_archiver.python_files import check_python
 from msx_archiver.sources import FileSet
 from msx_archiver.workflow_options import WorkflowOptions
 from msx_archiver.writers import ZipWriter
-from msx_sdk.manifest import MODEL_NAME
 from msx_sdk.workflow_manifest import WORKFLOW_MANIFEST_PATH, WorkflowEntry, WorkflowManifest
 
 
@@ -32,11 +32,7 @@ def pack_workflow(options: WorkflowOptions, *, warn: Warn = silent, watch: Watch
 
 
 def _check(options: WorkflowOptions, target: Path) -> None:
-    if not MODEL_NAME.fullmatch(options.workflow_name):
-        raise PackError(
-            f"Workflow name contains special characters: '{options.workflow_name}'. It must begin with a letter or "
-            "digit and hold only letters, digits, '_', '-' and '.'."
-        )
+    check_name("Workflow", options.workflow_name)
     if target.is_dir():
         raise PackError(f"{target} is a folder; move it away, --force does not overwrite it.")
     if target.exists() and not options.force:

@@ -7,15 +7,12 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from msx_sdk.names import MODEL_NAME, MOST_CHARACTERS
+
 MANIFEST_PATH = "MAR-INF/MANIFEST.json"
 DEFAULT_VERSION = "1.0"
 
-MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-.]*")
-"""TorchServe's rule."""
-MODEL_VERSION = re.compile(r"(?!all\Z)[A-Za-z0-9][A-Za-z0-9_.+\-]*")
-"""What can stand in a path, where `all` means every version."""
-
-Name = Annotated[str, msgspec.Meta(pattern=rf"^{MODEL_NAME.pattern}\Z")]
+Name = Annotated[str, msgspec.Meta(pattern=rf"^{MODEL_NAME.pattern}\Z", max_length=MOST_CHARACTERS)]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 _Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 _Size = Annotated[int, msgspec.Meta(ge=0)]

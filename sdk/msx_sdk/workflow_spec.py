@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from msx_sdk.manifest import MODEL_NAME
+from msx_sdk.names import name_problem
 from msx_sdk.safe_yaml import read_yaml
 from msx_sdk.values import ConfigError, Count, Positive, Text, convert, near_miss, show
 from msx_sdk.workflow_dag import InvalidDag, WorkflowDag
@@ -101,8 +101,10 @@ def _following(node: str, row: Any) -> list[str]:
 
 
 def _name(name: Any, where: str) -> str:
-    if not isinstance(name, str) or not MODEL_NAME.fullmatch(f"w__{name}"):
-        raise ConfigError(f"{where}: {show(name)} is no name of a node: letters, digits, '_', '-' and '.'")
+    if not isinstance(name, str) or name_problem(f"w__{name}"):
+        raise ConfigError(
+            f"{where}: {show(name)} is not a name of a node: at most 197 letters, digits, '_', '-' and '.'"
+        )
     return name
 
 

@@ -1,20 +1,14 @@
-"""Names and versions of models: they become parts of paths, of URLs and of folders."""
+"""Names and versions of models that may be registered."""
 
 from __future__ import annotations
 
 from msx_frontend.errors import InvalidModel
-from msx_sdk.manifest import MODEL_NAME, MODEL_VERSION
+from msx_sdk.names import name_problem, short_name, version_problem
 
 
 def check_names(name: str, version: str) -> None:
     """Raises InvalidModel."""
-    if not MODEL_NAME.fullmatch(name):
-        raise InvalidModel(
-            f"Model name {name!r} cannot be served: expected letters, digits, '_', '-' and '.', and a letter or digit "
-            "first."
-        )
-    if not MODEL_VERSION.fullmatch(version):
-        raise InvalidModel(
-            f"Version {version!r} of model {name} cannot be served: expected letters, digits, '_', '-', '+' and '.', "
-            f"a letter or digit first, and not 'all', which means every version."
-        )
+    if problem := name_problem(name):
+        raise InvalidModel(f"Model name {short_name(name)} cannot be served: it {problem}.")
+    if problem := version_problem(version):
+        raise InvalidModel(f"Version {short_name(version)} of model {name} cannot be served: it {problem}.")

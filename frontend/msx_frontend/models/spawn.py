@@ -36,7 +36,7 @@ class Spawner:
         self, source: ModelSource, lease: Lease, number: int, generation: int, place: Place = OWN_PYTHON
     ) -> GroupSpec:
         config = source.config
-        folder = f"{source.name}-{source.version}-{number}-{generation}-{os.urandom(3).hex()}"
+        folder = f"{number}-{generation}-{os.urandom(3).hex()}"  # whatever its model is called
         port = _free_port() if config.layout.ranks > 1 else None
         return GroupSpec(
             ranks=tuple(

@@ -24,7 +24,7 @@ from msx_frontend.models.state_store import StoredVersion
 from msx_frontend.snapshots.restore import versions_of
 from msx_frontend.start_errors import StartError
 from msx_sdk.config import ConfigError, load_model_config
-from msx_sdk.manifest import MODEL_NAME
+from msx_sdk.names import MODEL_NAME
 
 log = logging.getLogger("msx.startup")
 

@@ -27,7 +27,7 @@ from msx_frontend.workflows.errors import (
 )
 from msx_frontend.workflows.sources import NodeSources
 from msx_frontend.workflows.workflow import Workflow, WorkflowRegistry, node_model
-from msx_sdk.manifest import MODEL_NAME
+from msx_sdk.names import name_problem, short_name
 from msx_sdk.values import ConfigError
 from msx_sdk.workflow_spec import InvalidDag, WorkflowNode, WorkflowSpec, load_workflow_spec
 
@@ -188,11 +188,8 @@ def _longest(workflow: Workflow) -> int:
 
 
 def _checked(name: str) -> str:
-    if not MODEL_NAME.fullmatch(name):
-        raise InvalidWorkflow(
-            f"Workflow name {name!r} cannot be served: expected letters, digits, '_', '-' and '.', and a letter or "
-            "digit first."
-        )
+    if problem := name_problem(name):
+        raise InvalidWorkflow(f"Workflow name {short_name(name)} cannot be served: it {problem}.")
     return name
 
 

@@ -165,6 +165,12 @@ def test_model_name(in_folder: InFolder, name: str) -> None:
     assert "special characters" in refused(model_name=name)
 
 
+def test_names_have_an_end(in_folder: InFolder) -> None:
+    in_folder(h__py=HANDLER)
+    assert refused(model_name="m" * 201).endswith("It has 201 characters, and 200 are the most.")
+    assert refused(version="1" * 201).endswith("could not be served: it has 201 characters, and 200 are the most.")
+
+
 @pytest.mark.parametrize("version", ["1 0", "1/0", "..", "all", "-1", "1\n"])
 def test_a_version_that_could_not_be_served(in_folder: InFolder, version: str) -> None:
     in_folder(h__py=HANDLER)
