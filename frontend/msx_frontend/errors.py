@@ -12,6 +12,7 @@ ServiceError
 │   └── NotOffered                             an operation that the model's handler does not have
 ├── InvalidKey                                 its token
 ├── InvalidModel, Conflict, DefaultVersionInUse, ModelApiDisabled, WorkersNotStarted, NotSaved   management
+│   └── ResourcesMissing                       WorkersNotStarted for want of devices
 ├── UnregisterTimedOut                         it is out, but its workers have not ended
 ├── ServiceUnavailable                         no worker, draining
 │   └── Overloaded                             no ticket, queue full
@@ -147,6 +148,12 @@ class WorkersNotStarted(ServiceError):
         super().__init__(f"Failed to start workers for model {name} version: {version}. {reason}")
         if out_of_memory:
             self.status = 507
+
+
+class ResourcesMissing(WorkersNotStarted):
+    """Of devices there are too few, or what a call must not wait for is missing. TorchServe's type."""
+
+    type = "WorkerInitializationException"
 
 
 class UnregisterTimedOut(ServiceError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
+from msx_frontend.models.states import ModelState
 
 
 class Health:
@@ -24,10 +26,15 @@ class Health:
             return "the server is shutting down"
         if not self.started:
             return "the server is starting"
-        waiting = [version.source.name for version in self._registry.all_versions() if not version.serving]
-        return f"not serving: {', '.join(sorted(set(waiting)))}" if waiting else ""
+        missing = sorted({_named(version) for version in self._registry.all_versions() if not version.serving})
+        return f"not serving: {', '.join(missing)}" if missing else ""
 
     def ping(self) -> tuple[int, str]:
         """TorchServe's: unhealthy only when a default version has workers that will not come back."""
         defaults = [self._registry.find(name) for name in self._registry.names()]
         return (200, "Healthy") if all(version.healthy for version in defaults) else (500, "Unhealthy")
+
+
+def _named(version: ModelVersion) -> str:
+    waits = version.shortage if version.state is ModelState.WAITING else None
+    return f"{version.source.name} (waits for {waits.resource})" if waits else version.source.name

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
-from msx_frontend.devices.pool import DevicePool, detect_npus
+from msx_frontend.devices.npus import Npu, detect_npus
+from msx_frontend.devices.pool import DevicePool
+from msx_frontend.devices.sharing import SharingLog
 from msx_frontend.environments.environments import Environments
 from msx_frontend.environments.interpreter import find_interpreter
 from msx_frontend.errors import ServiceUnavailable
@@ -35,6 +37,7 @@ from msx_frontend.models.state_store import StateStore
 from msx_frontend.monitoring import Monitoring
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
 from msx_frontend.plugins.view import View, config_view
+from msx_frontend.resources.claims import Resources
 from msx_frontend.snapshots.serializer import SnapshotSerializer, make_serializer
 from msx_frontend.snapshots.writer import SnapshotWriter
 from msx_frontend.tls import identity_of
@@ -91,7 +94,7 @@ class Server:
         folder = self._instance.state_dir / "environments"
         self._environments = Environments(folder, self._config, os.environ, interpreter)
         await self._environments.recover()
-        self._management = self._make_management(DevicePool(npus))
+        self._management = self._make_management(self._make_resources(npus))
         self._workflow_management = WorkflowManagement(self._management, self._workflows, self._state, self._config)
         self._front = self._make_front()
         self._listeners = self._front.listen()
@@ -140,6 +143,7 @@ class Server:
             await self._grpc.stop(0.5)
         if hasattr(self, "_management"):
             await self._management.close(CLOSE_LIMIT)
+            await self._sharing.close()
         await self._monitoring.close()
         self._access_log.flush()
         self._state.close()
@@ -167,13 +171,18 @@ class Server:
             return None
         return make_serializer(os.environ, config.snapshot_serializer, config_view(config))
 
-    def _make_management(self, devices: DevicePool) -> Management:
+    def _make_resources(self, npus: list[Npu]) -> Resources:
+        config = self._config
+        self._sharing = SharingLog(lambda: detect_npus(config.number_of_npu))
+        return Resources(DevicePool(npus, exclusive_groups=config.exclusive_group_devices, shared=self._sharing.told))
+
+    def _make_management(self, resources: Resources) -> Management:
         downloads = Downloads(self._config, self._instance.state_dir / "downloads")
         store = ModelStore(self._store_dir, self._instance.state_dir, downloads)
         compiled = self._instance.state_dir / "compiled"
         spawner = Spawner(self._config, self._run_dir, compiled, os.environ)
         return Management(
-            self._config, self._registry, store, devices, self._state, spawner, self._metrics, self._environments
+            self._config, self._registry, store, resources, self._state, spawner, self._metrics, self._environments
         )
 
     def _make_front(self) -> HttpFront:

@@ -57,6 +57,8 @@ def _check_launchers(config: "ModelConfig") -> None:
 
 
 def _check_devices(config: "ModelConfig", layout: ParallelLayout) -> None:
+    if config.share_devices and config.exclusive_devices:
+        raise ConfigError("shareDevices and exclusiveDevices contradict each other: give one of them")
     ids = config.device_ids
     if ids is None:
         return
@@ -148,6 +150,8 @@ def _without_effect(config: "ModelConfig") -> Iterator[str]:
         yield f"maxWorkers: {config.max_workers} has no effect without minWorkers above 0"
     if config.parallel_level and not config.parallel_type:
         yield f"parallelLevel: {config.parallel_level} has no effect without parallelType"
+    if config.share_devices and not config.parallel_type:
+        yield "shareDevices: true has no effect without parallelType: workers of one process share anyway"
     processes = config.torchrun and config.torchrun.nproc_per_node
     if processes and config.parallel_level not in (0, processes):
         yield f"parallelLevel: {config.parallel_level} has no effect with torchrun.nproc-per-node: {processes}"

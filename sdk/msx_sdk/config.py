@@ -91,6 +91,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     max_sequence_job_queue_size: Positive = 1
     device_type: DeviceType | None = None
     device_ids: Ids | None = None
+    share_devices: Switch = False
+    exclusive_devices: Switch = False
     parallel_type: ParallelType = ""
     parallel_level: Count = 0
     torchrun: Launcher | None = None

@@ -40,7 +40,8 @@ def visible(records: Path) -> list[tuple[int, str, str]]:
 
 def register(server: RunningServer, archive: Path, workers: int = 1) -> tuple[int, str]:
     reply = server.register(archive, initial_workers=workers)
-    return reply.status_code, "" if reply.status_code == 200 else reply.json()["message"]
+    body = reply.json()
+    return reply.status_code, "" if reply.status_code == 200 else body.get("message") or body["status"]
 
 
 def recorded(folder: Path, model: str, config: str) -> tuple[Path, Path]:
@@ -126,26 +127,40 @@ def test_a_model_at_start_has_as_many_groups_as_fit(tmp_path: Path) -> None:
         ]
 
 
-def test_part_of_what_was_asked_for(server: RunningServer) -> None:
+def test_a_group_beside_a_worker_of_one_process(server: RunningServer) -> None:
     pack_service("echo", server.store)
     assert register(server, Path("echo.mar")) == (200, "")
     archive, _ = recorded(server.folder, "m", TP4)
     assert register(server, archive, 2) == (200, "")
+    assert devices(server, "m") == ["4,5,6,7", "0,1,2,3"]
+    words = "m:1.0 shares device 0 with echo:1.0 (how much memory is left on it is not known)"
+    wait_until(lambda: words in [line.get("message") for line in server.log_lines()], "it is said", server.tail)
+
+
+def test_part_of_what_was_asked_for(server: RunningServer) -> None:
+    """What others hold is waited for, and taken when they give it back."""
+    other, _ = recorded(server.folder, "other", LAYOUTS["tp2"] + "deviceIds: [2, 3]\n")
+    archive, _ = recorded(server.folder, "m", TP4)
+    assert register(server, other) == (200, "")
+    status, message = register(server, archive, 2)
+    assert status == 202
+    words = (
+        "m:1.0 needs 4 devices that no other group has, and 2 of 8 devices are left for it: 2 and 3 are held by other"
+    )
+    assert f"registered with 2 initial workers; 1 of 2 wait for devices: {words}" in message
     described = server.describe("m")
-    assert (described["minWorkers"], devices(server, "m")) == (1, ["4,5,6,7"])
-    reply = scale(server, "m", 2)
-    assert reply.status_code == 500
-    assert "m:1.0 needs 4 devices of its own, and 3 of 8 devices are free: 0 is held by echo:1.0" in reply.text
-    assert server.describe("m")["minWorkers"] == 1
+    assert (described["state"], described["minWorkers"]) == ("DEGRADED", 2)
+    assert devices(server, "m") == ["4,5,6,7", None]
+    assert server.management.delete("/models/other").status_code == 200
+    wait_until(lambda: server.describe("m")["state"] == "READY", "it goes on", server.tail)
+    assert devices(server, "m") == ["4,5,6,7", "0,1,2,3"]
 
 
 def test_nothing_fits(server: RunningServer) -> None:
     archive, _ = recorded(server.folder, "big", "parallelType: tp\nmsrun: {nproc-per-node: 9}\n")
-    status, message = register(server, archive)
-    assert (status, message.partition(". ")[2]) == (
-        500,
-        "big:1.0 needs 9 devices of its own, and 8 of 8 devices are free.",
-    )
+    reply = server.register(archive, initial_workers=1)
+    assert (reply.status_code, reply.json()["type"]) == (500, "WorkerInitializationException")
+    assert reply.json()["message"].partition(". ")[2] == "big:1.0 needs 9 devices, and this server has 8."
     assert server.management.get("/models/big").status_code == 404
 
 
@@ -161,10 +176,15 @@ def test_devices_come_back_after_the_last_process(server: RunningServer) -> None
         gone = pool.submit(server.management.delete, "/models/tp2")
         wait_until(lambda: server.management.get("/models/tp2").status_code == 404, "it is going")
         status, message = register(server, other)
-        assert status == 500
-        assert "0 is held by tp2:1.0, 1 is held by tp2:1.0" in message
+        assert status == 202
+        assert "0 and 1 are held by tp2:1.0" in message
+        refused = server.predict("other", b"x")
+        assert (refused.status_code, "it waits for devices: other:1.0 needs" in refused.text) == (503, True)
+        assert server.describe("other")["state"] == "WAITING"
+        assert "other  " in (shown := status_of(server))
+        assert "WAITING" in shown
         assert gone.result().status_code == 200
-    assert register(server, other) == (200, "")
+    wait_until(lambda: server.describe("other")["state"] == "READY", "it goes on", server.tail)
 
 
 def test_a_group_that_is_given_up_has_no_devices(server: RunningServer) -> None:
@@ -176,7 +196,8 @@ def test_a_group_that_is_given_up_has_no_devices(server: RunningServer) -> None:
     assert devices(server, "tp2") == [None]
     other, _ = recorded(server.folder, "other", LAYOUTS["tp2"] + "deviceIds: [0, 1]\n")
     assert register(server, other) == (200, "")
-    assert scale(server, "tp2", 1).status_code == 500, "its devices are another's now"
+    assert scale(server, "tp2", 1).status_code == 202, "its devices are another's now"
+    assert server.describe("tp2")["state"] == "WAITING"
 
 
 def test_a_crash_keeps_them(server: RunningServer) -> None:
@@ -191,19 +212,23 @@ def test_a_crash_keeps_them(server: RunningServer) -> None:
 def test_status_shows_ranks_and_devices(server: RunningServer) -> None:
     archive, _ = recorded(server.folder, "m", LAYOUTS["tp2"])
     assert register(server, archive) == (200, "")
-    shown = subprocess.run(
-        [sys.executable, "-m", "msx_frontend.cli", "--status"],
-        env=server_environment(server.folder),
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    shown = status_of(server)
     worker = server.describe("m")["workers"][0]["id"]
     first, second = (row_of(shown, f"{worker} rank {rank}") for rank in (0, 1))
     pids = [str(one["pid"]) for one in ranks(server, "m")]
     assert [first[3], second[3]] == pids
     assert first[4] == second[4] == "READY"
     assert "0,1" in row_of(shown, "m ")
+
+
+def status_of(server: RunningServer) -> str:
+    return subprocess.run(
+        [sys.executable, "-m", "msx_frontend.cli", "--status"],
+        env=server_environment(server.folder),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
 
 
 def row_of(shown: str, words: str) -> list[Any]:

@@ -109,6 +109,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_request_size: Positive = 6553500
     max_response_size: Positive = 6553500
     number_of_npu: Count | None = None
+    exclusive_group_devices: Switch = False
 
     direct_predictions: Switch = True
     decode_input_request: Switch = True

@@ -11,6 +11,7 @@ from msx_frontend.archives.model_store import ARCHIVE_SUFFIXES
 from msx_frontend.errors import ModelApiDisabled, ModelNotFound, ServiceError
 from msx_frontend.models.management import Management
 from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.operations import check_all_start
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.states import ModelState
 from msx_frontend.public_text import public_text
@@ -52,6 +53,8 @@ class Repository:
                 least = version.config.min_workers or 1
                 most = max(version.config.max_workers or 0, least)
                 await self._management.scale(*version.labels, least, most, wait=True)
+            if not answers(version):
+                check_all_start(version)
 
     async def unload(self, name: str) -> None:
         """Every version of `name` is left without workers; it stays registered."""

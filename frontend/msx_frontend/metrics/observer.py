@@ -38,6 +38,7 @@ class Observer(Collector):
         "msx_requests_in_flight": "Requests being worked on",
         "msx_workers_wanted": "Workers asked for",
         "msx_workers_ready": "Workers that answer",
+        "msx_workers_waiting": "Workers that cannot start, because what they need is missing",
     }
 
     def __init__(self, versions: list[Observed]) -> None:

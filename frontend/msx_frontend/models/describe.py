@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.workers.replica import Replica, ReplicaState
+from msx_frontend.workers.replica import Replica
 
 
 def describe(version: ModelVersion) -> dict[str, Any]:
@@ -67,11 +67,12 @@ def _worker(version: ModelVersion, replica: Replica) -> dict[str, Any]:
         "status": _status(replica),
         "memoryUsage": group.memory if group else 0,
         "pid": group.pid if group else None,
-        "gpu": lease.visible_devices is not None,
+        "gpu": version.uses_devices,
         "gpuUsage": "N/A",
-        "devices": None if replica.state is ReplicaState.FAILED else lease.visible_devices,
+        "devices": lease.visible_devices if lease else None,
         "generation": replica.generation,
         "phase": (group.phase if group else version.environment.phase) or None,
+        "waitsFor": replica.shortage._asdict() if replica.shortage else None,
         "ranks": [rank.describe() for rank in group.ranks] if group and len(group.ranks) > 1 else None,
         "lastError": replica.last_end.reason if replica.last_end else None,
     }

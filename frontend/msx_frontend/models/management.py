@@ -11,7 +11,6 @@ import msgspec
 
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
-from msx_frontend.devices.pool import DevicePool, ModelDevices
 from msx_frontend.environments.environments import Environments
 from msx_frontend.errors import (
     BadRequest,
@@ -24,13 +23,15 @@ from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.models.departures import Departures
 from msx_frontend.models.model_source import ModelSource, make_source
 from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.models.operations import Operations, start_workers
+from msx_frontend.models.operations import Operations, check_all_start, check_workers, start_workers
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.spawn import Spawner
 from msx_frontend.models.state import State
 from msx_frontend.models.state_store import StoredVersion
 from msx_frontend.models.states import ModelState
+from msx_frontend.resources.claims import Resources
+from msx_frontend.resources.of_model import ModelResources
 from msx_sdk.config import ModelConfig
 
 RUNNING_CALL = 0.5
@@ -45,14 +46,14 @@ class Management:
         config: ServerConfig,
         registry: Registry,
         store: ModelStore,
-        devices: DevicePool,
+        resources: Resources,
         state: State,
         spawner: Spawner,
         metrics: ServerMetrics,
         environments: Environments | None = None,
     ) -> None:
         self._environments = environments or Environments(Path(), config, {})
-        self._config, self.registry, self.store, self._devices = config, registry, store, devices
+        self._config, self.registry, self.store, self._resources = config, registry, store, resources
         self._state, self._spawner, self._metrics = state, spawner, metrics
         self.operations = Operations(config.unregister_model_timeout)
         self._departures = Departures(registry, store, self._environments)
@@ -145,6 +146,8 @@ class Management:
         await start_workers(version, workers, most)
         if wanted.synchronous or wanted.replace:
             await self._wait_for_first_workers(version)
+        if wanted.replace:  # what is missing may be what the old one holds
+            check_all_start(version)
 
     async def _wait_for_first_workers(self, version: ModelVersion) -> None:
         try:
@@ -167,14 +170,14 @@ class Management:
             return said.min_workers, max(said.max_workers or 0, said.min_workers)
         default = self._config.default_workers_per_model
         if version.source.at_startup and not default:
-            default = version.devices.default_workers
+            default = version.resources.default_workers
         return default, default
 
     def _version(self, source: ModelSource) -> ModelVersion:
         metrics = ModelMetrics(self._metrics, source.name, source.version)
-        devices = ModelDevices(self._devices, f"{source.name}:{source.version}", source.config)
+        resources = ModelResources(self._resources, f"{source.name}:{source.version}", source.config)
         environment, keys = self._environments.of(source), self._config.sequence_keys
-        return ModelVersion(source, devices, self._spawner.spec, metrics, keys, environment)
+        return ModelVersion(source, resources, self._spawner.spec, metrics, keys, environment)
 
     # -- nodes of workflows: served like any other version, but remembered and removed with their workflow --
 
@@ -204,6 +207,7 @@ class Management:
             await start_workers(version, least, most)
             if wait:
                 await self.operations.workers_settled(version)
+                check_all_start(version)
         except BaseException:
             await self._departures.take_back(version)
             raise
@@ -216,10 +220,12 @@ class Management:
     # -- scale, default, unregister --
 
     async def scale(self, name: str, number: str | None, min_workers: int, max_workers: int, wait: bool) -> None:
-        """Raises BadRequest for max < min, WorkersNotStarted when the new workers fail."""
+        """Raises BadRequest for max < min, WorkersNotStarted when the new workers fail, or could never be started."""
         if max_workers < min_workers:
             raise BadRequest("max_worker cannot be less than min_worker.")
-        work = self._scale(*self.registry.find(name, number).labels, min_workers, max_workers)
+        version = self.registry.find(name, number)
+        check_workers(version, min_workers)
+        work = self._scale(*version.labels, min_workers, max_workers)
         if wait:
             await self.operations.workers_settled(await work)
         else:

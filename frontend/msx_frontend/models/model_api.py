@@ -71,7 +71,7 @@ class ModelApi:
         if not wait:
             return _PROCESSING
         version = f", version: {number}" if number else ""
-        return Told(f"Workers scaled to {least} for model: {name}{version}")
+        return _with_missing(self.find(name, number), f"Workers scaled to {least} for model: {name}{version}")
 
     async def unregister(self, name: str, number: str | None) -> Told:
         self._check_enabled()
@@ -122,4 +122,13 @@ def _registered(version: ModelVersion, wanted: Registration) -> Told:
     head = f'Model "{source.name}" Version: {source.version} registered with {workers} initial workers'
     if not workers:
         return Told(f"{head}. Use scale workers API to add workers for the model.")
-    return Told(head) if wanted.synchronous else _PROCESSING
+    return _with_missing(version, head) if wanted.synchronous else _PROCESSING
+
+
+def _with_missing(version: ModelVersion, done: str) -> Told:
+    """What was done, or 202 and what its workers wait for: they start by themselves when it is there."""
+    shortage = version.shortage
+    if shortage is None:
+        return Told(done)
+    waiting = f"{version.waiting_workers} of {version.min_workers} wait for {shortage.resource}"
+    return Told(f"{done}; {waiting}: {shortage.reason}", 202)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from msx_backend.protocol import MetricForm, MetricSample
-from msx_frontend.devices.pool import Lease, ModelDevices
+from msx_frontend.devices.lease import Lease
 from msx_frontend.environments.build import Place
 from msx_frontend.environments.environments import Environment
 from msx_frontend.errors import NotOffered, ServiceError, ServiceUnavailable, WorkersNotStarted
@@ -20,6 +20,8 @@ from msx_frontend.models.standing import Standing, alive
 from msx_frontend.models.states import ModelState
 from msx_frontend.queueing.job import OPERATIONS, Job
 from msx_frontend.queueing.sequence_dispatcher import make_dispatcher
+from msx_frontend.resources.of_model import ModelResources
+from msx_frontend.resources.shortage import Shortage
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupSpec, GroupState, WorkerGroup
 from msx_frontend.workers.replica import Replica, ReplicaState
@@ -34,19 +36,19 @@ class ModelVersion:
     def __init__(
         self,
         source: ModelSource,
-        devices: ModelDevices,
+        resources: ModelResources,
         make_spec: Callable[[ModelSource, Lease, int, int, Place], GroupSpec],
         metrics: ModelMetrics,
         sequence_keys: SequenceKeys,
         environment: Environment | None = None,
     ) -> None:
         self.environment = environment or Environment()
-        self.source, self.config, self.metrics, self.devices = source, source.config, metrics, devices
+        self.source, self.config, self.metrics, self.resources = source, source.config, metrics, resources
         self.dispatcher = make_dispatcher(source.name, source.version, source.config, sequence_keys)
         self._standing = Standing(*self.labels)
         self._make_spec = make_spec
         self._replicas = Replicas(
-            source.config, self.labels, devices, self._spec, metrics, self, self._judge, self.environment.ready
+            source.config, self.labels, resources, self._spec, metrics, self, self._judge, self.environment.ready
         )
         self.created = time.time()
         self.capabilities: Capabilities | None = None
@@ -113,7 +115,7 @@ class ModelVersion:
         return self._make_spec(self.source, lease, number, generation, self.environment.place)
 
     async def settled(self) -> GroupEnd | None:
-        """Until all workers are ready (None), or one has failed its first load (its end).
+        """Until all workers are ready or wait for what is missing (None), or one has failed its first load (its end).
 
         Raises RequirementsFailed when there are none, and none could be started.
         """
@@ -123,7 +125,7 @@ class ModelVersion:
             ended = (r.last_end for r in self.replicas if r.state is not ReplicaState.READY)
             if failed := next(filter(None, ended), None):
                 return failed
-            if all(replica.state is ReplicaState.READY for replica in self.replicas):
+            if all(replica.state in (ReplicaState.READY, ReplicaState.WAITING) for replica in self.replicas):
                 return None
             self._standing.changed.clear()
             await self._standing.changed.wait()
@@ -140,7 +142,7 @@ class ModelVersion:
         await self.environment.close()
         self.dispatcher.close()
         self.metrics.close()
-        self.devices.forget()
+        self.resources.forget()
         self._standing.move(ModelState.GONE)
 
     def cancel_all(self, error: ServiceError) -> None:
@@ -169,7 +171,7 @@ class ModelVersion:
             self._forget_ended_groups()
         self._standing.replica_changed(replica)
         if replica.state is ReplicaState.FAILED:
-            self.devices.release(replica.lease)  # its last process is gone, and it starts no other
+            replica.release()
         self._judge()
 
     def replica_leaves(self, replica: Replica) -> None:
@@ -235,6 +237,7 @@ class ModelVersion:
             "msx_requests_in_flight": sum(group.busy for group in self._replicas.groups),
             "msx_workers_wanted": self.min_workers,
             "msx_workers_ready": self.ready_workers,
+            "msx_workers_waiting": self.waiting_workers,
         }
 
     def worker_memory(self) -> list[tuple[str, str, int]]:
@@ -245,6 +248,16 @@ class ModelVersion:
     @property
     def ready_workers(self) -> int:
         return len(self.dispatcher.groups)
+
+    @property
+    def waiting_workers(self) -> int:
+        """Those that cannot start, because something is missing."""
+        return sum(replica.state is ReplicaState.WAITING for replica in self._kept)
+
+    @property
+    def shortage(self) -> Shortage | None:
+        """What they wait for."""
+        return self._standing.shortage
 
     @property
     def expecting_workers(self) -> bool:
@@ -258,7 +271,7 @@ class ModelVersion:
 
     @property
     def uses_devices(self) -> bool:
-        return any(replica.lease.visible_devices is not None for replica in self.replicas)
+        return bool(self.replicas) and self.resources.has_devices
 
     @property
     def serving(self) -> bool:

@@ -9,8 +9,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 from weakref import WeakValueDictionary
 
-from msx_frontend.devices.pool import DeviceError
-from msx_frontend.errors import ServiceError, ServiceUnavailable, UnregisterTimedOut, WorkersNotStarted
+from msx_frontend.devices.refusals import DeviceError
+from msx_frontend.errors import (
+    ResourcesMissing,
+    ServiceError,
+    ServiceUnavailable,
+    UnregisterTimedOut,
+    WorkersNotStarted,
+)
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.workers.endings import GroupEnd
 
@@ -35,7 +41,10 @@ class Operations:
             yield
 
     async def workers_settled(self, version: ModelVersion) -> None:
-        """Wait until its workers are ready. Raises WorkersNotStarted, or ServiceUnavailable at the server's end."""
+        """Wait until its workers are ready, but for those that wait for what is missing.
+
+        Raises WorkersNotStarted, or ServiceUnavailable at the server's end.
+        """
         settled, ending = asyncio.ensure_future(version.settled()), asyncio.ensure_future(self._ending.wait())
         try:
             await asyncio.wait({settled, ending}, return_when=asyncio.FIRST_COMPLETED)
@@ -78,12 +87,23 @@ class Operations:
 
 
 async def start_workers(version: ModelVersion, least: int, most: int) -> None:
-    """Raises WorkersNotStarted when there are no devices for them."""
+    """Raises ResourcesMissing when this server could never start them."""
+    check_workers(version, least)
+    await version.scale(least, most)
+
+
+def check_workers(version: ModelVersion, least: int) -> None:
+    """Raises ResourcesMissing when this server could never start so many."""
     try:
-        await version.scale(least, most)
+        version.resources.check(least)
     except DeviceError as error:
-        source = version.source
-        raise WorkersNotStarted(source.name, source.version, f"{error}.") from None
+        raise ResourcesMissing(*version.labels, f"{error}.") from None
+
+
+def check_all_start(version: ModelVersion) -> None:
+    """For a call that must not wait for what others hold. Raises ResourcesMissing."""
+    if version.shortage is not None:
+        raise ResourcesMissing(*version.labels, f"{version.shortage.reason}.")
 
 
 async def _logged(work: Coroutine[Any, Any, object]) -> None:

@@ -7,8 +7,9 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
 
-from msx_frontend.devices.pool import Lease, ModelDevices, NoDevicesError
+from msx_frontend.devices.lease import Lease
 from msx_frontend.metrics import ModelMetrics
+from msx_frontend.resources.of_model import ModelResources
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.group import GroupSpec, WorkerGroup
 from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState
@@ -26,13 +27,13 @@ MakeSpec = Callable[[Lease, int, int], GroupSpec]
 
 
 class Replicas:
-    """Leases the devices of one version, and starts and removes its workers. `owner` is told what becomes of them."""
+    """Starts and removes the workers of one version. `owner` is told what becomes of them."""
 
     def __init__(
         self,
         config: ModelConfig,
         labels: tuple[str, str],
-        devices: ModelDevices,
+        resources: ModelResources,
         make_spec: MakeSpec,
         metrics: ModelMetrics,
         owner: ReplicaOwner,
@@ -40,26 +41,25 @@ class Replicas:
         prepare: Callable[[], Awaitable[None]],
     ) -> None:
         self._prepare = prepare
-        self._config, self._labels, self._devices = config, labels, devices
+        self._config, self._labels, self._resources = config, labels, resources
         self._make_spec, self._metrics, self._owner, self._judge = make_spec, metrics, owner, judge
         self.all: list[Replica] = []
         self.least = self.most = self.asked = 0
         self._scaling = asyncio.Lock()
 
     async def scale(self, least: int, most: int, drain_limit: float) -> None:
-        """Start workers up to `least`, remove those above `most` (the newest first).
+        """Start workers up to `least`, remove those above `most` (those that wait, then the newest).
 
-        Where parallel groups own devices, no more than fit on them. Raises DeviceError when no other one fits.
+        No more groups than fit on the devices that there are; the caller has checked that one does.
         """
         async with self._scaling:
             self.asked = least
             given_up = [replica for replica in self.all if replica.state is ReplicaState.FAILED]
             await self._remove(given_up, drain_limit)
             least, most = self._capped(least, most)
-            leases = self._lease_devices(least - len(self.all))
-            self.least, self.most = min(least, len(self.all) + len(leases)), most
-            self.all += [self._new_replica(lease) for lease in leases]
-            surplus = self.all[most:]
+            self.least, self.most = least, most
+            self.all += [self._new_replica() for _ in range(least - len(self.all))]
+            surplus = sorted(self.all, key=_waits)[most:]
             for replica in surplus:
                 replica.leave()
             self._judge()
@@ -84,34 +84,21 @@ class Replicas:
 
     def _capped(self, least: int, most: int) -> tuple[int, int]:
         """TorchServe's rule; the caller's reply states what was asked for, describe what there is."""
-        capacity = self._devices.capacity
+        capacity = self._resources.capacity
         if not capacity or most <= capacity:
             return least, most
-        size, name = self._config.layout.devices, " ".join(self._labels)
+        size, name = self._config.layout.devices or 1, " ".join(self._labels)
         log.warning("model %s: %d workers of %d devices each fit, not %d", name, capacity, size, most)
         return min(least, capacity), capacity
 
-    def _lease_devices(self, number: int) -> list[Lease]:
-        """As many as are to be had; raises DeviceError when there is none."""
-        leases: list[Lease] = []
-        try:
-            while len(leases) < number:
-                leases.append(self._devices.lease())
-        except NoDevicesError as error:
-            if not leases:
-                raise
-            log.warning("only %d of %d more workers are started: %s", len(leases), number, error)
-        return leases
-
-    def _new_replica(self, lease: Lease) -> Replica:
+    def _new_replica(self) -> Replica:
         number = next(_worker_ids)
-        backoff = Backoff(self._config.max_retry_timeout_in_sec)
         make_spec = self._make_spec
         return Replica(
             number,
-            lease,
-            lambda generation: make_spec(lease, number, generation),
-            backoff,
+            self._resources.claim(),
+            lambda lease, generation: make_spec(lease, number, generation),
+            Backoff(self._config.max_retry_timeout_in_sec),
             self._owner,
             self._metrics,
             self._prepare,
@@ -124,4 +111,8 @@ class Replicas:
         await asyncio.gather(*(replica.stop(drain_limit) for replica in replicas))
         for replica in replicas:
             self.all.remove(replica)
-            self._devices.release(replica.lease)
+            replica.release()
+
+
+def _waits(replica: Replica) -> bool:
+    return replica.state is ReplicaState.WAITING

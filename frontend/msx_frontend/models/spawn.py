@@ -11,7 +11,7 @@ from pathlib import Path
 from msx_backend.protocol import DeclaredMetric, Load
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
-from msx_frontend.devices.pool import Lease
+from msx_frontend.devices.lease import Lease
 from msx_frontend.environments.build import Place
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.models.model_source import ModelSource
@@ -108,6 +108,7 @@ class Spawner:
             sequence_keys=self._config.sequence_keys,
             omp_threads=launcher.omp_number_threads if launcher else None,
             blocked=self._config.blacklist_env_vars,
+            hccl_block=lease.port_block,
         )
 
 

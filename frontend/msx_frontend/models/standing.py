@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from msx_frontend.errors import ServiceError, ServiceUnavailable
 from msx_frontend.models.states import ModelState, move
 from msx_frontend.public_text import public_text
+from msx_frontend.resources.shortage import Shortage
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.replica import Replica, ReplicaState
 
@@ -24,6 +25,8 @@ class Standing:
         self.leaving = False
         """It is being removed: its state follows from nothing else any more."""
         self.last_end: GroupEnd | None = None
+        self.shortage: Shortage | None = None
+        """What workers of it wait for."""
         self.lost = ""
         """Why its archive cannot be had: it is known, and serves nothing until it is registered again."""
         self._unloaded: GroupEnd | None = None
@@ -33,9 +36,11 @@ class Standing:
 
     @property
     def reason(self) -> str:
-        """Why it is not READY, in the last worker's words."""
+        """Why it is not READY: what is missing, or the last worker's words."""
         if self.lost:
             return self.lost
+        if self.shortage is not None:
+            return f"{self.shortage.reason}."
         return "" if self.state is ModelState.READY or self.last_end is None else self.last_end.reason
 
     def replica_changed(self, replica: Replica) -> None:
@@ -48,6 +53,7 @@ class Standing:
                 self._unloaded = replica.unloaded or self._unloaded
 
     def judge(self, replicas: Sequence[Replica], ready: int) -> None:
+        self.shortage = next((one.shortage for one in replicas if one.state is ReplicaState.WAITING), None)
         self.move(self._state_of(replicas, ready))
 
     def refusal(self, replicas: Sequence[Replica]) -> str:
@@ -65,6 +71,8 @@ class Standing:
             return public_text(self.lost)
         if not replicas:
             return ""  # none is wanted: the dispatcher has TorchServe's words for it
+        if self.shortage is not None and not coming(replicas):
+            return f"it waits for {self.shortage.resource}: {public_text(self.shortage.reason)}"
         if not alive(replicas):
             last = self.last_end.told if self.last_end else "no worker is left"
             return f"it was given up after maxRetryTimeoutInSec, until it is scaled or registered again: {last}"
@@ -84,8 +92,8 @@ class Standing:
         if ready == len(replicas):
             self._been_ready = ready > 0
             return ModelState.READY
-        if not alive(replicas):
-            return ModelState.FAILED
+        if not coming(replicas):
+            return ModelState.WAITING if self.shortage else ModelState.FAILED
         self._been_ready = self._been_ready or ready > 0
         first_start = all(replica.last_end is None for replica in replicas) and not self._been_ready
         return ModelState.LOADING if first_start and self.state is not ModelState.DEGRADED else ModelState.DEGRADED
@@ -99,3 +107,9 @@ def _proven(replica: Replica) -> bool:
 def alive(replicas: Sequence[Replica]) -> bool:
     """Some serve, or may come to."""
     return any(replica.state not in (ReplicaState.FAILED, ReplicaState.STOPPED) for replica in replicas)
+
+
+def coming(replicas: Sequence[Replica]) -> bool:
+    """Some serve, or are on their way to."""
+    away = (ReplicaState.WAITING, ReplicaState.FAILED, ReplicaState.STOPPED)
+    return any(replica.state not in away for replica in replicas)

@@ -6,6 +6,8 @@ from enum import Enum
 
 
 class ModelState(Enum):
+    WAITING = "WAITING"
+    """No worker serves or starts, because what they need is missing; it goes on by itself when that is there."""
     LOADING = "LOADING"
     READY = "READY"
     DEGRADED = "DEGRADED"
@@ -17,13 +19,11 @@ class ModelState(Enum):
 
 
 _MOVES: dict[ModelState, set[ModelState]] = {
-    ModelState.LOADING: {ModelState.READY, ModelState.DEGRADED, ModelState.FAILED, ModelState.DRAINING},
-    ModelState.READY: {ModelState.LOADING, ModelState.DEGRADED, ModelState.FAILED, ModelState.DRAINING},
-    ModelState.DEGRADED: {ModelState.READY, ModelState.FAILED, ModelState.DRAINING},
-    ModelState.FAILED: {ModelState.LOADING, ModelState.READY, ModelState.DEGRADED, ModelState.DRAINING},
-    ModelState.DRAINING: {ModelState.GONE},
-    ModelState.GONE: set(),
+    state: {*ModelState} - {state, ModelState.GONE}
+    for state in (ModelState.WAITING, ModelState.LOADING, ModelState.READY, ModelState.DEGRADED, ModelState.FAILED)
 }
+_MOVES[ModelState.DEGRADED].remove(ModelState.LOADING)
+_MOVES |= {ModelState.DRAINING: {ModelState.GONE}, ModelState.GONE: set()}
 
 
 class ImpossibleMove(Exception):

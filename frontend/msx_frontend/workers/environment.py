@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from msx_frontend.workers.hccl_ports import hccl_ports
 from msx_sdk.sequences import SequenceKeys
 
 THREADS = "OMP_NUM_THREADS"
@@ -23,11 +24,13 @@ def worker_environment(
     omp_threads: int | None = None,
     sequence_keys: SequenceKeys | None = None,
     blocked: re.Pattern[str] | None = None,
+    hccl_block: int | None = None,
 ) -> dict[str, str]:
     """What the worker inherits, less what `blacklist_env_vars` (a regular expression) names, and what a rank needs.
 
     RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE are torchrun's names; RANK_ID, RANK_SIZE and DEVICE_ID are
     MindSpore's. ASCEND_RT_VISIBLE_DEVICES is ascending and without spaces: CANN stops reading at anything else.
+    `hccl_block`: which part of HCCL's ports is the group's own.
     """
     env = {name: value for name, value in inherited.items() if not (blocked and blocked.fullmatch(name))}
     mine, all_ranks = str(rank), str(world_size)
@@ -41,6 +44,8 @@ def worker_environment(
         env.pop("ASCEND_RT_VISIBLE_DEVICES", None)
     else:
         env["ASCEND_RT_VISIBLE_DEVICES"] = visible_devices
+    if hccl_block is not None:
+        env |= hccl_ports(hccl_block, env)
     if omp_threads is not None:
         env[THREADS] = str(omp_threads)
     return env

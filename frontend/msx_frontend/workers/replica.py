@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import Protocol
 
-from msx_frontend.devices.pool import Lease
+from msx_frontend.devices.lease import Lease
 from msx_frontend.errors import RequirementsFailed
 from msx_frontend.metrics import ModelMetrics
+from msx_frontend.resources.claims import Claim
+from msx_frontend.resources.shortage import Shortage
 from msx_frontend.workers import endings
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.endings import GroupEnd
@@ -21,6 +23,8 @@ log = logging.getLogger("msx.workers")
 
 
 class ReplicaState(Enum):
+    WAITING = "WAITING"
+    """Something that it needs before a start is missing: neither a failure nor a pause after one."""
     STARTING = "STARTING"
     READY = "READY"
     RESTARTING = "RESTARTING"
@@ -45,17 +49,18 @@ class Replica:
     def __init__(
         self,
         number: int,
-        lease: Lease,
-        make_spec: Callable[[int], GroupSpec],
+        claim: Claim,
+        make_spec: Callable[[Lease, int], GroupSpec],
         backoff: Backoff,
         owner: ReplicaOwner,
         metrics: ModelMetrics,
         prepare: Callable[[], Awaitable[None]] = _nothing,
     ) -> None:
-        """`prepare` is awaited before each generation; it may raise RequirementsFailed."""
-        self.number, self.lease, self._prepare = number, lease, prepare
+        """`make_spec` gets its lease and the number of the generation. `prepare` is awaited before each; it may raise
+        RequirementsFailed."""
+        self.number, self._claim, self._prepare = number, claim, prepare
         self._make_spec, self._backoff, self._owner, self._metrics = make_spec, backoff, owner, metrics
-        self.state = ReplicaState.STARTING
+        self.state = ReplicaState.WAITING if claim.shortage else ReplicaState.STARTING
         self.group: WorkerGroup | None = None
         self.last_end: GroupEnd | None = None
         self.unloaded: GroupEnd | None = None
@@ -64,7 +69,23 @@ class Replica:
         self._loaded = False
         self._lines = TorchServeLines(number)
         self._stopping = asyncio.Event()
+        claim.changed = self._claim_changed
+        self._log_shortage()
         self._task = asyncio.create_task(self._supervise(), name=f"replica-{number}")
+
+    @property
+    def lease(self) -> Lease | None:
+        """None while it waits for devices, and when it has given them back."""
+        return self._claim.lease
+
+    @property
+    def shortage(self) -> Shortage | None:
+        """What it waits for."""
+        return self._claim.shortage
+
+    def release(self) -> None:
+        """Its last process is gone and it starts no other: others may have its devices. May be called again."""
+        self._claim.release()
 
     @property
     def leaving(self) -> bool:
@@ -101,7 +122,8 @@ class Replica:
     async def _next_end(self) -> GroupEnd:
         """What cannot even be sent to a worker ends a generation like any other failure: this task lives on."""
         try:
-            await self._prepared()
+            for needed in (self._claim.satisfied, self._prepare):
+                await self._unless_stopping(needed)
             return endings.asked_to_stop() if self._stopping.is_set() else await self._one_generation()
         except RequirementsFailed as error:
             return endings.requirements_failed(error)
@@ -111,20 +133,35 @@ class Replica:
                 await self.group.drain(0)
             return endings.not_started(error)
 
-    async def _prepared(self) -> None:
-        """Or told to stop."""
-        prepared, stopping = asyncio.ensure_future(self._prepare()), asyncio.ensure_future(self._stopping.wait())
+    async def _unless_stopping(self, call: Callable[[], Awaitable[None]]) -> None:
+        """Its end, or that of the replica, if that comes first."""
+        if self._stopping.is_set():
+            return
+        awaited, stopping = asyncio.ensure_future(call()), asyncio.ensure_future(self._stopping.wait())
         try:
-            await asyncio.wait({prepared, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if prepared.done():
-                prepared.result()
+            await asyncio.wait({awaited, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if awaited.done():
+                awaited.result()
         finally:
-            prepared.cancel()
+            awaited.cancel()
             stopping.cancel()
 
+    def _claim_changed(self) -> None:
+        self._log_shortage()
+        if self.shortage is not None:
+            self._move(ReplicaState.WAITING)
+        elif self.state is ReplicaState.WAITING:
+            log.info("worker %d waits no longer", self.number)
+            self._move(ReplicaState.RESTARTING if self.last_end else ReplicaState.STARTING)
+
+    def _log_shortage(self) -> None:
+        if (shortage := self.shortage) is not None:
+            log.warning("worker %d waits for %s: %s", self.number, shortage.resource, shortage.reason)
+
     async def _one_generation(self) -> GroupEnd:
+        assert self.lease is not None
         self.generation += 1
-        group = self.group = WorkerGroup(self._make_spec(self.generation), self._owner)
+        group = self.group = WorkerGroup(self._make_spec(self.lease, self.generation), self._owner)
         self._lines.started(group.labels)
         end = await group.start()
         if end is None and not self._stopping.is_set():

@@ -56,7 +56,7 @@ def devices(server: RunningServer, model: str) -> list[str | None]:
 
 
 def test_one_counter_for_all_models(fresh: RunningServer) -> None:
-    """It goes on over models and scalings; a restart keeps the device."""
+    """It goes on over models and scalings, and passes devices that others are on; a restart keeps the device."""
     register(fresh, "first", 2)
     register(fresh, "second", 1)
     assert (devices(fresh, "first"), devices(fresh, "second")) == (["0", "1"], ["2"])
@@ -66,7 +66,7 @@ def test_one_counter_for_all_models(fresh: RunningServer) -> None:
     assert devices(fresh, "first") == ["0", "1"]
     scale(fresh, "second", 1)
     scale(fresh, "second", 2)
-    assert devices(fresh, "second") == ["2", "1"]
+    assert devices(fresh, "second") == ["2", "3"]
 
 
 def test_the_handler_sees_its_device(fresh: RunningServer) -> None:
@@ -126,21 +126,26 @@ def test_workers_are_capped_by_the_capacity(server: RunningServer, nothing_regis
 def test_too_few_devices(server: RunningServer, nothing_registered: None) -> None:
     """TorchServe: No enough gpu devices for model:wide parallelLevel:5."""
     reply = server.register(Path("wide.mar"), initial_workers=1)
-    assert (reply.status_code, reply.json()["type"]) == (500, "InternalServerException")
-    expected = "Failed to start workers for model wide version: 1.0. "
-    expected += "wide:1.0 needs 5 devices of its own, and 4 of 4 devices are free."
+    assert (reply.status_code, reply.json()["type"]) == (500, "WorkerInitializationException")
+    expected = "Failed to start workers for model wide version: 1.0. wide:1.0 needs 5 devices, and this server has 4."
     assert reply.json()["message"] == expected
     assert server.management.get("/models/wide").status_code == 404
 
 
-def test_no_two_groups_share_a_device(server: RunningServer, nothing_registered: None) -> None:
-    """Unlike TorchServe's: the holders are named."""
+def test_groups_share_devices_with_workers_but_not_with_each_other(
+    server: RunningServer, nothing_registered: None
+) -> None:
+    """Unlike TorchServe's, where all share: it waits, and the holders are named."""
     register(server, "ranks", 1)
-    register(server, "first", 1)
-    reply = server.register(Path("pairs.mar"), initial_workers=1)
-    assert reply.status_code == 500
-    assert "pairs:1.0 needs 2 devices of its own, and 1 of 4 devices is free" in reply.json()["message"]
-    assert "0 is held by ranks:1.0" in reply.json()["message"]
+    register(server, "first", 3)
+    assert set(devices(server, "first")) == {"2", "3"}
+    register(server, "pairs", 1)
+    assert devices(server, "pairs") == ["2,3"]
+    reply = server.register(Path("listed.mar"), initial_workers=1)
+    assert reply.status_code == 202
+    assert "listed:1.0 needs 2 devices that no other group has, and 0 of 4 devices are left" in reply.json()["status"]
+    assert "0 and 1 are held by ranks:1.0" in reply.json()["status"]
+    assert server.describe("listed")["state"] == "WAITING"
 
 
 def test_an_inherited_list_is_mapped(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig, Snapshot
+from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.npus import Npu
 from msx_frontend.devices.pool import DevicePool
 from msx_frontend.errors import ServiceError
@@ -25,6 +26,7 @@ from msx_frontend.models.startup import Startup
 from msx_frontend.models.state import KeptState
 from msx_frontend.models.state_store import StateStore, StoredVersion
 from msx_frontend.queueing.job import Job
+from msx_frontend.resources.claims import Resources
 from msx_frontend.workers import endings, replica
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupEvents, GroupSpec, GroupState
@@ -142,12 +144,19 @@ class House:
         self.registry = Registry(self.metrics)
         self.health = Health(self.registry)
         self.store = ModelStore(self.root, state_dir)
-        self.devices = DevicePool([Npu(n, "910B") for n in range(npus)])
+        self.shared: list[tuple[str, list[str]]] = []
+        exclusive = self.config.exclusive_group_devices
+        npus_of_it = [Npu(n, "910B") for n in range(npus)]
+        self.devices = DevicePool(npus_of_it, exclusive_groups=exclusive, shared=self._shares)
+        self.resources = Resources(self.devices)
         self.state = KeptState(StateStore(state_dir / "state.db"))
         spawner = Spawner(self.config, state_dir / "run", state_dir / "compiled", {})
         self.management = Management(
-            self.config, self.registry, self.store, self.devices, self.state, spawner, self.metrics
+            self.config, self.registry, self.store, self.resources, self.state, spawner, self.metrics
         )
+
+    def _shares(self, lease: Lease, others: Sequence[Lease]) -> None:
+        self.shared.append((lease.model_key, [other.model_key for other in others]))
 
     def pack(self, model: str = "m", version: str = "1.0", **options: Any) -> Path:
         return pack_model(self.root, model, version, **options)
@@ -172,6 +181,10 @@ class House:
 
     def groups(self, model: str = "m") -> list[FakeGroup]:
         return [group for group in FakeGroup.living if group.model == model]
+
+    def devices_of(self, model: str) -> list[tuple[int, ...]]:
+        """Of each of its workers that is not waiting for some."""
+        return [replica.lease.devices for replica in self.registry.find(model).replicas if replica.lease]
 
     @property
     def contents(self) -> int:

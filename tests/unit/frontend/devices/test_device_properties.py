@@ -1,13 +1,15 @@
-"""After any sequence of register, scale, crash and unregister: no device in two groups, and none lost."""
+"""Register, scale, crash, unregister in any order: no device in two groups, none lost; nobody waits in vain."""
 
 from __future__ import annotations
 
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from msx_frontend.devices.refusals import DevicesHeldError
 from msx_frontend.errors import ServiceError
 from msx_frontend.workers import endings
 from tests.unit.frontend.house import House, house_of, until
@@ -16,12 +18,13 @@ from tests.unit.frontend.jobs import run
 NPUS = 6
 CONFIGS = {
     "one": "",
+    "alone": "exclusiveDevices: true\n",
     "tp2": "parallelType: tp\nparallelLevel: 2\n",
     "tp3": "parallelType: tp\nparallelLevel: 3\ndeviceIds: [5, 1, 3, 0]\n",
     "custom": "parallelType: custom\nparallelLevel: 2\nmaxRetryTimeoutInSec: 0\n",
     "cpu": "parallelType: tp\nparallelLevel: 2\ndeviceType: cpu\n",
 }
-SIZES = {"one": 1, "tp2": 2, "tp3": 3, "custom": 2, "cpu": 0}
+SIZES = {"one": 1, "alone": 1, "tp2": 2, "tp3": 3, "custom": 2, "cpu": 0}
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["register", "scale", "crash", "unregister"]), st.sampled_from(list(CONFIGS)), st.integers(0, 4)
@@ -47,24 +50,31 @@ async def act(house: House, what: str, model: str, number: int) -> None:
 
 def settled(house: House, model: str) -> bool:
     replicas = house.registry.find(model, None).replicas
-    return all(replica.state.value in ("READY", "FAILED") for replica in replicas)
+    return all(replica.state.value in ("READY", "FAILED", "WAITING") for replica in replicas)
 
 
 def check(house: House) -> None:
-    """What describe shows is what the pool has given, and every worker has what its model needs."""
+    """What describe shows is what the pool has given; who waits has nothing, and could not have it."""
     owners: dict[int, list[str]] = {}
     for version in house.registry.all_versions():
         name = version.source.name
-        living = [replica for replica in version.replicas if replica.state.value != "FAILED"]
-        assert all(len(replica.lease.devices) == SIZES[name] for replica in living)
-        assert all(replica.lease.devices == tuple(sorted(replica.lease.devices)) for replica in living)
         assert version.min_workers == len(version.replicas)
-        for replica in living:
-            for device in replica.lease.devices:
-                owners.setdefault(device, []).append(f"{name}:1.0")
+        for replica in version.replicas:
+            state = replica.state.value
+            assert (replica.lease is None) == (state in ("FAILED", "WAITING"))
+            assert (replica.shortage is not None) == (state == "WAITING")
+            if replica.lease is not None:
+                assert len(replica.lease.devices) == SIZES[name]
+                for device in replica.lease.devices:
+                    owners.setdefault(device, []).append(f"{name}:1.0")
+            elif state == "WAITING":
+                with pytest.raises(DevicesHeldError):
+                    house.devices.lease("another", version.config)
     for device in range(NPUS):
-        assert sorted(house.devices.holders(device)) == sorted(owners.get(device, []))
-        assert len(owners.get(device, [])) < 2 or set(owners[device]) == {"one:1.0"}
+        held = owners.get(device, [])
+        assert sorted(house.devices.holders(device)) == sorted(held)
+        assert "alone:1.0" not in held or len(held) == 1
+        assert len([owner for owner in held if owner != "one:1.0"]) < 2, "groups do not share"
 
 
 @settings(max_examples=40, deadline=None)

@@ -21,6 +21,7 @@ MANAGEMENT = {
     errors.DefaultVersionInUse,
     errors.ModelApiDisabled,
     errors.WorkersNotStarted,
+    errors.ResourcesMissing,
     errors.NotSaved,
     errors.UnregisterTimedOut,
 }

@@ -9,7 +9,7 @@ from typing import Any
 from msx_backend.protocol import DeclaredMetric, Load
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
-from msx_frontend.devices.pool import Lease
+from msx_frontend.devices.lease import Lease
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.spawn import Spawner
 from msx_frontend.workers.crew import RankSpec
@@ -77,6 +77,16 @@ def test_a_device() -> None:
     assert spec.load.device_id == 0  # the index among those that the worker sees
     assert spec.env["ASCEND_RT_VISIBLE_DEVICES"] == "3"
     assert "ASCEND_RT_VISIBLE_DEVICES" not in only_rank(env={"ASCEND_RT_VISIBLE_DEVICES": "0"}).env
+
+
+def test_groups_that_share_devices_have_ports_of_their_own() -> None:
+    config = {"parallelType": "tp", "parallelLevel": 2, "shareDevices": True}
+    groups = [spec_of(config, Lease("m:1.0", (0, 1), "0,1", port_block=block)) for block in (0, 1)]
+    names = ("HCCL_IF_BASE_PORT", "HCCL_NPU_SOCKET_PORT_RANGE")
+    (first, other), (second, _) = ([[rank.env[name] for name in names] for rank in group.ranks] for group in groups)
+    assert first == other
+    assert not set(first) & set(second)
+    assert not set(names) & set(only_rank(lease=NPU).env)
 
 
 def test_a_folder_for_each_generation_below_the_run_folder() -> None:

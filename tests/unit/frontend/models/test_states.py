@@ -8,24 +8,8 @@ import pytest
 
 from msx_frontend.models.states import ImpossibleMove, ModelState, move
 
-POSSIBLE = {
-    ("LOADING", "READY"),
-    ("LOADING", "DEGRADED"),
-    ("LOADING", "FAILED"),
-    ("LOADING", "DRAINING"),
-    ("READY", "LOADING"),
-    ("READY", "DEGRADED"),
-    ("READY", "FAILED"),
-    ("READY", "DRAINING"),
-    ("DEGRADED", "READY"),
-    ("DEGRADED", "FAILED"),
-    ("DEGRADED", "DRAINING"),
-    ("FAILED", "LOADING"),
-    ("FAILED", "READY"),
-    ("FAILED", "DEGRADED"),
-    ("FAILED", "DRAINING"),
-    ("DRAINING", "GONE"),
-}
+LIVING = ("WAITING", "LOADING", "READY", "DEGRADED", "FAILED")
+POSSIBLE = {*product(LIVING, (*LIVING, "DRAINING")), ("DRAINING", "GONE")} - {("DEGRADED", "LOADING")}
 
 
 @pytest.mark.parametrize(("current", "wanted"), list(product(ModelState, ModelState)))

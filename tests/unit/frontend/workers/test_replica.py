@@ -12,14 +12,18 @@ from typing import Any, cast
 import pytest
 
 from msx_backend.protocol import LoadFailed
-from msx_frontend.devices.pool import Lease
+from msx_frontend.devices.lease import Lease
+from msx_frontend.devices.npus import Npu
+from msx_frontend.devices.pool import DevicePool
 from msx_frontend.errors import RequirementsFailed
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from msx_frontend.resources.claims import Resources
 from msx_frontend.workers import endings, replica
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupSpec, WorkerGroup
 from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState
+from msx_sdk.config import ModelConfig
 from tests.unit.frontend.jobs import run
 
 DIED = endings.exited(0, 1, 3, "")
@@ -89,13 +93,20 @@ class FakeBackoff:
 
 class Bench:
     def __init__(
-        self, *pauses: float, backoff: Any = None, make_spec: Callable[[int], Any] | None = None, **more: Any
+        self,
+        *pauses: float,
+        backoff: Any = None,
+        make_spec: Callable[[Lease, int], Any] | None = None,
+        resources: Resources | None = None,
+        config: ModelConfig | None = None,
+        **more: Any,
     ) -> None:
         self.owner, self.backoff = Owner(), backoff or FakeBackoff(*pauses)
+        self.resources = resources or Resources(DevicePool([]))
         self.server_metrics = ServerMetrics()
         self.replica = Replica(
             9000,
-            Lease("m:1.0"),
+            self.resources.claim("m:1.0", config or ModelConfig()),
             make_spec or self._spec,
             cast(Backoff, self.backoff),
             cast(ReplicaOwner, self.owner),
@@ -103,7 +114,7 @@ class Bench:
             **more,
         )
 
-    def _spec(self, generation: int) -> Any:
+    def _spec(self, lease: Lease, generation: int) -> Any:
         return generation
 
     @property
@@ -306,7 +317,7 @@ def test_one_that_is_loaded_while_it_is_stopped_is_not_offered_any_more(monkeypa
 
 
 def test_what_cannot_be_started_is_a_failure_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
-    def make_spec(generation: int) -> Any:
+    def make_spec(lease: Lease, generation: int) -> Any:
         raise OverflowError("an integer of the model's config is too large")
 
     async def test() -> None:
@@ -347,7 +358,7 @@ def test_what_is_to_be_prepared_comes_first_and_may_fail() -> None:
         if len(order) == 1:
             raise RequirementsFailed("no parcel", "pip's lines", "m")
 
-    def make_spec(generation: int) -> Any:
+    def make_spec(lease: Lease, generation: int) -> Any:
         order.append(f"start {generation}")
         return generation
 
@@ -375,5 +386,53 @@ def test_a_replica_that_is_stopped_does_not_wait_for_what_is_prepared() -> None:
             await bench.replica.stop(0)
             assert bench.replica.state is ReplicaState.STOPPED
             assert bench.replica.group is None
+
+    run(test())
+
+
+# -- waiting for what is missing --
+
+ALONE = ModelConfig(exclusive_devices=True)
+
+
+def test_it_waits_for_what_another_holds_and_goes_on_by_itself(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither a failure nor a pause: the back-off is not asked."""
+
+    async def test() -> None:
+        resources = Resources(DevicePool([Npu(0, "910B")]))
+        other = resources.claim("other:1.0", ALONE)
+        async with bench_of(resources=resources, config=ALONE) as bench:
+            assert bench.replica.state is ReplicaState.WAITING
+            assert bench.replica.shortage is not None
+            assert bench.replica.shortage.resource == "devices"
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert (bench.replica.generation, bench.replica.lease) == (0, None)
+            other.release()
+            (await bench.group()).load()
+            await bench.until(ReplicaState.READY)
+            assert bench.replica.lease is not None
+            assert bench.replica.lease.devices == (0,)
+            bench.replica.release()
+        assert bench.owner.states == [ReplicaState.STARTING, ReplicaState.READY, ReplicaState.STOPPED]
+        assert (bench.backoff.calls, bench.restarts) == (["ready"], 0)
+
+    run(test())
+    assert any("worker 9000 waits for devices: m:1.0 needs 1 device of its own" in one for one in caplog.messages)
+
+
+def test_one_that_waits_may_be_stopped() -> None:
+    async def test() -> None:
+        resources = Resources(DevicePool([Npu(0, "910B")]))
+        resources.claim("other:1.0", ALONE)
+        prepared: list[str] = []
+
+        async def prepare() -> None:
+            prepared.append("now")
+
+        bench = Bench(resources=resources, config=ALONE, prepare=prepare)
+        await asyncio.sleep(0)
+        await bench.replica.stop(0)
+        assert (bench.replica.state, bench.replica.generation, prepared) == (ReplicaState.STOPPED, 0, [])
 
     run(test())

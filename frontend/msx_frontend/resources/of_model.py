@@ -1,0 +1,37 @@
+"""The server's resources as one model version sees them."""
+
+from __future__ import annotations
+
+from msx_frontend.resources.claims import Claim, Resources
+from msx_sdk.config import ModelConfig
+
+
+class ModelResources:
+    def __init__(self, resources: Resources, model_key: str, config: ModelConfig) -> None:
+        self._resources, self._devices = resources, resources.devices
+        self._key, self._config = model_key, config
+
+    def claim(self) -> Claim:
+        """For one more worker group. Raises DeviceError when it could never be satisfied."""
+        return self._resources.claim(self._key, self._config)
+
+    def check(self, workers: int) -> None:
+        """Raises DeviceError when so many could never be started, whoever holds what just now."""
+        if workers:
+            self._devices.check(self._key, self._config)
+
+    def forget(self) -> None:
+        """The model is unregistered: its placement starts anew when it comes back."""
+        self._devices.forget(self._key)
+
+    @property
+    def capacity(self) -> int | None:
+        return self._devices.capacity(self._config)
+
+    @property
+    def has_devices(self) -> bool:
+        return self._devices.count > 0 and self._config.device_type != "cpu"
+
+    @property
+    def default_workers(self) -> int:
+        return self._devices.default_workers(self._config)

@@ -1,0 +1,14 @@
+"""What is missing before a worker group can start, although nothing has failed."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Resource = Literal["devices"]
+
+
+class Shortage(NamedTuple):
+    """`reason` says who needs how much of it, and who has it: a sentence without its full stop."""
+
+    resource: Resource
+    reason: str

@@ -1,0 +1,235 @@
+"""What workers need and do not have: who waits, who is refused, what both are told, and how it goes on."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msx_frontend.errors import ResourcesMissing, ServiceUnavailable, WorkersNotStarted
+from msx_frontend.health import Health
+from msx_frontend.models.describe import describe
+from msx_frontend.models.model_api import ModelApi
+from msx_frontend.models.states import ModelState
+from msx_frontend.workers import endings
+from tests.unit.frontend.house import FakeGroup, House, in_a_house, until
+
+TP2 = "parallelType: tp\nparallelLevel: 2\n"
+MODELS = {
+    "plain": "",
+    "tp": TP2,
+    "pp": "parallelType: pp\nparallelLevel: 2\ndeviceIds: [6, 7]\n",
+    "custom": "parallelType: custom\nparallelLevel: 3\n",
+}
+NEEDS = {"plain": 1, "tp": 2, "pp": 2, "custom": 3}
+
+
+async def register(house: House, model: str, config: str = "", **wanted: Any) -> None:
+    """As at the start of a server: with the default number of workers, unless told otherwise."""
+    await house.register(model, config=config, **{"initial_workers": None, "at_startup": True, **wanted})
+
+
+# -- devices: who shares, who waits --
+
+
+@pytest.mark.parametrize("order", list(permutations(MODELS)), ids="-".join)
+def test_eight_devices_are_enough_for_all_in_any_order(tmp_path: Path, order: tuple[str, ...]) -> None:
+    async def test(house: House) -> None:
+        for model in order:
+            await register(house, model, MODELS[model], initial_workers=None if model == "plain" else 1)
+        held_before = sum(NEEDS[model] for model in order[: order.index("plain")])
+        assert len(house.groups("plain")) == 8 - held_before
+        groups = [house.devices_of(model)[0] for model in ("tp", "pp", "custom")]
+        assert len({device for devices in groups for device in devices}) == 7, "groups do not share"
+        assert all(house.registry.find(model).state is ModelState.READY for model in MODELS)
+        assert bool(house.shared) == (order[-1] != "plain")
+        await fourth_group_waits(house)
+
+    in_a_house(tmp_path, test, npus=8)
+
+
+async def fourth_group_waits(house: House) -> None:
+    await register(house, "fourth", TP2, initial_workers=1)
+    version = house.registry.find("fourth")
+    assert (version.state, version.shortage and version.shortage.resource) == (ModelState.WAITING, "devices")
+    assert version.reason.startswith("fourth:1.0 needs 2 devices that no other group has, and 1 of 8 devices is left")
+    assert all(f"held by {model}:1.0" in version.reason for model in ("tp", "pp", "custom"))
+    assert "plain" not in version.reason
+    await house.management.unregister("custom", None)
+    await until(lambda: version.state is ModelState.READY)
+    assert len(house.devices_of("fourth")[0]) == 2
+
+
+@pytest.mark.parametrize("strict", [{"exclusive_group_devices": True}, {}])
+def test_strictness_makes_them_wait_for_workers_of_one_process(tmp_path: Path, strict: dict[str, Any]) -> None:
+    config = TP2 if strict else f"{TP2}exclusiveDevices: true\n"
+
+    async def test(house: House) -> None:
+        await register(house, "plain")
+        await register(house, "tp", config, initial_workers=1)
+        version = house.registry.find("tp")
+        assert "tp:1.0 needs 2 devices of its own, and 0 of 2 devices are left for it: 0 and 1" in version.reason
+        await house.management.scale("plain", None, 0, 0, wait=True)
+        await until(lambda: version.state is ModelState.READY)
+        assert house.shared == []
+
+    in_a_house(tmp_path, test, npus=2, **strict)
+
+
+def test_workers_that_wait_beside_one_that_serves(tmp_path: Path) -> None:
+    """They are counted, described, and the first to go."""
+
+    async def test(house: House) -> None:
+        await house.register("other", config=f"{TP2}deviceIds: [0, 1]\n")
+        await house.register("m", config=TP2, initial_workers=2)
+        version = house.registry.find("m")
+        assert (version.state, version.min_workers, version.ready_workers) == (ModelState.DEGRADED, 2, 1)
+        assert version.gauges()["msx_workers_waiting"] == 1
+        ready, waits = sorted(describe(version)["workers"], key=lambda worker: worker["status"])
+        assert (ready["status"], ready["devices"]) == ("READY", "2,3")
+        assert (waits["status"], waits.get("devices"), waits["generation"]) == ("WAITING", None, 0)
+        assert waits["waitsFor"]["resource"] == "devices"
+        assert "held by other:1.0" in waits["waitsFor"]["reason"]
+        job = house.submit("m")
+        await until(lambda: job.group is not None)
+        house.groups("m")[0].answer()
+        await house.management.scale("m", None, 1, 1, wait=True)
+        assert (version.state, version.reason, house.devices_of("m")) == (ModelState.READY, "", [(2, 3)])
+
+    in_a_house(tmp_path, test, npus=4)
+
+
+def test_the_first_that_waits_is_the_first_served_and_the_others_learn_who_holds_it_now(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        for model in ("m", "second", "third"):
+            await house.register(model, config="exclusiveDevices: true\n")
+        await house.management.unregister("m", None)
+        await until(lambda: house.registry.find("second").state is ModelState.READY)
+        third = house.registry.find("third")
+        assert "0 is held by second:1.0" in third.reason
+        with pytest.raises(ServiceUnavailable, match=r"0 is held by second:1\.0"):
+            house.submit("third")
+        await house.management.unregister("third", None)
+        await house.management.unregister("second", None)
+        assert house.devices.holders(0) == []
+
+    in_a_house(tmp_path, test, npus=1)
+
+
+# -- what waiting is, and what it is not --
+
+
+def test_a_model_that_waits(tmp_path: Path) -> None:
+    """Clients hear at once what is missing; probes say not ready, TorchServe's ping healthy; no failure is counted."""
+
+    async def test(house: House) -> None:
+        await house.register("other", config="exclusiveDevices: true\n")
+        await house.register("m", config="maxRetryTimeoutInSec: 0\n")
+        health = Health(house.registry)
+        health.started = True
+        version = house.registry.find("m")
+        words = "m:1.0 needs 1 device, and 0 of 1 device are left for it: 0 is held by other:1.0"
+        with pytest.raises(ServiceUnavailable) as caught:
+            house.submit("m")
+        assert (
+            caught.value.message == f'Model "m" has no worker to serve inference request: it waits for devices: {words}'
+        )
+        described = describe(version)
+        assert (described["state"], described["reason"]) == ("WAITING", f"{words}.")
+        assert (described["minWorkers"], described["deviceType"]) == (1, "npu")
+        assert (health.ready(), health.ping()[0]) == (False, 200)
+        assert health.not_ready_because() == "not serving: m (waits for devices)"
+        assert not version.expecting_workers
+        await house.management.unregister("other", None)
+        await until(lambda: version.state is ModelState.READY)
+        assert (health.ready(), version.last_end) == (True, None)
+
+    in_a_house(tmp_path, test, npus=1)
+
+
+def test_a_failed_one_that_is_tried_again_gets_its_devices_back_or_waits(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        await house.register("m", config="exclusiveDevices: true\nmaxRetryTimeoutInSec: 0\n")
+        version = house.registry.find("m")
+        await house.register("other", config="exclusiveDevices: true\n")
+        house.groups("m")[0].end(endings.exited(0, 1, 3, ""))
+        await until(lambda: house.registry.find("other").state is ModelState.READY)
+        assert (version.state, house.devices_of("m")) == (ModelState.FAILED, [])
+        await house.management.scale("m", None, 1, 1, wait=True)
+        assert version.state is ModelState.WAITING
+        await house.management.unregister("other", None)
+        await until(lambda: version.state is ModelState.READY)
+
+    in_a_house(tmp_path, test, npus=1)
+
+
+def test_one_that_waits_may_be_unregistered_and_restored(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        await house.register("other", config="exclusiveDevices: true\n")
+        await house.register("m", config="exclusiveDevices: true\n", initial_workers=3)
+        assert (await house.stored())["m", "1.0"].min_workers == 1, "no more than there can be"
+        await house.management.unregister("m", None)
+        assert house.registry.names() == ["other"]
+        assert house.devices.holders(0) == ["other:1.0"]
+
+    in_a_house(tmp_path, test, npus=1)
+
+
+# -- what calls are told --
+
+
+def test_a_call_that_waits_for_its_workers_does_not_wait_for_what_others_hold(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        await house.register("other", config="exclusiveDevices: true\n")
+        house.pack("m")
+        api = ModelApi(house.management, enabled=True)
+        words = (
+            "1 of 1 wait for devices: m:1.0 needs 1 device, and 0 of 1 device are left for it: 0 is held by other:1.0"
+        )
+        told = await api.register({"url": "m.mar", "initial_workers": "1"})
+        assert told == (f'Model "m" Version: 1.0 registered with 1 initial workers; {words}', 202)
+        told = await api.scale("m", None, {"min_worker": "2", "synchronous": "true"})
+        assert told == (f"Workers scaled to 2 for model: m; {words.replace('1 of 1 wait', '2 of 2 wait')}", 202)
+        assert house.registry.find("m").state is ModelState.WAITING
+
+    in_a_house(tmp_path, test, npus=1)
+
+
+def test_one_that_shall_replace_another_cannot_wait_for_what_that_holds(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        config = "exclusiveDevices: true\n"
+        await house.register("m", config=config)
+        old = house.registry.find("m")
+        with pytest.raises(ResourcesMissing, match=r"0 is held by m:1\.0") as caught:
+            await house.register("m", config=config, replace=True)
+        assert (caught.value.status, caught.value.type) == (500, "WorkerInitializationException")
+        assert (house.registry.find("m"), old.state) == (old, ModelState.READY)
+        assert house.devices.holders(0) == ["m:1.0"]
+
+    in_a_house(tmp_path, test, npus=1)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("deviceIds: [7]", "deviceIds: [7] names device 7, and this server has devices 0 to 1."),
+        ("parallelType: tp\nparallelLevel: 3", "m:1.0 needs 3 devices, and this server has 2."),
+    ],
+)
+def test_what_can_never_be_is_refused(tmp_path: Path, config: str, words: str) -> None:
+    """TorchServe's type; a call that does not wait hears it, too."""
+
+    async def test(house: House) -> None:
+        with pytest.raises(WorkersNotStarted) as caught:
+            await house.register("m", config=config)
+        assert caught.value.message == f"Failed to start workers for model m version: 1.0. {words}"
+        assert caught.value.type == "WorkerInitializationException"
+        assert house.registry.names() == []
+        await house.register("m", config=config, initial_workers=0)
+        with pytest.raises(ResourcesMissing, match="Failed to start workers for model m"):
+            await house.management.scale("m", None, 1, 1, wait=False)
+        assert (house.registry.find("m").min_workers, FakeGroup.living) == (0, [])
+
+    in_a_house(tmp_path, test, npus=2)
