@@ -1,14 +1,21 @@
 """Sections of a model-config.yaml: their types, and advice on mistyped keys."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta
 
+from msx_sdk.reasoning import FORMATS as REASONING_PARSERS
+from msx_sdk.tool_calls import FORMATS as TOOL_PARSERS
 from msx_sdk.values import ConfigError, Count, Positive, convert, near_miss, show
 
 S = TypeVar("S", bound=msgspec.Struct)
+
+
+def _one_of(names: Iterable[str]) -> str:
+    return f"^({'|'.join(names)})$"
+
 
 Isa = Annotated[str, Meta(pattern="^[A-Za-z0-9_]+$", description="the name of an instruction set")]
 Ids = Annotated[tuple[Count, ...], Meta(min_length=1, description="a list of device numbers")]
@@ -17,6 +24,10 @@ Requests = Annotated[tuple[Any, ...], Meta(description="a list of request inputs
 ParallelType = Annotated[Literal["", "pp", "tp", "pptp", "custom"], Meta(description="one of pp, tp, pptp, custom")]
 DeviceType = Annotated[Literal["cpu", "npu", "gpu"], Meta(description="one of npu, gpu, cpu")]
 Policy = Annotated[Literal["dynamic", "fixed"], Meta(description="one of dynamic, fixed")]
+ToolParser = Annotated[str, Meta(pattern=_one_of(TOOL_PARSERS), description=f"one of {', '.join(TOOL_PARSERS)}")]
+ReasoningParser = Annotated[
+    str, Meta(pattern=_one_of(REASONING_PARSERS), description=f"one of {', '.join(REASONING_PARSERS)}")
+]
 Mode = Annotated[Literal["graph", "pynative"], Meta(description="one of graph, pynative")]
 
 

@@ -10,7 +10,19 @@ from typing import Any
 import msgspec
 
 from msx_sdk._config_checks import ParallelLayout, check, find_layout
-from msx_sdk._config_sections import Buckets, DeviceType, Ids, Isa, Mode, ParallelType, Policy, Requests, read_fields
+from msx_sdk._config_sections import (
+    Buckets,
+    DeviceType,
+    Ids,
+    Isa,
+    Mode,
+    ParallelType,
+    Policy,
+    ReasoningParser,
+    Requests,
+    ToolParser,
+    read_fields,
+)
 from msx_sdk.safe_yaml import read_yaml
 from msx_sdk.values import ConfigError, Count, Positive, Seconds, Switch, Text, convert, show
 
@@ -111,6 +123,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     slot_buckets: Buckets | None = None
     context_buckets: Buckets | None = None
     prefill_buckets: Buckets | None = None
+    tool_parser: ToolParser | None = None
+    reasoning_parser: ReasoningParser | None = None
 
     raw: dict[str, Any] = {}
     explicit: frozenset[str] = frozenset()

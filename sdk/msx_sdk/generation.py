@@ -76,6 +76,8 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Below 2**64. The same seed draws the same numbers, whatever else is in the batch."""
     stop: tuple[str, ...] = ()
     stop_token_ids: tuple[Integer, ...] = ()
+    skip_special_tokens: bool = True
+    """Special tokens are not shown in the text; the token that ends it never is."""
     keep_stop: bool = False
     """Leave the matched stop string in the text, as TGI does; OpenAI takes it out."""
     ignore_eos: bool = False
@@ -210,6 +212,10 @@ class Capabilities(_Wire):
     embed: bool = False
     constraints: tuple[str, ...] = ()
     """Kinds of `Constraint` that it can keep to."""
+    tool_parser: str = "hermes"
+    """How it writes calls of tools by its own choice: a name of `msx_sdk.tool_calls.FORMATS`."""
+    reasoning_parser: str = ""
+    """How it writes what it thinks before the answer, if that is to be told apart: of `msx_sdk.reasoning.FORMATS`."""
     model_id: str = ""
     model_type: str = ""
     max_input_tokens: int | None = None

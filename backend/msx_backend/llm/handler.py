@@ -19,7 +19,7 @@ import psutil
 from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.engine import Engine
 from msx_backend.llm.gauges import Gauges
-from msx_backend.llm.limits import limits_of
+from msx_backend.llm.limits import Limits, limits_of
 from msx_backend.llm.models.config import ModelConfig
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.paged import PagedPool
@@ -28,6 +28,7 @@ from msx_backend.llm.step import PagedRunner, Runner, decode, execute
 from msx_backend.llm.steps import StepThread
 from msx_backend.llm.text import LONG, ChatTemplate, Tokenizer
 from msx_sdk import Context, InvalidInput
+from msx_sdk.config import ModelConfig as YamlConfig
 from msx_sdk.config import parse_model_config
 from msx_sdk.generation import (
     Capabilities,
@@ -38,6 +39,7 @@ from msx_sdk.generation import (
 )
 from msx_sdk.mindspore import Parallel, init_parallel
 from msx_sdk.text_generation import TextGenerationHandler
+from msx_sdk.tool_calls import DEFAULT
 
 log = logging.getLogger("msx.llm")
 
@@ -85,6 +87,8 @@ class TextGenerator(TextGenerationHandler):
             chat=self.chat is not None,
             tokenize=True,
             constraints=CONSTRAINTS if self.constraints else (),
+            tool_parser=self.tool_parser,
+            reasoning_parser=self.yaml.reasoning_parser or "",
             model_id=self.context.model_name,
             model_type=self.config.model_type,
             max_input_tokens=limits.max_input,
@@ -94,6 +98,11 @@ class TextGenerator(TextGenerationHandler):
             max_stop_sequences=MOST_STOPS,
             max_top_tokens=MOST_TOP_TOKENS,
         )
+
+    @property
+    def tool_parser(self) -> str:
+        """By the yaml, else by the chat template."""
+        return self.yaml.tool_parser or (DEFAULT.NAME if self.chat is None else self.chat.tool_parser)
 
     def describe(self) -> dict[str, Any]:
         layout = {"pipeline_stages": self.parallel.stages, "tensor_parallel": self.parallel.tp_size}
@@ -133,7 +142,8 @@ class TextGenerator(TextGenerationHandler):
         from msx_backend.llm.runner import ModelRunner
 
         self.config = read_config(context.model_dir)
-        self.limits = _limits(context, self.config, self.parallel)
+        self.yaml = parse_model_config(context.model_yaml_config)[0]
+        self.limits = _limits(self.yaml, self.config, self.parallel)
         context.report_progress("reading weights")
         self.runner = ModelRunner.load(context.model_dir, self.config, self.limits, self.parallel)
         self.runner.warm_up(lambda shape: context.report_progress(f"compiling {shape}"))
@@ -184,7 +194,6 @@ def pool_of(runner: Runner, slots: int) -> BlockPool | None:
     return PagedPool(slots, runner.blocks, runner.block) if isinstance(runner, PagedRunner) else None
 
 
-def _limits(context: Context, config: ModelConfig, parallel: Parallel) -> Any:
-    yaml = parse_model_config(context.model_yaml_config)[0]
+def _limits(yaml: YamlConfig, config: ModelConfig, parallel: Parallel) -> Limits:
     token = config.token_bytes(parallel.stages, parallel.tp_size, parallel.target)
     return limits_of(yaml, config.context, token, psutil.virtual_memory().total)

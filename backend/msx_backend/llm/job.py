@@ -124,4 +124,4 @@ class JobMaker:
         return self._constraints.compile(params.constraint)
 
     def _stream(self, params: SamplingParams) -> TextStream:
-        return TextStream(self._tokenizer, params.stop, params.keep_stop, min_tokens=params.min_tokens)
+        return TextStream(self._tokenizer, params.stop, params.keep_stop, params.skip_special_tokens, params.min_tokens)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from msx_frontend.llm.calls import Call, Part, reader_of
+from msx_frontend.llm.calls import reader_of
 from msx_frontend.llm.chat_request import ChatRequest, asked_tools, chat_generation, chat_names
 from msx_frontend.llm.decoding import decode
 from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.generation import Generation, Piece, Text
 from msx_frontend.llm.logprobs import chat_logprobs
-from msx_frontend.llm.replies import DONE, Events, EventsOfText, Reply, Whole, event
+from msx_frontend.llm.replies import DONE, Events, EventsOfText, Reply, Whole, event, fingerprint
 from msx_frontend.llm.tools import Tools
 from msx_frontend.llm.usage import FINISH, openai_usage
-from msx_sdk.generation import GENERATE, FinishReason, GenerateDelta, Token
+from msx_frontend.models.model_version import ModelVersion
+from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateDelta, Token
+from msx_sdk.tool_calls.parts import Call, Part, Reader, Reasoning
 
 
 async def chat_completions(request: Request) -> Reply:
@@ -25,9 +27,9 @@ async def chat_completions(request: Request) -> Reply:
     tools = asked_tools(asked)
     request.names.update(chat_names(asked, tools))
     generation = Generation(request.jobs, version, [chat_generation(asked, version, tools)])
-    shape = _Shape(asked, tools, f"chatcmpl-{request.call.id}", version.source.name)
+    shape = _Shape(asked, tools, version, f"chatcmpl-{request.call.id}")
     if asked.stream:
-        return Events(generation, _Stream(shape, tools, generation, include_usage=include_usage))
+        return Events(generation, _Stream(shape, generation, include_usage=include_usage))
     texts = await generation.texts()
     choices = [shape.choice(index, text) for index, text in enumerate(texts)]
     return Whole({**shape.head("chat.completion"), "choices": choices, "usage": openai_usage(generation.usage)})
@@ -40,12 +42,19 @@ def finish_of(reason: FinishReason, tools: Tools, called: bool) -> str:
     return FINISH[reason]
 
 
-def message_of(text: str, tools: Tools) -> tuple[str, list[Call]]:
-    """The content and the calls of a whole text."""
-    reader = reader_of(tools)
+class Message(NamedTuple):
+    """A whole text, divided."""
+
+    content: str
+    calls: list[Call]
+    reasoning: str
+
+
+def message_of(text: str, reader: Reader) -> Message:
     parts = [*reader.feed(text), *reader.finish()]
     content = "".join(part for part in parts if isinstance(part, str))
-    return content, _joined(part for part in parts if isinstance(part, Call))
+    reasoning = "".join(part.text for part in parts if isinstance(part, Reasoning))
+    return Message(content, _joined(part for part in parts if isinstance(part, Call)), reasoning)
 
 
 def _joined(calls: Iterable[Call]) -> list[Call]:
@@ -59,23 +68,37 @@ def _joined(calls: Iterable[Call]) -> list[Call]:
 class _Shape:
     """How this reply is written."""
 
-    def __init__(self, asked: ChatRequest, tools: Tools, id: str, model: str) -> None:
-        self._asked, self._tools = asked, tools
-        self._id, self._model, self._created = id, model, int(time.time())
+    def __init__(self, asked: ChatRequest, tools: Tools, version: ModelVersion, id: str) -> None:
+        self._asked, self.tools, self._version = asked, tools, version
+        self._id, self._created = id, int(time.time())
+        self.no_content = None if tools.constraint is not None else ""
+        """What stands for it: calls that must be made have none."""
 
     def head(self, kind: str) -> dict[str, Any]:
-        return {"id": self._id, "object": kind, "created": self._created, "model": self._model}
+        return {
+            "id": self._id,
+            "object": kind,
+            "created": self._created,
+            "model": self._version.source.name,
+            "system_fingerprint": fingerprint(self._version),
+        }
+
+    def reader(self) -> Reader:
+        return reader_of(self.tools, self._version.capabilities or Capabilities())
 
     def choice(self, index: int, text: Text) -> dict[str, Any]:
-        content, calls = message_of(text.text, self._tools)
-        message: dict[str, Any] = {"role": "assistant", "content": content or (None if calls else ""), "refusal": None}
+        content, calls, reasoning = message_of(text.text, self.reader())
+        nothing = None if calls else self.no_content
+        message: dict[str, Any] = {"role": "assistant", "content": content or nothing, "refusal": None}
+        if reasoning:
+            message["reasoning_content"] = reasoning
         if calls:
             message["tool_calls"] = [_whole_call(call) for call in calls]
         return {
             "index": index,
             "message": message,
             "logprobs": self.logprobs(text.tokens),
-            "finish_reason": finish_of(text.finish_reason, self._tools, bool(calls)),
+            "finish_reason": finish_of(text.finish_reason, self.tools, bool(calls)),
         }
 
     def logprobs(self, tokens: Iterable[Token]) -> dict[str, Any] | None:
@@ -83,8 +106,8 @@ class _Shape:
 
 
 class _Stream:
-    def __init__(self, shape: _Shape, tools: Tools, generation: Generation, *, include_usage: bool) -> None:
-        self.shape, self.tools, self._generation, self._include_usage = shape, tools, generation, include_usage
+    def __init__(self, shape: _Shape, generation: Generation, *, include_usage: bool) -> None:
+        self.shape, self._generation, self._include_usage = shape, generation, include_usage
         self._head = shape.head("chat.completion.chunk")
         self._extra: dict[str, Any] = {"usage": None} if include_usage else {}
         self._choices: dict[int, _Choice] = {}
@@ -111,8 +134,8 @@ class _Choice:
     """One choice of a stream: its role first, then what there is of it, at last why it ended."""
 
     def __init__(self, index: int, stream: _Stream) -> None:
-        self._index, self._stream, self._tools = index, stream, stream.tools
-        self._reader = reader_of(stream.tools)
+        self._index, self._stream, self._tools = index, stream, stream.shape.tools
+        self._reader = stream.shape.reader()
         self._begun = self._called = False
         self._untold: list[Token] = []
         """Their log-probabilities wait for the chunk that has their text."""
@@ -121,7 +144,7 @@ class _Choice:
     def grow(self, delta: GenerateDelta) -> Iterator[bytes]:
         if not self._begun:
             self._begun = True
-            yield self._chunk({"role": "assistant", "content": ""})
+            yield self._chunk({"role": "assistant", "content": self._stream.shape.no_content})
         self._untold += delta.tokens
         yield from self._parts(self._reader.feed(delta.text))
         if delta.finish_reason is not None:
@@ -132,9 +155,11 @@ class _Choice:
     def _parts(self, parts: Iterator[Part]) -> Iterator[bytes]:
         for part in parts:
             logprobs = self._logprobs()
-            if not isinstance(part, str):
+            if isinstance(part, Call):
                 self._called = True
                 yield self._chunk({"tool_calls": [_call_delta(part)]}, None, logprobs)
+            elif isinstance(part, Reasoning):
+                yield self._chunk({"reasoning_content": part.text}, None, logprobs)
             elif logprobs is None:
                 yield self._content.event(part)
             else:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from msx_frontend.llm.calls import format_of
 from msx_frontend.llm.constraint import check_offered
 from msx_frontend.llm.errors import NoChatTemplate, WrongParameter
 from msx_frontend.llm.messages import template_messages
@@ -59,6 +60,7 @@ def chat_generation(
         max_tokens=asked.max_completion_tokens,
         logprobs=(asked.top_logprobs or 0) if asked.logprobs else None,
         constraint=tools.constraint,
+        keep_special=tools.mode == "auto" and format_of(offered).NEEDS_SPECIAL_TOKENS,
     )
     return GenerateRequest(
         messages=template_messages(asked.messages),

@@ -14,7 +14,7 @@ from msx_frontend.llm.errors import WrongParameter
 from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.generation import Generation, Piece, Text
 from msx_frontend.llm.logprobs import completion_logprobs
-from msx_frontend.llm.replies import DONE, Events, EventsOfText, Reply, Whole, event
+from msx_frontend.llm.replies import DONE, Events, EventsOfText, Reply, Whole, event, fingerprint
 from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, names_of, sampling_params
 from msx_frontend.llm.usage import FINISH, openai_usage
 from msx_frontend.models.model_version import ModelVersion
@@ -118,6 +118,7 @@ class _Shape:
             "object": "text_completion",
             "created": int(time.time()),
             "model": version.source.name,
+            "system_fingerprint": fingerprint(version),
         }
 
     def choice(self, index: int, text: Text) -> dict[str, Any]:

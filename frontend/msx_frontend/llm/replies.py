@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from msx_frontend.llm.generation import Generation, Piece
+from msx_frontend.models.model_version import ModelVersion
 
 Headers = list[tuple[str, str]]
 
@@ -43,6 +44,11 @@ class Events:
 
 
 Reply = Whole | Events
+
+
+def fingerprint(version: ModelVersion) -> str:
+    """OpenAI's `system_fingerprint`: with the same one, the same seed gives the same text."""
+    return f"{version.source.name}-{version.source.version}"
 
 
 _encode = msgspec.json.Encoder().encode

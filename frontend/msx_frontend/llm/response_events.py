@@ -6,12 +6,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msx_frontend.llm import replies
-from msx_frontend.llm.calls import Call, Part
+from msx_sdk.tool_calls.parts import Call, Part, Reasoning
 
 
 def message_item(id: str, text: str, status: str = "completed") -> dict[str, Any]:
     content = [] if status == "in_progress" else [_text_part(text)]
     return {"id": f"msg_{id}", "type": "message", "status": status, "role": "assistant", "content": content}
+
+
+def reasoning_item(id: str, text: str, status: str = "completed") -> dict[str, Any]:
+    content = [] if status == "in_progress" else [_thought_part(text)]
+    return {"id": f"rs_{id}", "type": "reasoning", "status": status, "summary": [], "content": content}
 
 
 def call_item(call: Call, status: str = "completed") -> dict[str, Any]:
@@ -31,6 +36,7 @@ class Output:
     def __init__(self, id: str) -> None:
         self._id = id
         self._sequence = 0
+        self._thought: str | None = None
         self._text: str | None = None
         self._call: Call | None = None
         self.items: list[dict[str, Any]] = []
@@ -41,7 +47,17 @@ class Output:
 
     def parts(self, parts: Iterable[Part]) -> Iterator[bytes]:
         for part in parts:
-            yield from self.call(part) if isinstance(part, Call) else self.say(part)
+            if isinstance(part, Call):
+                yield from self.call(part)
+            else:
+                yield from self.think(part.text) if isinstance(part, Reasoning) else self.say(part)
+
+    def think(self, text: str) -> Iterator[bytes]:
+        """More reasoning."""
+        if self._thought is None:
+            yield from self._begin_reasoning()
+        self._thought = (self._thought or "") + text
+        yield self._in_reasoning("response.reasoning_text.delta", delta=text)
 
     def say(self, text: str) -> Iterator[bytes]:
         """More content."""
@@ -63,9 +79,16 @@ class Output:
 
     def close(self) -> Iterator[bytes]:
         """The end of the last item; a response without any has an empty message."""
-        if self._text is None and self._call is None and not self.items:
+        opened = (self._thought, self._text, self._call)
+        if all(one is None for one in opened) and not self.items:
             yield from self._begin_message()
         yield from self._close_all()
+
+    def _begin_reasoning(self) -> Iterator[bytes]:
+        yield from self._close_all()
+        self._thought = ""
+        yield self._in_output("response.output_item.added", item=reasoning_item(self._item_id, "", "in_progress"))
+        yield self._in_reasoning("response.content_part.added", part=_thought_part(""))
 
     def _begin_message(self) -> Iterator[bytes]:
         yield from self._close_all()
@@ -74,6 +97,11 @@ class Output:
         yield self._in_text("response.content_part.added", part=_text_part(""))
 
     def _close_all(self) -> Iterator[bytes]:
+        if self._thought is not None:
+            yield self._in_reasoning("response.reasoning_text.done", text=self._thought)
+            yield self._in_reasoning("response.content_part.done", part=_thought_part(self._thought))
+            yield self._done(reasoning_item(self._item_id, self._thought))
+            self._thought = None
         if self._text is not None:
             yield self._in_text("response.output_text.done", text=self._text, logprobs=[])
             yield self._in_text("response.content_part.done", part=_text_part(self._text))
@@ -100,9 +128,16 @@ class Output:
     def _in_text(self, kind: str, **members: Any) -> bytes:
         return self._in_output(kind, item_id=f"msg_{self._item_id}", content_index=0, **members)
 
+    def _in_reasoning(self, kind: str, **members: Any) -> bytes:
+        return self._in_output(kind, item_id=f"rs_{self._item_id}", content_index=0, **members)
+
     def _in_call(self, kind: str, **members: Any) -> bytes:
         item = call_item(self._call)["id"] if self._call is not None else ""
         return self._in_output(kind, item_id=item, **members)
+
+
+def _thought_part(text: str) -> dict[str, Any]:
+    return {"type": "reasoning_text", "text": text}
 
 
 def _text_part(text: str) -> dict[str, Any]:

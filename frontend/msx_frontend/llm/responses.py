@@ -6,16 +6,16 @@ import time
 from typing import Any
 
 from msx_frontend.llm.calls import reader_of
-from msx_frontend.llm.chat import message_of
+from msx_frontend.llm.chat import Message, message_of
 from msx_frontend.llm.chat_request import asked_tools, chat_generation
 from msx_frontend.llm.decoding import decode
 from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.generation import Generation, Piece
 from msx_frontend.llm.replies import Events, Reply, Whole
-from msx_frontend.llm.response_events import Output, call_item, message_item
+from msx_frontend.llm.response_events import Output, call_item, message_item, reasoning_item
 from msx_frontend.llm.responses_request import NAMES, ResponsesRequest, chat_request, response_names
-from msx_frontend.llm.tools import Tools
-from msx_sdk.generation import GENERATE, FinishReason, Usage
+from msx_sdk.generation import GENERATE, Capabilities, FinishReason, Usage
+from msx_sdk.tool_calls.parts import Reader
 
 
 async def responses(request: Request) -> Reply:
@@ -27,19 +27,24 @@ async def responses(request: Request) -> Reply:
     request.names.update(response_names(chat, tools))
     generation = Generation(request.jobs, version, [chat_generation(chat, version, tools)])
     shape = _Shape(asked, request.call.id, version.source.name)
+    reader = reader_of(tools, version.capabilities or Capabilities())
     if asked.stream:
-        return Events(generation, _Stream(shape, generation, tools))
+        return Events(generation, _Stream(shape, generation, reader))
     text = (await generation.texts())[0]
-    content, calls = message_of(text.text, tools)
-    items = [message_item(shape.id, content)] if content or not calls else []
-    items += [call_item(call) for call in calls]
-    return Whole(shape.ended(items, text.finish_reason, generation.usage))
+    return Whole(shape.ended(_items(shape.id, message_of(text.text, reader)), text.finish_reason, generation.usage))
+
+
+def _items(id: str, message: Message) -> list[dict[str, Any]]:
+    items = [reasoning_item(id, message.reasoning)] if message.reasoning else []
+    if message.content or not (items or message.calls):
+        items.append(message_item(id, message.content))
+    return [*items, *(call_item(call) for call in message.calls)]
 
 
 class _Stream:
-    def __init__(self, shape: _Shape, generation: Generation, tools: Tools) -> None:
+    def __init__(self, shape: _Shape, generation: Generation, reader: Reader) -> None:
         self._shape, self._generation = shape, generation
-        self._output, self._reader = Output(shape.id), reader_of(tools)
+        self._output, self._reader = Output(shape.id), reader
         self._finish: FinishReason = "stop"
         self._begun = False
 

@@ -38,6 +38,7 @@ class SamplingFields(ConstraintFields, kw_only=True):
     stop: str | list[str] | None = None
     stop_token_ids: list[Integer] | None = None
     include_stop_str_in_output: bool | None = None
+    skip_special_tokens: bool | None = None
     ignore_eos: bool | None = None
     min_tokens: Natural | None = None
     max_tokens: Positive | None = None
@@ -73,6 +74,7 @@ def sampling_params(
     logprobs: int | None = None,
     prompt_logprobs: bool = False,
     constraint: Constraint | None = None,
+    keep_special: bool = False,
 ) -> SamplingParams:
     """The last members are what a route makes of its own fields; `temperature` is its default.
 
@@ -94,6 +96,7 @@ def sampling_params(
         seed=None if fields.seed is None else fields.seed % SEEDS,
         stop=stop_sequences(fields.stop, offered),
         stop_token_ids=tuple(fields.stop_token_ids or ()),
+        skip_special_tokens=not keep_special and fields.skip_special_tokens is not False,
         keep_stop=bool(fields.include_stop_str_in_output),
         ignore_eos=bool(fields.ignore_eos),
         min_tokens=_min_tokens(fields.min_tokens or 0, max_tokens or fields.max_tokens),

@@ -12,6 +12,7 @@ from msx_backend.llm.text.files import special_tokens, tokenizer_config
 from msx_backend.llm.text.messages import Message, prepared
 from msx_backend.llm.text.sandbox import environment
 from msx_sdk.errors import HandlerLoadError, InvalidInput, shortened
+from msx_sdk.tool_calls import format_of_template
 
 DEFAULT, TOOLS = "default", "tool_use"
 MAX_MESSAGE = 500
@@ -28,6 +29,8 @@ class ChatTemplate:
         if DEFAULT not in self._templates:
             raise HandlerLoadError(f"None of the chat templates {sorted(sources)} is called {DEFAULT!r}")
         self._tokens = dict(tokens)
+        self.tool_parser = format_of_template(sources.get(TOOLS, sources[DEFAULT]))
+        """The format in which its model was taught to write calls: a name of `msx_sdk.tool_calls.FORMATS`."""
 
     @classmethod
     def from_folder(cls, folder: Path) -> ChatTemplate | None:

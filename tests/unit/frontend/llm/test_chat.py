@@ -92,7 +92,52 @@ def test_required_tools() -> None:
     assert speaker.asked[0].tools == TOOLS
     choice = reply["choices"][0]
     assert (choice["finish_reason"], choice["message"]["content"]) == ("tool_calls", None)
-    assert choice["message"]["tool_calls"][0]["function"] == {"name": "f", "arguments": '{"a":1}'}
+    assert choice["message"]["tool_calls"][0]["function"] == {"name": "f", "arguments": '{"a": 1}'}
+    assert reply["system_fingerprint"] == "m-1.0"
+    _, cut = ask(calls[:-4], tools=TOOLS, tool_choice="required", finish="length")
+    (choice,) = cut["choices"]
+    assert (choice["finish_reason"], choice["message"]["content"]) == ("length", None)
+    assert choice["message"]["tool_calls"][0]["function"] == {"name": "f", "arguments": '{"a": '}
+
+
+def test_a_required_call_that_is_cut_in_a_stream() -> None:
+    _, chunks = ask(
+        '[{"name": "f", "argu', 'ments": {"a"', finish="length", stream=True, tools=TOOLS, tool_choice="required"
+    )
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks[:-1]]
+    assert deltas[0] == {"role": "assistant", "content": None}
+    assert [delta["tool_calls"][0]["function"]["arguments"] for delta in deltas[1:-1]] == ["", '{"a"']
+    assert chunks[-2]["choices"][0]["finish_reason"] == "length"
+    assert {chunk["system_fingerprint"] for chunk in chunks[:-1]} == {"m-1.0"}
+
+
+def offering(text: str, offered: Capabilities, **body: Any) -> tuple[Speaker, Any]:
+    async def test() -> Any:
+        exchange = await speaker.ask(PATH, {**HELLO, **body})
+        return events(exchange)[:-1] if body.get("stream") else exchange.json["choices"][0]["message"]
+
+    speaker = Speaker([words(*text)], models={"m": offered})
+    return speaker, run(test())
+
+
+def test_reasoning() -> None:
+    offered = Capabilities(generate=True, chat=True, reasoning_parser="qwen3")
+    _, message = offering("<think>hm</think>Yes", offered)
+    assert (message["content"], message["reasoning_content"]) == ("Yes", "hm")
+    _, chunks = offering("<think>hm</think>Yes", offered, stream=True)
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
+    assert "".join(delta.get("reasoning_content", "") for delta in deltas) == "hm"
+    assert "".join(delta.get("content") or "" for delta in deltas) == "Yes"
+    assert "reasoning_content" not in offering("Yes", offered)[1]
+
+
+def test_marks_that_are_special_tokens_stay_in_the_text() -> None:
+    offered = Capabilities(generate=True, chat=True, tool_parser="mistral")
+    speaker, message = offering("[TOOL_CALLS]f{}", offered, tools=TOOLS)
+    assert message["tool_calls"][0]["function"] == {"name": "f", "arguments": "{}"}
+    assert not speaker.asked[0].params.skip_special_tokens
+    assert offering("a", offered)[0].asked[0].params.skip_special_tokens
+    assert not offering("a", offered, skip_special_tokens=False)[0].asked[0].params.skip_special_tokens
 
 
 def test_a_named_tool_in_a_stream() -> None:

@@ -22,6 +22,7 @@ def test_whole() -> None:
             "id": "cmpl-r",
             "object": "text_completion",
             "model": "m",
+            "system_fingerprint": "m-1.0",
             "choices": [{"index": 0, "text": "one two", "logprobs": None, "finish_reason": "length"}],
             "usage": {
                 "prompt_tokens": 3,

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from msx_sdk.generation import Capabilities
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.llm.speaker import Speaker, events, refused, words
 
@@ -79,7 +80,7 @@ def test_a_call_in_a_stream() -> None:
     _, stream = ask(text, tools=[TOOL], stream=True)
     items = [event["item"] for event in stream if event["type"] == "response.output_item.done"]
     assert [item["type"] for item in items] == ["message", "function_call"]
-    assert (items[1]["name"], items[1]["arguments"]) == ("f", '{"a":1}')
+    assert (items[1]["name"], items[1]["arguments"]) == ("f", '{"a": 1}')
     assert items[1]["call_id"].startswith("call_")
     assert [event["output_index"] for event in stream if event["type"] == "response.output_item.added"] == [0, 1]
     assert stream[-1]["response"]["output"] == items
@@ -138,3 +139,19 @@ def test_what_is_wrong_is_named(body: dict[str, Any], message: str) -> None:
         assert error["message"].startswith(message)
 
     run(test())
+
+
+def test_reasoning_is_an_item_of_its_own() -> None:
+    def ask_thinker(stream: bool) -> Any:
+        async def test() -> Any:
+            offered = Capabilities(generate=True, chat=True, reasoning_parser="qwen3")
+            speaker = Speaker([words(*"<think>hm</think>Yes")], models={"m": offered})
+            exchange = await speaker.ask(PATH, {"input": "hi", "stream": stream}, x_request_id="r")
+            return events(exchange)[-1]["response"] if stream else exchange.json
+
+        return run(test())
+
+    for stream in (False, True):
+        thought, message = ask_thinker(stream)["output"]
+        assert (thought["type"], thought["content"]) == ("reasoning", [{"type": "reasoning_text", "text": "hm"}])
+        assert message["content"][0]["text"] == "Yes"

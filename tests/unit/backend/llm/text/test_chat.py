@@ -160,3 +160,8 @@ def test_without_a_template(tmp_path: Path) -> None:
 def test_templates_that_are_none(sources: dict[str, str], sentence: str) -> None:
     with pytest.raises(HandlerLoadError, match=sentence):
         ChatTemplate(sources, {})
+
+
+def test_the_template_tells_how_calls_are_written() -> None:
+    assert ChatTemplate({"default": "x"}, {}).tool_parser == "hermes"
+    assert ChatTemplate({"default": "x", "tool_use": "[TOOL_CALLS]"}, {}).tool_parser == "mistral"
