@@ -101,7 +101,11 @@ def test_a_model_that_is_none(server: RunningServer) -> None:
 
 def test_several_models_need_a_name(server: RunningServer) -> None:
     assert server.inference.post(COMPLETIONS, json={"prompt": "x"}).json()["error"]["param"] == "model"
-    assert complete(server, "x", "dummy").status_code == 404
+    unknown = complete(server, "x", "dummy")
+    assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "model_not_found")
+    assert "The models that can generate text: crowded, hasty, parrot." in unknown.json()["error"]["message"]
+    first = server.inference.post("/generate", json={"inputs": "x"})
+    assert (first.json(), first.headers["x-msx-model"]) == ({"generated_text": "x"}, "parrot")
     named = server.inference.post("/generate", json={"inputs": "x", "model": "parrot"})
     assert named.json() == {"generated_text": "x"}
     assert server.inference.post("/v2/models/parrot/generate", json={"text_input": "x"}).json()["text_output"] == "x"

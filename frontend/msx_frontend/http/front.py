@@ -104,7 +104,7 @@ class HttpFront:
             self._replies,
             gate=gate,
             predictions=self.predictions,
-            language_models=LanguageModels(self._registry, limit, check_token),
+            language_models=LanguageModels(self._registry, limit, check_token, self._config.default_llm or ""),
             open_inference=OpenInference(self._registry, self._health, self.repository, limit, tokens),
             cors=self._cors,
         )

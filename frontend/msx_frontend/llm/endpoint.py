@@ -60,14 +60,19 @@ class LanguageModels:
     """`check_token` is given the Authorization header, and raises InvalidKey."""
 
     def __init__(
-        self, registry: Registry, max_request_size: int, check_token: Callable[[str | None], None] | None = None
+        self,
+        registry: Registry,
+        max_request_size: int,
+        check_token: Callable[[str | None], None] | None = None,
+        default_llm: str = "",
     ) -> None:
         self._registry, self._limit, self._check_token = registry, max_request_size, check_token
+        self._directory = Directory(registry, default_llm)
 
     def serves(self, method: str, path: str) -> bool:
         """`/` is TorchServe's, too: only POST is TGI's, and only where a model generates."""
         if path == ROOT:
-            return method == "POST" and bool(Directory(self._registry).language_models())
+            return method == "POST" and bool(self._directory.language_models())
         return path in EXACT or path.startswith(V1) or NAMED.fullmatch(path) is not None
 
     async def __call__(self, call: Call, receive: Receive, send: Send) -> int:
@@ -84,10 +89,13 @@ class LanguageModels:
                 self._check_token(call.authorization)
             except ServiceError as error:
                 return await self._refuse(route, call, send, error)
-        return await Exchange(self._registry, route, call, send).answer(receive, self._limit, path)
+        return await self._exchange(route, call, send).answer(receive, self._limit, path)
 
     async def _refuse(self, route: Route, call: Call, send: Send, error: ServiceError) -> int:
-        return await Exchange(self._registry, route, call, send).fail(error)
+        return await self._exchange(route, call, send).fail(error)
+
+    def _exchange(self, route: Route, call: Call, send: Send) -> Exchange:
+        return Exchange(self._registry, self._directory, route, call, send)
 
 
 async def _preflight(routes: dict[str, Route], call: Call, send: Send) -> int:

@@ -3,6 +3,7 @@
 ServiceError
 ├── WrongParameter     a value of the request: which one, and its limit
 ├── Invalid            the same, in TGI's words
+├── UnknownModel       no such model, and which there are
 ├── NoChatTemplate     messages for a model that takes none
 ├── IncompleteReply    the handler ended without an end of its text
 ├── Unhealthy          no language model answers
@@ -15,7 +16,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from msx_frontend import errors
-from msx_frontend.errors import BadRequest, HandlerFailed, ServiceError
+from msx_frontend.errors import BadRequest, HandlerFailed, ModelNotFound, ServiceError
 from msx_frontend.llm.parameter_names import parameter_of
 
 DO_NOT_RETRY = ("x-should-retry", "false")
@@ -29,6 +30,14 @@ class WrongParameter(BadRequest):
 
 class Invalid(BadRequest):
     """A wrong value, in TGI's own words."""
+
+
+class UnknownModel(ModelNotFound):
+    """`which` are the others: `that can generate text`."""
+
+    def __init__(self, name: str, which: str, others: list[str]) -> None:
+        known = f"The models {which}: {', '.join(others)}." if others else f"There are no models {which}."
+        super().__init__(f"{name}. {known}")
 
 
 class NoChatTemplate(BadRequest):

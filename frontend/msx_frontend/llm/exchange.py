@@ -60,8 +60,8 @@ class Route:
 
 
 class Exchange:
-    def __init__(self, registry: Registry, route: Route, call: Call, send: Send) -> None:
-        self._registry, self._route, self._call, self._send = registry, route, call, send
+    def __init__(self, registry: Registry, directory: Directory, route: Route, call: Call, send: Send) -> None:
+        self._directory, self._route, self._call, self._send = directory, route, call, send
         self._jobs = Jobs(registry, call, lambda error: route.describe_failure(error).status)
         self._names: dict[str, str] = {}
         self._body_read = False
@@ -77,8 +77,7 @@ class Exchange:
         self._body_read = True
         watch = DisconnectWatch(self._jobs.cancel, receive)
         try:
-            directory = Directory(self._registry)
-            return await self._answer(Request(self._call, body, path, directory, self._jobs, self._names))
+            return await self._answer(Request(self._call, body, path, self._directory, self._jobs, self._names))
         finally:
             watch.stop()
             self._jobs.close()

@@ -12,7 +12,7 @@ from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.generation import Generation, Piece, Text
 from msx_frontend.llm.replies import Events, Reply, Whole, event
 from msx_frontend.llm.tgi_request import TgiRequest, check, generate_request
-from msx_frontend.llm.tgi_timings import Timings, compute_type
+from msx_frontend.llm.tgi_timings import Timings, compute_type, named
 from msx_frontend.llm.tgi_tokens import FINISH, described, likeliest, prefill
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import GENERATE, Capabilities, GenerateDelta, Token
@@ -36,7 +36,7 @@ async def generate_compatible(request: Request) -> Reply:
 
 
 def _generation(request: Request, asked: TgiRequest, *, stream: bool) -> tuple[ModelVersion, Generation]:
-    version = request.directory.find(asked.model, GENERATE)
+    version = request.directory.find_for_tgi(asked.model, GENERATE)
     offered = version.capabilities or Capabilities()
     check(asked, offered, stream=stream)
     return version, Generation(request.jobs, version, [generate_request(asked, offered, stream=stream)])
@@ -51,12 +51,12 @@ async def _whole(request: Request, asked: TgiRequest) -> Whole:
     reply = _written(asked, texts[0])
     if asked.asked.details and len(texts) > 1:
         reply["details"]["best_of_sequences"] = [_sequence(asked, text) for text in texts[1:]]
-    return Whole(reply, [compute_type(version), *timings.headers(generation)])
+    return Whole(reply, [named(version), compute_type(version), *timings.headers(generation)])
 
 
 def _stream(request: Request, asked: TgiRequest) -> Events:
     version, generation = _generation(request, asked, stream=True)
-    headers = [compute_type(version), ("x-compute-characters", str(len(asked.inputs)))]
+    headers = [named(version), compute_type(version), ("x-compute-characters", str(len(asked.inputs)))]
     return Events(generation, _Stream(asked, generation), headers)
 
 

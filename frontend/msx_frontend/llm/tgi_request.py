@@ -44,7 +44,7 @@ class TgiRequest(msgspec.Struct, kw_only=True):
     parameters: Parameters | None = None
     stream: bool = False
     model: str | None = None
-    """Not TGI's, which serves one: needed where several are loaded."""
+    """Not TGI's, which serves one."""
 
     @property
     def asked(self) -> Parameters:

@@ -14,6 +14,7 @@ from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.messages import template_messages
 from msx_frontend.llm.replies import Reply, Whole
 from msx_frontend.llm.tgi_request import TgiRequest
+from msx_frontend.llm.tgi_timings import named
 from msx_sdk.generation import GENERATE, TOKENIZE, Capabilities, TokenizeReply, TokenizeRequest
 
 
@@ -21,23 +22,23 @@ async def tokenize(request: Request) -> Reply:
     asked = decode(request.body, TgiRequest)
     if not asked.inputs:
         raise Invalid("`inputs` cannot be empty")
-    version = request.directory.find(asked.model, TOKENIZE)
+    version = request.directory.find_for_tgi(asked.model, TOKENIZE)
     reply = await request.jobs.ask(version, TOKENIZE, TokenizeRequest(prompt=asked.inputs), TokenizeReply)
-    return Whole(_spans(reply))
+    return Whole(_spans(reply), [named(version)])
 
 
 async def chat_tokenize(request: Request) -> Reply:
     asked = decode(request.body, ChatRequest)
-    version = request.directory.find(asked.model, TOKENIZE)
+    version = request.directory.find_for_tgi(asked.model, TOKENIZE)
     if version.capabilities and not version.capabilities.chat:
         raise NoChatTemplate(version.source.name)
     message = TokenizeRequest(messages=template_messages(asked.messages), tools=asked_tools(asked).for_template)
     reply = await request.jobs.ask(version, TOKENIZE, message, TokenizeReply)
-    return Whole({"tokenize_response": _spans(reply), "templated_text": reply.text})
+    return Whole({"tokenize_response": _spans(reply), "templated_text": reply.text}, [named(version)])
 
 
 async def info(request: Request) -> Reply:
-    version = request.directory.find(None, GENERATE)
+    version = request.directory.find_for_tgi(None, GENERATE)
     offered = version.capabilities or Capabilities()
     return Whole(
         {
@@ -55,7 +56,8 @@ async def info(request: Request) -> Reply:
             "version": __version__,
             "sha": None,
             "docker_label": None,
-        }
+        },
+        [named(version)],
     )
 
 

@@ -1,4 +1,4 @@
-"""TGI's response headers: where the time of a generation went."""
+"""Headers of TGI's responses: where the time of a generation went, and ours."""
 
 from __future__ import annotations
 
@@ -35,6 +35,11 @@ class Timings:
             ("x-prompt-tokens", str(generation.usage.prompt)),
             ("x-generated-tokens", str(tokens)),
         ]
+
+
+def named(version: ModelVersion) -> tuple[str, str]:
+    """Which model it was: TGI's clients name none."""
+    return "x-msx-model", version.source.name
 
 
 def compute_type(version: ModelVersion) -> tuple[str, str]:

@@ -26,6 +26,8 @@ class Registry:
 
     def __init__(self, metrics: ServerMetrics) -> None:
         self._models: dict[str, _Model] = {}
+        self._ages: dict[tuple[str, str], None] = {}
+        """Names and versions, the one that was registered first in front."""
         self._metrics = metrics
         self._refusing = False
 
@@ -64,6 +66,10 @@ class Registry:
     def names(self) -> list[str]:
         return sorted(self._models)
 
+    def names_by_age(self) -> list[str]:
+        """By when the oldest of their versions was registered: a restarted server has the same order."""
+        return list(dict.fromkeys(name for name, _ in self._ages))
+
     def has(self, name: str, version: str) -> bool:
         return name in self._models and version in self._models[name].versions
 
@@ -76,6 +82,7 @@ class Registry:
         if self.has(name, number):
             raise Conflict(f"Model version {number} is already registered for model {name}")
         self._models.setdefault(name, _Model(number)).versions[number] = version
+        self._ages[name, number] = None
         self._metrics.versions.append(version)
 
     def replace(self, old: ModelVersion, new: ModelVersion) -> None:
@@ -99,6 +106,7 @@ class Registry:
         if model is None or model.versions.get(version.source.version) is not version:
             return
         del model.versions[version.source.version]
+        del self._ages[version.labels]
         self._metrics.versions.remove(version)
         if not model.versions:
             del self._models[version.source.name]

@@ -42,6 +42,10 @@ class _Wanted(NamedTuple):
     found: Found
     owns_devices: bool
 
+    @property
+    def labels(self) -> tuple[str, str]:
+        return self.name, self.version
+
 
 class Startup:
     def __init__(
@@ -57,23 +61,28 @@ class Startup:
         Raises StartupError for a missing `--models`.
         """
         asked = [await self._look(name, path) for model in self._models for name, path in self._expand(model)]
-        wanted = {(one.name, one.version): one for one in _groups_first([one for one in asked if one is not None])}
+        wanted = {one.labels: one for one in _groups_first([one for one in asked if one is not None])}
         await self._load_all(wanted, await self._state.load())
         return self._failures
 
     async def _load_all(self, wanted: Mapping[tuple[str, str], _Wanted], state: list[StoredVersion]) -> None:
-        """In the state's order, so that each name's first version is the same as before. Of a version that both know,
-        the state knows it better than the last snapshot, and worse than one that somebody gave."""
-        named = self._named_by_snapshot()
+        """In the state's order, so that the first of all, and of each name's versions, is the same as before. Of a
+        version that both know, the state knows it better than the last snapshot, and worse than one that somebody gave.
+        """
+        named, given = self._named_by_snapshot(), dict(wanted)
+        adopted = dict(named)
         for stored in state:
-            if (stored.name, stored.version) in named:
+            if (adopts := adopted.pop((stored.name, stored.version), None)) is not None:
+                await self._adopt(adopts)
                 continue
-            ours = wanted.get((stored.name, stored.version))
+            ours = given.get((stored.name, stored.version))
             if ours is None or ours.digest == stored.digest:
                 await self._restore(stored, given=ours is not None)
-        for stored in named.values():
+            else:
+                await self._add(given.pop(ours.labels))
+        for stored in adopted.values():
             await self._adopt(stored)
-        for one in wanted.values():
+        for one in given.values():
             if not self._management.registry.has(one.name, one.version):
                 await self._add(one)
         known = [*state, *named.values()]

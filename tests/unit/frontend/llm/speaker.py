@@ -69,10 +69,11 @@ class FakeVersion:
     created: float = 1_700_000_000.5
     ready_workers: int = 1
     uses_devices: bool = False
+    refusal: str = ""
 
     @property
     def source(self) -> Any:
-        return SimpleNamespace(name=self.name, version="1.0")
+        return SimpleNamespace(name=self.name, version="1.0", workflow="")
 
 
 @dataclass
@@ -85,6 +86,7 @@ class Speaker:
     jobs: list[Job] = field(default_factory=list)
     came: asyncio.Event = field(default_factory=asyncio.Event)
     check_token: Callable[[str | None], None] | None = None
+    default_llm: str = ""
 
     def __post_init__(self) -> None:
         self.metrics = ServerMetrics()
@@ -96,13 +98,16 @@ class Speaker:
         self.app = Edge(
             make_app([]),
             cast(AccessLog, self.log),
-            language_models=LanguageModels(cast(Registry, self), 10_000, self.check_token),
+            language_models=LanguageModels(cast(Registry, self), 10_000, self.check_token, self.default_llm),
         )
 
     # -- as a registry --
 
     def names(self) -> list[str]:
         return sorted(self.versions)
+
+    def names_by_age(self) -> list[str]:
+        return list(self.versions)
 
     def find(self, name: str, version: str | None = None) -> FakeVersion:
         if name not in self.versions:

@@ -52,10 +52,18 @@ def test_a_version_in_the_path() -> None:
     run(test())
 
 
+KNOWN = "The models that can generate text: m."
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "error"),
     [
-        ("/v2/models/crow/generate", {"text_input": "x"}, 404, "Model not found: crow"),
+        (
+            "/v2/models/crow/generate",
+            {"text_input": "x"},
+            404,
+            f"Model not found: crow. {KNOWN}",
+        ),
         (PATH, {}, 400, "request: object missing required field `text_input`"),
         (PATH, {"text_input": "x", "parameters": {"top_p": 2}}, 400, "parameters.top_p: expected `float` <= 1.0"),
     ],

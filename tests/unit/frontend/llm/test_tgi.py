@@ -170,13 +170,33 @@ def test_a_refusal_has_tgis_shape() -> None:
     run(test())
 
 
-def test_of_several_models_one_is_named() -> None:
+def test_of_several_models_the_first_is_meant_unless_one_is_named() -> None:
     async def test() -> None:
-        speaker = Speaker([words("a")], models={"m": ALL, "n": ALL})
-        error = await refused(speaker, "/generate", body(), 422)
-        assert error["error"].startswith("Input validation error: model: needed")
-        assert (await speaker.ask("/generate", {**body(), "model": "n"})).status == 200
-        assert speaker.jobs[0].model_name == "n"
+        speaker = Speaker([words("a")], models={"z": Capabilities(embed=True), "n": ALL, "m": ALL})
+        for path, asked, model in (
+            ("/generate", body(), "n"),
+            ("/generate_stream", body(), "n"),
+            ("/", {**body(), "model": "tgi"}, "n"),
+            ("/generate", {**body(), "model": "m"}, "m"),
+        ):
+            exchange = await speaker.ask(path, asked)
+            assert (exchange.status, exchange.headers["x-msx-model"]) == (200, model)
+            assert speaker.jobs[-1].model_name == model
+        assert (await speaker.ask("/info", method="GET")).headers["x-msx-model"] == "n"
+
+    run(test())
+
+
+def test_the_configured_model() -> None:
+    async def test() -> None:
+        models: dict[str, Capabilities | None] = {"n": ALL, "m": ALL, "e": Capabilities(embed=True)}
+        speaker = Speaker([words("a")], models=models, default_llm="m")
+        assert (await speaker.ask("/generate", body())).headers["x-msx-model"] == "m"
+        assert (await speaker.ask("/generate", {**body(), "model": "n"})).headers["x-msx-model"] == "n"
+        missing = await refused(Speaker(models=models, default_llm="x"), "/generate", body(), 404)
+        assert missing["error"] == "Model not found: x (default_llm). The models that can generate text: m, n."
+        other = await refused(Speaker(models=models, default_llm="e"), "/generate", body(), 422)
+        assert 'Model "e" does not generate text' in other["error"]
 
     run(test())
 
@@ -186,10 +206,10 @@ SPANS = TokenizeReply(tokens=[TextSpan(id=3, text="hi", start=0, stop=2)], text=
 
 def test_tokenize() -> None:
     async def test() -> None:
-        speaker = Speaker([[SPANS]])
-        assert (await speaker.ask("/tokenize", {"inputs": "hi"})).json == [
-            {"id": 3, "text": "hi", "start": 0, "stop": 2}
-        ]
+        speaker = Speaker([[SPANS]], models={"m": ALL, "b": ALL})
+        tokenized = await speaker.ask("/tokenize", {"inputs": "hi"})
+        assert tokenized.json == [{"id": 3, "text": "hi", "start": 0, "stop": 2}]
+        assert tokenized.headers["x-msx-model"] == "m"
         chat = await speaker.ask("/chat_tokenize", {"messages": [{"role": "developer", "content": "hi"}]})
         assert chat.json == {
             "tokenize_response": [{"id": 3, "text": "hi", "start": 0, "stop": 2}],

@@ -98,6 +98,21 @@ def test_removal(tmp_path: Path) -> None:
     in_a_house(tmp_path, test)
 
 
+def test_names_by_the_age_of_their_oldest_version(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        registry = house.registry
+        await house.register("a", initial_workers=0)
+        assert registry.names_by_age() == ["m", "n", "a"]
+        await house.register("m", "3.0", initial_workers=0)
+        for number in ("1.0", "2.0"):
+            version = registry.find("m", number)
+            registry.remove(version)
+            await version.close(0)
+        assert registry.names_by_age() == ["n", "a", "m"]
+
+    in_a_house(tmp_path, test)
+
+
 def test_a_refusal_is_counted(tmp_path: Path) -> None:
     async def test(house: House) -> None:
         with pytest.raises(ServiceUnavailable, match="has no worker"):

@@ -227,6 +227,25 @@ def test_on_another_digest_the_command_line_wins_and_the_default_stays(tmp_path:
     in_a_house(tmp_path, second)
 
 
+def test_models_have_the_age_that_the_state_remembers(tmp_path: Path) -> None:
+    """Also one that the command line has with another digest, or a snapshot names."""
+
+    async def first(house: House) -> None:
+        for model in ("c", "b", "a"):
+            await house.register(model)
+        assert house.registry.names_by_age() == ["c", "b", "a"]
+
+    async def second(house: House) -> None:
+        house.pack("c", config="batchSize: 9")
+        house.pack("new")
+        await house.start("new.mar", "c.mar", snapshot=Snapshot({"b": {"1.0": ModelDefaults(mar_name="b.mar")}}))
+        assert house.registry.find("c").config.batch_size == 9
+        assert house.registry.names_by_age() == ["c", "b", "a", "new"]
+
+    before(tmp_path, first)
+    in_a_house(tmp_path, second)
+
+
 def test_one_that_cannot_be_restored_is_failed_until_it_is_there_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
