@@ -21,7 +21,7 @@ from benchmarks._table import Report
 @click.option("--write-docs", is_flag=True, help="Put tables and plots into docs/benchmarks.md.")
 @click.option("--even-if-busy", is_flag=True, help=f"--write-docs refuses while the load is {BUSY} or more.")
 def main(only: tuple[str, ...], quick: bool, json_file: Path | None, write_docs: bool, even_if_busy: bool) -> None:
-    """Run the benchmarks with their defaults: about three quarters of an hour."""
+    """Run the benchmarks with their defaults: about an hour."""
     if write_docs and machine().busy and not even_if_busy:
         raise click.ClickException(
             f"The load of this machine is {machine().load:.2f}: figures of a busy machine are not worth writing down. "

@@ -32,6 +32,14 @@ class Answer(NamedTuple):
     body: bytes
 
 
+class Told(NamedTuple):
+    """An answer with its headers, whose names are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
 def answers(address: Address, path: str) -> bool:
     """Whether a GET is answered with 200 now."""
     connection = http.client.HTTPConnection(address.host, address.port, timeout=5)
@@ -55,10 +63,14 @@ class Connection:
         return cls(address, *await asyncio.open_connection(address.host, address.port))
 
     async def post(self, path: str, body: bytes, content_type: str = "application/octet-stream") -> Answer:
+        told = await self.ask(path, body, content_type)
+        return Answer(told.status, told.body)
+
+    async def ask(self, path: str, body: bytes, content_type: str = "application/octet-stream") -> Told:
         reply = self._send(path, body, content_type)
         while not reply.ended:
             await self._feed(reply)
-        return Answer(reply.status, b"".join(reply.chunks))
+        return Told(reply.status, reply.headers, b"".join(reply.chunks))
 
     async def stream(self, path: str, body: bytes, content_type: str = "application/json") -> AsyncIterator[bytes]:
         """The chunks of the answer, as they come."""
@@ -96,8 +108,12 @@ class _Reply:
     def __init__(self) -> None:
         self.parser = httptools.HttpResponseParser(self)
         self.status = 0
+        self.headers: dict[str, str] = {}
         self.chunks: deque[bytes] = deque()
         self.ended = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers[name.decode().lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         self.status = self.parser.get_status_code()

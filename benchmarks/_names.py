@@ -14,6 +14,7 @@ NAMES = (
     "batching",
     "grpc",
     "stream",
+    "overload",
     "worker_kill",
     "cancel",
     "parallel",
