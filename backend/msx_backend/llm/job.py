@@ -13,7 +13,7 @@ from msx_backend.llm.checks import limit_of, prompt_of, texts_of
 from msx_backend.llm.handle import RequestHandle
 from msx_backend.llm.limits import Limits
 from msx_backend.llm.replies import End, Replies, Text, Tokens
-from msx_backend.llm.sampling import Constraints, ConstraintState, Sampler, prompt_logprobs
+from msx_backend.llm.sampling import Constraints, ConstraintState, Sampler, Score, prompt_logprobs
 from msx_backend.llm.sequence import Sequence
 from msx_backend.llm.stats import RequestTimes
 from msx_backend.llm.step import Array
@@ -35,8 +35,10 @@ class Job:
     eos: frozenset[int]
     stops: frozenset[int]
     timer: asyncio.TimerHandle | None = None
-    scores: list[float | None] = field(default_factory=lambda: [None])
-    """Log-probabilities of the prompt's tokens so far, where they are wanted."""
+    top: int = 0
+    """How many of the likeliest tokens are wanted at each place of the prompt."""
+    scores: list[Score] = field(default_factory=lambda: [Score()])
+    """Of the prompt's tokens so far, where they are wanted."""
     last: dict[int, float] = field(default_factory=dict)
     """When each text got its last token."""
 
@@ -58,7 +60,7 @@ class Job:
     def score(self, sequence: Sequence, start: int, logits: Array) -> None:
         """logits [n, vocab] of the prompt's tokens from `start` on: they are about those that come next."""
         targets = sequence.tokens[start + 1 : min(start + 1 + len(logits), sequence.prompt)]
-        self.scores[start + 1 :] = prompt_logprobs(logits[: len(targets)], targets)
+        self.scores[start + 1 :] = prompt_logprobs(logits[: len(targets)], targets, self.top)
         self.scored(sequence)
 
     def scored(self, sequence: Sequence) -> None:
@@ -94,7 +96,7 @@ class JobMaker:
         stops = frozenset(params.stop_token_ids)
         job = Job(number, sequences, replies, RequestHandle(cancel, RequestTimes()), eos, stops)
         if params.prompt_logprobs:
-            sequences[0].scored = True
+            sequences[0].scored, job.top = True, params.logprobs or 0
             job.scored(sequences[0])
         return job
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from msx_backend.llm.sampling import Chosen
+from msx_backend.llm.sampling import Chosen, Score
 from msx_backend.llm.text import TextStream, Tokenizer
 from msx_sdk.generation import FinishReason, GenerateDelta, GenerateRequest, Token, TopToken, Usage
 
@@ -86,9 +86,9 @@ class Replies:
     def cached(self, tokens: int) -> None:
         self._usage.cached = tokens
 
-    def score(self, prompt: Sequence[int], logprobs: Sequence[float | None]) -> None:
+    def score(self, prompt: Sequence[int], scores: Sequence[Score]) -> None:
         """Before the first `grow`."""
-        self._prompt = tuple(self._tokens.scored(*pair) for pair in zip(prompt, logprobs, strict=True))
+        self._prompt = tuple(self._tokens.scored(id, *score) for id, score in zip(prompt, scores, strict=True))
 
     def grow(self, index: int, chosen: Chosen, end: End | None) -> tuple[list[GenerateDelta], End | None]:
         """-> What to send now, and why the text ends with this token, if it does: a stop string is seen only here."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from msx_frontend.llm.decoding import decode
 from msx_frontend.llm.errors import WrongParameter
 from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.generation import Generation, Piece, Text
-from msx_frontend.llm.logprobs import completion_logprobs
+from msx_frontend.llm.logprobs import Offsets, completion_logprobs
 from msx_frontend.llm.replies import DONE, Events, EventsOfText, Reply, Whole, event, fingerprint
 from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, names_of, sampling_params
 from msx_frontend.llm.usage import FINISH, openai_usage
@@ -125,7 +126,7 @@ class _Shape:
         tokens = [] if self._drop else text.tokens
         said = "" if self._drop else text.text
         echoed = self._echo(index // (self._asked.n or 1), text.prompt_tokens)
-        logprobs = self.logprobs([*text.prompt_tokens, *tokens], 0)
+        logprobs = self.logprobs([*text.prompt_tokens, *tokens], echoed + said, Offsets())
         return _choice(index, echoed + said, logprobs, "length" if self._drop else FINISH[text.finish_reason])
 
     def next(self, piece: Piece, progress: _Progress) -> dict[str, Any]:
@@ -135,8 +136,7 @@ class _Shape:
             progress.begun = True
             text = self._echo(piece.prompt, delta.prompt_tokens) + text
             tokens = (*delta.prompt_tokens, *tokens)
-        logprobs = self.logprobs(tokens, progress.offset)
-        progress.offset += sum(len(token.text) for token in tokens)
+        logprobs = self.logprobs(tokens, text, progress.offsets)
         finish = FINISH[delta.finish_reason] if delta.finish_reason else None
         return _choice(piece.choice, text, logprobs, "length" if finish and self._drop else finish)
 
@@ -151,8 +151,9 @@ class _Shape:
         given = self._prompts[prompt]
         return given if isinstance(given, str) else b"".join(map(_token_bytes, tokens)).decode("utf-8", "replace")
 
-    def logprobs(self, tokens: list[Token] | tuple[Token, ...], offset: int) -> dict[str, Any] | None:
-        return None if self._asked.logprobs is None else completion_logprobs(tokens, offset)
+    def logprobs(self, tokens: Sequence[Token], text: str, offsets: Offsets) -> dict[str, Any] | None:
+        """Of the tokens of a piece of the text."""
+        return None if self._asked.logprobs is None else completion_logprobs(tokens, offsets.of(tokens, text))
 
 
 @dataclass
@@ -161,7 +162,7 @@ class _Progress:
 
     texts: EventsOfText
     begun: bool = False
-    offset: int = 0
+    offsets: Offsets = field(default_factory=Offsets)
 
 
 class _Stream:

@@ -1,8 +1,9 @@
-"""Log-probabilities in OpenAI's two shapes."""
+"""Log-probabilities in OpenAI's two shapes. Every token has its entry, special ones too: harnesses count them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import codecs
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msx_sdk.generation import Token
@@ -11,18 +12,16 @@ LEAST = -9999.0
 """JSON has no infinity; OpenAI writes this one for what is all but impossible."""
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
+_decoder = codecs.getincrementaldecoder("utf-8")
+
 
 def chat_logprobs(tokens: Iterable[Token], top: int) -> dict[str, Any]:
     """`top` is how many of the likeliest were asked for at each place."""
-    return {"content": [_chat_token(token, top) for token in _spoken(tokens)], "refusal": None}
+    return {"content": [_chat_token(token, top) for token in tokens], "refusal": None}
 
 
-def completion_logprobs(tokens: Iterable[Token], offset: int) -> dict[str, Any]:
-    """`offset` is the place of the first token in the text, in characters."""
-    offsets, tokens = [], _spoken(tokens)
-    for token in tokens:
-        offsets.append(offset)
-        offset += len(token.text)
+def completion_logprobs(tokens: Sequence[Token], offsets: list[int]) -> dict[str, Any]:
+    """`offsets` by `Offsets.of`."""
     return {
         "tokens": [token.text for token in tokens],
         "token_logprobs": [_bounded(token.logprob) for token in tokens],
@@ -31,9 +30,30 @@ def completion_logprobs(tokens: Iterable[Token], offset: int) -> dict[str, Any]:
     }
 
 
-def _spoken(tokens: Iterable[Token]) -> list[Token]:
-    """Those whose text is in the text: OpenAI tells nothing of what ends it."""
-    return [token for token in tokens if not token.special]
+class Offsets:
+    """Where the tokens of one text begin in it, in characters: a token that is not shown where it would begin."""
+
+    def __init__(self) -> None:
+        self._characters = _decoder(errors="replace")
+        self._next = self._shown = 0
+
+    def of(self, tokens: Iterable[Token], text: str) -> list[int]:
+        """Of the tokens that came with this piece of the text."""
+        found = [self._place(token, text) for token in tokens]
+        self._shown += len(text)
+        return found
+
+    def _place(self, token: Token, text: str) -> int:
+        place = self._next
+        said = self._characters.decode(token.bytes or token.text.encode())
+        begin = max(place - self._shown, 0)
+        if not text.startswith(said, begin):
+            if not place:
+                said = said.lstrip(" ")  # tokenizers put a space before the first word
+            if token.special and not text.startswith(said, begin):
+                return place
+        self._next += len(said)
+        return place
 
 
 def _chat_token(token: Token, top: int) -> dict[str, Any]:
@@ -45,10 +65,10 @@ def _chat_token(token: Token, top: int) -> dict[str, Any]:
 
 
 def _top(token: Token) -> dict[str, float | None] | None:
-    """Of the first token of a prompt nothing is known."""
+    """Of the first token of a prompt nothing is known. Of several with the same text the likeliest counts."""
     if token.logprob is None:
         return None
-    return {one.text: _bounded(one.logprob) for one in token.top}
+    return {one.text: _bounded(one.logprob) for one in reversed(token.top)}
 
 
 def _bytes(text: str) -> list[int] | None:

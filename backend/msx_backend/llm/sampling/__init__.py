@@ -1,7 +1,7 @@
 """How the next token is chosen."""
 
 from msx_backend.llm.sampling.constraint import Constraints, ConstraintState
-from msx_backend.llm.sampling.logprobs import prompt_logprobs
+from msx_backend.llm.sampling.logprobs import Score, prompt_logprobs
 from msx_backend.llm.sampling.sampler import Chosen, Sampler, choose_all
 
-__all__ = ["Chosen", "ConstraintState", "Constraints", "Sampler", "choose_all", "prompt_logprobs"]
+__all__ = ["Chosen", "ConstraintState", "Constraints", "Sampler", "Score", "choose_all", "prompt_logprobs"]

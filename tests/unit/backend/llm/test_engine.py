@@ -274,10 +274,12 @@ def test_logprobs_of_a_prompt(length: int) -> None:
     async def scene(house: House) -> None:
         await answer(house, request(prompt, 1))  # what is in the cache has no logits
         for stream in (True, False):
-            deltas = await answer(house, request(prompt, 3, n=2, prompt_logprobs=True, stream=stream))
+            deltas = await answer(house, request(prompt, 3, n=2, prompt_logprobs=True, logprobs=2, stream=stream))
             assert [token.id for token in deltas[0].prompt_tokens] == prompt
             assert [token.logprob for token in deltas[0].prompt_tokens][1:] == pytest.approx(expected[1:], abs=1e-5)
             assert deltas[0].prompt_tokens[0].logprob is None
+            assert [len(token.top) for token in deltas[0].prompt_tokens] == [0, *[2] * (len(prompt) - 1)]
+            assert all(token.top[0].logprob >= (token.logprob or 0) for token in deltas[0].prompt_tokens[1:])
             assert not any(delta.prompt_tokens for delta in deltas[1:])
             assert ids(deltas) == ids(deltas, 1) == alone(prompt, 3)
 

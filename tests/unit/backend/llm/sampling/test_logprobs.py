@@ -26,7 +26,16 @@ def test_as_many_as_asked_for() -> None:
 
 
 def test_of_a_prompt() -> None:
-    np.testing.assert_allclose(prompt_logprobs(LOGITS, [3, 699, 0, 5]), EXPECTED[range(4), [3, 699, 0, 5]], atol=1e-5)
+    scores = prompt_logprobs(LOGITS, [3, 699, 0, 5])
+    np.testing.assert_allclose([it.logprob or 0 for it in scores], EXPECTED[range(4), [3, 699, 0, 5]], atol=1e-5)
+    assert [it.top for it in scores] == [()] * 4
+
+
+def test_of_a_prompt_with_the_likeliest_at_each_place() -> None:
+    for row, score in zip(LOGITS, prompt_logprobs(LOGITS, [3, 699, 0, 5], 4), strict=True):
+        expected = Logprobs(row).top(4)
+        assert [token for token, _ in score.top] == [token for token, _ in expected]
+        np.testing.assert_allclose([value for _, value in score.top], [value for _, value in expected], atol=1e-5)
 
 
 def test_large_logits() -> None:
