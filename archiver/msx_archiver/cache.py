@@ -23,6 +23,7 @@ from msx_archiver.folder_archive import FolderArchive
 from msx_archiver.guard import Limits
 from msx_archiver.identity import content_digest, folder_digest
 from msx_archiver.reader import open_as
+from msx_archiver.room import why
 from msx_archiver.schema import MODEL, WORKFLOW, M, Schema
 from msx_sdk.manifest import Manifest
 from msx_sdk.workflow_manifest import WorkflowManifest
@@ -71,7 +72,8 @@ class ArchiveCache:
         return self._unpacked(WORKFLOW, archive, progress)
 
     def clean(self, in_use: Collection[str]) -> None:
-        """Remove what is neither in `in_use` (digests) nor being unpacked by anybody right now."""
+        """Remove what is neither in `in_use` (digests) nor being unpacked by anybody right now, and unused locks."""
+        self._digests.clean()
         found = {match[1] for entry in self.root.iterdir() if (match := _OURS.match(entry.name))}
         for digest in found:
             lock = self.root / f".lock-{digest}"
@@ -145,9 +147,12 @@ class ArchiveCache:
         while True:
             with path.open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                # `clean` may have removed the file while we waited for it.
-                if path.exists() and os.path.samestat(path.stat(), os.fstat(lock.fileno())):
-                    yield
+                if _is_named(path, lock.fileno()):
+                    try:
+                        yield
+                    finally:
+                        if not (self.root / digest).exists():
+                            path.unlink(missing_ok=True)
                     return
 
 
@@ -159,7 +164,15 @@ def _try_lock(path: Path) -> Iterator[bool]:
         except BlockingIOError:
             yield False
         else:
-            yield True
+            yield _is_named(path, lock.fileno())
+
+
+def _is_named(path: Path, fd: int) -> bool:
+    """Whoever held the lock before may have removed the file meanwhile."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(fd))
+    except FileNotFoundError:
+        return False
 
 
 def _in_place(schema: Schema[M], path: Path) -> Unpacked[M]:
@@ -173,4 +186,4 @@ def _disk_errors_named(archive: Path, root: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ArchiveError(f"{archive} cannot be unpacked into {root}: {error.strerror or error}.") from error
+        raise ArchiveError(f"{archive} cannot be unpacked into {root}: {why(error, root)}.") from error

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+_ASIDE = ".digests-"
+
 Stamp = tuple[int, int, int]
 Known = dict[str, tuple[int, int, int, str]]
 """By absolute path: size in bytes, modification time in ns, inode, SHA-256."""
@@ -37,6 +39,12 @@ class DigestFile:
             self._remember(str(file.resolve()), (*opened, digest))
         return digest
 
+    def clean(self) -> None:
+        """Remove what a process that was killed was just writing."""
+        with self._lock, suppress(OSError):
+            for aside in self._path.parent.glob(f"{_ASIDE}*"):
+                aside.unlink(missing_ok=True)
+
     def _load(self) -> Known:
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=Known)
@@ -51,7 +59,7 @@ class DigestFile:
     def _write(self, data: bytes) -> None:
         # Without the memory all still works, only slower: a full disk is reported by who needs it.
         with suppress(OSError):
-            handle, name = tempfile.mkstemp(prefix=".digests-", dir=self._path.parent)
+            handle, name = tempfile.mkstemp(prefix=_ASIDE, dir=self._path.parent)
             try:
                 with open(handle, "wb") as file:
                     file.write(data)

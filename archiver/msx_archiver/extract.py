@@ -15,6 +15,7 @@ from msx_archiver.errors import ArchiveError
 from msx_archiver.guard import Limits
 from msx_archiver.members import Kind, Member
 from msx_archiver.reader import open_archive
+from msx_archiver.room import room
 from msx_archiver.schema import M
 from msx_archiver.sizes import human
 
@@ -32,8 +33,8 @@ def extract(archive: Archive[M], folder: Path, progress: Progress = ignore) -> N
         _write_all(archive, folder, progress)
     except OSError as error:
         raise ArchiveError(
-            f"{archive.path} cannot be unpacked into {folder.parent}: {error.strerror or error}. "
-            f"It needs {human(archive.unpacked_size)} of disk space."
+            f"{archive.path} cannot be unpacked into {folder.parent}: {error.strerror or error}: "
+            f"{room(folder.parent, archive.unpacked_size)}."
         ) from error
 
 

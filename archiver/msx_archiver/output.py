@@ -14,6 +14,7 @@ from pathlib import Path
 
 from msx_archiver.copying import Progress, Watch
 from msx_archiver.errors import PackError
+from msx_archiver.room import why
 from msx_archiver.sizes import human
 
 Warn = Callable[[str], None]
@@ -29,7 +30,7 @@ def make(target: Path, size: int, write: Callable[[Path, Progress], None], watch
     `size` in bytes is what will be read. Raises PackError; then nothing was replaced.
     """
     with (
-        errors_named(f"{target} cannot be written, it needs about {human(size)}"),
+        errors_named(f"{target} cannot be written, it needs about {human(size)}", target),
         watch(f"Packing {target.name}", size) as progress,
     ):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -55,12 +56,12 @@ def _aside(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def errors_named(problem: str) -> Iterator[None]:
+def errors_named(problem: str, target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
-        raise PackError(f"{problem}: {error.strerror or error}{where}.") from error
+        raise PackError(f"{problem}: {why(error, target)}{where}.") from error
 
 
 def source_date() -> int | None:

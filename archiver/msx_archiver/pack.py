@@ -26,7 +26,7 @@ def pack(options: PackOptions, *, warn: Warn = silent, watch: Watch = unwatched)
     _check_options(options)
     target = options.export_path / f"{options.model_name}{_SUFFIXES[options.archive_format]}"
     _check_target(target, options)
-    with errors_named(f"{target} cannot be made"):
+    with errors_named(f"{target} cannot be made", target):
         sources = collect(options)
         _leave_out(sources, target)
     for sentence in sources.warnings:

@@ -23,7 +23,7 @@ def pack_workflow(options: WorkflowOptions, *, warn: Warn = silent, watch: Watch
     """
     target = options.export_path / f"{options.workflow_name}.war"
     _check(options, target)
-    with errors_named(f"{target} cannot be made"):
+    with errors_named(f"{target} cannot be made", target):
         sources = _collect(options)
     for sentence in sources.warnings:
         warn(sentence)

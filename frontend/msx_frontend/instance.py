@@ -10,8 +10,10 @@ from pathlib import Path
 import msgspec
 import platformdirs
 
+from msx_archiver.room import why
 from msx_frontend.pid_file import PidFile
 from msx_frontend.start_errors import StartError
+from msx_frontend.whole_file import NotWritten, sweep, write_whole
 
 STATE_DIR = ".msx"
 
@@ -65,8 +67,8 @@ class Instance:
             self._lock = os.open(self.state_dir / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise InstanceError(
-                f"The model store {model_store} cannot be written: {error.strerror}. The server keeps its state "
-                f"in {self.state_dir}."
+                f"The model store {model_store} cannot be written: {why(error, model_store)}. "
+                f"The server keeps its state in {self.state_dir}."
             ) from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -77,15 +79,19 @@ class Instance:
             raise InstanceError(
                 f"MSX is already running on the model store {model_store}{who}, please use msx-serve --stop to stop it."
             ) from None
+        for aside in self.state_dir.glob("server.*.tmp"):  # of a server that was killed
+            aside.unlink(missing_ok=True)
+        sweep(_index(), "*")
 
     def publish(self, info: InstanceInfo) -> None:
+        """Raises InstanceError."""
         self._pid_file.write()
         data = msgspec.json.format(msgspec.json.encode(info), indent=2)
-        for path in (self.state_dir / "server.json", _index() / f"{info.pid}.json"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            aside = path.with_suffix(f".{os.getpid()}.tmp")
-            aside.write_bytes(data)
-            aside.rename(path)
+        try:
+            for path in (self.state_dir / "server.json", _index() / f"{info.pid}.json"):
+                write_whole(path, data)
+        except NotWritten as error:
+            raise InstanceError(f"{error}.") from error
 
     def close(self) -> None:
         for path in (self.state_dir / "server.json", _index() / f"{os.getpid()}.json"):

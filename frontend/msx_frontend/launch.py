@@ -48,8 +48,16 @@ def run_in_foreground(options: Options) -> int:
     except StartError as error:
         return parent.failed(str(error))
     except OSError as error:
-        return parent.failed(f"The server cannot start: {error.strerror or error}: {error.filename or 'no file named'}")
+        return parent.failed(f"The server cannot start: {_named(error, options)}")
     return 0
+
+
+def _named(error: OSError, options: Options) -> str:
+    from msx_archiver.room import is_full, why
+
+    store = (options.model_store or Path()).resolve()
+    unknown = f"a file in {store}, or of its log" if is_full(error) else "no file named"
+    return f"{why(error, Path(error.filename or store))}: {error.filename or unknown}"
 
 
 async def _serve(config: ServerConfig, notices: list[str], options: Options, parent: _Parent) -> None:
@@ -179,6 +187,7 @@ def _load_config(options: Options) -> tuple[ServerConfig, list[str]]:
 
 
 def _log_file(model_store: Path) -> Path:
+    from msx_archiver.room import why
     from msx_frontend.instance import STATE_DIR, InstanceError
 
     path = model_store.resolve() / STATE_DIR / "logs" / "msx.log"
@@ -186,5 +195,5 @@ def _log_file(model_store: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     except OSError as error:
-        raise InstanceError(f"The model store {model_store} cannot be written: {error.strerror}: {path}") from None
+        raise InstanceError(f"The model store {model_store} cannot be written: {why(error, path)}: {path}") from None
     return path

@@ -22,6 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+from msx_archiver.room import why
 from msx_frontend.errors import InvalidKey
 from msx_frontend.start_errors import StartError
 
@@ -126,12 +127,12 @@ class _LockedFile:
     def __init__(self, path: Path, text: str) -> None:
         self._path = path
         self._fd = -1
-        with _errors_named(path):
+        with _errors_named(path, text):
             if not any(self._take(text) for _ in range(_ATTEMPTS)):
                 raise TokenFileError(f"{path} keeps changing: other servers are starting in the same folder")
 
     def replace(self, text: str) -> None:
-        with _errors_named(self._path):
+        with _errors_named(self._path, text):
             fd = self._publish(text, os.replace)
         os.close(self._fd)
         self._fd = fd
@@ -200,8 +201,8 @@ def _lock(fd: int) -> bool:
 
 
 @contextmanager
-def _errors_named(path: Path) -> Iterator[None]:
+def _errors_named(path: Path, text: str) -> Iterator[None]:
     try:
         yield
     except OSError as exc:
-        raise TokenFileError(f"{path}: the key file cannot be written: {exc.strerror}") from exc
+        raise TokenFileError(f"{path}: the key file cannot be written: {why(exc, path, len(text))}") from exc

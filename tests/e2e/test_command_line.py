@@ -21,6 +21,7 @@ import httpx
 import psutil
 import pytest
 
+from tests.disks import fill, small_disk
 from tests.e2e.server import FREE_PORTS, new_store, pack_service, server_environment, wait_until
 
 pytestmark = pytest.mark.e2e
@@ -362,6 +363,19 @@ def test_a_full_model_store(terminal: Terminal) -> None:
     for mode in ("--start", "--foreground"):
         reason = refused(terminal.serve(mode, "--dt", before=limit))
         assert "state.db: the server's state cannot be written" in reason
+
+
+def test_a_full_disk_names_the_file_and_what_is_left(terminal: Terminal) -> None:
+    """Nothing is left on it that was not whole, and the next start has room again."""
+    with small_disk(terminal.folder / "disk", 1 << 20) as disk:
+        fill(disk)
+        for mode in ("--start", "--foreground"):
+            reason = refused(terminal.serve(mode, "--dt", "--model-store", str(disk)))
+            assert re.search(r"/disk/\S+: .*\(it needs .*, and its disk has 0 B left\)", reason), reason
+        assert not list(disk.rglob("*.tmp"))
+        (disk / "filler").unlink()
+        assert terminal.serve("--start", "--dt", "--model-store", str(disk)).code == 0
+        assert terminal.serve("--stop", "--model-store", str(disk)).code == 0
 
 
 def test_a_damaged_state(terminal: Terminal) -> None:

@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
+from msx_archiver.room import is_full, room, why
 from msx_frontend.archives.archive_urls import check_allowed, local_path, shown
 from msx_frontend.archives.http_source import CHUNK, HttpSource
 from msx_frontend.config import ServerConfig
@@ -43,14 +44,16 @@ class Downloads:
         """
         self.check(url)
         part = self._folder / f"{secrets.token_hex(8)}.part"
+        size = _Size(url, self._most, self._folder)
         log.info("downloading %s", shown(url))
         try:
-            await asyncio.wait_for(self._to_file(url, part, signed), self._time)
+            await asyncio.wait_for(self._to_file(url, part, signed, size), self._time)
             await asyncio.to_thread(_put, part, target)
         except asyncio.TimeoutError:
             raise DownloadFailed(shown(url), f"it took longer than download_timeout, {self._time:g} s") from None
         except OSError as error:
-            raise DownloadFailed(shown(url), error.strerror or str(error)) from None
+            reason = why(error, target, size.known)
+            raise DownloadFailed(shown(url), f"{self._folder}: {reason}" if is_full(error) else reason) from None
         finally:
             part.unlink(missing_ok=True)
 
@@ -76,25 +79,39 @@ class Downloads:
         """Throw away what a killed server left unfinished."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    async def _to_file(self, url: str, part: Path, signed: bool) -> None:
+    async def _to_file(self, url: str, part: Path, signed: bool, size: _Size) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        path, size = local_path(url), 0
-        source = _read_file(path) if path else self._http.read(url, self._check_size, signed=signed)
+        path, come = local_path(url), 0
+        source = _read_file(path, size) if path else self._http.read(url, size.announced, signed=signed)
         with io.FileIO(part, "xb", opener=_private) as file:
             async with aclosing(source) as chunks:
                 async for chunk in chunks:
-                    size += len(chunk)
-                    self._check_size(url, size)
+                    come += len(chunk)
+                    size.come(come)
                     await asyncio.to_thread(_write_all, file, chunk)
 
-    def _check_size(self, url: str, size: int) -> None:
-        """Of what came, or of what is announced."""
+
+class _Size:
+    """Bytes of a download: those that are announced, then those that come. Raises DownloadFailed for too many."""
+
+    def __init__(self, url: str, most: int, folder: Path) -> None:
+        self._url, self._most, self._folder = url, most, folder
+        self.known = 0
+
+    def announced(self, url: str, size: int) -> None:
+        self.come(size)
+        if size > shutil.disk_usage(self._folder).free:
+            raise DownloadFailed(shown(url), f"it does not fit into {self._folder}: {room(self._folder, size)}")
+
+    def come(self, size: int) -> None:
+        self.known = max(size, self.known)
         if size > self._most:
-            raise DownloadFailed(shown(url), f"it is larger than max_download_size, {self._most} bytes")
+            raise DownloadFailed(shown(self._url), f"it is larger than max_download_size, {self._most} bytes")
 
 
-async def _read_file(path: Path) -> AsyncGenerator[bytes, None]:
+async def _read_file(path: Path, size: _Size) -> AsyncGenerator[bytes, None]:
     with await asyncio.to_thread(_open_file, path) as file:
+        size.announced(f"file://{path}", os.fstat(file.fileno()).st_size)
         while chunk := await asyncio.to_thread(file.read, CHUNK):
             yield chunk
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import secrets
@@ -11,6 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from msx_archiver.room import room
+from msx_archiver.room import why as why_not_written
 from msx_frontend.environments.process import CommandFailed, run_command
 from msx_frontend.environments.requirements import Requirements
 from msx_frontend.errors import RequirementsFailed
@@ -66,7 +69,7 @@ class Build:
             await asyncio.wait_for(self._install(folder), self._limit)
         except BaseException as error:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-            raise _named(error, self._limit) from None
+            raise _named(error, self._limit, self._root) from None
         return self._place_in(folder)
 
     def _complete(self) -> Path | None:
@@ -108,15 +111,16 @@ class Build:
         return Place(self._requirements.interpreter.path, str(folder / "site"))
 
 
-def _named(error: BaseException, limit: float) -> BaseException:
+def _named(error: BaseException, limit: float, root: Path) -> BaseException:
     if isinstance(error, CommandFailed):
         told = [line for line in error.lines if line.startswith("ERROR:")] or error.lines
         why = " ".join(told[-_SHOWN_LINES:]) or f"pip exited with code {error.code}"
-        return RequirementsFailed(why, "\n".join(error.lines))
+        left = f" (they go to {root}: {room(root)})" if os.strerror(errno.ENOSPC) in why else ""
+        return RequirementsFailed(why + left, "\n".join(error.lines))
     if isinstance(error, asyncio.TimeoutError):
         return RequirementsFailed(f"it took longer than install_py_dep_timeout, {limit:g} s")
     if isinstance(error, OSError):
-        return RequirementsFailed(f"{error.strerror or error}: {error.filename or 'no file named'}")
+        return RequirementsFailed(f"{why_not_written(error, root)}: {error.filename or root}")
     return error
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from msx_archiver.room import room, why
 from msx_frontend.start_errors import StartError
 
 # One script per schema version; a database of version n gets the scripts from n on.
@@ -44,6 +45,9 @@ _MIGRATIONS = (
     """,
 )
 _COLUMNS = "name, version, url, digest, options, min_workers, max_workers, is_default, created_at"
+
+_MOST_OF_A_CHANGE = 64 << 10
+"""Bytes, about, with SQLite's journal."""
 
 
 class StateStoreError(StartError):
@@ -84,7 +88,9 @@ class StateStore:
             # URLs may hold credentials. SQLite gives its journal the same mode.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as exc:
-            raise StateStoreError(f"{path}: the server's state cannot be opened: {exc.strerror}") from exc
+            raise StateStoreError(
+                f"{path}: the server's state cannot be opened: {why(exc, path, _MOST_OF_A_CHANGE)}"
+            ) from exc
         with self._errors_named():
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)
         try:
@@ -229,7 +235,8 @@ class StateStore:
                     f"{self.path} is in use by another server: stop it, give this one its own --model-store, "
                     "or start it with --ncs"
                 ) from exc
-            raise StateStoreError(f"{self.path}: the server's state cannot be written: {exc}") from exc
+            left = f" ({room(self.path, _MOST_OF_A_CHANGE)})" if "full" in str(exc) else ""
+            raise StateStoreError(f"{self.path}: the server's state cannot be written: {exc}{left}") from exc
         except sqlite3.DatabaseError as exc:
             raise StateStoreError(self._damaged(exc)) from exc
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime
 from pathlib import Path
 
 from msx_frontend.config.properties import PropertiesError, read_properties, write_properties
 from msx_frontend.snapshots.serializer import SavedSnapshot, SnapshotError
+from msx_frontend.whole_file import sweep, write_whole
 
 _STAMP = "%Y%m%d%H%M%S%f"
 
@@ -22,17 +22,14 @@ class SnapshotFiles:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        sweep(folder, "*")
 
     def save(self, snapshot: SavedSnapshot) -> None:
         """Readable by the owner only: URLs and keys of a configuration may be secret."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / snapshot.name
         if path.exists():
             return
-        aside = path.with_suffix(f".{os.getpid()}.tmp")
-        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(write_properties(snapshot.properties, "Saving snapshot"))
-        aside.rename(path)
+        write_whole(path, write_properties(snapshot.properties, "Saving snapshot").encode(), 0o600)
 
     def get(self, name: str) -> SavedSnapshot:
         try:

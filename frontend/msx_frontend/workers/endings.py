@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass
+from pathlib import Path
 
+from msx_archiver.room import is_full, room
 from msx_backend.protocol import LoadFailed
 from msx_frontend.errors import RequirementsFailed, ServiceError, WorkerDied, WorkerTimedOut
 from msx_frontend.public_text import public_text
@@ -34,7 +36,8 @@ def asked_to_stop() -> GroupEnd:
 
 
 def not_started(error: Exception) -> GroupEnd:
-    reason = f"The worker's process could not be started: {error}."
+    left = f" ({room(Path(error.filename or '.'))})" if isinstance(error, OSError) and is_full(error) else ""
+    reason = f"The worker's process could not be started: {error}{left}."
     return GroupEnd(reason, WorkerDied(reason))
 
 

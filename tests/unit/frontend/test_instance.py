@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from msx_frontend.instance import Instance, InstanceError, InstanceInfo, all_running, running_on
+from tests.disks import fill, small_disk
 
 
 @pytest.fixture(autouse=True)
@@ -121,3 +122,24 @@ def test_a_store_that_cannot_be_written(store: Path) -> None:
 def test_summary(store: Path, changes: dict[str, str | None], expected: str) -> None:
     start = "inference http://127.0.0.1:1, management http://127.0.0.1:2, "
     assert info(store, changes=changes).summary() == start + expected
+
+
+def test_what_a_killed_server_was_just_writing_is_swept(store: Path, index: Path) -> None:
+    index.mkdir(parents=True)
+    (store / ".msx").mkdir()
+    left = [store / ".msx" / "server.1.tmp", index / "99999999.99999999.tmp"]
+    for path in left:
+        path.write_text("{")
+    instance = Instance(store)
+    assert not any(path.exists() for path in left)
+    instance.close()
+
+
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 64 << 10) as disk:
+        instance = Instance(disk)
+        fill(disk)
+        with pytest.raises(InstanceError, match=r"server\.json cannot be written: No space left .*it needs \d+ B, and"):
+            instance.publish(info(disk))
+        instance.close()
+        assert {entry.name for entry in (disk / ".msx").iterdir()} == {"server.lock"}

@@ -17,6 +17,7 @@ from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
 from msx_frontend.errors import ArchiveNotFound, Conflict, DownloadFailed, ServiceError
+from tests.disks import small_disk
 from tests.file_server import FileServer, file_server
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.packing import pack_model
@@ -170,7 +171,17 @@ def test_a_full_disk(root: Path, web: FileServer, monkeypatch: pytest.MonkeyPatc
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("msx_frontend.archives.download._write_all", full)
-    assert failed(root, web.put("/m.mar", DATA)).endswith("(No space left on device)")
+    words = r"downloads: No space left on device \(it needs .*, and its disk has .* left\)\)"
+    assert re.search(words, failed(root, web.put("/m.mar", DATA)))
+
+
+def test_what_does_not_fit_is_not_begun(root: Path, web: FileServer, tmp_path: Path) -> None:
+    """Of a web server that says how much is to come, and of a file."""
+    (tmp_path / "large.mar").write_bytes(bytes(1 << 20))
+    with small_disk(tmp_path / "disk", 64 << 10) as disk:
+        for url in (web.put("/m.mar", bytes(1 << 20)), f"file://{tmp_path}/large.mar"):
+            words = r"it does not fit into .*: it needs 1\.0 MiB, and its disk has 6\d\.0 KiB left"
+            assert re.search(words, failed(disk, url))
 
 
 def test_keys_sign_only_when_asked(root: Path, web: FileServer) -> None:
