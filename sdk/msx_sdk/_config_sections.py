@@ -24,6 +24,7 @@ Requests = Annotated[tuple[Any, ...], Meta(description="a list of request inputs
 ParallelType = Annotated[Literal["", "pp", "tp", "pptp", "custom"], Meta(description="one of pp, tp, pptp, custom")]
 DeviceType = Annotated[Literal["cpu", "npu", "gpu"], Meta(description="one of npu, gpu, cpu")]
 Policy = Annotated[Literal["dynamic", "fixed"], Meta(description="one of dynamic, fixed")]
+GenerationConfig = Annotated[Literal["auto", "none"], Meta(description="one of auto, none")]
 ToolParser = Annotated[str, Meta(pattern=_one_of(TOOL_PARSERS), description=f"one of {', '.join(TOOL_PARSERS)}")]
 ReasoningParser = Annotated[
     str, Meta(pattern=_one_of(REASONING_PARSERS), description=f"one of {', '.join(REASONING_PARSERS)}")

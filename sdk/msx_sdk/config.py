@@ -13,6 +13,7 @@ from msx_sdk._config_checks import ParallelLayout, check, find_layout
 from msx_sdk._config_sections import (
     Buckets,
     DeviceType,
+    GenerationConfig,
     Ids,
     Isa,
     Mode,
@@ -123,6 +124,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     slot_buckets: Buckets | None = None
     context_buckets: Buckets | None = None
     prefill_buckets: Buckets | None = None
+    generation_config: GenerationConfig = "auto"
     tool_parser: ToolParser | None = None
     reasoning_parser: ReasoningParser | None = None
 

@@ -27,6 +27,7 @@ from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.step import PagedRunner, Runner, decode, execute
 from msx_backend.llm.steps import StepThread
 from msx_backend.llm.text import LONG, ChatTemplate, Tokenizer
+from msx_backend.llm.text.defaults import sampling_defaults
 from msx_sdk import Context, InvalidInput
 from msx_sdk.config import ModelConfig as YamlConfig
 from msx_sdk.config import parse_model_config
@@ -34,6 +35,7 @@ from msx_sdk.generation import (
     Capabilities,
     GenerateDelta,
     GenerateRequest,
+    SamplingDefaults,
     TokenizeReply,
     TokenizeRequest,
 )
@@ -87,6 +89,7 @@ class TextGenerator(TextGenerationHandler):
             chat=self.chat is not None,
             tokenize=True,
             constraints=CONSTRAINTS if self.constraints else (),
+            sampling=self.sampling,
             tool_parser=self.tool_parser,
             reasoning_parser=self.yaml.reasoning_parser or "",
             model_id=self.context.model_name,
@@ -119,6 +122,8 @@ class TextGenerator(TextGenerationHandler):
         await self.context.run(self._load)
         self.tokenizer = Tokenizer.from_folder(self.context.model_dir)
         self.chat = ChatTemplate.from_folder(self.context.model_dir)
+        own = self.yaml.generation_config == "auto"
+        self.sampling = sampling_defaults(self.context.model_dir) if own else SamplingDefaults()
         self.constraints = self._constraints()
         self.steps = StepThread(self.runner, self.context.lead)
         self.engine = Engine(

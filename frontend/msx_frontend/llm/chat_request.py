@@ -60,6 +60,7 @@ def chat_generation(
         max_tokens=asked.max_completion_tokens,
         logprobs=(asked.top_logprobs or 0) if asked.logprobs else None,
         constraint=tools.constraint,
+        defaults=offered.sampling,
         keep_special=tools.mode == "auto" and format_of(offered).NEEDS_SPECIAL_TOKENS,
     )
     return GenerateRequest(

@@ -94,6 +94,7 @@ def _params(asked: CompletionRequest, offered: Capabilities, prompts: list[Promp
         best_of=best_of if best_of != n else None,
         logprobs=asked.logprobs,
         prompt_logprobs=bool(asked.echo) and (asked.logprobs is not None or not isinstance(prompts[0], str)),
+        defaults=offered.sampling,
     )
 
 
