@@ -26,11 +26,7 @@ Regexes = Annotated[tuple[re.Pattern[str], ...], Meta(description="a comma-separ
 Names = Annotated[tuple[str, ...], Meta(description="a comma-separated list")]
 MetricsMode = Annotated[Literal["log", "prometheus", "legacy"], Meta(description="one of log, prometheus, legacy")]
 Envelope = Annotated[
-    str,
-    Meta(
-        pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$",
-        description="body, json, kserve, kservev2, or the name of a module with an envelope",
-    ),
+    Literal["body", "json", "kserve", "kservev2"], Meta(description="one of body, json, kserve, kservev2")
 ]
 
 
@@ -115,6 +111,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_response_size: Positive = 6553500
     number_of_npu: Count | None = None
     exclusive_group_devices: Switch = False
+    max_worker_processes: Positive | None = None
+    parallel_starts: Positive | None = None
 
     direct_predictions: Switch = True
     decode_input_request: Switch = True
