@@ -223,6 +223,8 @@ class Capabilities(_Wire):
     embed: bool = False
     constraints: tuple[str, ...] = ()
     """Kinds of `Constraint` that it can keep to."""
+    unheld_keywords: tuple[str, ...] = ()
+    """Keywords of JSON schemas that it ignores; a request whose schema is strict is refused for them."""
     sampling: SamplingDefaults = SamplingDefaults()
     """The model's own defaults, for OpenAI's routes and plain predictions."""
     tool_parser: str = "hermes"

@@ -24,6 +24,7 @@ from msx_backend.llm.models.config import ModelConfig
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Constraints
+from msx_backend.llm.sampling.grammar import UNHELD
 from msx_backend.llm.step import PagedRunner, Runner, decode, execute
 from msx_backend.llm.steps import StepThread
 from msx_backend.llm.text import LONG, ChatTemplate, Tokenizer
@@ -89,6 +90,7 @@ class TextGenerator(TextGenerationHandler):
             chat=self.chat is not None,
             tokenize=True,
             constraints=CONSTRAINTS if self.constraints else (),
+            unheld_keywords=UNHELD if self.constraints else (),
             sampling=self.sampling,
             tool_parser=self.tool_parser,
             reasoning_parser=self.yaml.reasoning_parser or "",

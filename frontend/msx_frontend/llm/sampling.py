@@ -7,8 +7,10 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
-from msx_frontend.llm.constraint import ConstraintFields, constraint_name, constraint_of
+from msx_frontend.llm.constraint import ConstraintFields, constraint_name, constraint_of, held_schemas
 from msx_frontend.llm.errors import WrongParameter
+from msx_frontend.llm.schemas import Held, ignored
+from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import (
     MOST_INTEGER,
     Capabilities,
@@ -74,6 +76,15 @@ def names_of(fields: SamplingFields, **others: str) -> dict[str, str]:
     names = {"truncate": "truncate_prompt_tokens", "keep_stop": "include_stop_str_in_output", **others}
     constraint = constraint_name(fields)
     return names if constraint is None else {**names, "constraint": constraint}
+
+
+def ignored_of(fields: SamplingFields, version: ModelVersion, others: list[Held] | None = None) -> list[str]:
+    """The places of what the text is not held to, in these fields and in `others`.
+
+    Raises WrongParameter for a schema that must be kept to as it is.
+    """
+    keywords = version.capabilities.unheld_keywords if version.capabilities else ()
+    return ignored([*held_schemas(fields), *(others or [])], keywords)
 
 
 def sampling_params(
