@@ -23,6 +23,12 @@ class Handler:
     example: Any = None
     """One data dict, or a list of them, run as warm-up before the model is READY."""
 
+    parallel_types: tuple[str, ...] | None = None
+    """The values of `parallelType` with which it can run on several ranks: `()` for none, None for any.
+
+    Written as a literal, it is read when the model is packed, and refuses others then.
+    """
+
     context: Context
 
     def initialize(self, context: Context) -> Awaitable[None] | None:

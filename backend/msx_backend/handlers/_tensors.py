@@ -13,7 +13,7 @@ from msx_backend.handlers._requests import RequestParser, TensorRequest
 from msx_sdk import Context, Handler, InvalidInput
 from msx_sdk.kserve import Signature, TensorMeta
 from msx_sdk.mindir import DYNAMIC_RANK, TensorSpec
-from msx_sdk.mindspore import Network, setup
+from msx_sdk.mindspore import Network, Parallel, init_parallel
 
 Answer = tuple[TensorRequest, dict[str, Any]]
 
@@ -25,6 +25,7 @@ class TensorHandler(Handler):
     """
 
     network: Network
+    parallel: Parallel
     platform = "mindspore"
 
     def load(self, context: Context) -> Network:
@@ -32,7 +33,7 @@ class TensorHandler(Handler):
 
     def initialize(self, context: Context) -> None:
         super().initialize(context)
-        setup(context)
+        self.parallel = init_parallel(context)
         self.network = self.load(context)
         self._axis = batch_axis(self.network)
         inputs = self._shown(self.network.inputs)

@@ -13,7 +13,7 @@ from msx_backend.handlers._batching import batch_axis, run_all
 from msx_backend.handlers._images import ImageOptions, ImageReader, image_reader
 from msx_sdk import Context, Handler, HandlerLoadError, InvalidInput
 from msx_sdk.kserve import Signature, TensorMeta
-from msx_sdk.mindspore import Network, load_network, read_options, setup
+from msx_sdk.mindspore import Network, init_parallel, load_network, read_options
 
 LABELS = "index_to_name.json"
 
@@ -33,15 +33,16 @@ class ImageRequest:
 class ImageClassifier(Handler):
     """Works on a MindIR or a checkpoint, with the sizes and the normalisation of the section `image:`."""
 
+    parallel_types = ("tp",)
     network: Network
     reader: ImageReader
     labels: dict[str, str]
 
     def initialize(self, context: Context) -> None:
         super().initialize(context)
-        setup(context)
+        parallel = init_parallel(context)
         self.options = read_options(context, "image", ImageOptions)
-        self.network = load_network(context)
+        self.network = load_network(context, parallel)
         limited = context.system_properties["limit_max_image_pixels"]
         self.reader = image_reader(self.options, self.network.inputs, limited)
         self.labels = read_labels(context)

@@ -10,6 +10,7 @@ from msx_sdk.errors import HandlerLoadError
 from msx_sdk.request import Headers, InferenceRequest, Part
 from msx_sdk.testing import Reply
 from tests.unit.backend.handlers.conftest import Serve
+from tests.unit.sdk.test_mindir import DATA
 
 pytestmark = pytest.mark.mindspore
 
@@ -201,3 +202,9 @@ def test_describe_is_the_signature(serve: Serve) -> None:
 def test_a_model_that_cannot_be_loaded_is_named(serve: Serve, serialized: str, message: str) -> None:
     with pytest.raises(HandlerLoadError, match=message):
         serve("mindir", serialized)
+
+
+def test_a_file_of_several_ranks_on_one(serve: Serve) -> None:
+    """MindSpore itself ends by SIGSEGV."""
+    with pytest.raises(HandlerLoadError, match=r"allreduce\.mindir computes together with other ranks \(AllReduce"):
+        serve("mindir", "allreduce.mindir", folder=DATA)
