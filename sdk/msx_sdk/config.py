@@ -25,7 +25,7 @@ from msx_sdk._config_sections import (
     read_fields,
 )
 from msx_sdk.safe_yaml import read_yaml
-from msx_sdk.values import ConfigError, Count, Positive, Seconds, Switch, Text, convert, show
+from msx_sdk.values import ConfigError, Count, Fraction, Positive, Seconds, Switch, Text, convert, show
 
 __all__ = [
     "ConfigError",
@@ -121,6 +121,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     max_total_tokens: Positive | None = None
     block_size: Positive = 16
     cache_memory: Positive | None = None
+    cache_fraction: Fraction | None = None
     slot_buckets: Buckets | None = None
     context_buckets: Buckets | None = None
     prefill_buckets: Buckets | None = None

@@ -26,7 +26,11 @@ Regexes = Annotated[tuple[re.Pattern[str], ...], Meta(description="a comma-separ
 Names = Annotated[tuple[str, ...], Meta(description="a comma-separated list")]
 MetricsMode = Annotated[Literal["log", "prometheus", "legacy"], Meta(description="one of log, prometheus, legacy")]
 Envelope = Annotated[
-    Literal["body", "json", "kserve", "kservev2"], Meta(description="one of body, json, kserve, kservev2")
+    str,
+    Meta(
+        pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$",
+        description="body, json, kserve, kservev2, or the name of a module with an envelope",
+    ),
 ]
 
 
