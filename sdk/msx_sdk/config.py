@@ -16,6 +16,7 @@ from msx_sdk._config_sections import (
     GenerationConfig,
     Ids,
     Isa,
+    JsonBodies,
     Mode,
     ParallelType,
     Policy,
@@ -114,6 +115,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     rank_skew_timeout: Seconds = 10.0
     mindspore: MindSporeOptions = MindSporeOptions()
     warmup: Switch | Requests = True
+    json_bodies: JsonBodies | None = None
     use_venv: Switch = False
     max_batch_prefill_tokens: Positive | None = None
     max_batch_total_tokens: Positive | None = None

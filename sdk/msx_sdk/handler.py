@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
+from msx_sdk.bodies import JsonBodies
 from msx_sdk.context import Context
 from msx_sdk.errors import PredictionError
 
@@ -28,6 +29,10 @@ class Handler:
 
     Written as a literal, it is read when the model is packed, and refuses others then.
     """
+
+    json_bodies: JsonBodies = "strict"
+    """`strict`: a body that says that it is JSON arrives decoded, or is refused with 400 before `handle` is called.
+    `lenient`: what cannot be parsed arrives as bytes, as in TorchServe. model-config.yaml's `jsonBodies` goes first."""
 
     context: Context
 
