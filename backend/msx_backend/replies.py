@@ -22,8 +22,8 @@ from msx_backend.protocol import (
     encode_frame_parts,
 )
 from msx_sdk.errors import Failure, shortened
+from msx_sdk.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest
-from msx_sdk.results import ReplyHead
 
 MAX_TEXT = 1 << 20
 """Characters of a message that a handler chose."""

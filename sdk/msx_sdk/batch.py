@@ -6,16 +6,13 @@ import threading
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from msx_sdk.errors import PREDICTION_FAILED, Failure, PredictionError
+from msx_sdk.errors import HEAD_REFUSED, PREDICTION_FAILED, Failure, PredictionError
+from msx_sdk.reply_head import PLAIN, PLAIN_JSON, ReplyHead
 from msx_sdk.request import InferenceRequest
-from msx_sdk.results import NOTHING, Last, ReplyHead
+from msx_sdk.results import NOTHING, Last, is_json
 
 current_request_ids: ContextVar[str] = ContextVar("current_request_ids", default="")
 """Ids of the requests being worked on, for log lines."""
-
-
-PLAIN = ReplyHead()
-"""Of a reply of which the handler has said nothing."""
 
 
 class ReplySink(Protocol):
@@ -43,6 +40,12 @@ class ReplyState:
     head: ReplyHead | None = None
     started = False
     open = True
+
+    def leaving(self, *, json: bool) -> ReplyHead:
+        """The head as it goes out with the first chunk."""
+        if self.head is None:
+            return PLAIN_JSON if json else PLAIN
+        return self.head.with_json() if json else self.head
 
 
 class Batch:
@@ -139,10 +142,13 @@ class Batch:
             body = _encoded(request, state, value)
         except Exception as error:
             return self._fail(idx, Failure.of(error))
+        if state.head is not None and state.head.refused and not state.started:
+            return self._fail(idx, Failure(HEAD_REFUSED, state.head.refused))
+        json = last and body is not value and type(value) is not str and not request.operation and is_json(value)
         with self._lock:
             if not state.open:
                 return None
-            head = None if state.started else state.head or PLAIN
+            head = None if state.started else state.leaving(json=json)
             state.started, state.open = True, not last
             return self._sink.chunk(request, body, head, last)
 

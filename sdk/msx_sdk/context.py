@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextvars
 import copy
 import logging
-import re
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -16,13 +15,10 @@ from typing import Any, ParamSpec, TypeVar
 from msx_sdk.batch import Batch, current_request_ids
 from msx_sdk.leading import Leading
 from msx_sdk.metrics import Metrics
+from msx_sdk.reply_head import ReplyHead
 from msx_sdk.request import Headers
 from msx_sdk.request_processor import RequestProcessor
-from msx_sdk.results import ReplyHead
 from msx_sdk.sequences import SequenceKeys
-
-HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-"""RFC 9110, a token."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -115,14 +111,6 @@ class Context:
     def get_all_request_header(self, idx: int) -> Headers:
         return self._bound.requests[idx].headers
 
-    def field_type(self, idx: int = 0, field: str = "body") -> str | None:
-        """The content type of a field, as the client stated it; "" where it stated none, though it could have.
-
-        None for a field that has no place for one: an input over gRPC, a plain field of a form, a query's parameter.
-        """
-        part = self._bound.requests[idx].parts.get(field)
-        return None if part is None else part.content_type
-
     def get_sequence_id(self, idx: int) -> str:
         """The sequence that a request of a stateful model belongs to; "" where it has none."""
         value = self.get_request_header(idx, self.header_key_sequence_id)
@@ -149,7 +137,8 @@ class Context:
         """The `time.monotonic()` instant after which nobody waits, or None."""
         return self._bound.requests[idx].deadline
 
-    # -- their responses: to be set before the first value of a request is returned, yielded or sent --
+    # -- their responses: to be set before the first value of a request is returned, yielded or sent. What HTTP does not
+    # allow is logged, and fails that request with 500, not the others of its batch --
 
     def set_response_content_type(self, idx: int, value: str) -> None:
         self.set_response_header(idx, "content-type", value)
@@ -158,20 +147,21 @@ class Context:
         return self.get_response_headers(idx).get("content-type")
 
     def set_response_header(self, idx: int, key: str, value: str) -> None:
-        """A second value for the same name replaces the first. Raises ValueError for what no header can hold."""
+        """A second value for the same name replaces the first."""
         head = self._head(idx)
-        kept = [pair for pair in head.headers or [] if pair[0].lower() != key.lower()]
-        head.headers = [*kept, (_header_name(key), _one_line(f"header {key!r}", value))]
+        refused = head.refused
+        head.set_header(key, value)
+        self._tell(head, refused)
 
     def get_response_headers(self, idx: int) -> dict[str, str]:
         return dict(self._head(idx).headers or [])
 
     def set_response_status(self, code: int = 200, phrase: str = "", idx: int = 0) -> None:
-        """Raises ValueError for what is no final HTTP status."""
-        if not 200 <= code <= 599:
-            raise ValueError(f"response status {code} is not a final HTTP status (200 to 599)")
+        """A final status (200 to 599), and a phrase for the status line of HTTP/1.1; "" is the usual one."""
         head = self._head(idx)
-        head.status, head.phrase = int(code), _one_line("response phrase", phrase)
+        refused = head.refused
+        head.set_status(code, phrase)
+        self._tell(head, refused)
 
     def get_response_status(self, idx: int) -> tuple[int, str]:
         head = self._head(idx)
@@ -236,22 +226,10 @@ class Context:
     def _head(self, idx: int) -> ReplyHead:
         return self._bound.head(idx)
 
-
-def _header_name(name: str) -> str:
-    if not HEADER_NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no header name: letters, digits and - without spaces")
-    return name
-
-
-def _one_line(what: str, value: object) -> str:
-    text = str(value)
-    try:
-        text.encode("latin-1")
-    except UnicodeEncodeError:
-        raise ValueError(f"{what}: HTTP carries Latin-1 only, percent-encode other characters: {text!r}") from None
-    if any(char in text for char in "\r\n\0"):
-        raise ValueError(f"{what} must be one line: {text!r}")
-    return text
+    def _tell(self, head: ReplyHead, refused: str) -> None:
+        """The log, once, of a head that was fit until now."""
+        if head.refused != refused:
+            self.logger.error("%s", head.refused)
 
 
 def _system_properties(info: ModelInfo) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 OUT_OF_RESOURCES = 507
+HEAD_REFUSED = 500
+"""Of a reply whose head HTTP does not allow."""
 PREDICTION_FAILED = 503
 """TorchServe's status for any exception that a handler did not choose a status for."""
 MAX_SUMMARY = 2_000

@@ -24,15 +24,6 @@ NOTHING = object()
 """Ends a reply without a last value."""
 
 
-@dataclass(slots=True)
-class ReplyHead:
-    """Status and headers of one reply; they leave with its first chunk."""
-
-    status: int = 200
-    phrase: str = ""
-    headers: list[tuple[str, str]] | None = None
-
-
 def encode(value: Any) -> bytes | bytearray:
     """Bytes as they are, text as UTF-8, everything else as JSON indented by two (TorchServe's rule).
 
@@ -51,6 +42,16 @@ def encode(value: Any) -> bytes | bytearray:
     if torch is not None and isinstance(value, torch.Tensor):
         return _saved(torch, value)
     return _json(value)
+
+
+def is_json(value: Any) -> bool:
+    """It is JSON because `encode` makes it so, and not because a text happens to be."""
+    if isinstance(value, (dict, list)):
+        return True
+    if value is NOTHING or isinstance(value, (bytes, bytearray, str, memoryview)):
+        return False
+    torch = sys.modules.get("torch")
+    return torch is None or not isinstance(value, torch.Tensor)
 
 
 def _saved(torch: Any, tensor: Any) -> bytes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from msx_sdk.errors import Failure, HandlerLoadError
+from msx_sdk.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest
-from msx_sdk.results import ReplyHead
 from msx_sdk.runner import AsyncRunner, Runner
 
 

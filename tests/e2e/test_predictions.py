@@ -239,8 +239,26 @@ def test_headers_that_are_not_the_handlers(server: RunningServer) -> None:
     assert "transfer-encoding" not in reply.headers
 
 
-def test_no_content_type_unless_the_handler_sets_one(server: RunningServer) -> None:
-    assert "content-type" not in server.predict("echo", b"x").headers
+def test_the_handlers_phrase(server: RunningServer) -> None:
+    reply = server.predict("headers", {"status": 203, "phrase": "Derived, mostly"})
+    assert (reply.status_code, reply.reason_phrase) == (203, "Derived, mostly")
+    assert server.predict("headers", {"status": 203}).reason_phrase == "Non-Authoritative Information"
+
+
+def test_what_http_does_not_allow_fails_the_request_by_name(server: RunningServer) -> None:
+    for name, value in (("X-Big", "v" * 100_000), ("X Y", "1"), ("X-Two", "1\r\nX-Lines: 2"), ("X-Far", "\u20ac")):
+        reply = server.predict("headers", {"headers": {name: value}})
+        assert (reply.status_code, "x-lines" in reply.headers) == (500, False)
+        assert f"The handler set the header {name!r}" in reply.json()["message"]
+    assert len(server.predict("headers", {"headers": {"X-Big": "v" * 60_000}}).headers["x-big"]) == 60_000
+
+
+def test_json_that_the_server_makes_has_its_type_and_nothing_else_has_one(server: RunningServer) -> None:
+    """One header more than TorchServe sends."""
+    for path in ("/predictions/report", "/explanations/report", "/models/report/invoke", "/v1/models/report:predict"):
+        reply = server.inference.post(path, content=b"x")
+        assert (reply.status_code, reply.headers["content-type"]) == (200, "application/json"), path
+    assert "content-type" not in server.predict("echo", b"{}").headers
 
 
 def test_common_headers(server: RunningServer) -> None:

@@ -54,7 +54,7 @@ def _flaky(value, context, index):
 
 
 def _status(value, context, index):
-    context.set_response_status(int(value), idx=index)
+    context.set_response_status(int(value), "As told", idx=index)
     context.set_response_content_type(index, "text/plain")
     return "a body of the handler"
 

@@ -8,9 +8,8 @@ from msx_sdk.mindspore import Network, load_mindir
 
 
 class MindIRHandler(TensorHandler):
-    """Serves the MindIR file that was packed with `--serialized-file`; in a group each rank its own, `{rank}`."""
+    """Serves the MindIR file that was packed with `--serialized-file`."""
 
-    parallel_types = ("tp",)
     platform = "mindspore_mindir"
 
     def load(self, context: Context) -> Network:

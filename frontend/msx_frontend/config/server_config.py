@@ -25,12 +25,9 @@ Regex = Annotated[re.Pattern[str], Meta(description="a regular expression")]
 Regexes = Annotated[tuple[re.Pattern[str], ...], Meta(description="a comma-separated list of regular expressions")]
 Names = Annotated[tuple[str, ...], Meta(description="a comma-separated list")]
 MetricsMode = Annotated[Literal["log", "prometheus", "legacy"], Meta(description="one of log, prometheus, legacy")]
+HeaderText = Annotated[str, Meta(max_length=1000, description="a text of at most 1000 characters")]
 Envelope = Annotated[
-    str,
-    Meta(
-        pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$",
-        description="body, json, kserve, kservev2, or the name of a module with an envelope",
-    ),
+    Literal["body", "json", "kserve", "kservev2"], Meta(description="one of body, json, kserve, kservev2")
 ]
 
 
@@ -115,8 +112,6 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_response_size: Positive = 6553500
     number_of_npu: Count | None = None
     exclusive_group_devices: Switch = False
-    max_worker_processes: Positive | None = None
-    parallel_starts: Positive | None = None
 
     direct_predictions: Switch = True
     decode_input_request: Switch = True
@@ -129,9 +124,9 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     disable_token_authorization: Switch = False
     token_expiration_min: Annotated[float, Meta(gt=0, le=1e9, description="a number of minutes above 0")] = 60.0
-    cors_allowed_origin: Text | None = None
-    cors_allowed_methods: Text | None = None
-    cors_allowed_headers: Text | None = None
+    cors_allowed_origin: HeaderText | None = None
+    cors_allowed_methods: HeaderText | None = None
+    cors_allowed_headers: HeaderText | None = None
 
     enable_metrics_api: Switch = True
     metrics_mode: MetricsMode | None = None

@@ -61,7 +61,7 @@ class Direct:
     ) -> None:
         self.predictions, self.access_log, self._gate, self.cors = predictions, access_log, gate, cors
         self._defaults: RawHeaders | None = None
-        self._usual = b"", b""
+        self._usual = b"", b"", b""
         self._answered: list[DirectReply] = []
 
     def know(self, method: bytes, url: bytes, headers: RawHeaders, client: str) -> Known | None:
@@ -85,8 +85,9 @@ class Direct:
         if self._gate is not None:
             self._gate.check_any(known.kinds, known.head.authorization)
 
-    def usual(self, defaults: RawHeaders) -> tuple[bytes, bytes]:
-        """The head of most replies: what stands before the request's id, and from there to the length of the body.
+    def usual(self, defaults: RawHeaders) -> tuple[bytes, bytes, bytes]:
+        """The head of most replies: what stands before the request's id, and from there to the length of the body; the
+        same of a body that is JSON.
 
         `defaults` are uvicorn's headers, a new list every second: the date is among them.
         """
@@ -94,7 +95,8 @@ class Direct:
             lines = b"".join(b"%b: %b\r\n" % header for header in defaults)
             cors = b"".join(b"%b: %b\r\n" % header for header in self.cors)
             after = b"\r\n%bconnection: keep-alive\r\n%bcontent-length: " % (CACHE_BYTES, cors)
-            self._defaults, self._usual = defaults, (b"HTTP/1.1 200 OK\r\n%bx-request-id: " % lines, after)
+            json = b"\r\ncontent-type: application/json" + after
+            self._defaults, self._usual = defaults, (b"HTTP/1.1 200 OK\r\n%bx-request-id: " % lines, after, json)
         return self._usual
 
     def log(self, reply: DirectReply, status: int) -> None:

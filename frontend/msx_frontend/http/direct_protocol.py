@@ -141,10 +141,10 @@ class DirectProtocol(HttpProtocol):
         except ServiceError as error:
             reply.refuse(error)
 
-    def usual_head(self, request_id: str, size: int) -> bytes:
+    def usual_head(self, request_id: str, size: int, *, json: bool) -> bytes:
         """Of a reply of so many bytes that is like most others."""
-        before, after = self.direct.usual(self.server_state.default_headers)
-        return b"%b%b%b%d\r\n\r\n" % (before, request_id.encode(), after, size)
+        before, after, after_json = self.direct.usual(self.server_state.default_headers)
+        return b"%b%b%b%d\r\n\r\n" % (before, request_id.encode(), after_json if json else after, size)
 
     def answered(self, reply: DirectReply) -> None:
         """As usual: nothing is to be done but to wait for the next request, unless somebody waits already."""

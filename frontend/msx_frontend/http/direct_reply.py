@@ -12,9 +12,11 @@ from msx_frontend.http.direct import Known
 from msx_frontend.http.direct_stream import DirectStream
 from msx_frontend.http.wire import (
     BODYLESS,
+    JSON_HEADERS,
     RawHeaders,
     error_reply,
     head_bytes,
+    reason_of,
     reply_headers,
     request_id_of,
 )
@@ -70,46 +72,43 @@ class DirectReply:
     def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
         if self.response_complete or self._stream is not None:
             return
-        if headers or status != 200 or not self.keep_alive:
-            self.write_answer(status, headers, data)
-        else:
-            self._write(self.connection.usual_head(self.id, len(data)), data)
+        if status == 200 and self.keep_alive and not phrase and (not headers or headers == JSON_HEADERS):
+            self._write(self.connection.usual_head(self.id, len(data), json=bool(headers)), data)
             self.response_complete, self.job = True, None
             self.connection.answered(self)
+        else:
+            self.write_answer(status, phrase, headers, data)
 
     def refuse(self, error: ServiceError) -> None:
         """The error body, and the end of the connection."""
         if not self.response_complete:
             headers, body = error_reply(error, self.id)
             self.keep_alive = False
-            self._write(self.head_bytes(error.status, headers), body)
+            self._write(self._head(error.status, headers), body)
             self.complete(error.status)
 
-    def write_answer(self, status: int, own: list[tuple[str, str]], data: bytes) -> None:
-        headers = self.reply_headers(status, own)
-        if headers is None:
-            return
-        if status in BODYLESS:
-            data = b""
-        else:
-            headers.append((b"content-length", b"%d" % len(data)))
-        self._write(self.head_bytes(status, headers), data)
-        self.complete(status)
+    def write_answer(self, status: int, phrase: str, own: list[tuple[str, str]], data: bytes) -> None:
+        bodyless = status in BODYLESS
+        framing = [] if bodyless else [(b"content-length", b"%d" % len(data))]
+        if (head := self.head(status, phrase, own, framing)) is not None:
+            self._write(head, b"" if bodyless else data)
+            self.complete(status)
 
-    def reply_headers(self, status: int, own: list[tuple[str, str]]) -> RawHeaders | None:
-        """None where the handler's `own` are no headers, and that has been said."""
+    def head(self, status: int, phrase: str, own: list[tuple[str, str]], framing: RawHeaders) -> bytes | None:
+        """None where what the handler set is no head, and that has been said."""
         self.keep_alive = self.keep_alive and status < 400
         try:
-            return reply_headers(self.id, own)
+            headers, reason = reply_headers(self.id, own), reason_of(phrase)
         except ServiceError as error:
             self.refuse(error)
             return None
+        return self._head(status, [*headers, *framing], reason)
 
-    def head_bytes(self, status: int, headers: RawHeaders) -> bytes:
+    def _head(self, status: int, headers: RawHeaders, reason: bytes = b"") -> bytes:
         if not any(name == b"connection" for name, _ in headers):
             headers.append((b"connection", b"keep-alive" if self.keep_alive else b"close"))
         defaults = self.connection.server_state.default_headers
-        return head_bytes(status, [*defaults, *headers, *self.connection.direct.cors])
+        return head_bytes(status, [*defaults, *headers, *self.connection.direct.cors], reason)
 
     def _write(self, head: bytes, data: bytes) -> None:
         transport = self.connection.transport

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("msx.http")
 
+FRAMING = [(b"ts_stream_next", b"true"), (b"transfer-encoding", b"chunked")]
+
 
 class DirectStream(ReplyBuffer):
     """Also of an answer that comes in pieces and is whole before any of it was written, and of an error."""
@@ -53,19 +55,10 @@ class DirectStream(ReplyBuffer):
         if self._error is not None and (head is None or not self._chunks):
             self._reply.refuse(self._error)
         elif head is not None and self.whole:
-            self._reply.write_answer(head.status, head.headers, self._chunks[0] if self._chunks else b"")
-        elif head is not None:
-            return self._begin_stream(head.status, head.headers)
-        return False
-
-    def _begin_stream(self, status: int, own: list[tuple[str, str]]) -> bool:
-        headers = self._reply.reply_headers(status, own)
-        if headers is None:
-            return False
-        headers += [(b"ts_stream_next", b"true"), (b"transfer-encoding", b"chunked")]
-        self._opening = self._reply.head_bytes(status, headers)
-        self._streaming = True
-        return True
+            self._reply.write_answer(*head, self._chunks[0] if self._chunks else b"")
+        elif head is not None and (opening := self._reply.head(*head, FRAMING)) is not None:
+            self._opening, self._streaming = opening, True
+        return self._streaming
 
     def _framed(self) -> bytes:
         """The head, chunks as HTTP/1.1 frames them, up to HIGH_WATER bytes, and the end: what there is of them."""

@@ -11,6 +11,7 @@ from msx_frontend.http.call import Call
 from msx_frontend.http.direct import Direct
 from msx_frontend.http.gate import Gate
 from msx_frontend.http.prediction import PredictionEndpoint
+from msx_frontend.http.status_line import EXTENSION as STATUS_LINE
 from msx_frontend.http.targets import target_of
 from msx_frontend.http.wire import (
     LogsReplies,
@@ -94,7 +95,7 @@ class Edge:
 
 
 class _Head:
-    """Completes every reply's head: whether the connection stays open, and CORS."""
+    """Completes every reply's head: whether the connection stays open, CORS, and a phrase that somebody chose."""
 
     def __init__(self, call: Call, send: Send, cors: RawHeaders) -> None:
         self._call, self._send, self._cors = call, send, cors
@@ -104,6 +105,8 @@ class _Head:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             message["headers"] = [*message["headers"], *self._connection(message), *self._cors]
+            if (reason := message.pop("reason", None)) and (line := self._call.scope["extensions"].get(STATUS_LINE)):
+                line.reason = reason
         await self._send(message)
 
     def _connection(self, message: Message) -> RawHeaders:

@@ -14,16 +14,17 @@ from msx_frontend.http.openapi import model_description
 from msx_frontend.http.targets import Target
 from msx_frontend.http.wire import (
     ClientGone,
-    RawHeaders,
     Receive,
     Send,
     StreamBroken,
     common_headers,
     json_bytes,
     read_body,
+    reason_of,
     reply_headers,
     send_error,
     send_whole,
+    start_message,
 )
 from msx_frontend.models.registry import Registry
 from msx_frontend.parse import fields_of_query, fields_parser, merge_fields
@@ -90,13 +91,14 @@ class PredictionEndpoint:
 async def _answer(job: Job, reply: ReplyBuffer, receive: Receive, send: Send) -> int:
     watch = DisconnectWatch(job.cancel, receive)
     try:
-        status, _, headers = await reply.head()
-        raw = reply_headers(job.id, headers)
+        status, phrase, headers = await reply.head()
+        raw, reason = reply_headers(job.id, headers), reason_of(phrase)
         if reply.whole:
-            await send_whole(send, status, raw, (await reply.take())[0])
+            await send_whole(send, status, raw, (await reply.take())[0], reason)
         else:
             watch.start()
-            await _stream(send, status, raw, reply)
+            await send(start_message(status, [*raw, (b"ts_stream_next", b"true")], reason))
+            await _stream(send, reply)
         return status
     except ServiceError as error:
         if not job.cancelled or error.status != 499:
@@ -107,8 +109,7 @@ async def _answer(job: Job, reply: ReplyBuffer, receive: Receive, send: Send) ->
         reply.close()
 
 
-async def _stream(send: Send, status: int, headers: RawHeaders, reply: ReplyBuffer) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": [*headers, (b"ts_stream_next", b"true")]})
+async def _stream(send: Send, reply: ReplyBuffer) -> None:
     try:
         async for data in reply:
             await send({"type": "http.response.body", "body": data, "more_body": True})

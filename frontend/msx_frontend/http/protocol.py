@@ -10,7 +10,9 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from msx_frontend.errors import BadRequest
-from msx_frontend.http.stream_body import EXTENSION, StreamBody
+from msx_frontend.http import status_line, stream_body
+from msx_frontend.http.status_line import StatusLine
+from msx_frontend.http.stream_body import StreamBody
 from msx_frontend.http.wire import Scope, common_headers, error_bytes
 from msx_frontend.ids import new_request_id
 
@@ -39,6 +41,7 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._body = StreamBody(transport, self.flow)
+        self._status_line = StatusLine(transport)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -46,13 +49,17 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        cast(Scope, self.scope)["extensions"] = {EXTENSION: self._body}
+        cast(Scope, self.scope)["extensions"] = {
+            stream_body.EXTENSION: self._body,
+            status_line.EXTENSION: self._status_line,
+        }
 
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
             self._offering = self._head_without_offer()
         else:
             super().on_headers_complete()
+            self.cycle.transport = cast(asyncio.Transport, self._status_line)
 
     def on_message_complete(self) -> None:
         if not self._offering:

@@ -12,6 +12,7 @@ from msx_frontend.errors import HandlerFailed, PayloadTooLarge, ServiceError
 from msx_frontend.ids import new_request_id, valid_request_id
 from msx_frontend.logs.access_lines import Entry
 from msx_frontend.logs.access_log import Served
+from msx_sdk.reply_head import JSON_TYPE, ROOM, size_of, too_large, why_not
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -27,6 +28,9 @@ CACHE_HEADERS: RawHeaders = [
 """TorchServe's, to the letter."""
 
 CACHE_BYTES = b"".join(b"%b: %b\r\n" % header for header in CACHE_HEADERS)
+
+JSON_HEADERS = [JSON_TYPE]
+"""Of a handler's reply that says nothing but that it is JSON."""
 
 BODYLESS = (204, 304)
 """Statuses after which a client looks for the next reply, not for a body."""
@@ -72,13 +76,23 @@ def error_bytes(error: ServiceError) -> bytes:
     return json_bytes({"code": error.status, "type": error.type, "message": error.message})
 
 
-async def send_whole(send: Send, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
+async def send_whole(
+    send: Send, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes, reason: bytes = b""
+) -> None:
     if status in BODYLESS:
         body, sized = b"", [*headers]
     else:
         sized = [*headers, (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": sized})
+    await send(start_message(status, sized, reason))
     await send({"type": "http.response.body", "body": body})
+
+
+def start_message(status: int, headers: RawHeaders, reason: bytes) -> Message:
+    """ASGI's, with a status phrase of one's own, if it is not empty, for `status_line.py`."""
+    message: Message = {"type": "http.response.start", "status": status, "headers": headers}
+    if reason:
+        message["reason"] = reason
+    return message
 
 
 async def send_error(send: Send, error: ServiceError, request_id: str) -> None:
@@ -98,9 +112,10 @@ def error_reply(error: ServiceError, request_id: str) -> tuple[RawHeaders, bytes
     return [*headers, (b"content-length", b"%d" % len(body))], body
 
 
-def head_bytes(status: int, headers: RawHeaders) -> bytes:
-    """The head of a reply as it goes out."""
-    return b"".join([STATUS_LINE[status], *(b"%b: %b\r\n" % header for header in headers), b"\r\n"])
+def head_bytes(status: int, headers: RawHeaders, reason: bytes = b"") -> bytes:
+    """The head of a reply as it goes out; with the usual phrase where there is no other."""
+    line = b"HTTP/1.1 %d %b\r\n" % (status, reason) if reason else STATUS_LINE[status]
+    return b"".join([line, *(b"%b: %b\r\n" % header for header in headers), b"\r\n"])
 
 
 def common_headers(request_id: str) -> RawHeaders:
@@ -118,9 +133,23 @@ def reply_headers(request_id: str, own: list[tuple[str, str]]) -> RawHeaders:
 
 
 def own_headers(own: list[tuple[str, str]]) -> RawHeaders:
-    """What a handler may set of its `own`. Raises HandlerFailed for what is no header."""
+    """What a handler may set of its `own`. Raises HandlerFailed for what is no header, or too much."""
+    if size_of(own) > ROOM:
+        name, value = max(own, key=lambda pair: size_of([pair]))
+        raise HandlerFailed(500, too_large(f"the header {name[:40]!r}", size_of([(name, value)])))
     encoded = [_encoded(name, value) for name, value in own]
     return [pair for pair in encoded if pair[0] not in _SERVERS_OWN]
+
+
+def reason_of(phrase: str) -> bytes:
+    """The handler's own phrase for the status line, or nothing. Raises HandlerFailed for what is none."""
+    if not phrase:
+        return b""
+    if len(phrase) > ROOM:
+        raise HandlerFailed(500, too_large("a status phrase", len(phrase)))
+    if why := why_not(phrase):
+        raise HandlerFailed(500, f"The handler set a status phrase that HTTP does not allow: {why}.")
+    return phrase.encode("latin-1")
 
 
 def _encoded(name: str, value: str) -> tuple[bytes, bytes]:

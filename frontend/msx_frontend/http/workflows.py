@@ -9,7 +9,7 @@ from starlette.routing import Route
 from msx_frontend.errors import MethodNotAllowed
 from msx_frontend.http.disconnect import DisconnectWatch
 from msx_frontend.http.routes import ANY, JsonReply, parameters, read_whole, status_reply
-from msx_frontend.http.wire import BODYLESS, own_headers
+from msx_frontend.http.wire import BODYLESS, Message, Receive, Scope, Send, own_headers, reason_of
 from msx_frontend.parse import parse_fields
 from msx_frontend.workflows.api import WorkflowApi
 from msx_frontend.workflows.execution import Execution
@@ -56,7 +56,22 @@ def management_routes(api: WorkflowApi, max_request_size: int) -> list[Route]:
     ]
 
 
+class _Reply(Response):
+    """With a phrase of its own in the status line."""
+
+    reason = b""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def told(message: Message) -> None:
+            if self.reason and message["type"] == "http.response.start":
+                message["reason"] = self.reason
+            await send(message)
+
+        await super().__call__(scope, receive, told)
+
+
 def _reply(answer: Answer) -> Response:
-    reply = Response(b"" if answer.status in BODYLESS else answer.body, answer.status)
+    reply = _Reply(b"" if answer.status in BODYLESS else answer.body, answer.status)
     reply.raw_headers += own_headers(answer.headers)
+    reply.reason = reason_of(answer.phrase)
     return reply

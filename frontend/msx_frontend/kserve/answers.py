@@ -135,11 +135,11 @@ def _inferred(answer: Answer) -> Reply:
     headers = [pair for pair in answer.headers if pair[0].lower() != "content-type"]
     binary = answer.json_size < len(answer.body)
     headers += [BINARY, (HEADER_LENGTH, str(answer.json_size))] if binary else [JSON]
-    return Reply(answer.body, answer.status, headers, compressible=True)
+    return Reply(answer.body, answer.status, headers, compressible=True, phrase=answer.phrase)
 
 
 async def _as_it_is(reply: ReplyBuffer) -> Reply:
     head = await reply.head()
     chunks = [chunk async for chunk in reply]
     check(head.status, chunks)
-    return Reply(b"".join(chunks), head.status, head.headers, compressible=True)
+    return Reply(b"".join(chunks), head.status, head.headers, compressible=True, phrase=head.phrase)

@@ -59,9 +59,9 @@ class OpenInference:
             return RequestCancelled.status
         try:
             reply = await self._answer(found, Request(call, receive, found.model, found.version, body))
+            return await send_reply(send, call, reply)
         except ServiceError as error:
             return await send_failure(send, call, error)
-        return await send_reply(send, call, reply)
 
     async def _answer(self, found: Found, request: Request) -> Reply:
         answer: Callable[[Request], Awaitable[Reply]] = getattr(self._answers, found.route.answer)

@@ -10,7 +10,7 @@ import msgspec
 
 from msx_frontend.errors import BadRequest, RequestCancelled, ServiceError
 from msx_frontend.http.call import Call
-from msx_frontend.http.wire import Receive, Send, read_body, reply_headers, send_whole
+from msx_frontend.http.wire import Receive, Send, read_body, reason_of, reply_headers, send_whole
 from msx_frontend.kserve.compression import WORTHWHILE, accepted, compress, decompress
 from msx_frontend.kserve.errors import failure
 
@@ -48,6 +48,8 @@ class Reply:
     status: int = 200
     headers: list[tuple[str, str]] = field(default_factory=lambda: [JSON])
     compressible: bool = False
+    phrase: str = ""
+    """Of the status line; "" is the usual one."""
 
 
 def json_reply(value: Any, status: int = 200) -> Reply:
@@ -64,12 +66,13 @@ async def read(call: Call, receive: Receive, limit: int) -> bytes:
 
 
 async def send_reply(send: Send, call: Call, reply: Reply) -> int:
+    """Raises HandlerFailed, before anything is sent, for what the handler set and HTTP does not allow."""
     body, headers = reply.body, reply.headers
     encoding = accepted(_header(call, "accept-encoding"))
     if encoding and reply.compressible and len(body) >= WORTHWHILE:
         body = await asyncio.to_thread(compress, body, encoding)
         headers = [*headers, ("content-encoding", encoding), ("vary", "accept-encoding")]
-    await send_whole(send, reply.status, reply_headers(call.id, headers), body)
+    await send_whole(send, reply.status, reply_headers(call.id, headers), body, reason_of(reply.phrase))
     return reply.status
 
 

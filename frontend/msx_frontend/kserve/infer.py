@@ -17,6 +17,7 @@ class Answer(NamedTuple):
     headers: list[tuple[str, str]]
     body: bytes
     json_size: int
+    phrase: str = ""
 
 
 async def only_answer(reply: ReplyBuffer, model: str) -> Answer:
@@ -28,7 +29,7 @@ async def only_answer(reply: ReplyBuffer, model: str) -> Answer:
             raise ManyReplies(model)
         messages.append(message)
     check(head.status, messages)
-    return Answer(head.status, head.headers, *opened(messages[0] if messages else b"", model))
+    return Answer(head.status, head.headers, *opened(messages[0] if messages else b"", model), head.phrase)
 
 
 def check(status: int, messages: list[bytes]) -> None:

@@ -23,7 +23,5 @@ def decode(body: bytes, kind: type[T]) -> T:
     except msgspec.ValidationError as error:
         name, expected = wrong_value(error)
         raise WrongParameter(name or "request", expected) from None
-    except RecursionError:
-        raise BadRequest("The request body is nested too deeply: lists and objects within each other.") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"The request body is not valid JSON: {error}.") from None

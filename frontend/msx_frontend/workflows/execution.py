@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -76,8 +77,7 @@ class Execution:
             self._stop(NodeFailed(name, error))
             raise _Stopped from error
         if answer.failed:
-            named = [*answer.headers, ("x-workflow-node", name)]
-            self._stop(Answer(answer.status, named, answer.body))
+            self._stop(replace(answer, headers=[*answer.headers, ("x-workflow-node", name)]))
             raise _Stopped
         return answer
 
@@ -106,7 +106,7 @@ class Execution:
         if len(answers) == 1:
             (only,) = answers.values()
             typed = any(name.lower() == "content-type" for name, _ in only.headers)
-            return only if typed else Answer(only.status, [*only.headers, JSON], only.body)
+            return only if typed else replace(only, headers=[*only.headers, JSON])
         body = await asyncio.to_thread(_joined, {name: answer.body for name, answer in answers.items()})
         return Answer(200, [JSON], body)
 

@@ -22,6 +22,7 @@ class Answer:
     status: int
     headers: list[tuple[str, str]]
     body: bytes
+    phrase: str = ""
 
     @property
     def failed(self) -> bool:
@@ -88,4 +89,4 @@ class NodeCall:
             body += chunk
             if len(body) > self._limit:
                 raise ServiceError(f"its answer is larger than max_response_size ({self._limit} bytes).")
-        return Answer(head.status, head.headers, bytes(body))
+        return Answer(head.status, head.headers, bytes(body), head.phrase)

@@ -257,9 +257,10 @@ def answer_with(server: RunningServer, **order: Any) -> httpx.Response:
     return server.predict("headers", order)
 
 
-def test_no_content_type_unless_the_handler_sets_one(server: RunningServer) -> None:
+def test_the_content_type_is_the_handlers_or_that_of_json(server: RunningServer) -> None:
+    """TorchServe's JSON has none."""
     reply = server.predict("report", b"x")
-    assert "content-type" not in reply.headers
+    assert reply.headers["content-type"] == "application/json"
     assert_common_headers(reply)
     assert answer_with(server, type="image/png").headers["content-type"] == "image/png"
 

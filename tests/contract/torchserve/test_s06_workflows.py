@@ -367,13 +367,13 @@ def test_an_error_that_the_handler_chose(ready: RunningServer, status: int) -> N
 def test_a_status_that_the_handler_chose(ready: RunningServer) -> None:
     """TorchServe loses it, and goes on with the body."""
     reply = wfpredict(ready, "chain", "m1:status=418")
-    assert (reply.status_code, reply.text) == (418, "a body of the handler")
+    assert (reply.status_code, reply.reason_phrase, reply.text) == (418, "As told", "a body of the handler")
     assert (reply.headers["content-type"], reply.headers["x-workflow-node"]) == ("text/plain", "m1")
 
 
 def test_a_good_status_of_the_last_node(ready: RunningServer) -> None:
     reply = wfpredict(ready, "single", "m1:status=202")
-    assert (reply.status_code, reply.headers.get("x-workflow-node")) == (202, None)
+    assert (reply.status_code, reply.reason_phrase, reply.headers.get("x-workflow-node")) == (202, "As told", None)
 
 
 def test_retries(ready: RunningServer) -> None:

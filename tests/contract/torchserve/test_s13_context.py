@@ -94,7 +94,7 @@ def test_response_headers(server: RunningServer) -> None:
 )
 def test_response_status(server: RunningServer, header: str, phrase: str) -> None:
     reply, told = probe(server, **{header: "418"})
-    assert reply.status_code == 418
+    assert (reply.status_code, reply.reason_phrase) == (418, phrase)
     assert told["response_status"] == told["processor_status"] == [418, phrase]
 
 

@@ -9,8 +9,8 @@ import pytest
 from msx_backend.protocol import LARGE, Answers, Chunk, Dropped, Failed, FrameReader, Loaded, ToFrontend
 from msx_backend.replies import ReplyWriter
 from msx_sdk.errors import Failure
+from msx_sdk.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest
-from msx_sdk.results import ReplyHead
 from tests.frames import fed
 from tests.unit.backend.harness import one_by_one
 

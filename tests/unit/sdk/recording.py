@@ -8,9 +8,9 @@ from typing import Any
 
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import Failure
+from msx_sdk.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.resolve import resolve_object
-from msx_sdk.results import ReplyHead
 from msx_sdk.runner import AsyncRunner, Runner
 
 LAST = "last"

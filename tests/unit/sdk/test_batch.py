@@ -8,8 +8,9 @@ import pytest
 
 from msx_sdk.batch import Batch, InvalidResult
 from msx_sdk.errors import Failure, InvalidInput
+from msx_sdk.reply_head import JSON_TYPE, ReplyHead
 from msx_sdk.request import InferenceRequest
-from msx_sdk.results import Last, ReplyHead
+from msx_sdk.results import Last
 from tests.unit.sdk.recording import LAST, Sink, requests
 
 
@@ -75,6 +76,73 @@ def test_a_value_that_cannot_be_encoded_fails_its_own_request() -> None:
     assert sink.failure("r0").status == 503
     assert "Unsupported model output data type: object" in sink.failure("r0").message
     assert sink.events["r1"] == [b"fine", LAST]
+
+
+def test_a_head_that_http_does_not_allow_fails_its_own_request() -> None:
+    batch, sink = batch_of(3)
+    batch.head(0).set_header("X A", "1")
+    batch.head(1).set_status(99, "")
+    batch.finish([b"lost", b"lost", b"fine"])
+    failures = [sink.failure(id) for id in ("r0", "r1")]
+    assert [(one.status, one.message) for one in failures] == [(500, batch.head(n).refused) for n in (0, 1)]
+    assert sink.events["r2"] == [b"fine", LAST]
+
+
+def test_a_stream_with_such_a_head_does_not_begin_and_one_that_has_begun_goes_on() -> None:
+    batch, sink = batch_of(2)
+    batch.head(0).set_header("X A", "1")
+    batch.send([b"a", b"a"])
+    batch.head(1).set_header("X A", "1")
+    batch.finish([b"b", b"b"])
+    assert [type(event) for event in sink.events["r0"]] == [Failure]
+    assert sink.events["r1"] == [b"a", b"b", LAST]
+
+
+class Number:
+    def tolist(self) -> int:
+        return 3
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, [1], (1, 2), 3, 1.5, True, None, Number()])
+def test_what_the_server_makes_json_of_says_so(value: Any) -> None:
+    batch, sink = batch_of(1)
+    batch.finish([value])
+    assert sink.heads["r0"] == [ReplyHead(headers=[JSON_TYPE])]
+
+
+@pytest.mark.parametrize("value", [b"{}", "{}", bytearray(b"{}"), memoryview(b"{}"), ""])
+def test_bytes_and_texts_say_nothing_whatever_they_hold(value: Any) -> None:
+    batch, sink = batch_of(1)
+    batch.finish([value])
+    assert sink.heads["r0"] == [ReplyHead()]
+
+
+def test_a_stream_says_nothing() -> None:
+    batch, sink = batch_of(2)
+    batch.send([{"a": 1}, None])
+    batch.finish([{"b": 1}, {"b": 1}])
+    assert [sink.heads[id][0].headers for id in ("r0", "r1")] == [None, [JSON_TYPE]]
+    batch, sink = batch_of(1)
+    batch.close()
+    assert sink.heads["r0"] == [ReplyHead()]
+
+
+def test_the_handlers_own_head_is_not_changed() -> None:
+    batch, sink = batch_of(2)
+    batch.head(0).set_header("Content-Type", "text/x")
+    batch.head(1).set_status(201, "Made")
+    batch.finish([{}, {}])
+    assert [sink.heads[id][0] for id in ("r0", "r1")] == [
+        ReplyHead(headers=[("Content-Type", "text/x")]),
+        ReplyHead(201, "Made", [JSON_TYPE]),
+    ]
+    assert batch.head(1).headers is None
+
+
+def test_an_operations_messages_have_no_type() -> None:
+    sink = Sink()
+    Batch([InferenceRequest("r0", {}, operation="generate")], sink).finish([{}])
+    assert sink.heads["r0"] == [ReplyHead()]
 
 
 @pytest.mark.parametrize("values", ["ab", b"ab", {"a": 1}, None, 3, {1, 2}])

@@ -12,7 +12,7 @@ import msgspec
 from starlette.types import ASGIApp
 
 from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, ServiceError
-from msx_frontend.http.stream_body import EXTENSION
+from msx_frontend.http import status_line, stream_body
 from msx_frontend.http.wire import Message, Scope
 from msx_frontend.logs.access_lines import Entry
 from msx_frontend.models.registry import Registry
@@ -44,6 +44,8 @@ class Exchange:
     """One request and its reply, as far as it has come."""
 
     status: int = 0
+    reason: bytes = b""
+    """The phrase of the status line, where it is not the usual one."""
     headers: dict[str, str] = field(default_factory=dict)
     chunks: list[bytes] = field(default_factory=list)
     ended: bool = False
@@ -80,7 +82,7 @@ class Exchange:
             names = [name for name, _ in message["headers"]]
             assert len(set(names)) == len(names), f"a header twice: {names}"
             assert all(name == name.lower() for name in names)
-            self.status = message["status"]
+            self.status, self.reason = message["status"], message.get("reason", self.reason)
             self.headers = {name.decode(): value.decode("latin-1") for name, value in message["headers"]}
         else:
             assert self.status, "a body before its start"
@@ -98,7 +100,7 @@ class Exchange:
         self.arrived.set()
 
     def start(self, app: ASGIApp, request: Scope) -> None:
-        request["extensions"] = {EXTENSION: self}
+        request["extensions"] = {stream_body.EXTENSION: self, status_line.EXTENSION: self}
         self._task = asyncio.ensure_future(app(request, self.receive, self.send))
 
     async def until_chunks(self, count: int) -> None:
@@ -159,14 +161,18 @@ def as_registry(fake: FakeRegistry) -> Registry:
     return cast(Registry, fake)
 
 
-def answer(job: Job, *chunks: bytes, status: int = 200, headers: list[tuple[str, str]] | None = None) -> None:
+def answer(
+    job: Job, *chunks: bytes, status: int = 200, phrase: str = "", headers: list[tuple[str, str]] | None = None
+) -> None:
     """As a worker group does it, to the end."""
-    begin_answer(job, *chunks, status=status, headers=headers)
+    begin_answer(job, *chunks, status=status, phrase=phrase, headers=headers)
     job.finish(status)
 
 
-def begin_answer(job: Job, *chunks: bytes, status: int = 200, headers: list[tuple[str, str]] | None = None) -> None:
-    job.sink.start(status, "", headers or [])
+def begin_answer(
+    job: Job, *chunks: bytes, status: int = 200, phrase: str = "", headers: list[tuple[str, str]] | None = None
+) -> None:
+    job.sink.start(status, phrase, headers or [])
     for chunk in chunks:
         job.sink.chunk(chunk)
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import httptools
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.server import ServerState
 
 from msx_frontend.errors import ServiceError
@@ -120,6 +121,10 @@ class DirectExchange(Exchange):
         return len(self.chunks)
 
     # -- what the parser finds --
+
+    def on_status(self, reason: bytes) -> None:
+        usual = STATUS_LINE[self._parser.get_status_code()].rstrip().split(b" ", 2)[2]
+        self.reason = b"" if reason == usual else reason
 
     def on_header(self, name: bytes, value: bytes) -> None:
         assert name.decode() not in self.headers, f"a header twice: {name!r}"

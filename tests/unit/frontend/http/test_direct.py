@@ -16,6 +16,7 @@ from msx_frontend.http.prediction import Order, PredictionEndpoint
 from msx_frontend.http.targets import target_of
 from msx_frontend.http.wire import Receive, Scope, Send, read_body, send_whole
 from msx_frontend.queueing.job import Job
+from msx_sdk.reply_head import JSON_TYPE
 from tests.unit.frontend.http.client import FakeAccessLog, FakeRegistry, as_registry, begin_answer
 from tests.unit.frontend.http.direct_client import connect, request
 from tests.unit.frontend.jobs import run
@@ -90,13 +91,52 @@ def _in_order(text: bytes, wanted: tuple[bytes, ...]) -> bool:
     return True
 
 
-def answer(job: Job, body: bytes = b"") -> None:
+def answer(
+    job: Job, body: bytes = b"", status: int = 200, phrase: str = "", headers: list[tuple[str, str]] | None = None
+) -> None:
     """As a worker does that says all in one piece."""
-    job.answer(200, "", [], body)
+    job.answer(status, phrase, headers or [], body)
 
 
 def ask(body: bytes = b"abc", target: str = "/predictions/m", **headers: str) -> bytes:
     return request("POST", target, body, host="x", **headers)
+
+
+# -- heads of answers --
+
+
+def test_a_usual_answer_that_is_json() -> None:
+    async def test() -> None:
+        bench = Bench()
+        bench.send(ask())
+        answer(await bench.job(), b"{}", headers=[JSON_TYPE])
+        head, _, body = bytes(bench.transport.written).partition(b"\r\n\r\n")
+        lines = head.split(b"\r\n")
+        assert (lines[0], body) == (b"HTTP/1.1 200 OK", b"{}")
+        assert {b"content-type: application/json", b"content-length: 2", b"connection: keep-alive"} <= set(lines)
+        assert len(set(lines)) == len(lines)
+
+    run(test())
+
+
+def test_a_phrase_stands_in_the_status_line_on_both_ways() -> None:
+    """What says HTTP/1.0, and what comes before its turn, goes through ASGI."""
+
+    async def test() -> None:
+        bench = Bench()
+        bench.send(ask(), ask().replace(b"HTTP/1.1", b"HTTP/1.0"), ask())
+        answer(await bench.job(), b"one", 202, "Later")
+        answer(await bench.job(), b"two", 203, "Th\xe9")
+        await bench.said(b"HTTP/1.1 202 Later\r\n", b"one", b"HTTP/1.1 203 Th\xe9\r\n", b"two")
+        bench = Bench()
+        bench.send(ask(), ask(), ask())
+        answer(await bench.job(), b"one", 202, "Later")
+        answer(await bench.job(), b"two", 200, "Fine")
+        await bench.said(b"HTTP/1.1 202 Later\r\n", b"one", b"HTTP/1.1 200 Fine\r\n", b"two")
+        answer(await bench.job(), b"three")
+        await bench.said(b"two", b"HTTP/1.1 200 OK\r\n", b"three")
+
+    run(test())
 
 
 # -- a head that is said again --

@@ -130,7 +130,7 @@ def test_invocations_of_the_only_model() -> None:
 def test_older_routes_take_the_query_as_inputs(target: str) -> None:
     job = job_of(target, b"x")
     assert (job.model_name, job.version) == ("m", "1.0" if "1.0" in target else None)
-    assert job.fields == [Field("body", "", b"x"), Field("k", None, b"3")]
+    assert job.fields == [Field("body", None, b"x"), Field("k", None, b"3")]
     assert dict(job.headers).keys() <= {"content-length"}
 
 
@@ -138,7 +138,7 @@ def test_older_routes_take_the_query_as_inputs(target: str) -> None:
 def test_kserve(verb: str, kind: str, explain: str) -> None:
     job = job_of(f"/v1/models/m:{verb}?ignored=1", b"{}")
     assert (job.model_name, job.version, job.kind) == ("m", None, kind)
-    assert job.fields == [Field("body", "", b"{}")]
+    assert job.fields == [Field("body", None, b"{}")]
     assert {name: value for name, value in job.headers if name != "content-length"} == {"explain": explain}
 
 
@@ -235,6 +235,29 @@ def test_what_is_no_header_is_the_handlers_mistake(header: tuple[str, str]) -> N
     assert exchange.status == 500
     assert f"The handler set the header {header[0]!r}" in exchange.json["message"]
     assert "x-b" not in exchange.headers
+
+
+def test_headers_beyond_the_room_of_a_head_are_the_handlers_mistake() -> None:
+    assert replied(b"x", headers=[("x-big", "v" * 61_000), ("x-b", "2")]).status == 200
+    exchange = replied(b"x", headers=[("x-b", "2"), ("x-big", "v" * 100_000)])
+    assert exchange.status == 500
+    assert exchange.json["message"].startswith("The handler set the header 'x-big' of 100009 bytes, and all that")
+    assert "x-big" not in exchange.headers
+
+
+@pytest.mark.parametrize("chunks", [(b"x",), (b"a", b"b"), ()])
+def test_the_handlers_phrase(chunks: tuple[bytes, ...]) -> None:
+    for status, phrase in ((200, "Fine"), (418, "Th\xe9i\xe8re")):
+        exchange = replied(*chunks, status=status, phrase=phrase)
+        assert (exchange.status, exchange.reason) == (status, phrase.encode("latin-1"))
+    assert replied(*chunks, status=418).reason == b""
+
+
+@pytest.mark.parametrize("phrase", ["a\r\nx-b: 2", "\x00", "\u20ac", "p" * 100_000])
+def test_what_is_no_phrase_is_the_handlers_mistake(phrase: str) -> None:
+    exchange = replied(b"x", status=201, phrase=phrase)
+    assert (exchange.status, exchange.reason) == (500, b"")
+    assert exchange.json["message"].startswith("The handler set a status phrase ")
 
 
 def test_a_stream_leaves_chunk_by_chunk() -> None:

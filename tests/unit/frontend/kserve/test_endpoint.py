@@ -123,6 +123,21 @@ def test_an_image_is_a_plain_prediction() -> None:
     run(test())
 
 
+def test_the_handlers_phrase_and_headers_that_http_does_not_allow() -> None:
+    async def test() -> None:
+        for body, message in ((BODY, join(HEAD)), (b"\x89PNG", b"cat")):
+            house = House()
+            asked = [begin(house, "POST", PATH, body, content_type="image/png" if body != BODY else "") for _ in "ab"]
+            answer(await house.registry.next_job(), message, status=201, phrase="Made")
+            answer(await house.registry.next_job(), message, headers=[("x a", "1")])
+            made, refused = [await exchange.finish() for exchange in asked]
+            assert (made.status, made.reason) == (201, b"Made")
+            assert (refused.status, refused.reason) == (500, b"")
+            assert "The handler set the header 'x a'" in refused.json["error"]
+
+    run(test())
+
+
 @pytest.mark.parametrize(
     ("messages", "status", "expected", "error"),
     [

@@ -12,9 +12,9 @@ from msx_sdk.errors import Failure, HandlerLoadError
 from msx_sdk.mindspore import PipelineHandler, TensorParallelHandler, Weights, collectives, load_shards
 from msx_sdk.mindspore.loading import parameter_size, without_data
 from msx_sdk.mindspore.parallel import init_parallel
+from msx_sdk.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest
 from msx_sdk.resolve import resolve_object
-from msx_sdk.results import ReplyHead
 from msx_sdk.runner import Runner
 
 LONG = 9

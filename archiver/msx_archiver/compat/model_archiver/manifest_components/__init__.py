@@ -1,1 +1,0 @@
-"""`model_archiver.manifest_components`."""
