@@ -33,7 +33,7 @@ class Bare:
         config = read_config(folder)
         limits = limits_of(parse_model_config(yaml)[0], config.context, config.token_bytes(), MEMORY)
         parallel = init_parallel(Context(ModelInfo("llama", model_dir=folder, config=yaml)))
-        self._runner = ModelRunner.load(folder, config, limits, parallel)
+        self._runner = ModelRunner.load(folder, config, lambda weights: limits, parallel)
         self._chunk = limits.prefill_buckets[-1]
         self._tokens = np.zeros(limits.slots, np.int64)
 

@@ -6,14 +6,19 @@ import filecmp
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msx_archiver.errors import PackError
 from msx_archiver.extra_files import expand_extra_files
+from msx_archiver.groups import check_group
 from msx_archiver.members import path_problem
 from msx_archiver.options import PackOptions
 from msx_archiver.python_files import check_python, find_handler, find_library
 from msx_archiver.weights import find_weights, serialized_name
 from msx_sdk.manifest import ModelEntry
+
+if TYPE_CHECKING:
+    from msx_sdk.config import ModelConfig
 
 
 @dataclass(kw_only=True)
@@ -71,6 +76,8 @@ def collect(options: PackOptions) -> Sources:
     if options.config_file:
         _add_single(sources, options.config_file, "--config-file")
         sources.warnings += check_config(Path(options.config_file))
+    if not is_library:
+        sources.warnings += check_group(handler, _config(options), options.serialized_file)
     if options.extra_files:
         found, warnings = expand_extra_files(options.extra_files)
         sources.add(found, "--extra-files")
@@ -80,10 +87,20 @@ def collect(options: PackOptions) -> Sources:
 
 def check_config(file: Path) -> list[str]:
     """The warnings of a model config; raises PackError if it is wrong."""
+    return _read_config(file)[1]
+
+
+def _config(options: PackOptions) -> ModelConfig:
+    from msx_sdk.config import parse_model_config
+
+    return _read_config(Path(options.config_file))[0] if options.config_file else parse_model_config({})[0]
+
+
+def _read_config(file: Path) -> tuple[ModelConfig, list[str]]:
     from msx_sdk.config import ConfigError, load_model_config
 
     try:
-        return list(load_model_config(file)[1])
+        return load_model_config(file)
     except ConfigError as error:
         raise PackError(str(error)) from None
 

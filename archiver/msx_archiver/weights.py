@@ -27,8 +27,15 @@ def find_weights(serialized_file: str) -> Iterator[tuple[str, Path]]:
     if RANK not in serialized_file:
         yield from _with_variables(name, Path(serialized_file))
         return
-    for rank in range(_ranks(serialized_file)):
-        yield from _with_variables(name.replace(RANK, str(rank)), _of_rank(serialized_file, rank))
+    for rank, file in enumerate(rank_files(serialized_file)):
+        yield from _with_variables(name.replace(RANK, str(rank)), file)
+
+
+def rank_files(serialized_file: str) -> list[Path]:
+    """The file, or those of rank 0, 1, 2, … Raises PackError if a rank is missing."""
+    if RANK not in serialized_file:
+        return [Path(serialized_file)]
+    return [_of_rank(serialized_file, rank) for rank in range(_ranks(serialized_file))]
 
 
 def _ranks(pattern: str) -> int:

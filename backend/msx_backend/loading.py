@@ -20,10 +20,12 @@ from msx_backend.protocol import Load, LoadProgress
 from msx_backend.replies import ReplyWriter
 from msx_backend.site_dir import prefer_packages
 from msx_backend.workdir import furnish
+from msx_sdk.config import parse_model_config
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.continuous import ContinuousRunner
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.generation import Capabilities
+from msx_sdk.groups import group_refused
 from msx_sdk.kserve.inference import announced
 from msx_sdk.metrics import Metrics
 from msx_sdk.request import InferenceRequest
@@ -78,7 +80,11 @@ class LoadedModel:
         return self._runner(conductor, isolate=False)
 
     def check_parallel(self) -> None:
-        """Raises HandlerLoadError for a handler that cannot be led."""
+        """Raises HandlerLoadError for a handler that says that it is not for such a group, or that cannot be led."""
+        kinds = getattr(self.handler.owner, "parallel_types", None)
+        kind = parse_model_config(self._load.config)[0].parallel_type
+        if kinds is not None and kind not in kinds:
+            raise HandlerLoadError(group_refused(self._load.handler, kinds, kind))
         if self.is_async and self.handler.follow is None:
             raise HandlerLoadError(
                 f"an async handler without follow(message) serves models of one rank, and this group has "

@@ -105,9 +105,10 @@ class Worker:
             self._jobs.deferred = True
             return self._serve_batches(model, leader)
         with _loading(self._replies):
-            examples = model.examples_by_id() if load.rank < load.input_ranks else {}
-            follower = Follower(self._plans[0], self._replies, self._clock, examples, model.handler.follow)
+            follower = Follower(self._plans[0], self._replies, self._clock, model.handler.follow)
             runner = model.start_following(follower)
+            if load.rank < load.input_ranks:
+                follower.examples = model.examples_by_id()
         self._announce(model)
         follower.serve(runner)
         return model.close()

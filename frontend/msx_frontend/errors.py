@@ -9,6 +9,7 @@ ServiceError
 ├── RequirementsFailed                         packages that an archive requires could not be installed
 ├── DownloadFailed                             an archive elsewhere that could not be fetched
 ├── BadRequest, PayloadTooLarge                what the client sent
+│   ├── TooManyWorkers                         more than the server may start
 │   └── NotOffered                             an operation that the model's handler does not have
 ├── InvalidKey                                 its token
 ├── InvalidModel, Conflict, DefaultVersionInUse, ModelApiDisabled, WorkersNotStarted, NotSaved   management
@@ -84,6 +85,10 @@ class NotOffered(BadRequest):
 
 class PayloadTooLarge(ServiceError):
     status, type, grpc_code = 413, "RequestEntityTooLargeException", "RESOURCE_EXHAUSTED"
+
+
+class TooManyWorkers(BadRequest):
+    """More processes than max_worker_processes allows."""
 
 
 class InvalidKey(ServiceError):

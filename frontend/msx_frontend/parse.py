@@ -16,6 +16,7 @@ from msx_frontend.queueing.job import Field
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
+NPY_MAGIC = b"\x93NUMPY"
 MOST_FIELDS = 1000
 """Of one form: parsing more would hold up everybody else."""
 
@@ -23,7 +24,9 @@ MOST_FIELDS = 1000
 def parse_fields(content_type: bytes, body: bytes) -> list[Field]:
     """TorchServe's rule: a form has a field a name (the last of a name wins), anything else is one field `body`.
 
-    Multipart without a boundary is a raw body. Raises BadRequest for multipart that breaks off or breaks its rules,
+    A raw body without a type says so by "", because its client could have stated one; plain fields of forms have None.
+    Multipart without a boundary is a raw body, and so is an npy file, whatever type its client states without asking
+    (curl's and urllib's is a form's). Raises BadRequest for multipart that breaks off or breaks its rules,
     and for more than MOST_FIELDS fields.
     """
     return fields_parser(content_type)(body)
@@ -37,12 +40,16 @@ def fields_parser(content_type: bytes) -> Callable[[bytes], list[Field]]:
         if boundary:
             return partial(_multipart, boundary)
     if kind == b"application/x-www-form-urlencoded":
-        return _form
-    return partial(_raw, content_type.decode("latin-1") or None)
+        return partial(_form_or_npy, content_type.decode("latin-1"))
+    return partial(_raw, content_type.decode("latin-1"))
 
 
-def _raw(content_type: str | None, body: bytes) -> list[Field]:
+def _raw(content_type: str, body: bytes) -> list[Field]:
     return [Field("body", content_type, body)]
+
+
+def _form_or_npy(content_type: str, body: bytes) -> list[Field]:
+    return _raw(content_type, body) if body.startswith(NPY_MAGIC) else _form(body)
 
 
 def fields_of_query(query: bytes) -> list[Field]:

@@ -37,7 +37,10 @@ from msx_frontend.models.state_store import StateStore
 from msx_frontend.monitoring import Monitoring
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
 from msx_frontend.plugins.view import View, config_view
+from msx_frontend.resources import limits
 from msx_frontend.resources.claims import Resources
+from msx_frontend.resources.processes import Processes
+from msx_frontend.resources.starts import Starts
 from msx_frontend.snapshots.serializer import SnapshotSerializer, make_serializer
 from msx_frontend.snapshots.writer import SnapshotWriter
 from msx_frontend.tls import identity_of
@@ -174,7 +177,9 @@ class Server:
     def _make_resources(self, npus: list[Npu]) -> Resources:
         config = self._config
         self._sharing = SharingLog(lambda: detect_npus(config.number_of_npu))
-        return Resources(DevicePool(npus, exclusive_groups=config.exclusive_group_devices, shared=self._sharing.told))
+        devices = DevicePool(npus, exclusive_groups=config.exclusive_group_devices, shared=self._sharing.told)
+        processes = Processes(limits.worker_processes(config, devices.count))
+        return Resources(devices, processes, Starts(limits.parallel_starts(config)))
 
     def _make_management(self, resources: Resources) -> Management:
         downloads = Downloads(self._config, self._instance.state_dir / "downloads")

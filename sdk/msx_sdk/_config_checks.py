@@ -72,6 +72,11 @@ def _check_generation(config: "ModelConfig") -> None:
     given, total = config.max_input_tokens, config.max_total_tokens
     if given is not None and total is not None and given >= total:
         raise ConfigError(f"maxInputTokens: {given} leaves no room for an answer within maxTotalTokens: {total}")
+    if config.cache_memory is not None and config.cache_fraction is not None:
+        raise ConfigError(
+            f"cacheMemory: {config.cache_memory} and cacheFraction: {config.cache_fraction} both say how much memory "
+            "keys and values get: give one of them"
+        )
     slots, contexts = len(config.slot_buckets or ()), len(config.context_buckets or ())
     if slots * contexts > MOST_GRAPHS:
         raise ConfigError(

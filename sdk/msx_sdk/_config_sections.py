@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 import msgspec
 from msgspec import Meta
 
+from msx_sdk import bodies
 from msx_sdk.reasoning import FORMATS as REASONING_PARSERS
 from msx_sdk.tool_calls import FORMATS as TOOL_PARSERS
 from msx_sdk.values import ConfigError, Count, Positive, convert, near_miss, show
@@ -24,6 +25,8 @@ Requests = Annotated[tuple[Any, ...], Meta(description="a list of request inputs
 ParallelType = Annotated[Literal["", "pp", "tp", "pptp", "custom"], Meta(description="one of pp, tp, pptp, custom")]
 DeviceType = Annotated[Literal["cpu", "npu", "gpu"], Meta(description="one of npu, gpu, cpu")]
 Policy = Annotated[Literal["dynamic", "fixed"], Meta(description="one of dynamic, fixed")]
+GenerationConfig = Annotated[Literal["auto", "none"], Meta(description="one of auto, none")]
+JsonBodies = Annotated[bodies.JsonBodies, Meta(description="one of strict, lenient")]
 ToolParser = Annotated[str, Meta(pattern=_one_of(TOOL_PARSERS), description=f"one of {', '.join(TOOL_PARSERS)}")]
 ReasoningParser = Annotated[
     str, Meta(pattern=_one_of(REASONING_PARSERS), description=f"one of {', '.join(REASONING_PARSERS)}")

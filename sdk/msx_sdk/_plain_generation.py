@@ -28,7 +28,8 @@ STRUCTURED = frozenset(
 def request_of_item(item: dict[str, Any], offered: Capabilities) -> GenerateRequest | EmbedRequest:
     """Raises InvalidInput, which names the parameter and its limit.
 
-    Greedy unless a temperature is given, or `do_sample` as in TGI.
+    What is not given is the model's own default. Without one it is greedy, unless there is a temperature, or
+    `do_sample` as in TGI.
     """
     values, are_text = _values(item)
     values = {name: value for name, value in values.items() if value is not None}
@@ -38,7 +39,7 @@ def request_of_item(item: dict[str, Any], offered: Capabilities) -> GenerateRequ
     if "messages" in request and not offered.chat:
         raise InvalidInput("messages: this model has no chat template; send a prompt")
     given = _flat({name: value for name, value in values.items() if name not in PROMPTS})
-    params = _sampling(given, request)
+    params = _sampling(given, request, msgspec.structs.asdict(offered.sampling))
     request["params"] = _converted(params, SamplingParams, _given_names(given), strict=not are_text)
     return _converted(request, GenerateRequest, {}, strict=not are_text)
 
@@ -114,7 +115,7 @@ def _flat(given: dict[str, Any]) -> dict[str, Any]:
     return {**top, **{name: value for name, value in nested.items() if value is not None}}
 
 
-def _sampling(given: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
+def _sampling(given: dict[str, Any], request: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
     """The members of SamplingParams; those of the request itself are put into it."""
     params: dict[str, Any] = {}
     sampled = given.pop("do_sample", None)
@@ -127,7 +128,11 @@ def _sampling(given: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
             raise InvalidInput(f"{name}: unknown parameter of a plain prediction; known are {', '.join(_known())}")
     if isinstance(params.get("stop"), str):
         params["stop"] = [params["stop"]]
-    params.setdefault("temperature", 1.0 if sampled in (True, "true", "True", "1") else 0.0)
+    params = {**{name: value for name, value in defaults.items() if value is not None}, **params}
+    if sampled is not None and "temperature" not in given:
+        wanted = sampled in (True, "true", "True", "1")
+        params["temperature"] = (params.get("temperature") or 1.0) if wanted else 0.0
+    params.setdefault("temperature", 0.0)
     return params
 
 

@@ -13,8 +13,10 @@ from msx_sdk._config_checks import ParallelLayout, check, find_layout
 from msx_sdk._config_sections import (
     Buckets,
     DeviceType,
+    GenerationConfig,
     Ids,
     Isa,
+    JsonBodies,
     Mode,
     ParallelType,
     Policy,
@@ -24,7 +26,7 @@ from msx_sdk._config_sections import (
     read_fields,
 )
 from msx_sdk.safe_yaml import read_yaml
-from msx_sdk.values import ConfigError, Count, Positive, Seconds, Switch, Text, convert, show
+from msx_sdk.values import ConfigError, Count, Fraction, Positive, Seconds, Switch, Text, convert, show
 
 __all__ = [
     "ConfigError",
@@ -113,6 +115,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     rank_skew_timeout: Seconds = 10.0
     mindspore: MindSporeOptions = MindSporeOptions()
     warmup: Switch | Requests = True
+    json_bodies: JsonBodies | None = None
     use_venv: Switch = False
     max_batch_prefill_tokens: Positive | None = None
     max_batch_total_tokens: Positive | None = None
@@ -120,9 +123,11 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     max_total_tokens: Positive | None = None
     block_size: Positive = 16
     cache_memory: Positive | None = None
+    cache_fraction: Fraction | None = None
     slot_buckets: Buckets | None = None
     context_buckets: Buckets | None = None
     prefill_buckets: Buckets | None = None
+    generation_config: GenerationConfig = "auto"
     tool_parser: ToolParser | None = None
     reasoning_parser: ReasoningParser | None = None
 

@@ -111,6 +111,14 @@ class Context:
     def get_all_request_header(self, idx: int) -> Headers:
         return self._bound.requests[idx].headers
 
+    def field_type(self, idx: int = 0, field: str = "body") -> str | None:
+        """The content type of a field, as the client stated it; "" where it stated none, though it could have.
+
+        None for a field that has no place for one: an input over gRPC, a plain field of a form, a query's parameter.
+        """
+        part = self._bound.requests[idx].parts.get(field)
+        return None if part is None else part.content_type
+
     def get_sequence_id(self, idx: int) -> str:
         """The sequence that a request of a stateful model belongs to; "" where it has none."""
         value = self.get_request_header(idx, self.header_key_sequence_id)

@@ -97,6 +97,17 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     constraint: Constraint | None = None
 
 
+class SamplingDefaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What members of `SamplingParams` are where a request does not say; None leaves them to the API."""
+
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    typical_p: float | None = None
+    repetition_penalty: float | None = None
+
+
 class GenerateRequest(_Wire):
     """Exactly one of `prompt` and `messages` is given."""
 
@@ -212,6 +223,10 @@ class Capabilities(_Wire):
     embed: bool = False
     constraints: tuple[str, ...] = ()
     """Kinds of `Constraint` that it can keep to."""
+    unheld_keywords: tuple[str, ...] = ()
+    """Keywords of JSON schemas that it ignores; a request whose schema is strict is refused for them."""
+    sampling: SamplingDefaults = SamplingDefaults()
+    """The model's own defaults, for OpenAI's routes and plain predictions."""
     tool_parser: str = "hermes"
     """How it writes calls of tools by its own choice: a name of `msx_sdk.tool_calls.FORMATS`."""
     reasoning_parser: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
+from msx_sdk.bodies import JsonBodies
 from msx_sdk.context import Context
 from msx_sdk.errors import PredictionError
 
@@ -22,6 +23,16 @@ class Handler:
 
     example: Any = None
     """One data dict, or a list of them, run as warm-up before the model is READY."""
+
+    parallel_types: tuple[str, ...] | None = None
+    """The values of `parallelType` with which it can run on several ranks: `()` for none, None for any.
+
+    Written as a literal, it is read when the model is packed, and refuses others then.
+    """
+
+    json_bodies: JsonBodies = "strict"
+    """`strict`: a body that says that it is JSON arrives decoded, or is refused with 400 before `handle` is called.
+    `lenient`: what cannot be parsed arrives as bytes, as in TorchServe. model-config.yaml's `jsonBodies` goes first."""
 
     context: Context
 

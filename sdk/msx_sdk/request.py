@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
+from msx_sdk.bodies import lenient, raw, strict
 from msx_sdk.kserve.inference import Inference
 from msx_sdk.results import encode
 
-JSON = "application/json"
-
 
 class Part(msgspec.Struct, frozen=True):
-    """One field of a request: its bytes, and its content type where the client gave one."""
+    """One field of a request: its bytes, and its content type.
+
+    `content_type` is "" where the client could have stated one and did not: the body of an HTTP request. None where it
+    has no place for one: an input over gRPC, a plain field of a form.
+    """
 
     data: bytes | bytearray
     content_type: str | None = None
@@ -54,8 +55,10 @@ class InferenceRequest:
 
     __slots__ = (
         "_data",
+        "_decoded",
         "_headers",
         "_spent",
+        "_strict",
         "answered",
         "cancelled",
         "deadline",
@@ -86,7 +89,8 @@ class InferenceRequest:
         self.inference: Inference | None = None
         """Of a request of the Open Inference Protocol, once it has been read."""
         self._data: dict[str, Any] | None = None
-        self._spent = False
+        self._decoded: dict[str, Any] | None = None
+        self._spent = self._strict = False
 
     @classmethod
     def of_data(cls, id: str, data: dict[str, Any]) -> InferenceRequest:
@@ -115,48 +119,35 @@ class InferenceRequest:
         """The handler has seen the inputs: from now on there are none."""
         self.parts, self._spent = {}, True
 
+    def decode(self, strictly: bool) -> dict[str, Any]:
+        """What `data()` is going to return, ahead of it; `strictly`: by `msx_sdk.bodies.strict`, which may refuse it.
+
+        Raises InvalidInput.
+        """
+        self._strict = strictly
+        self._decoded = self.data()
+        return self._decoded
+
     def data(self, decode: bool = True) -> dict[str, Any]:
-        """Field name to value, decoded as TorchServe does (JSON and text; everything else a bytearray)."""
+        """Field name to value, decoded as TorchServe does (JSON and text; everything else a bytearray).
+
+        A new dict at each call: a handler may change it, and be called again when its batch failed.
+        """
+        if self._decoded is not None:
+            decoded, self._decoded = self._decoded, None
+            return decoded
         if self._spent:
             return {}
         if self._data is not None:
             return dict(self._data)
         if self.inference is not None and (decode or not self.inference.is_json):
             return {"body": self.inference.body()}
-        return {name: _decoded(part) if decode else _raw(part) for name, part in self.parts.items()}
+        if not decode:
+            return {name: raw(part.data) for name, part in self.parts.items()}
+        if self._strict:
+            return {name: strict(name, part.data, part.content_type) for name, part in self.parts.items()}
+        return {name: lenient(part.data, part.content_type) for name, part in self.parts.items()}
 
     def encode(self, value: Any, status: int) -> bytes | bytearray:
         """A value of its reply. Raises PredictionError for what cannot be sent."""
         return encode(value) if self.inference is None or status >= 400 else self.inference.encode(value)
-
-
-def _raw(part: Part) -> bytearray:
-    return part.data if isinstance(part.data, bytearray) else bytearray(part.data)
-
-
-def _decoded(part: Part) -> Any:
-    if part.content_type and (decode := _decoder(part.content_type)):
-        try:
-            return decode(part.data)
-        except (ValueError, RecursionError):
-            pass
-    return _raw(part)
-
-
-@lru_cache(maxsize=1000)
-def _decoder(content_type: str) -> Callable[[bytes | bytearray], Any] | None:
-    """TorchServe's rule: exactly `application/json` (parameters aside), or a type that starts with `text`."""
-    kind = content_type.partition(";")[0].strip()
-    return json_value if kind == JSON else _text if kind.startswith("text") else None
-
-
-def _text(data: bytes | bytearray) -> str:
-    return data.decode()
-
-
-def json_value(data: bytes | bytearray) -> Any:
-    """Python's JSON, with NaN and Infinity. Raises ValueError, or RecursionError for what is nested too deeply."""
-    try:
-        return msgspec.json.decode(data)
-    except msgspec.DecodeError:
-        return json.loads(data)  # which Python's clients send

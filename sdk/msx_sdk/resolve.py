@@ -16,8 +16,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from msx_sdk.bodies import JsonBodies
 from msx_sdk.context import Context, NoRequestError
 from msx_sdk.errors import HandlerLoadError
+from msx_sdk.handler import Handler
 
 ENTRY_POINTS = "msx.handlers"
 
@@ -78,6 +80,11 @@ class ResolvedHandler:
         """Of a handler that announces the tensors that it takes and gives (`msx_sdk.kserve.Signature`)."""
         announce = getattr(self.owner, "tensor_signature", None)
         return announce if callable(announce) else None
+
+    @property
+    def json_bodies(self) -> JsonBodies:
+        """Strict for a handler on our own base class, unless it says otherwise; as in TorchServe for all others."""
+        return self.owner.json_bodies if isinstance(self.owner, Handler) else "lenient"
 
     @property
     def example(self) -> Any:

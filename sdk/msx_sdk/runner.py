@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from msx_sdk.batch import Batch, InvalidResult, ReplySink
 from msx_sdk.context import Context
 from msx_sdk.errors import Failure, PredictionError
-from msx_sdk.kserve.inference import Reader
+from msx_sdk.reading import Reader
 from msx_sdk.request import InferenceRequest
 from msx_sdk.resolve import ResolvedHandler
 
@@ -58,8 +58,7 @@ class Runner:
         self.handler, self.context = handler, context
         self._isolate = isolate
         self._conductor = conductor or Alone()
-        info = context.info
-        self._reader = Reader(handler.tensor_signature, (info.model_name, info.model_version), info.model_dir)
+        self._reader = Reader(handler, context.info)
         self.open: list[InferenceRequest] = []
         """After a call: the requests that want another one. Only a `ContinuousRunner` has them."""
 
@@ -146,8 +145,7 @@ class AsyncRunner:
 
     def __init__(self, handler: ResolvedHandler, context: Context) -> None:
         self.handler, self.context = handler, context
-        info = context.info
-        self._reader = Reader(handler.tensor_signature, (info.model_name, info.model_version), info.model_dir)
+        self._reader = Reader(handler, context.info)
 
     async def run(self, request: InferenceRequest, sink: ReplySink) -> None:
         """Answer one request. To cancel it, set its flag and cancel the task that runs this."""

@@ -13,11 +13,12 @@ from typing import Any
 
 import msgspec
 
+from msx_sdk.bodies import JSON
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.continuous import ContinuousRunner
 from msx_sdk.errors import Failure
 from msx_sdk.reply_head import ReplyHead
-from msx_sdk.request import JSON, Headers, InferenceRequest, Part
+from msx_sdk.request import Headers, InferenceRequest, Part
 from msx_sdk.resolve import resolve_handler, resolve_object
 from msx_sdk.runner import AsyncRunner, Runner
 from msx_sdk.warmup import warm_up, warm_up_async, warmup_requests

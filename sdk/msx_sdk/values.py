@@ -16,6 +16,7 @@ class ConfigError(ValueError):
 Switch = Annotated[bool, Meta(description="true or false")]
 Count = Annotated[int, Meta(ge=0, description="an integer of 0 or more")]
 Positive = Annotated[int, Meta(ge=1, description="an integer of 1 or more")]
+Fraction = Annotated[float, Meta(gt=0, le=1, description="a number above 0, and at most 1")]
 Seconds = Annotated[float, Meta(gt=0, le=1e9, description="a number of seconds above 0")]
 Text = Annotated[str, Meta(description="a text")]
 

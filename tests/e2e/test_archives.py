@@ -188,7 +188,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         assert (reply.status_code, reply.json()["type"]) == (400, "InvalidModelException")
         message = reply.json()["message"]
         assert "big.mar cannot be unpacked" in message
-        assert "disk space" in message
+        assert "it needs 2.0 MiB, and its disk has " in message
         assert len(full.unpacked()) == 1
         assert full.management.get("/models/m").status_code == 404
         assert full.predict("echo", b"still here").content == b"still here"

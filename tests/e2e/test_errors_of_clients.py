@@ -212,9 +212,14 @@ def test_malformed_multipart(server: RunningServer, body: bytes, word: str) -> N
 
 
 def test_malformed_json_reaches_the_handler(server: RunningServer) -> None:
-    """TorchServe's rule: the handler gets the bytes."""
+    """TorchServe's rule, for handlers without a base of ours: the handler gets the bytes."""
     reply = server.predict("report", b"{", headers={"content-type": "application/json"})
     assert reply.json()["fields"] == {"body": ["bytearray", "{"]}
+
+
+def test_malformed_json_is_refused_for_handlers_on_our_base_class(server: RunningServer) -> None:
+    reply = server.predict("tickets", b"{", headers={"content-type": "application/json"})
+    assert_error(reply, 400, "InternalServerException", "body (application/json) is not valid JSON: line 1, column 2")
 
 
 @pytest.mark.parametrize(("body", "word"), [(b"{", "not valid JSON"), (b"[1]", "must be a JSON object")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +13,9 @@ import httpx
 import psutil
 import pytest
 
+from msx_archiver.errors import PackError
 from tests.e2e.groups import INFORMED, LAYOUTS, RANKS, Recorder, ask, header, ranks, scale
-from tests.e2e.server import RunningServer, client_of, new_store, pack_service, run_server, wait_until
+from tests.e2e.server import SERVICES, RunningServer, client_of, new_store, pack_service, run_server, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -277,8 +279,16 @@ def serve_leading(server: RunningServer, layout: str) -> Callable[[dict[str, Any
 
 
 def test_an_async_handler_that_cannot_lead_is_refused(server: RunningServer) -> None:
-    pack_service("parallel_async", server.store, config=LAYOUTS["tp2"])
-    reply = server.register(Path("parallel_async.mar"))
+    """When it is packed; and by the worker, of what somebody else has packed."""
+    with pytest.raises(PackError, match="an async handler without follow"):
+        pack_service("parallel_async", server.store, config=LAYOUTS["tp2"])
+    folder = server.store / "parallel_async"
+    (folder / "MAR-INF").mkdir(parents=True)
+    (folder / "h.py").write_bytes((SERVICES / "parallel_async.py").read_bytes())
+    (folder / "c.yaml").write_text(LAYOUTS["tp2"])
+    model = {"modelName": "parallel_async", "handler": "h.py", "modelVersion": "1.0", "configFile": "c.yaml"}
+    (folder / "MAR-INF" / "MANIFEST.json").write_text(json.dumps({"model": model}))
+    reply = server.register(folder)
     assert reply.status_code == 500
     message = reply.json()["message"]
     assert "an async handler without follow(message) serves models of one rank, and this group has 2: make" in message

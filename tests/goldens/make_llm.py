@@ -1,11 +1,15 @@
 """Small random checkpoints of every family, and the logits that Hugging Face transformers computes with them.
 
-    python -m venv hf && hf/bin/pip install torch transformers && hf/bin/python tests/goldens/make_llm.py
+    python -m venv hf && hf/bin/pip install torch transformers && hf/bin/python tests/goldens/make_llm.py [NAME …]
 
-Rewrites the folders of tests/goldens/llm. Neither torch nor transformers is a dependency of the project.
+Rewrites the folders of tests/goldens/llm, and those of tests/goldens/llm_variants, which have a config.json and logits,
+and the weights of another one. Neither torch nor transformers is a dependency of the project.
 """
 
+import json
 import shutil
+import sys
+import tempfile
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,6 +20,7 @@ torch: Any = import_module("torch")
 transformers: Any = import_module("transformers")
 
 FOLDER = Path(__file__).parent / "llm"
+VARIANTS = Path(__file__).parent / "llm_variants"
 VOCAB, TOKENS = 96, 48
 SIZE = {
     "vocab_size": VOCAB,
@@ -39,6 +44,7 @@ LINEAR = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 2.0}
 CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "llama": ("Llama", {"tie_word_embeddings": True, "rope_parameters": LLAMA3}, torch.float32),
     "llama_biased": ("Llama", {"attention_bias": True, "mlp_bias": True}, torch.float16),
+    "llama_mqa": ("Llama", {"num_key_value_heads": 1, "tie_word_embeddings": True}, torch.float16),
     "mistral": ("Mistral", {"sliding_window": 8, "head_dim": 12}, torch.bfloat16),
     "qwen2": (
         "Qwen2",
@@ -53,12 +59,62 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
 }
 
 
+DYNAMIC = {"type": "dynamic", "factor": 2.0}
+CHANGES: dict[str, tuple[str, dict[str, Any], int]] = {
+    "scaling_beside_parameters": ("llama", {"rope_scaling": {"rope_type": "linear", "factor": 4.0}}, TOKENS),
+    "dynamic": ("llama", {"rope_parameters": None, "rope_scaling": DYNAMIC, "max_position_embeddings": 32}, 40),
+    "dynamic_with_original": (
+        "llama",
+        {
+            "rope_parameters": None,
+            "rope_theta": 100.0,
+            "rope_scaling": DYNAMIC | {"original_max_position_embeddings": 16},
+            "max_position_embeddings": 64,
+        },
+        TOKENS,
+    ),
+    "yarn_with_original_outside": ("qwen2", {"original_max_position_embeddings": 32}, TOKENS),
+}
+"""Members of config.json that are changed, of which None are left out; and how many tokens are the prompt, which is
+seen at once. What follows is seen token by token, for with dynamic rope that is another thing."""
+
+
 def main() -> None:
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    for name, (family, options, dtype) in CASES.items():
-        torch.manual_seed(0)
-        config = getattr(transformers, f"{family}Config")(**SIZE, **options)
-        make(FOLDER / name, getattr(transformers, f"{family}ForCausalLM")(config), dtype)
+    for name in sys.argv[1:] or [*CASES, *CHANGES]:
+        if name in CASES:
+            family, options, dtype = CASES[name]
+            torch.manual_seed(0)
+            config = getattr(transformers, f"{family}Config")(**SIZE | options)
+            shutil.rmtree(FOLDER / name, ignore_errors=True)
+            make(FOLDER / name, getattr(transformers, f"{family}ForCausalLM")(config), dtype)
+        else:
+            vary(VARIANTS / name, *CHANGES[name])
+
+
+def vary(folder: Path, base: str, changes: dict[str, Any], prompt: int) -> None:
+    config = json.loads((FOLDER / base / "config.json").read_text()) | changes
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = {key: value for key, value in config.items() if value is not None}
+    (folder / "config.json").write_text(json.dumps(kept, indent=2) + "\n")
+    tokens = np.load(FOLDER / base / "expected.npz")["tokens"]
+    with tempfile.TemporaryDirectory() as temp:
+        shutil.copytree(FOLDER / base, temp, dirs_exist_ok=True)
+        shutil.copy(folder / "config.json", temp)
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            temp, dtype=torch.float32, attn_implementation="eager"
+        ).eval()
+        logits = as_generated(model, tokens, prompt)
+    np.savez_compressed(folder / "expected.npz", tokens=tokens, logits=logits, prompt=prompt, weights=base)
+
+
+def as_generated(model: Any, tokens: Any, prompt: int) -> Any:
+    pieces, cache, found = [tokens[:prompt], *([token] for token in tokens[prompt:])], None, []
+    with torch.no_grad():
+        for piece in pieces:
+            made = model(torch.tensor(piece)[None], past_key_values=cache, use_cache=True)
+            cache = made.past_key_values
+            found.append(made.logits[0].numpy())
+    return np.concatenate(found)
 
 
 def make(folder: Path, model: Any, dtype: Any) -> None:

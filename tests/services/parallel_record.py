@@ -16,9 +16,8 @@ VARIABLES = [
 
 
 class Record:
-    example = {"body": b"warm"}
-
     def initialize(self, context):
+        self.example = {"body": b"warm"}
         self.rank = context.rank
         self.config = context.model_yaml_config
         told = {"world": context.world_size, "local": context.local_rank, "device": context.device_id}

@@ -1,26 +1,29 @@
-"""Answers with what it was given: fields with their types, headers, request id, length of the batch."""
+"""Answers with what it was given: fields with their types, headers, request id, length of the batch.
 
-from msx_sdk import Handler
+As a handler of TorchServe it has no base class.
+"""
 
 
-class Report(Handler):
-    def preprocess(self, data):
-        return [self.report(idx, row) for idx, row in enumerate(data)]
+class Report:
+    def initialize(self, context):
+        self.initialized = True
 
-    def report(self, idx, row):
-        return {
-            "fields": {name: [type(value).__name__, plain(value)] for name, value in row.items()},
-            "headers": dict(self.context.get_all_request_header(idx)),
-            "id": self.context.get_request_id(idx),
-            "batch": len(self.context.request_ids),
-            "version": self.context.model_version,
-        }
+    def handle(self, data, context):
+        if context.get_request_header(0, "describe") == "True":
+            return [{"reports": True}] * len(data)
+        reports = [report(context, idx, row) for idx, row in enumerate(data)]
+        explained = context.get_request_header(0, "explain") == "True"
+        return [{"explained": one} for one in reports] if explained else reports
 
-    def explain(self, inputs):
-        return [{"explained": report} for report in inputs]
 
-    def describe(self):
-        return {"reports": True}
+def report(context, idx, row):
+    return {
+        "fields": {name: [type(value).__name__, plain(value)] for name, value in row.items()},
+        "headers": dict(context.get_all_request_header(idx)),
+        "id": context.get_request_id(idx),
+        "batch": len(context.request_ids),
+        "version": context.model_version,
+    }
 
 
 def plain(value):

@@ -1,7 +1,7 @@
 """The package `ts` that TorchServe's handlers import: thin adapters over the SDK.
 
-It is importable in workers only, under the name `ts`, and last of all: a `ts` that is installed, or that the archive
-brings, wins.
+It is importable under the name `ts`, and last of all: a `ts` that is installed, or that the archive brings, wins. Where
+MSX is installed msx_torchserve.pth sees to it; a worker of another interpreter asks for it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ TORCH_FILES = (".pt", ".pth", ".pth.tar", ".bin", ".pt2", ".onnx", ".so")
 def offer() -> None:
     """Make `import ts` work in this process."""
     folder = str(Path(__file__).parent)
-    if folder not in sys.path:
-        sys.path.append(folder)
+    while folder in sys.path:
+        sys.path.remove(folder)
+    sys.path.append(folder)
 
 
 def default_handler(spec: str, manifest: dict[str, Any]) -> str:

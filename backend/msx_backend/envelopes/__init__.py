@@ -3,44 +3,50 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any
 
-from msx_backend.envelopes.base import BaseEnvelope
-from msx_backend.envelopes.body import BodyEnvelope
-from msx_backend.envelopes.json import JSONEnvelope
-from msx_backend.envelopes.kserve import KServeEnvelope
-from msx_backend.envelopes.kservev2 import KServev2Envelope
+from msx_backend.envelopes.by_name import ENVELOPES, envelope_named
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.resolve import HandleKind, ResolvedHandler
 
-ENVELOPES: dict[str, type[BaseEnvelope]] = {
-    "body": BodyEnvelope,
-    "json": JSONEnvelope,
-    "kserve": KServeEnvelope,
-    "kservev2": KServev2Envelope,
-}
-
 
 def wrapped(handler: ResolvedHandler, name: str) -> ResolvedHandler:
     """The handler in the envelope of this name. Raises HandlerLoadError for one that cannot be put into one."""
-    envelope = ENVELOPES[name]
+    envelope = envelope_named(name)
     if handler.kind in (HandleKind.GENERATOR, HandleKind.ASYNC_GENERATOR):
         raise HandlerLoadError(
             f"service_envelope={name} packs whole replies, and this handler streams by yield: take the envelope out of "
             "the server's configuration, or let the handler return its reply"
         )
-    inner = handler.handle
+    if handler.is_async and not hasattr(envelope, "handle_async"):
+        raise HandlerLoadError(
+            f"service_envelope={name}: {envelope.__name__} has no handle_async, which a handler that is async needs: "
+            "derive it from ts.torch_handler.request_envelope.base.BaseEnvelope of this server"
+        )
+    inner: Callable[[Any, Context], Any] = handler.handle
+    made = _makes(envelope, handler)
 
     def handle(data: Any, context: Context) -> Any:
-        return inner(data, context) if _as_it_is(context) else envelope(inner).handle(data, context)
+        return inner(data, context) if _as_it_is(context) else made().handle(data, context)
 
     async def handle_async(data: Any, context: Context) -> Any:
         if _as_it_is(context):
             return await inner(data, context)
-        return await envelope(inner).handle_async(data, context)
+        return await made().handle_async(data, context)
 
     return dataclasses.replace(handler, handle=handle_async if handler.is_async else handle)
+
+
+def _makes(envelope: type[Any], handler: ResolvedHandler) -> Callable[[], Any]:
+    """One object a call; of a user's class one for all, as in TorchServe, where calls do not mix."""
+
+    def make() -> Any:
+        return envelope(handler.handle)
+
+    return make if handler.is_async or envelope in ENVELOPES.values() else functools.cache(make)
 
 
 def _as_it_is(context: Context) -> bool:

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+from msx_sdk.bodies import read_json
 from msx_sdk.context import Context
 from msx_sdk.errors import InvalidInput
-from msx_sdk.request import json_value
 
 
 class BaseEnvelope(ABC):
@@ -82,10 +82,7 @@ def first_error(values: Any) -> BaseException | None:
 
 
 def _decoded(body: bytes | bytearray | str) -> Any:
-    try:
-        return json_value(body.encode() if isinstance(body, str) else body)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"body: not valid JSON: {error}") from None
+    return read_json("body", body.encode() if isinstance(body, str) else body)
 
 
 def _named(value: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 from typing import Any
 
@@ -20,13 +19,13 @@ _ACCEPTED_KINDS = {"f": "fiu", "i": "iu", "u": "iu", "b": "b", "c": "cfiu"}
 
 
 def to_array(value: Any, spec: TensorSpec) -> Array:
-    """`value` (nested lists, JSON text, npy or raw bytes, an array) in the data type of `spec`.
+    """`value` (nested lists, npy or raw bytes, an array) in the data type of `spec`.
 
     Raises InvalidInput, which names the input.
     """
     if isinstance(value, (bytes, bytearray, memoryview)):
         return cast(from_bytes(bytes(value), spec), spec)
-    return cast(_natural(_json(value, spec) if isinstance(value, str) else value, spec), spec)
+    return cast(_natural(value, spec), spec)
 
 
 def cast(array: Array, spec: TensorSpec) -> Array:
@@ -40,17 +39,6 @@ def cast(array: Array, spec: TensorSpec) -> Array:
             raise InvalidInput(f"input {spec.name!r}: values must be from {limits.min} to {limits.max} ({spec.dtype})")
     with np.errstate(over="ignore"):
         return array.astype(target, copy=False)
-
-
-def check_shape(array: Array, spec: TensorSpec) -> None:
-    if spec.shape == DYNAMIC_RANK:
-        return
-    fits = array.ndim == len(spec.shape) and all(
-        want in (-1, got) for want, got in zip(spec.shape, array.shape, strict=True)
-    )
-    if not fits:
-        given, wanted = list(array.shape), list(spec.shape)
-        raise InvalidInput(f"input {spec.name!r}: shape {given} does not fit the model's {wanted} (-1 is any size)")
 
 
 def from_bytes(data: bytes, spec: TensorSpec) -> Array:
@@ -86,18 +74,30 @@ def _from_npy(data: bytes, spec: TensorSpec) -> Array:
     return flat.reshape(shape, order="F" if fortran else "C")
 
 
+def is_raw_size(size: int, spec: TensorSpec) -> bool:
+    """So many bytes are the bare values of a tensor whose shape they determine."""
+    unit = _raw_unit(spec)
+    return unit > 0 and (size % unit == 0 if -1 in spec.shape else size == unit)
+
+
 def _from_raw(data: bytes, spec: TensorSpec) -> Array:
-    target = numpy_dtype(spec)
-    known = [size for size in spec.shape if size >= 0]
-    unit = math.prod(known) * target.itemsize
-    if spec.shape == DYNAMIC_RANK or len(spec.shape) - len(known) > 1 or unit == 0:
+    unit = _raw_unit(spec)
+    if unit == 0:
         raise InvalidInput(f"input {spec.name!r}: raw bytes do not tell the shape; send an npy file or JSON")
-    if len(data) % unit or (len(known) == len(spec.shape) and len(data) != unit):
+    if not is_raw_size(len(data), spec):
         raise InvalidInput(
             f"input {spec.name!r}: {len(data)} raw bytes are no {spec.dtype} tensor of shape {list(spec.shape)}, "
             f"which takes {'a multiple of ' if -1 in spec.shape else ''}{unit} bytes"
         )
-    return np.frombuffer(data, target.newbyteorder("<")).reshape(spec.shape)
+    return np.frombuffer(data, numpy_dtype(spec).newbyteorder("<")).reshape(spec.shape)
+
+
+def _raw_unit(spec: TensorSpec) -> int:
+    """Of how many bytes bare values have to be a multiple; 0 where their number does not tell the shape."""
+    known = [size for size in spec.shape if size >= 0]
+    if spec.shape == DYNAMIC_RANK or len(spec.shape) - len(known) > 1:
+        return 0
+    return math.prod(known) * numpy_dtype(spec).itemsize
 
 
 def _natural(value: Any, spec: TensorSpec) -> Array:
@@ -108,13 +108,6 @@ def _natural(value: Any, spec: TensorSpec) -> Array:
     if array.dtype.kind not in "biufc":
         raise InvalidInput(f"input {spec.name!r}: expected numbers in (nested) lists")
     return array
-
-
-def _json(text: str, spec: TensorSpec) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise InvalidInput(f"input {spec.name!r}: expected JSON, an npy file or raw bytes") from None
 
 
 def lacks_axis(array: Array, spec: TensorSpec) -> bool:

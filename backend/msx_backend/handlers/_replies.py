@@ -72,7 +72,7 @@ def _kserve(context: Context, request: TensorRequest, outputs: Outputs) -> dict[
 
 def _tensor(name: str, array: Array) -> dict[str, Any]:
     datatype = _DATATYPES.get(array.dtype.name, array.dtype.name.upper())
-    return {"name": name, "datatype": datatype, "shape": list(array.shape), "data": array.ravel()}
+    return {"name": name, "datatype": datatype, "shape": list(array.shape) or [1], "data": array.ravel()}
 
 
 def _only(request: TensorRequest, outputs: Outputs) -> Array:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from msx_backend.handlers._arrays import NPY_MAGIC, Array, check_shape, lacks_axis, to_array
+from msx_backend.handlers._arrays import NPY_MAGIC, Array, lacks_axis, to_array
+from msx_backend.handlers._fields import FORM, meaning, unsupported
 from msx_sdk import InvalidInput
+from msx_sdk.bodies import media_type
+from msx_sdk.kserve import TensorMeta
+from msx_sdk.kserve.fit import check_inputs, check_names, check_shape
+from msx_sdk.kserve.request import inputs_of
 from msx_sdk.mindir import DYNAMIC_RANK, TensorSpec
+
+TypeOf = Callable[[str], str | None]
+
+_WHOLE = {"body", "data"}
+"""Fields that hold a whole request, where no input is called so; the second is the one of TorchServe's examples."""
 
 
 class Form(Enum):
@@ -38,32 +47,47 @@ class TensorRequest:
         return int(self.arrays[0].shape[0])
 
 
+def _untyped(field: str) -> str | None:
+    """Of fields that have no place for a type."""
+    return None
+
+
+def _text(field: str) -> str:
+    """Of fields whose values are texts."""
+    return ""
+
+
 class RequestParser:
     """Reads requests for a model with these inputs; `batched` says that axis 0 counts independent rows."""
 
     def __init__(self, inputs: list[TensorSpec], batched: bool) -> None:
         self._inputs, self._batched = inputs, batched
         self._names = {spec.name for spec in inputs}
+        self._only_spec = inputs[0] if len(inputs) == 1 else None
+        self._metas = [TensorMeta(spec.name, spec.kserve_datatype or spec.dtype, spec.shape) for spec in inputs]
 
-    def parse(self, data: Mapping[str, Any]) -> TensorRequest:
-        """`data` is one item of a handler's batch. Raises InvalidInput."""
-        if len(data) == 1 and not data.keys() & self._names:
-            return self._body(next(iter(data.values())))
-        return self._named(data, Form.NAMED)
+    def parse(
+        self, data: Mapping[str, Any], stated: TypeOf = _untyped, request_type: str | None = None
+    ) -> TensorRequest:
+        """`data` is one item of a handler's batch, `stated` gives a field's content type as `Context.field_type` does,
+        `request_type` is that of the whole request. Raises InvalidInput, or PredictionError with 415.
+        """
+        form = request_type is not None and media_type(request_type) == FORM
+        stated = _text if form else stated
+        if data.keys() & self._names:
+            given = {name: value for name, value in data.items() if name in self._names or _is_input(name, value)}
+            return self._named(given, Form.NAMED, stated)
+        if form and not data.keys() & _WHOLE:
+            raise unsupported(FORM)
+        name = "body" if "body" in data else next(iter(data)) if len(data) == 1 else None
+        if name is None:
+            return self._named(data, Form.NAMED, stated)
+        return self._body(meaning(name, data[name], stated(name), self._only_spec))
 
     def _body(self, body: Any) -> TensorRequest:
-        if isinstance(body, str):
-            body = self._text(body)
         if isinstance(body, dict):
             return self._object(body)
-        binary = isinstance(body, (bytes, bytearray)) and body.startswith(NPY_MAGIC)
-        return self._only(body, Form.BINARY if binary else Form.PLAIN)
-
-    def _text(self, body: str) -> Any:
-        try:
-            return json.loads(body)
-        except ValueError:
-            raise InvalidInput(f"the body is neither JSON nor an npy file; {self._expected()}") from None
+        return self._only(body, Form.BINARY if isinstance(body, bytes) and body.startswith(NPY_MAGIC) else Form.PLAIN)
 
     def _object(self, body: dict[str, Any]) -> TensorRequest:
         if isinstance(body.get("inputs"), list) and ("inputs" not in self._names or _are_tensors(body["inputs"])):
@@ -72,9 +96,10 @@ class RequestParser:
             return self._instances(body["instances"])
         return self._named(body, Form.NAMED)
 
-    def _named(self, values: Mapping[str, Any], form: Form) -> TensorRequest:
+    def _named(self, values: Mapping[str, Any], form: Form, stated: TypeOf = _untyped) -> TensorRequest:
         self._check_names(values.keys())
-        return self._request([to_array(values[spec.name], spec) for spec in self._inputs], form)
+        given = {spec.name: meaning(spec.name, values[spec.name], stated(spec.name), spec) for spec in self._inputs}
+        return self._request([to_array(given[spec.name], spec) for spec in self._inputs], form)
 
     def _only(self, value: Any, form: Form) -> TensorRequest:
         if len(self._inputs) != 1:
@@ -92,8 +117,8 @@ class RequestParser:
         return self._named({name: [instance[name] for instance in instances] for name in names}, Form.INSTANCES)
 
     def _kserve(self, body: dict[str, Any]) -> TensorRequest:
-        given = {str(tensor.get("name")): tensor for tensor in body["inputs"] if isinstance(tensor, dict)}
-        self._check_names(given.keys())
+        given = {tensor["name"]: tensor for tensor in inputs_of(body)}
+        check_inputs(given.values(), self._metas, lone_rows=self._batched)
         request = self._request([_kserve_array(given[spec.name], spec) for spec in self._inputs], Form.KSERVE)
         request.id = body.get("id")
         outputs = body.get("outputs")
@@ -104,7 +129,7 @@ class RequestParser:
         single = self._batched and form is not Form.INSTANCES and lacks_axis(arrays[0], self._inputs[0])
         arrays = [array[None] for array in arrays] if single else arrays
         for array, spec in zip(arrays, self._inputs, strict=True):
-            check_shape(array, spec)
+            check_shape(f"input {spec.name!r}", array.shape, spec.shape)
         if self._batched:
             self._check_rows(arrays)
         return TensorRequest(arrays, form, single)
@@ -116,11 +141,8 @@ class RequestParser:
             sizes = ", ".join(f"{s.name} {list(a.shape)}" for s, a in zip(self._inputs, arrays, strict=True))
             raise InvalidInput(f"the inputs of one request must have the same number of rows: {sizes}")
 
-    def _check_names(self, given: Any) -> None:
-        missing, unknown = sorted(self._names - given), sorted(given - self._names)
-        if missing or unknown:
-            faults = [f"{what} {', '.join(map(repr, names))}" for what, names in _faults(missing, unknown)]
-            raise InvalidInput(f"{' and '.join(faults)}; {self._expected()}")
+    def _check_names(self, given: Collection[str]) -> None:
+        check_names(given, self._names, ", ".join(map(_brief, self._inputs)))
 
     def _expected(self) -> str:
         return "this model takes " + ", ".join(map(_brief, self._inputs))
@@ -129,10 +151,6 @@ class RequestParser:
 def _are_tensors(inputs: list[Any]) -> bool:
     """Of a model whose own input is called `inputs`."""
     return bool(inputs) and all(isinstance(item, dict) and "datatype" in item for item in inputs)
-
-
-def _faults(missing: list[str], unknown: list[str]) -> list[tuple[str, list[str]]]:
-    return [fault for fault in (("missing input", missing), ("unknown input", unknown)) if fault[1]]
 
 
 def _brief(spec: TensorSpec) -> str:
@@ -144,14 +162,10 @@ def _brief(spec: TensorSpec) -> str:
 
 
 def _kserve_array(tensor: dict[str, Any], spec: TensorSpec) -> Array:
-    """`data` may be flat or nested, as the protocol allows."""
-    datatype, shape = tensor.get("datatype"), tensor.get("shape")
-    if datatype != spec.kserve_datatype:
-        raise InvalidInput(f"input {spec.name!r}: datatype {datatype!r}, but the model takes {spec.kserve_datatype}")
-    if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
-        raise InvalidInput(f"input {spec.name!r}: 'shape' must be a list of sizes")
-    array = to_array(tensor.get("data"), spec)
-    try:
-        return array.reshape(shape)
-    except ValueError:
-        raise InvalidInput(f"input {spec.name!r}: {array.size} values do not fill shape {shape}") from None
+    """Of a tensor that has been checked. `data` may be flat or nested; one value has shape [1] in the protocol."""
+    return to_array(tensor["data"], spec).reshape(tensor["shape"] if spec.shape else ())
+
+
+def _is_input(name: str, value: Any) -> bool:
+    """Beside named fields stand what SageMaker's route is told of the model, and the empty body of a GET."""
+    return name != "model_name" and (name != "body" or len(value) > 0)

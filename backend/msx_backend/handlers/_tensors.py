@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,12 @@ import numpy as np
 from msx_backend.handlers._arrays import numpy_dtype
 from msx_backend.handlers._batching import batch_axis, run_all
 from msx_backend.handlers._replies import encode_reply
-from msx_backend.handlers._requests import RequestParser, TensorRequest
-from msx_sdk import Context, Handler, InvalidInput
+from msx_backend.handlers._requests import RequestParser, TensorRequest, TypeOf
+from msx_sdk import Context, Handler, PredictionError
+from msx_sdk.bodies import JsonBodies
 from msx_sdk.kserve import Signature, TensorMeta
 from msx_sdk.mindir import DYNAMIC_RANK, TensorSpec
-from msx_sdk.mindspore import Network, setup
+from msx_sdk.mindspore import Network, Parallel, init_parallel
 
 Answer = tuple[TensorRequest, dict[str, Any]]
 
@@ -24,7 +26,10 @@ class TensorHandler(Handler):
     A request that is wrong, or that fails where it runs alone, is an exception in the batch's list.
     """
 
+    json_bodies: JsonBodies = "lenient"  # this handler obeys types itself: an npy file is one whatever is stated
+
     network: Network
+    parallel: Parallel
     platform = "mindspore"
 
     def load(self, context: Context) -> Network:
@@ -32,17 +37,19 @@ class TensorHandler(Handler):
 
     def initialize(self, context: Context) -> None:
         super().initialize(context)
-        setup(context)
+        self.parallel = init_parallel(context)
         self.network = self.load(context)
         self._axis = batch_axis(self.network)
         inputs = self._shown(self.network.inputs)
         self._parser = RequestParser(inputs, self._axis is not None)
         self.example = example_of(inputs)
 
-    def preprocess(self, data: list[dict[str, Any]]) -> list[TensorRequest | InvalidInput]:
-        return [self._parsed(item) for item in data]
+    def preprocess(self, data: list[dict[str, Any]]) -> list[TensorRequest | PredictionError]:
+        if len(data) != len(self.context.request_ids):  # an envelope unpacked them, and decoded them, too
+            return [self._parsed(item) for item in data]
+        return [self._parsed(item, *self._types(idx)) for idx, item in enumerate(data)]
 
-    def inference(self, inputs: list[TensorRequest | InvalidInput]) -> list[Answer | Exception]:
+    def inference(self, inputs: list[TensorRequest | PredictionError]) -> list[Answer | Exception]:
         good = [item for item in inputs if isinstance(item, TensorRequest)]
         results = iter(run_all(self.network, [item.arrays for item in good], self._axis))
         return [self._answer(item, next(results)) if isinstance(item, TensorRequest) else item for item in inputs]
@@ -55,17 +62,22 @@ class TensorHandler(Handler):
 
     def tensor_signature(self) -> Signature:
         inputs, outputs = self._shown(self.network.inputs), self._shown(self.network.outputs)
-        return Signature(tuple(map(_announced, inputs)), tuple(map(_announced, outputs)), self.platform)
+        return Signature(tuple(map(_announced, inputs)), tuple(map(_announced, outputs)), self.platform, enforced=False)
 
     def _shown(self, specs: list[TensorSpec]) -> list[TensorSpec]:
         """As clients see them."""
         return specs if self._axis is None else [_any_rows(spec) for spec in specs]
 
-    def _parsed(self, item: dict[str, Any]) -> TensorRequest | InvalidInput:
+    def _parsed(self, item: dict[str, Any], *types: Any) -> TensorRequest | PredictionError:
         try:
-            return self._parser.parse(item)
-        except InvalidInput as error:
+            return self._parser.parse(item, *types)
+        except PredictionError as error:
             return error
+
+    def _types(self, idx: int) -> tuple[TypeOf, str | None]:
+        """The content types of a request's fields, and its own."""
+        stated = self.context.get_request_header(idx, "content-type")
+        return partial(self.context.field_type, idx), stated if isinstance(stated, str) else None
 
     def _answer(self, request: TensorRequest, result: Any) -> Answer | Exception:
         if isinstance(result, Exception):
@@ -95,6 +107,6 @@ def _any_rows(spec: TensorSpec) -> TensorSpec:
 
 
 def _announced(spec: TensorSpec) -> TensorMeta:
-    """The protocol cannot say that even the rank is open."""
-    shape = (-1,) if spec.shape == DYNAMIC_RANK else spec.shape
+    """The protocol cannot say that even the rank is open, and one value has shape [1] there."""
+    shape = (-1,) if spec.shape == DYNAMIC_RANK else spec.shape or (1,)
     return TensorMeta(spec.name, spec.kserve_datatype or spec.dtype, shape)

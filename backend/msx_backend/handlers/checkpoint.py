@@ -10,7 +10,8 @@ from msx_sdk.mindspore import Network, load_checkpoint
 class CheckpointHandler(TensorHandler):
     """Serves `--model-file net.py` with the parameters of `--serialized-file`, a `.ckpt` or `.safetensors`."""
 
+    parallel_types = ("tp",)
     platform = "mindspore_checkpoint"
 
     def load(self, context: Context) -> Network:
-        return load_checkpoint(context)
+        return load_checkpoint(context, self.parallel)

@@ -13,7 +13,10 @@ from msx_backend.handlers._batching import batch_axis, run_all
 from msx_backend.handlers._images import ImageOptions, ImageReader, image_reader
 from msx_sdk import Context, Handler, HandlerLoadError, InvalidInput
 from msx_sdk.kserve import Signature, TensorMeta
-from msx_sdk.mindspore import Network, load_network, read_options, setup
+from msx_sdk.kserve.fit import check_values, is_sizes
+from msx_sdk.kserve.types import BYTES
+from msx_sdk.mindspore import Network, init_parallel, load_network, read_options
+from msx_sdk.values import show
 
 LABELS = "index_to_name.json"
 
@@ -33,15 +36,16 @@ class ImageRequest:
 class ImageClassifier(Handler):
     """Works on a MindIR or a checkpoint, with the sizes and the normalisation of the section `image:`."""
 
+    parallel_types = ("tp",)
     network: Network
     reader: ImageReader
     labels: dict[str, str]
 
     def initialize(self, context: Context) -> None:
         super().initialize(context)
-        setup(context)
+        parallel = init_parallel(context)
         self.options = read_options(context, "image", ImageOptions)
-        self.network = load_network(context)
+        self.network = load_network(context, parallel)
         limited = context.system_properties["limit_max_image_pixels"]
         self.reader = image_reader(self.options, self.network.inputs, limited)
         self.labels = read_labels(context)
@@ -67,7 +71,7 @@ class ImageClassifier(Handler):
 
     def tensor_signature(self) -> Signature:
         labels, scores = TensorMeta("labels", "BYTES", (-1, -1)), TensorMeta("probabilities", "FP32", (-1, -1))
-        return Signature((TensorMeta("images", "BYTES", (-1,)),), (labels, scores), "mindspore")
+        return Signature((TensorMeta("images", "BYTES", (-1,)),), (labels, scores), "mindspore", enforced=False)
 
     def _read(self, item: dict[str, Any]) -> ImageRequest | InvalidInput:
         try:
@@ -156,14 +160,24 @@ def images_of_tensors(body: dict[str, Any]) -> list[Any]:
     inputs = body["inputs"]
     if len(inputs) != 1 or not isinstance(inputs[0], dict) or "data" not in inputs[0]:
         raise InvalidInput("expected one input: image files as BYTES, or finished tensors with an axis of images")
-    try:
-        data = np.asarray(inputs[0]["data"], object if inputs[0].get("datatype") == "BYTES" else np.float32)
-        values = list(data.ravel() if data.dtype.kind == "O" else data.reshape(inputs[0].get("shape", data.shape)))
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"input {inputs[0].get('name')!r}: {error}") from None
+    what = f"input {inputs[0].get('name')!r}"
+    values = _files(inputs[0]["data"]) if inputs[0].get("datatype") == BYTES else _tensors(what, inputs[0])
     if not values:
-        raise InvalidInput(f"input {inputs[0].get('name')!r} has no images")
+        raise InvalidInput(f"{what} has no images")
     return values
+
+
+def _files(data: Any) -> list[Any]:
+    return list(np.asarray(data, object).ravel())
+
+
+def _tensors(what: str, tensor: dict[str, Any]) -> list[Any]:
+    data, shape = tensor["data"], tensor.get("shape")
+    if not is_sizes(shape):
+        raise InvalidInput(f"{what}: 'shape' must be a list of sizes; it is {show(shape)}")
+    if not isinstance(data, np.ndarray):  # bytes have been checked when an array was made of them
+        check_values(what, "FP32", shape, tensor)
+    return list(np.asarray(data, np.float32).reshape(shape)) if shape else []
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -8,8 +8,9 @@ from msx_sdk.mindspore import Network, load_mindir
 
 
 class MindIRHandler(TensorHandler):
-    """Serves the MindIR file that was packed with `--serialized-file`."""
+    """Serves the MindIR file that was packed with `--serialized-file`; in a group each rank its own, `{rank}`."""
 
+    parallel_types = ("tp",)
     platform = "mindspore_mindir"
 
     def load(self, context: Context) -> Network:

@@ -35,7 +35,8 @@ should start the step, as `loop.run_in_executor` does: until it is awaited, the 
 class Engine:
     """Of one model, on one event loop; everything but `run` happens on that loop's thread.
 
-    `lanes`: steps in flight, one for each stage of a pipeline. `on_failure` is told once that the runner works no more.
+    `lanes`: steps in flight, one for each stage of a pipeline. `native`: above so many tokens the keys of a
+    prompt depend on its length; None where they never do. `on_failure` is told once that the runner works no more.
     """
 
     log = logging.getLogger("msx.llm")
@@ -50,11 +51,12 @@ class Engine:
         constraints: Constraints | None = None,
         lanes: int = 1,
         pool: BlockPool | None = None,
+        native: int | None = None,
         on_failure: Callable[[str], None] | None = None,
     ) -> None:
         self.run, self._limits, self._lanes, self._on_failure = run, limits, lanes, on_failure
         self._pool = pool or SlotPool(limits.slots, limits.batch_total, limits.block)
-        self.scheduler = Scheduler(self._pool, limits, lanes)
+        self.scheduler = Scheduler(self._pool, limits, lanes, native)
         self._maker = JobMaker(tokenizer, limits, vocab_size, constraints)
         self.jobs: dict[int, Job] = {}
         self.seconds = StepSeconds()

@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,17 @@ import psutil
 from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.engine import Engine
 from msx_backend.llm.gauges import Gauges
-from msx_backend.llm.limits import Limits, limits_of
+from msx_backend.llm.limits import Limits, check_context, limits_of
+from msx_backend.llm.memory import measured_budget, stated_budget
 from msx_backend.llm.models.config import ModelConfig
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Constraints
+from msx_backend.llm.sampling.grammar import UNHELD
 from msx_backend.llm.step import PagedRunner, Runner, decode, execute
 from msx_backend.llm.steps import StepThread
 from msx_backend.llm.text import LONG, ChatTemplate, Tokenizer
+from msx_backend.llm.text.defaults import sampling_defaults
 from msx_sdk import Context, InvalidInput
 from msx_sdk.config import ModelConfig as YamlConfig
 from msx_sdk.config import parse_model_config
@@ -34,10 +37,12 @@ from msx_sdk.generation import (
     Capabilities,
     GenerateDelta,
     GenerateRequest,
+    SamplingDefaults,
     TokenizeReply,
     TokenizeRequest,
 )
 from msx_sdk.mindspore import Parallel, init_parallel
+from msx_sdk.mindspore.runtime import keep_graphs
 from msx_sdk.text_generation import TextGenerationHandler
 from msx_sdk.tool_calls import DEFAULT
 
@@ -87,6 +92,8 @@ class TextGenerator(TextGenerationHandler):
             chat=self.chat is not None,
             tokenize=True,
             constraints=CONSTRAINTS if self.constraints else (),
+            unheld_keywords=UNHELD if self.constraints else (),
+            sampling=self.sampling,
             tool_parser=self.tool_parser,
             reasoning_parser=self.yaml.reasoning_parser or "",
             model_id=self.context.model_name,
@@ -119,6 +126,8 @@ class TextGenerator(TextGenerationHandler):
         await self.context.run(self._load)
         self.tokenizer = Tokenizer.from_folder(self.context.model_dir)
         self.chat = ChatTemplate.from_folder(self.context.model_dir)
+        own = self.yaml.generation_config == "auto"
+        self.sampling = sampling_defaults(self.context.model_dir) if own else SamplingDefaults()
         self.constraints = self._constraints()
         self.steps = StepThread(self.runner, self.context.lead)
         self.engine = Engine(
@@ -129,6 +138,7 @@ class TextGenerator(TextGenerationHandler):
             constraints=self.constraints,
             lanes=self.parallel.stages,
             pool=pool_of(self.runner, self.limits.slots),
+            native=self.config.native if self.config.stretches else None,
             on_failure=self._end_worker,
         )
         self.engine.start()
@@ -143,9 +153,10 @@ class TextGenerator(TextGenerationHandler):
 
         self.config = read_config(context.model_dir)
         self.yaml = parse_model_config(context.model_yaml_config)[0]
-        self.limits = _limits(self.yaml, self.config, self.parallel)
+        plan = planned(context, self.yaml, self.config, self.parallel)
         context.report_progress("reading weights")
-        self.runner = ModelRunner.load(context.model_dir, self.config, self.limits, self.parallel)
+        self.runner = ModelRunner.load(context.model_dir, self.config, plan, self.parallel)
+        self.limits = self.runner.limits
         self.runner.warm_up(lambda shape: context.report_progress(f"compiling {shape}"))
 
     def _as_prompt(self, request: GenerateRequest) -> GenerateRequest:
@@ -194,6 +205,20 @@ def pool_of(runner: Runner, slots: int) -> BlockPool | None:
     return PagedPool(slots, runner.blocks, runner.block) if isinstance(runner, PagedRunner) else None
 
 
-def _limits(yaml: YamlConfig, config: ModelConfig, parallel: Parallel) -> Limits:
+def planned(context: Context, yaml: YamlConfig, config: ModelConfig, parallel: Parallel) -> Callable[[int], Limits]:
+    """What fits beside the weights: said before they are read, where the device need not be asked.
+
+    Raises HandlerLoadError.
+    """
     token = config.token_bytes(parallel.stages, parallel.tp_size, parallel.target)
-    return limits_of(yaml, config.context, token, psutil.virtual_memory().total)
+    check_context(yaml, config.context)
+    if (budget := stated_budget(yaml, parallel.target)) is not None:
+        limits = limits_of(yaml, config.context, token, budget)
+        return lambda weights: limits
+
+    def measured(weights: int) -> Limits:
+        limits = limits_of(yaml, config.context, token, measured_budget(yaml, parallel, weights))
+        keep_graphs(context, str(limits))  # which the device's memory may change from start to start
+        return limits
+
+    return measured

@@ -1,6 +1,6 @@
 """How much text a model may hold at once: what model-config.yaml says, and what memory allows where it says nothing.
 
-All ranks of a group come to the same numbers: only the yaml, the model and the size of the machine count.
+All ranks of a group come to the same numbers: only the yaml, the model and what `memory` says of all of them count.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from msx_sdk.config import ModelConfig
 from msx_sdk.errors import HandlerLoadError
 
-MIB = 1 << 20
 SLOTS = (1, 4, 8, 16)
 PREFILL = (32, 128, 512)
 MOST_GRAPHS = 12
@@ -42,11 +41,11 @@ class Limits:
 
 
 def limits_of(config: ModelConfig, model_context: int, token_bytes: int, memory: int) -> Limits:
-    """`token_bytes`: keys and values of one token on one rank; `memory`: bytes that all ranks of the machine share.
+    """`token_bytes`: keys and values of one token on one rank; `memory`: bytes that a rank has for all of them.
 
     Raises HandlerLoadError when what the yaml wants does not fit the model or `cacheMemory`.
     """
-    budget = _budget(config, memory) // token_bytes
+    budget = memory // token_bytes
     context = _context(config, model_context, budget)
     slots = _slot_buckets(config, context, budget)
     total = config.max_batch_total_tokens or slots[-1] * context
@@ -64,24 +63,24 @@ def limits_of(config: ModelConfig, model_context: int, token_bytes: int, memory:
     )
 
 
-def _budget(config: ModelConfig, memory: int) -> int:
-    """Bytes of one rank."""
-    if config.cache_memory is not None:
-        return config.cache_memory * MIB
-    return memory // 4 // config.layout.ranks
-
-
 def _context(config: ModelConfig, model_context: int, budget: int) -> int:
     wanted = config.max_total_tokens
     if wanted is None:
         return _longest(model_context, budget)
-    if wanted > model_context:
-        raise HandlerLoadError(f"maxTotalTokens: {wanted} is more than the model's context of {model_context} tokens")
+    check_context(config, model_context)
     if wanted > budget:
         raise HandlerLoadError(
-            f"maxTotalTokens: {wanted} tokens do not fit cacheMemory, which holds {budget}: give more, or less context"
+            f"maxTotalTokens: {wanted} tokens do not fit the memory for keys and values, which holds {budget}: give "
+            "more by cacheMemory or cacheFraction, or less context"
         )
     return wanted
+
+
+def check_context(config: ModelConfig, model_context: int) -> None:
+    """What can be said before the weights are read. Raises HandlerLoadError."""
+    wanted = config.max_total_tokens
+    if wanted is not None and wanted > model_context:
+        raise HandlerLoadError(f"maxTotalTokens: {wanted} is more than the model's context of {model_context} tokens")
 
 
 def _longest(model_context: int, budget: int) -> int:
@@ -90,7 +89,10 @@ def _longest(model_context: int, budget: int) -> int:
     while context > SHORTEST and context * ENOUGH_SLOTS > budget:
         context = 1 << (context - 1).bit_length() - 1
     if context > budget:
-        raise HandlerLoadError(f"cacheMemory holds {budget} tokens, which is not even one text of {context}")
+        raise HandlerLoadError(
+            f"the memory for keys and values holds {budget} tokens, which is not even one text of {context}: give more "
+            "by cacheMemory or cacheFraction"
+        )
     return context
 
 

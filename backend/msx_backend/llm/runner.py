@@ -18,14 +18,17 @@ from msx_backend.llm.cache.paged import BLOCK, PagedLayout, check_windows
 from msx_backend.llm.limits import Limits
 from msx_backend.llm.models.config import ModelConfig
 from msx_backend.llm.models.decoder import Decoder, Parts
+from msx_backend.llm.models.rope import dynamic_rows
 from msx_backend.llm.models.weights import Checkpoint, layer_shapes
 from msx_backend.llm.stage import Finish, Stage
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.balance import balance
-from msx_sdk.mindspore.loading import without_data
+from msx_sdk.mindspore.loading import parameter_size, without_data
 from msx_sdk.mindspore.parallel import Parallel
 
 Slots = Sequence[int | None]
+Plan = Callable[[int], Limits]
+"""What is to fit beside weights of so many bytes."""
 
 
 class ModelRunner:
@@ -37,27 +40,37 @@ class ModelRunner:
 
     _layout: Layout
 
-    def __init__(self, config: ModelConfig, limits: Limits, parallel: Parallel, checkpoint: Checkpoint) -> None:
-        """Raises HandlerLoadError where the model cannot be divided so, or a file is no safetensors file."""
-        check_division(config, parallel)
+    def __init__(self, decoder: Decoder, config: ModelConfig, limits: Limits, parts: Parts) -> None:
+        """Of a decoder that has its weights. Raises HandlerLoadError."""
+        target = parts.parallel.target
+        self.limits, self._config, self._dtype = limits, config, parts.dtype
         self.vocab_size, self.slots, self.context = config.vocab_size, limits.slots, limits.context
         self._slot_buckets, self._prefill_buckets = limits.slot_buckets, limits.prefill_buckets
-        dtype, kv_heads = getattr(ms, config.dtype_on(parallel.target)), config.kv_heads // parallel.tp_size
-        self._layout, make_cache = make_layout(parallel.target, self.slots, self.context, kv_heads, dtype)
+        kv_heads = config.kv_heads_of(parts.parallel.tp_size)
+        self._layout, make_cache = make_layout(target, self.slots, self.context, kv_heads, parts.dtype)
         self._contexts = tuple(self._layout.extent(size) for size in limits.context_buckets)
-        parts = Parts(parallel, make_cache, dtype)
+        self._lengths = np.zeros(self.slots, int)
         with without_data():
-            decoder = Decoder(config, parts, own_layers(config, parallel), self._layout.extent(self.context))
-        decoder.load(checkpoint)
-        decoder.set_train(False)
+            decoder.body.prepare(self._layout.extent(self.context), make_cache)
         self._caches = [layer.self_attn.cache for layer in decoder.body.layers]
         self._stage = Stage(decoder, config, parts)
 
     @classmethod
-    def load(cls, folder: Path, config: ModelConfig, limits: Limits, parallel: Parallel) -> ModelRunner:
+    def load(cls, folder: Path, config: ModelConfig, plan: Plan, parallel: Parallel) -> ModelRunner:
+        """The weights first, as `plan` may ask the device what room they leave.
+
+        Raises HandlerLoadError where the model cannot be divided so, or cannot generate.
+        """
+        check_generates(config)
+        check_division(config, parallel)
+        parts = Parts(parallel, getattr(ms, config.dtype_on(parallel.target)))
         with Checkpoint(folder, config) as checkpoint:
-            kind = cls if parallel.target == "CPU" else PagedModelRunner
-            return kind(config, limits, parallel, checkpoint)
+            with without_data():
+                decoder = Decoder(config, parts, own_layers(config, parallel))
+            decoder.load(checkpoint)
+        decoder.set_train(False)
+        kind = cls if parallel.target == "CPU" else PagedModelRunner
+        return kind(decoder, config, plan(parameter_size(decoder)), parts)
 
     @property
     def prefill_size(self) -> int:
@@ -89,6 +102,10 @@ class ModelRunner:
         padding = batch - len(slots)
         wanted = np.array([*positions, *[-1] * padding])[:, None]
         return self._decode((*slots, *[None] * padding), _padded(tokens, batch), wanted, context, len(slots))
+
+    def stretch(self, slot: int, length: int) -> None:
+        """From now on the slot holds a text whose prompt has `length` tokens. Only where `config.stretches`."""
+        self._lengths[slot] = length
 
     def copy(self, source: int, target: int, length: int) -> None:
         """The keys and values of a slot's first `length` positions to another slot."""
@@ -147,8 +164,17 @@ class ModelRunner:
         return length
 
     def _inputs(self, slots: Slots, positions: Array, context: int) -> list[Any]:
-        places = self._layout.places(slots, positions, context)
-        return [_tensor(array) for array in (np.maximum(positions, 0), np.arange(context), *places)]
+        places = [_tensor(array) for array in self._layout.places(slots, positions, context)]
+        own = np.maximum(positions, 0)
+        if self._config.stretches:
+            places = [*self._angles(slots, own), *places]
+        return [_tensor(own), _tensor(np.arange(context)), *places]
+
+    def _angles(self, slots: Slots, positions: Array) -> list[Any]:
+        """cos and sin of each token, by the length of the prompt, or behind it by that of the text so far."""
+        prompts = np.array([0 if slot is None else self._lengths[slot] for slot in slots])[:, None]
+        rows = dynamic_rows(self._config, positions.ravel(), np.maximum(prompts, positions + 1).ravel())
+        return [Tensor(array, self._dtype) for array in rows]
 
 
 class PagedModelRunner(ModelRunner):
@@ -156,10 +182,10 @@ class PagedModelRunner(ModelRunner):
 
     _layout: PagedLayout
 
-    def __init__(self, config: ModelConfig, limits: Limits, parallel: Parallel, checkpoint: Checkpoint) -> None:
+    def __init__(self, decoder: Decoder, config: ModelConfig, limits: Limits, parts: Parts) -> None:
         """Raises HandlerLoadError, also where texts may be longer than a layer's window."""
         check_windows(config, limits.context)
-        super().__init__(config, limits, parallel, checkpoint)
+        super().__init__(decoder, config, limits, parts)
         self.block, self.blocks = BLOCK, self._layout.blocks
 
     def assign(self, slot: int, blocks: Sequence[int]) -> None:
@@ -178,12 +204,24 @@ def own_layers(config: ModelConfig, parallel: Parallel) -> range:
         raise HandlerLoadError(f"{error}; parallel: pipelineStages must be less") from None
 
 
+def check_generates(config: ModelConfig) -> None:
+    if not config.causal:
+        raise HandlerLoadError(
+            "config.json, is_causal: false: each token of this model sees what follows it, so that it cannot generate; "
+            "serve it with --handler embedding"
+        )
+
+
 def check_division(config: ModelConfig, parallel: Parallel) -> None:
-    sizes = {"num_key_value_heads": config.kv_heads, "intermediate_size": config.intermediate_size}
+    """Key-value heads may be fewer than ranks: then neighbours have the same one."""
+    ranks = parallel.tp_size
+    sizes = {"num_attention_heads": config.heads, "intermediate_size": config.intermediate_size}
+    if config.kv_heads > ranks or ranks % config.kv_heads:
+        sizes = {"num_key_value_heads": config.kv_heads} | sizes
     for key, size in sizes.items():
-        if size % parallel.tp_size:
+        if size % ranks:
             raise HandlerLoadError(
-                f"config.json, {key}: {size} cannot be divided evenly over tensorParallel: {parallel.tp_size} ranks; "
+                f"config.json, {key}: {size} cannot be divided evenly over tensorParallel: {ranks} ranks; "
                 "choose a divisor"
             )
 

@@ -10,7 +10,7 @@ from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.limits import Limits
 from msx_backend.llm.pace import Pace
 from msx_backend.llm.sequence import Sequence
-from msx_backend.llm.step import Decode, Prefill, Step
+from msx_backend.llm.step import Decode, Prefill, Step, Stretch
 
 _order = attrgetter("order")
 _turn = attrgetter("turn")
@@ -37,11 +37,12 @@ class Scheduler:
       `max_tokens` would leave most of the cache unused. Then the last in order is preempted: it gives its blocks back
       and waits at its old place in the order. When it comes back, its tokens are computed again as a prompt, as far
       as the cache lost them; it goes on with the same sampler, so nobody sees it. The first in order always gets on.
+    - The keys of a prompt of more than `native` tokens fit no other text: it shares none, neither way.
     - With several lanes, so many steps may be in flight, of disjoint sequences: those that decode share them equally.
     """
 
-    def __init__(self, pool: BlockPool, limits: Limits, lanes: int = 1) -> None:
-        self._pool, self._lanes = pool, lanes
+    def __init__(self, pool: BlockPool, limits: Limits, lanes: int = 1, native: int | None = None) -> None:
+        self._pool, self._lanes, self._native = pool, lanes, native
         self._slots, self._chunk = limits.slots, min(limits.batch_prefill, limits.prefill_buckets[-1])
         self.pace = Pace(limits.prefill_buckets, self._chunk)
         self._spent = self._turns = self.preempted = 0
@@ -90,7 +91,8 @@ class Scheduler:
             sequence.in_flight = False
             if sequence.slot is not None and not sequence.finished:
                 sequence.computed += more
-                self._pool.wrote(sequence.slot, sequence.computed)
+                if sequence.shares:
+                    self._pool.wrote(sequence.slot, sequence.computed)
 
     def failed(self, plan: Plan) -> list[Step]:
         """The step raised, and its sequences are finished. -> Steps that find out whether the runner still works."""
@@ -118,10 +120,15 @@ class Scheduler:
 
     def _place(self, sequence: Sequence) -> bool:
         like = next((other.slot for other in self.running if other.request == sequence.request), None)
-        placement = self._pool.take(sequence.tokens, reuse=not sequence.scored, like=like, spare=len(self.running))
+        length = len(sequence.tokens)
+        sequence.shares = self._native is None or length <= self._native
+        reuse = sequence.shares and not sequence.scored
+        placement = self._pool.take(sequence.tokens, reuse=reuse, like=like, spare=len(self.running))
         if placement is None:
             return False
         sequence.place(*placement)
+        if self._native is not None:
+            sequence.before.insert(0, Stretch(placement.slot, 0 if sequence.shares else length))
         return True
 
     def _prepare(self, sequences: list[Sequence]) -> Plan | None:

@@ -22,6 +22,8 @@ class Sequence:
     sampler: Sampler
     scored: bool = False
     """The logits of all places of the prompt are wanted, so that none may come from the cache."""
+    shares: bool = True
+    """Other texts that begin like this one may use its keys and values."""
     prompt: int = 0
     slot: int | None = None
     computed: int = 0

@@ -44,7 +44,14 @@ class Assign(msgspec.Struct, frozen=True, array_like=True, tag=4):
     blocks: tuple[int, ...]
 
 
-Step = Prefill | Decode | Copy | Assign
+class Stretch(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """From now on, a slot holds a text whose prompt has `length` tokens. Only where positions depend on that."""
+
+    slot: int
+    length: int
+
+
+Step = Prefill | Decode | Copy | Assign | Stretch
 
 
 class Runner(Protocol):
@@ -64,6 +71,13 @@ class Runner(Protocol):
 
     def warm_up(self, report: Callable[[str], None]) -> None:
         """Compiles every graph that serving needs."""
+
+
+@runtime_checkable
+class StretchingRunner(Protocol):
+    """The angles of positions depend on the length of a long text."""
+
+    def stretch(self, slot: int, length: int) -> None: ...
 
 
 @runtime_checkable
@@ -97,8 +111,10 @@ def execute(runner: Runner, step: Step) -> Array | None:
         return runner.prefill(step.slot, step.start, step.tokens, step.all_logits)
     if isinstance(step, Copy):
         runner.copy(step.source, step.target, step.length)
-    elif isinstance(runner, PagedRunner):
+    elif isinstance(step, Stretch) and isinstance(runner, StretchingRunner):
+        runner.stretch(step.slot, step.length)
+    elif isinstance(step, Assign) and isinstance(runner, PagedRunner):
         runner.assign(step.slot, step.blocks)
     else:
-        raise TypeError(f"{type(runner).__name__} has no paged cache, and cannot assign blocks")
+        raise TypeError(f"{type(runner).__name__} cannot execute a step of the kind {type(step).__name__}")
     return None

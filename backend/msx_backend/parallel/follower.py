@@ -21,7 +21,7 @@ log = logging.getLogger("msx.worker")
 
 
 class Follower:
-    """A `Conductor` that takes each step from the plan. `examples` are this rank's own, by id.
+    """A `Conductor` that takes each step from the plan.
 
     `follow` is the handler's, where rank 0's leads by itself.
     What the handler answers here is dropped: only rank 0's replies reach the client, as under TorchServe.
@@ -32,10 +32,11 @@ class Follower:
         sock: socket.socket,
         replies: ReplyWriter,
         clock: CallClock,
-        examples: dict[str, InferenceRequest],
         follow: Callable[[bytes], Any] | None = None,
     ) -> None:
-        self._sock, self._replies, self._clock, self._examples = sock, replies, clock, examples
+        self._sock, self._replies, self._clock = sock, replies, clock
+        self.examples: dict[str, InferenceRequest] = {}
+        """This rank's own, by id: warm-up sends no inputs. The handler may make them while it is initialised."""
         self._told = follow
         self._reader: FrameReader[Plan] = FrameReader(Plan)
         self._plans: deque[tuple[Plan, bytearray]] = deque()
@@ -75,7 +76,7 @@ class Follower:
         requests = read_requests(plan.requests, body)
         if plan.warmup:
             # Once: in later calls of the same example its inputs are known to the handler.
-            requests = [self._examples.pop(request.id, request) for request in requests]
+            requests = [self.examples.pop(request.id, request) for request in requests]
         self._report = CallReport(plan.call, requests)
         self._cancel(plan.cancelled)
         with self._clock:

@@ -27,7 +27,11 @@ Names = Annotated[tuple[str, ...], Meta(description="a comma-separated list")]
 MetricsMode = Annotated[Literal["log", "prometheus", "legacy"], Meta(description="one of log, prometheus, legacy")]
 HeaderText = Annotated[str, Meta(max_length=1000, description="a text of at most 1000 characters")]
 Envelope = Annotated[
-    Literal["body", "json", "kserve", "kservev2"], Meta(description="one of body, json, kserve, kservev2")
+    str,
+    Meta(
+        pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$",
+        description="body, json, kserve, kservev2, or the name of a module with an envelope",
+    ),
 ]
 
 
@@ -112,6 +116,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_response_size: Positive = 6553500
     number_of_npu: Count | None = None
     exclusive_group_devices: Switch = False
+    max_worker_processes: Positive | None = None
+    parallel_starts: Positive | None = None
 
     direct_predictions: Switch = True
     decode_input_request: Switch = True

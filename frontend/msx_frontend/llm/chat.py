@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from msx_frontend.llm.calls import reader_of
-from msx_frontend.llm.chat_request import ChatRequest, asked_tools, chat_generation, chat_names
+from msx_frontend.llm.chat_request import ChatRequest, asked_tools, chat_generation, chat_ignored, chat_names
 from msx_frontend.llm.decoding import decode
 from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.generation import Generation, Piece, Text
@@ -26,6 +26,7 @@ async def chat_completions(request: Request) -> Reply:
     version = request.directory.find(asked.model, GENERATE)
     tools = asked_tools(asked)
     request.names.update(chat_names(asked, tools))
+    request.ignored.extend(chat_ignored(asked, tools, version))
     generation = Generation(request.jobs, version, [chat_generation(asked, version, tools)])
     shape = _Shape(asked, tools, version, f"chatcmpl-{request.call.id}")
     if asked.stream:

@@ -10,7 +10,7 @@ from msx_frontend.llm.calls import format_of
 from msx_frontend.llm.constraint import check_offered
 from msx_frontend.llm.errors import NoChatTemplate, WrongParameter
 from msx_frontend.llm.messages import template_messages
-from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, names_of, sampling_params
+from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, ignored_of, names_of, sampling_params
 from msx_frontend.llm.tools import Tools, tools_of
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import Capabilities, GenerateRequest, Positive
@@ -42,6 +42,11 @@ def chat_names(asked: ChatRequest, tools: Tools) -> dict[str, str]:
     return names if tools.constraint is None else {**names, "constraint": "tools"}
 
 
+def chat_ignored(asked: ChatRequest, tools: Tools, version: ModelVersion) -> list[str]:
+    """The places of what the text is not held to. Raises WrongParameter where it must be."""
+    return ignored_of(asked, version, tools.held)
+
+
 def chat_generation(
     asked: ChatRequest, version: ModelVersion, tools: Tools, *, temperature: float = 1.0
 ) -> GenerateRequest:
@@ -60,6 +65,7 @@ def chat_generation(
         max_tokens=asked.max_completion_tokens,
         logprobs=(asked.top_logprobs or 0) if asked.logprobs else None,
         constraint=tools.constraint,
+        defaults=offered.sampling,
         keep_special=tools.mode == "auto" and format_of(offered).NEEDS_SPECIAL_TOKENS,
     )
     return GenerateRequest(

@@ -16,7 +16,7 @@ from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.generation import Generation, Piece, Text
 from msx_frontend.llm.logprobs import Offsets, completion_logprobs
 from msx_frontend.llm.replies import DONE, Events, EventsOfText, Reply, Whole, event, fingerprint
-from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, names_of, sampling_params
+from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, ignored_of, names_of, sampling_params
 from msx_frontend.llm.usage import FINISH, openai_usage
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import GENERATE, Capabilities, GenerateRequest, Integer, Natural, SamplingParams, Token
@@ -45,6 +45,7 @@ async def completions(request: Request) -> Reply:
     include_usage = asked.include_usage
     version = request.directory.find(asked.model, GENERATE)
     prompts = prompts_of(asked.prompt)
+    request.ignored.extend(ignored_of(asked, version))
     shape = _Shape(asked, version, prompts, f"cmpl-{request.call.id}")
     params = _params(asked, version.capabilities or Capabilities(), prompts)
     messages = [_generate_request(asked, prompt, params) for prompt in prompts]
@@ -94,6 +95,7 @@ def _params(asked: CompletionRequest, offered: Capabilities, prompts: list[Promp
         best_of=best_of if best_of != n else None,
         logprobs=asked.logprobs,
         prompt_logprobs=bool(asked.echo) and (asked.logprobs is not None or not isinstance(prompts[0], str)),
+        defaults=offered.sampling,
     )
 
 

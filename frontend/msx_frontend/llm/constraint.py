@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from msx_frontend.llm import schemas
 from msx_frontend.llm.errors import WrongParameter
 from msx_sdk.generation import Capabilities, Constraint
 
@@ -69,9 +70,7 @@ def response_format(name: str, value: dict[str, Any]) -> Constraint | None:
     if kind == "text":
         return None
     if kind == "json_schema":
-        inner = value.get("json_schema", value.get("value", value))
-        schema = inner.get("schema") if isinstance(inner, dict) else None
-        return _schema(f"{name}.json_schema.schema", schema)
+        return schemas.constraint(_schema_of_format(name, value).schema)
     if kind in ("json_object", "json"):
         schema = value.get("value")
         return Constraint(kind="json_object") if schema is None else _schema(f"{name}.value", schema)
@@ -100,16 +99,33 @@ def _constraints(fields: ConstraintFields) -> Iterator[tuple[str, Constraint]]:
             yield place, Constraint(kind="lark", value=_text(place, lark))
 
 
-def _schema(name: str, schema: Any) -> Constraint:
-    """Clients send a schema as an object, some as its text."""
-    if isinstance(schema, str):
-        try:
-            schema = msgspec.json.decode(schema)
-        except msgspec.DecodeError as error:
-            raise WrongParameter(name, f"expected a JSON schema: {error}") from None
-    if not isinstance(schema, dict):
-        raise WrongParameter(name, "expected a JSON schema, an object")
-    return Constraint(kind="json_schema", value=msgspec.json.encode(schema).decode())
+def held_by_format(name: str, value: dict[str, Any]) -> list[schemas.Held]:
+    """The schema of a format, if it has one."""
+    if value.get("type") == "json_schema":
+        return [_schema_of_format(name, value)]
+    inner = value.get("value") if value.get("type") in ("json_object", "json") else None
+    return [] if inner is None else [schemas.Held(f"{name}.value", schemas.schema_of(f"{name}.value", inner))]
+
+
+def held_schemas(fields: ConstraintFields) -> list[schemas.Held]:
+    """Those that the text is held to. Raises WrongParameter."""
+    if fields.response_format is not None:
+        return held_by_format("response_format", fields.response_format)
+    outputs = fields.structured_outputs or StructuredOutputs()
+    places = (("structured_outputs.json", outputs.json), ("guided_json", fields.guided_json))
+    return [schemas.Held(place, schemas.schema_of(place, value)) for place, value in places if value is not None]
+
+
+def _schema_of_format(name: str, value: dict[str, Any]) -> schemas.Held:
+    """OpenAI's, in `json_schema` or, for responses, beside the type; TGI's in `value`."""
+    inner = value.get("json_schema", value.get("value", value))
+    inner = inner if isinstance(inner, dict) else {}
+    place = f"{name}.json_schema.schema"
+    return schemas.Held(place, schemas.schema_of(place, inner.get("schema")), inner.get("strict") is True)
+
+
+def _schema(name: str, value: Any) -> Constraint:
+    return schemas.constraint(schemas.schema_of(name, value))
 
 
 def _choice(name: str, choices: list[str]) -> Constraint:

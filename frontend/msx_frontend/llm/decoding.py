@@ -23,5 +23,7 @@ def decode(body: bytes, kind: type[T]) -> T:
     except msgspec.ValidationError as error:
         name, expected = wrong_value(error)
         raise WrongParameter(name or "request", expected) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except RecursionError:
+        raise BadRequest("The request body is nested too deeply: lists and objects within each other.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadRequest(f"The request body is not valid JSON: {error}.") from None

@@ -25,20 +25,24 @@ from msx_frontend.llm.directory import Directory
 from msx_frontend.llm.errors import Bug, Failure
 from msx_frontend.llm.event_stream import EventStream
 from msx_frontend.llm.jobs import Jobs
-from msx_frontend.llm.parameter_names import renamed
+from msx_frontend.llm.parameter_names import client_name, renamed
 from msx_frontend.llm.replies import EVENT_STREAM, Headers, Reply, Whole, event
 from msx_frontend.models.registry import Registry
 
 log = logging.getLogger("msx.http")
 
 JSON = ("content-type", "application/json")
+IGNORED = "x-msx-ignored"
+"""Names what of a request has no effect."""
+MOST_IGNORED = 16
 
 
 @dataclass(frozen=True)
 class Request:
     """What a route is given. `path` are the parts of the path that are names.
 
-    `names` is filled by the route: what the client calls the parameters that errors are about.
+    The route fills `names`, what the client calls the parameters that errors are about, and `ignored`, the places in
+    the request that have no effect, which the reply's header names.
     """
 
     call: Call
@@ -47,6 +51,7 @@ class Request:
     directory: Directory
     jobs: Jobs
     names: dict[str, str]
+    ignored: list[str]
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,7 @@ class Exchange:
         self._directory, self._route, self._call, self._send = directory, route, call, send
         self._jobs = Jobs(registry, call, lambda error: route.describe_failure(error).status)
         self._names: dict[str, str] = {}
+        self._ignored: list[str] = []
         self._body_read = False
 
     async def answer(self, receive: Receive, limit: int, path: dict[str, str]) -> int:
@@ -77,7 +83,8 @@ class Exchange:
         self._body_read = True
         watch = DisconnectWatch(self._jobs.cancel, receive)
         try:
-            return await self._answer(Request(self._call, body, path, self._directory, self._jobs, self._names))
+            request = Request(self._call, body, path, self._directory, self._jobs, self._names, self._ignored)
+            return await self._answer(request)
         finally:
             watch.stop()
             self._jobs.close()
@@ -111,10 +118,10 @@ class Exchange:
 
     async def _whole(self, reply: Whole) -> None:
         body = b"" if reply.value is None else msgspec.json.encode(reply.value)
-        await send_whole(self._send, 200, self._headers([JSON, *reply.headers]), body)
+        await send_whole(self._send, 200, self._headers([JSON, *self._said_ignored(), *reply.headers]), body)
 
     async def _stream(self, stream: EventStream, own: Headers) -> None:
-        own = [("content-type", EVENT_STREAM), ("x-accel-buffering", "no"), *own]
+        own = [("content-type", EVENT_STREAM), ("x-accel-buffering", "no"), *self._said_ignored(), *own]
         await self._send({"type": "http.response.start", "status": 200, "headers": self._headers(own)})
         try:
             await stream.rest()
@@ -129,6 +136,12 @@ class Exchange:
         if not isinstance(error, RequestCancelled):
             stream.write(event(self._route.describe_failure(renamed(error, self._names)).body))
         raise StreamBroken(error)
+
+    def _said_ignored(self) -> Headers:
+        """A header with as many of the places as fit, in characters that a header may have."""
+        places = [client_name(place, self._names) for place in self._ignored[:MOST_IGNORED]]
+        text = ", ".join(place for place in places if place.isascii() and place.isprintable() and len(place) < 200)
+        return [(IGNORED, text)] if text else []
 
     def _headers(self, own: Headers) -> list[tuple[bytes, bytes]]:
         return reply_headers(self._call.id, own)

@@ -10,7 +10,7 @@ from msx_frontend.llm.decoding import decode
 from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.generation import Generation, Piece
 from msx_frontend.llm.replies import Events, EventsOfText, Reply, Whole, event
-from msx_frontend.llm.sampling import SamplingFields, names_of, sampling_params
+from msx_frontend.llm.sampling import SamplingFields, ignored_of, names_of, sampling_params
 from msx_frontend.llm.tgi_tokens import FINISH, described
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateRequest, Token
@@ -71,6 +71,7 @@ def _generation(request: Request, asked: KserveRequest, *, stream: bool) -> tupl
     fields = asked.parameters or GenerateParameters()
     fields.n = None  # the reply has room for one text
     request.names.update(names_of(fields, prompt="text_input"))
+    request.ignored.extend(ignored_of(fields, version))
     logprobs = 0 if fields.details else None
     params = sampling_params(fields, version.capabilities or Capabilities(), temperature=0.0, logprobs=logprobs)
     message = GenerateRequest(

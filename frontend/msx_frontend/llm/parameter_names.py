@@ -10,7 +10,7 @@ from msx_frontend.errors import BadRequest, HandlerFailed, ServiceError
 Names = Mapping[str, str]
 """From the beginning of one of our names, a regular expression, to the client's: `{"prompt": "messages"}`."""
 
-_NAMED = re.compile(r"([a-z_][a-z0-9_.\[\]]*): ")
+_NAMED = re.compile(r"([a-z_][A-Za-z0-9_.$\[\]-]*): ")
 
 
 def parameter_of(message: str) -> str | None:

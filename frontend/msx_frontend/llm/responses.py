@@ -7,7 +7,7 @@ from typing import Any
 
 from msx_frontend.llm.calls import reader_of
 from msx_frontend.llm.chat import Message, message_of
-from msx_frontend.llm.chat_request import asked_tools, chat_generation
+from msx_frontend.llm.chat_request import asked_tools, chat_generation, chat_ignored
 from msx_frontend.llm.decoding import decode
 from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.generation import Generation, Piece
@@ -25,6 +25,7 @@ async def responses(request: Request) -> Reply:
     version = request.directory.find(asked.model, GENERATE)
     tools = asked_tools(chat)
     request.names.update(response_names(chat, tools))
+    request.ignored.extend(chat_ignored(chat, tools, version))
     generation = Generation(request.jobs, version, [chat_generation(chat, version, tools)])
     shape = _Shape(asked, request.call.id, version.source.name)
     reader = reader_of(tools, version.capabilities or Capabilities())

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta
 
-from msx_frontend.llm.constraint import ConstraintFields, constraint_name, constraint_of
+from msx_frontend.llm.constraint import ConstraintFields, constraint_name, constraint_of, held_schemas
 from msx_frontend.llm.errors import WrongParameter
-from msx_sdk.generation import MOST_INTEGER, Capabilities, Constraint, Integer, Natural, Positive, SamplingParams
+from msx_frontend.llm.schemas import Held, ignored
+from msx_frontend.models.model_version import ModelVersion
+from msx_sdk.generation import (
+    MOST_INTEGER,
+    Capabilities,
+    Constraint,
+    Integer,
+    Natural,
+    Positive,
+    SamplingDefaults,
+    SamplingParams,
+)
 
 MOST_TOP_LOGPROBS = 20
 """OpenAI's."""
 SEEDS = 1 << 64
 
+NO_DEFAULTS = SamplingDefaults()
+
+N = TypeVar("N", bound=float)
 Bias = Annotated[float, Meta(ge=-100, le=100)]
 
 
@@ -64,6 +78,15 @@ def names_of(fields: SamplingFields, **others: str) -> dict[str, str]:
     return names if constraint is None else {**names, "constraint": constraint}
 
 
+def ignored_of(fields: SamplingFields, version: ModelVersion, others: list[Held] | None = None) -> list[str]:
+    """The places of what the text is not held to, in these fields and in `others`.
+
+    Raises WrongParameter for a schema that must be kept to as it is.
+    """
+    keywords = version.capabilities.unheld_keywords if version.capabilities else ()
+    return ignored([*held_schemas(fields), *(others or [])], keywords)
+
+
 def sampling_params(
     fields: SamplingFields,
     offered: Capabilities,
@@ -75,8 +98,10 @@ def sampling_params(
     prompt_logprobs: bool = False,
     constraint: Constraint | None = None,
     keep_special: bool = False,
+    defaults: SamplingDefaults = NO_DEFAULTS,
 ) -> SamplingParams:
-    """The last members are what a route makes of its own fields; `temperature` is its default.
+    """The last members are what a route makes of its own fields; `defaults` are the model's, `temperature` is the
+    route's where the model has none.
 
     Raises WrongParameter.
     """
@@ -84,14 +109,14 @@ def sampling_params(
     if constraint is not None and asked is not None:
         raise WrongParameter("tool_choice", "a call that must be made, and a format of the answer, exclude each other")
     return SamplingParams(
-        temperature=temperature if fields.temperature is None else fields.temperature,
-        top_k=max(fields.top_k or 0, 0),
-        top_p=_or(fields.top_p, 1.0),
-        min_p=_or(fields.min_p, 0.0),
-        typical_p=_or(fields.typical_p, 1.0),
-        repetition_penalty=_or(fields.repetition_penalty, 1.0),
-        frequency_penalty=_or(fields.frequency_penalty, 0.0),
-        presence_penalty=_or(fields.presence_penalty, 0.0),
+        temperature=_first(fields.temperature, defaults.temperature, temperature),
+        top_k=max(_first(fields.top_k, defaults.top_k, 0), 0),
+        top_p=_first(fields.top_p, defaults.top_p, 1.0),
+        min_p=_first(fields.min_p, defaults.min_p, 0.0),
+        typical_p=_first(fields.typical_p, defaults.typical_p, 1.0),
+        repetition_penalty=_first(fields.repetition_penalty, defaults.repetition_penalty, 1.0),
+        frequency_penalty=_first(fields.frequency_penalty, None, 0.0),
+        presence_penalty=_first(fields.presence_penalty, None, 0.0),
         logit_bias=fields.logit_bias or {},
         seed=None if fields.seed is None else fields.seed % SEEDS,
         stop=stop_sequences(fields.stop, offered),
@@ -124,5 +149,6 @@ def _min_tokens(least: int, most: int | None) -> int:
     return least
 
 
-def _or(value: float | None, default: float) -> float:
-    return default if value is None else value
+def _first(asked: N | None, models: N | None, otherwise: N) -> N:
+    """What the request says, else the model, else the API."""
+    return asked if asked is not None else otherwise if models is None else models

@@ -11,7 +11,8 @@ from msx_frontend.llm.decoding import decode
 from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.generation import Generation, Piece, Text
 from msx_frontend.llm.replies import Events, Reply, Whole, event
-from msx_frontend.llm.tgi_request import TgiRequest, check, generate_request
+from msx_frontend.llm.schemas import ignored
+from msx_frontend.llm.tgi_request import TgiRequest, check, generate_request, held_schemas
 from msx_frontend.llm.tgi_timings import Timings, compute_type, named
 from msx_frontend.llm.tgi_tokens import FINISH, described, likeliest, prefill
 from msx_frontend.models.model_version import ModelVersion
@@ -39,6 +40,7 @@ def _generation(request: Request, asked: TgiRequest, *, stream: bool) -> tuple[M
     version = request.directory.find_for_tgi(asked.model, GENERATE)
     offered = version.capabilities or Capabilities()
     check(asked, offered, stream=stream)
+    request.ignored.extend(ignored(held_schemas(asked), offered.unheld_keywords))
     return version, Generation(request.jobs, version, [generate_request(asked, offered, stream=stream)])
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
-from msx_frontend.llm.constraint import check_offered, response_format
+from msx_frontend.llm.constraint import check_offered, held_by_format, response_format
 from msx_frontend.llm.errors import Invalid, WrongParameter
+from msx_frontend.llm.schemas import Held
 from msx_sdk.generation import Capabilities, Constraint, GenerateRequest, Integer, SamplingParams
 
 
@@ -78,6 +79,15 @@ def generate_request(request: TgiRequest, offered: Capabilities, *, stream: bool
         constraint=_grammar(asked.grammar, offered),
     )
     return GenerateRequest(prompt=request.inputs, params=params, stream=stream, truncate=asked.truncate)
+
+
+def held_schemas(request: TgiRequest) -> list[Held]:
+    """Raises Invalid."""
+    grammar = request.asked.grammar
+    try:
+        return [] if grammar is None else held_by_format("parameters.grammar", grammar)
+    except WrongParameter as error:
+        raise Invalid(f"grammar is not valid: {error.message}") from None
 
 
 Check = tuple[bool, str]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import msgspec
-
 from msx_frontend.llm.errors import WrongParameter
+from msx_frontend.llm.schemas import Held, constraint, schema_of
 from msx_sdk.generation import Constraint
+from msx_sdk.json_schema import Schema, with_references
 
 Mode = Literal["none", "auto", "required", "named"]
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-DEFINITIONS = ("$defs", "definitions")
+ANYTHING: Schema = {"type": "object"}
 
 
 @dataclass(frozen=True)
@@ -23,9 +22,11 @@ class Tools:
 
     mode: Mode = "none"
     offered: list[dict[str, Any]] = field(default_factory=list)
-    schemas: dict[str, dict[str, Any]] = field(default_factory=dict)
+    schemas: dict[str, Schema] = field(default_factory=dict)
     named: str = ""
     parallel: bool = True
+    strict: frozenset[str] = frozenset()
+    """The names of those whose schema must be kept to as it is."""
 
     @property
     def for_template(self) -> list[dict[str, Any]] | None:
@@ -35,19 +36,28 @@ class Tools:
     def constraint(self) -> Constraint | None:
         """Of a named call its arguments alone; of required ones a list of names and arguments."""
         if self.mode == "named":
-            return _constraint(self.schemas[self.named] or {"type": "object"})
-        if self.mode == "required":
-            return _constraint(self._calls_schema())
-        return None
+            return constraint(self.schemas[self.named] or ANYTHING)
+        return constraint(self._calls_schema()) if self.mode == "required" else None
 
-    def _calls_schema(self) -> dict[str, Any]:
-        definitions: dict[str, Any] = {}
-        calls = [_call_schema(name, schema, definitions) for name, schema in self.schemas.items()]
-        items = calls[0] if len(calls) == 1 else {"anyOf": calls}
-        schema: dict[str, Any] = {"type": "array", "minItems": 1, "items": items}
+    @property
+    def held(self) -> list[Held]:
+        """The schemas that the text is held to."""
+        if self.constraint is None:
+            return []
+        numbered = enumerate(self.schemas.items())
+        return [
+            Held(f"tools[{number}].function.parameters", schema, name in self.strict)
+            for number, (name, schema) in numbered
+            if self.mode == "required" or name == self.named
+        ]
+
+    def _calls_schema(self) -> Schema:
+        """Each tool's own schema is a definition, and its references are from there."""
+        calls = [_call_schema(name) for name in self.schemas]
+        schema: Schema = {"type": "array", "minItems": 1, "items": calls[0] if len(calls) == 1 else {"anyOf": calls}}
         if not self.parallel:
             schema["maxItems"] = 1
-        return {**schema, "$defs": definitions} if definitions else schema
+        return {**schema, "$defs": {name: _definition(name, one) for name, one in self.schemas.items()}}
 
 
 def tools_of(offered: list[dict[str, Any]] | None, choice: Any, parallel: bool | None) -> Tools:
@@ -56,27 +66,23 @@ def tools_of(offered: list[dict[str, Any]] | None, choice: Any, parallel: bool |
         if choice not in (None, "none", "auto"):
             raise WrongParameter("tool_choice", "only together with tools")
         return Tools()
-    schemas: dict[str, dict[str, Any]] = {}
-    for number, tool in enumerate(offered):
-        name, schema = _function(f"tools[{number}]", tool)
-        schemas[name] = schema
+    schemas = dict(_function(f"tools[{number}]", tool) for number, tool in enumerate(offered))
     mode, named = _choice(choice, schemas)
-    return Tools(mode, offered, schemas, named, parallel is not False)
+    strict = frozenset(tool["function"]["name"] for tool in offered if tool["function"].get("strict") is True)
+    return Tools(mode, offered, schemas, named, parallel is not False, strict)
 
 
-def _function(place: str, tool: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _function(place: str, tool: dict[str, Any]) -> tuple[str, Schema]:
     function = tool.get("function")
     if tool.get("type", "function") != "function" or not isinstance(function, dict):
         raise WrongParameter(place, 'expected {"type": "function", "function": {"name": …, "parameters": …}}')
     name, schema = function.get("name"), function.get("parameters")
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise WrongParameter(f"{place}.function.name", "expected up to 128 letters, digits and _ . -")
-    if schema is not None and not isinstance(schema, dict):
-        raise WrongParameter(f"{place}.function.parameters", "expected a JSON schema, an object")
-    return name, schema or {}
+    return name, {} if schema is None else schema_of(f"{place}.function.parameters", schema)
 
 
-def _choice(choice: Any, schemas: dict[str, dict[str, Any]]) -> tuple[Mode, str]:
+def _choice(choice: Any, schemas: dict[str, Schema]) -> tuple[Mode, str]:
     if choice in (None, "auto"):
         return "auto", ""
     if choice == "none":
@@ -92,41 +98,17 @@ def _choice(choice: Any, schemas: dict[str, dict[str, Any]]) -> tuple[Mode, str]
     return "named", name
 
 
-def _constraint(schema: dict[str, Any]) -> Constraint:
-    return Constraint(kind="json_schema", value=msgspec.json.encode(schema).decode())
-
-
-def _call_schema(name: str, schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Definitions move to the root, under names of their own: references are from there."""
-    defined = [(place, key, value) for place in DEFINITIONS for key, value in _members(schema.get(place))]
-    moved = {f"#/{place}/{key}": f"{name}.{key}" for place, key, _ in defined}
-
-    def rename(reference: str) -> str:
-        for old, new in moved.items():
-            if reference == old or reference.startswith(f"{old}/"):
-                return f"#/$defs/{new}{reference[len(old) :]}"
-        return reference
-
-    definitions.update({f"{name}.{key}": _renamed(value, rename) for _, key, value in defined})
-    arguments = {key: _renamed(value, rename) for key, value in schema.items() if key not in DEFINITIONS}
+def _call_schema(name: str) -> Schema:
     return {
         "type": "object",
-        "properties": {"name": {"const": name}, "arguments": arguments or {"type": "object"}},
+        "properties": {"name": {"const": name}, "arguments": {"$ref": f"#/$defs/{name}"}},
         "required": ["name", "arguments"],
         "additionalProperties": False,
     }
 
 
-def _members(value: Any) -> list[tuple[str, Any]]:
-    return list(value.items()) if isinstance(value, dict) else []
+def _definition(name: str, schema: Schema) -> Schema:
+    def rename(reference: str) -> str:
+        return f"#/$defs/{name}{reference[1:]}" if reference == "#" or reference.startswith("#/") else reference
 
-
-def _renamed(value: Any, rename: Callable[[str], str]) -> Any:
-    if isinstance(value, list):
-        return [_renamed(item, rename) for item in value]
-    if isinstance(value, dict):
-        return {
-            key: rename(item) if key == "$ref" and isinstance(item, str) else _renamed(item, rename)
-            for key, item in value.items()
-        }
-    return value
+    return with_references(schema or ANYTHING, rename)

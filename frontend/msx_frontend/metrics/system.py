@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
 
 import psutil
 
@@ -65,7 +69,7 @@ def of_command(command: str, limit: float) -> Collect:
     """Its standard output, a metric line each, up to an empty line. It has `limit` seconds."""
 
     def collect() -> list[MetricSample]:
-        arguments = shlex.split(command)
+        arguments = _runnable(shlex.split(command))
         try:
             done = subprocess.run(
                 arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit, check=False
@@ -78,6 +82,17 @@ def of_command(command: str, limit: float) -> Collect:
         return list(_parsed(done.stdout))
 
     return collect
+
+
+def _runnable(arguments: list[str]) -> list[str]:
+    """TorchServe takes the name of a Python script; `ts/metrics/metric_collector.py` is one of the package `ts`."""
+    if not arguments or not arguments[0].endswith(".py") or os.access(arguments[0], os.X_OK):
+        return arguments
+    script = Path(arguments[0])
+    package = find_spec("ts") if script.parts[0] == "ts" and not script.exists() else None
+    if package is not None and package.origin:
+        script = Path(package.origin).parent.joinpath(*script.parts[1:])
+    return [sys.executable, str(script), *arguments[1:]]
 
 
 def _parsed(text: str) -> Iterator[MetricSample]:

@@ -71,7 +71,7 @@ def _worker(version: ModelVersion, replica: Replica) -> dict[str, Any]:
         "gpuUsage": "N/A",
         "devices": lease.visible_devices if lease else None,
         "generation": replica.generation,
-        "phase": (group.phase if group else version.environment.phase) or None,
+        "phase": replica.phase or (None if group else version.environment.phase) or None,
         "waitsFor": replica.shortage._asdict() if replica.shortage else None,
         "ranks": [rank.describe() for rank in group.ranks] if group and len(group.ranks) > 1 else None,
         "lastError": replica.last_end.reason if replica.last_end else None,

@@ -14,10 +14,12 @@ from msx_frontend.errors import (
     ResourcesMissing,
     ServiceError,
     ServiceUnavailable,
+    TooManyWorkers,
     UnregisterTimedOut,
     WorkersNotStarted,
 )
 from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.resources.processes import TooManyProcessesError
 from msx_frontend.workers.endings import GroupEnd
 
 log = logging.getLogger("msx.management")
@@ -87,17 +89,19 @@ class Operations:
 
 
 async def start_workers(version: ModelVersion, least: int, most: int) -> None:
-    """Raises ResourcesMissing when this server could never start them."""
+    """Raises ResourcesMissing or TooManyWorkers when this server could never start them."""
     check_workers(version, least)
     await version.scale(least, most)
 
 
 def check_workers(version: ModelVersion, least: int) -> None:
-    """Raises ResourcesMissing when this server could never start so many."""
+    """Raises ResourcesMissing or TooManyWorkers when this server could never start so many."""
     try:
         version.resources.check(least)
     except DeviceError as error:
         raise ResourcesMissing(*version.labels, f"{error}.") from None
+    except TooManyProcessesError as error:
+        raise TooManyWorkers(f"{error}.") from None
 
 
 def check_all_start(version: ModelVersion) -> None:

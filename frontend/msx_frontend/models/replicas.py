@@ -91,12 +91,18 @@ class Replicas:
         log.warning("model %s: %d workers of %d devices each fit, not %d", name, capacity, size, most)
         return min(least, capacity), capacity
 
+    def _sibling_memory(self) -> int | None:
+        """Of the worker that has served for the longest."""
+        ready = (replica.group for replica in self.all if replica.state is ReplicaState.READY and not replica.leaving)
+        oldest = next(ready, None)
+        return oldest.own_memory if oldest is not None else None
+
     def _new_replica(self) -> Replica:
         number = next(_worker_ids)
         make_spec = self._make_spec
         return Replica(
             number,
-            self._resources.claim(),
+            self._resources.claim(self._sibling_memory),
             lambda lease, generation: make_spec(lease, number, generation),
             Backoff(self._config.max_retry_timeout_in_sec),
             self._owner,

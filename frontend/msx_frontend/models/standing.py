@@ -25,14 +25,19 @@ class Standing:
         self.leaving = False
         """It is being removed: its state follows from nothing else any more."""
         self.last_end: GroupEnd | None = None
-        self.shortage: Shortage | None = None
-        """What workers of it wait for."""
+        self._waits: Replica | None = None
+        """The first of its workers that cannot start."""
         self.lost = ""
         """Why its archive cannot be had: it is known, and serves nothing until it is registered again."""
         self._unloaded: GroupEnd | None = None
         """Why the last try to load it failed; None once one has succeeded."""
         self.changed = asyncio.Event()
         self._been_ready = False
+
+    @property
+    def shortage(self) -> Shortage | None:
+        """What workers of it wait for, as it is just now."""
+        return self._waits.shortage if self._waits is not None else None
 
     @property
     def reason(self) -> str:
@@ -53,7 +58,7 @@ class Standing:
                 self._unloaded = replica.unloaded or self._unloaded
 
     def judge(self, replicas: Sequence[Replica], ready: int) -> None:
-        self.shortage = next((one.shortage for one in replicas if one.state is ReplicaState.WAITING), None)
+        self._waits = next((one for one in replicas if one.state is ReplicaState.WAITING), None)
         self.move(self._state_of(replicas, ready))
 
     def refusal(self, replicas: Sequence[Replica]) -> str:

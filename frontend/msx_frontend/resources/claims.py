@@ -8,20 +8,22 @@ from collections.abc import Callable
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.pool import DevicePool
 from msx_frontend.devices.refusals import DevicesHeldError
+from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.shortage import Shortage
+from msx_frontend.resources.starts import Sibling, Start, Starts
 from msx_sdk.config import ModelConfig
 
 
 class Resources:
     """What is given back goes to those who wait: to each in turn for whom it is enough."""
 
-    def __init__(self, devices: DevicePool) -> None:
-        self.devices = devices
+    def __init__(self, devices: DevicePool, processes: Processes, starts: Starts) -> None:
+        self.devices, self.processes, self.starts = devices, processes, starts
         self._waiting: list[Claim] = []
 
-    def claim(self, model_key: str, config: ModelConfig) -> Claim:
+    def claim(self, model_key: str, config: ModelConfig, sibling: Sibling = lambda: None) -> Claim:
         """For one worker group. Raises DeviceError when it could never be satisfied."""
-        claim = Claim(self, model_key, config)
+        claim = Claim(self, model_key, config, sibling)
         if not self._satisfy(claim):
             self._waiting.append(claim)
         return claim
@@ -32,45 +34,78 @@ class Resources:
             self._waiting.remove(claim)
         if claim.lease is not None:
             self.devices.release(claim.lease)
+            self.processes.give_back(claim.ranks)
             claim.lease = None
             self._waiting = [other for other in self._waiting if not self._satisfy(other)]
 
     def _satisfy(self, claim: Claim) -> bool:
-        try:
-            claim.given(self.devices.lease(claim.model_key, claim.config))
-        except DevicesHeldError as error:
-            claim.lacks(Shortage("devices", str(error)))
-        return claim.lease is not None
+        shortage = self.processes.shortage(claim.model_key, claim.ranks)
+        if shortage is None:
+            try:
+                lease = self.devices.lease(claim.model_key, claim.config)
+            except DevicesHeldError as error:
+                shortage = Shortage("devices", str(error))
+            else:
+                self.processes.take(claim.ranks)
+                claim.given(lease)
+        claim.lacks(shortage)
+        return shortage is None
 
 
 class Claim:
     """One worker group's, from before its first start to after its last process.
 
-    `changed` is called when `shortage` has become another, or None.
+    `changed` is called when `shortage` has become another, or None; `taken` tells the memory that the group has.
     """
 
-    def __init__(self, resources: Resources, model_key: str, config: ModelConfig) -> None:
-        self._resources, self.model_key, self.config = resources, model_key, config
+    def __init__(self, resources: Resources, model_key: str, config: ModelConfig, sibling: Sibling) -> None:
+        self._resources, self.model_key, self.config, self._sibling = resources, model_key, config, sibling
+        self.ranks = config.layout.ranks
         self.lease: Lease | None = None
         self.shortage: Shortage | None = None
-        self.changed: Callable[[], None] | None = None
+        self.changed: Callable[[], None] = lambda: None
+        self.taken: Callable[[], int] = lambda: 0
         self._satisfied = asyncio.Event()
+        self._start: Start | None = None
 
     async def satisfied(self) -> None:
         """Until it has its `lease`."""
         await self._satisfied.wait()
 
+    async def turn(self) -> None:
+        """Until the group may start. Tell `started` when it has, or does not want to any more."""
+        self._start = Start(self.model_key, self._sibling, self.taken, self.lacks)
+        self._resources.starts.ask(self._start)
+        await self._start.turn.wait()
+
+    def started(self) -> None:
+        """Others may start. May be called again."""
+        if self._start is not None:
+            self._resources.starts.end(self._start)
+            self._start = None
+
+    @property
+    def phase(self) -> str:
+        """What it is in line for, although nothing is missing."""
+        if self._start is None or self._start.turn.is_set() or self.shortage is not None:
+            return ""
+        return f"in line to start: {self._resources.starts.limit} do so at once (parallel_starts)"
+
     def release(self) -> None:
         """The group's last process is gone, and no other starts. May be called again."""
+        self.started()
         self._resources.release(self)
 
     def given(self, lease: Lease) -> None:
         self.lease = lease
         self._satisfied.set()
-        self.lacks(None)
 
     def lacks(self, shortage: Shortage | None) -> None:
-        if shortage != self.shortage:
-            self.shortage = shortage
-            if self.changed is not None:
-                self.changed()
+        before, self.shortage = self.shortage, shortage
+        if _topic(before) != _topic(shortage):
+            self.changed()
+
+
+def _topic(shortage: Shortage | None) -> tuple[str, str] | None:
+    """What is worth to be told: how much memory is there changes all the time."""
+    return shortage and (shortage.resource, "" if shortage.resource == "memory" else shortage.reason)

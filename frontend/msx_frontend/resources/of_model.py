@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msx_frontend.resources.claims import Claim, Resources
+from msx_frontend.resources.starts import Sibling
 from msx_sdk.config import ModelConfig
 
 
@@ -11,14 +12,16 @@ class ModelResources:
         self._resources, self._devices = resources, resources.devices
         self._key, self._config = model_key, config
 
-    def claim(self) -> Claim:
+    def claim(self, sibling: Sibling) -> Claim:
         """For one more worker group. Raises DeviceError when it could never be satisfied."""
-        return self._resources.claim(self._key, self._config)
+        return self._resources.claim(self._key, self._config, sibling)
 
     def check(self, workers: int) -> None:
-        """Raises DeviceError when so many could never be started, whoever holds what just now."""
+        """Raises DeviceError or TooManyProcessesError when so many could never be started, whoever holds what now."""
         if workers:
             self._devices.check(self._key, self._config)
+            fit = min(workers, self.capacity or workers)
+            self._resources.processes.check(self._key, fit, self._config.layout.ranks)
 
     def forget(self) -> None:
         """The model is unregistered: its placement starts anew when it comes back."""
@@ -34,4 +37,6 @@ class ModelResources:
 
     @property
     def default_workers(self) -> int:
-        return self._devices.default_workers(self._config)
+        """TorchServe's rule, as far as devices and processes go."""
+        most = self._resources.processes.limit // self._config.layout.ranks
+        return min(self._devices.default_workers(self._config), max(most, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-Resource = Literal["devices"]
+Resource = Literal["devices", "memory", "processes"]
 
 
 class Shortage(NamedTuple):

@@ -328,6 +328,11 @@ class WorkerGroup:
         return sum(member.process.memory for member in self._crew.members)
 
     @property
+    def own_memory(self) -> int:
+        """Bytes of all its ranks that nobody shares: what another group of the model would take, too."""
+        return sum(member.process.own_memory for member in self._crew.members)
+
+    @property
     def ranks(self) -> list[Member]:
         return self._crew.members
 

@@ -20,6 +20,7 @@ import psutil
 from msx_backend.protocol import MetricSample, Pong, ToFrontend
 from msx_frontend.workers.channel import Channel
 from msx_frontend.workers.output import WorkerOutput
+from msx_frontend.workers.own_memory import own_memory
 
 
 class RankProcess:
@@ -95,6 +96,11 @@ class RankProcess:
             return int(psutil.Process(self.pid).memory_info().rss) if self._exists else 0
         except psutil.Error:
             return 0
+
+    @property
+    def own_memory(self) -> int:
+        """Bytes that are not of mapped files, which other processes share; 0 when the process is gone."""
+        return own_memory(self.pid) if self._exists else 0
 
     @property
     def _exists(self) -> bool:

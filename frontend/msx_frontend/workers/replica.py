@@ -69,7 +69,7 @@ class Replica:
         self._loaded = False
         self._lines = TorchServeLines(number)
         self._stopping = asyncio.Event()
-        claim.changed = self._claim_changed
+        claim.changed, claim.taken = self._claim_changed, self._own_memory
         self._log_shortage()
         self._task = asyncio.create_task(self._supervise(), name=f"replica-{number}")
 
@@ -82,6 +82,11 @@ class Replica:
     def shortage(self) -> Shortage | None:
         """What it waits for."""
         return self._claim.shortage
+
+    @property
+    def phase(self) -> str:
+        """What its group does while it loads, or what it is in line for."""
+        return self.group.phase if self.group is not None else self._claim.phase
 
     def release(self) -> None:
         """Its last process is gone and it starts no other: others may have its devices. May be called again."""
@@ -122,7 +127,7 @@ class Replica:
     async def _next_end(self) -> GroupEnd:
         """What cannot even be sent to a worker ends a generation like any other failure: this task lives on."""
         try:
-            for needed in (self._claim.satisfied, self._prepare):
+            for needed in (self._claim.satisfied, self._prepare, self._claim.turn):
                 await self._unless_stopping(needed)
             return endings.asked_to_stop() if self._stopping.is_set() else await self._one_generation()
         except RequirementsFailed as error:
@@ -132,6 +137,8 @@ class Replica:
             if self.group is not None:
                 await self.group.drain(0)
             return endings.not_started(error)
+        finally:
+            self._claim.started()
 
     async def _unless_stopping(self, call: Callable[[], Awaitable[None]]) -> None:
         """Its end, or that of the replica, if that comes first."""
@@ -154,6 +161,9 @@ class Replica:
             log.info("worker %d waits no longer", self.number)
             self._move(ReplicaState.RESTARTING if self.last_end else ReplicaState.STARTING)
 
+    def _own_memory(self) -> int:
+        return self.group.own_memory if self.group is not None else 0
+
     def _log_shortage(self) -> None:
         if (shortage := self.shortage) is not None:
             log.warning("worker %d waits for %s: %s", self.number, shortage.resource, shortage.reason)
@@ -164,6 +174,7 @@ class Replica:
         group = self.group = WorkerGroup(self._make_spec(self.lease, self.generation), self._owner)
         self._lines.started(group.labels)
         end = await group.start()
+        self._claim.started()
         if end is None and not self._stopping.is_set():
             log.info("worker %d is ready after %.2f s", self.number, group.load_seconds, extra=group.labels)
             self._lines.loaded()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -12,10 +11,7 @@ from msx_sdk.errors import HandlerLoadError
 from msx_sdk.kserve.classification import UNNAMED, Labels
 from msx_sdk.kserve.reply import encode_reply
 from msx_sdk.kserve.request import InferRequest, read_request
-from msx_sdk.kserve.types import HEADER_LENGTH, INFER, Signature
-
-if TYPE_CHECKING:
-    from msx_sdk.request import InferenceRequest
+from msx_sdk.kserve.types import DATATYPES, Signature
 
 
 class Inference:
@@ -53,30 +49,24 @@ class Inference:
         return read_request(memoryview(self._data), self._json_size, self._signature)
 
 
-class Reader:
-    """Reads requests of the protocol for one handler, and leaves all others as they are."""
-
-    def __init__(self, announce: Callable[[], Any] | None, model: tuple[str, str], model_dir: Path) -> None:
-        self._announce, self._model = announce, model
-        self._labels = Labels(model_dir)
-        self._signature: Signature | None = None
-
-    def read(self, request: InferenceRequest) -> None:
-        """Raises InvalidInput. A request without inputs, as some ranks of a group get it, stays as it is."""
-        body = request.parts.get("body") if request.operation == INFER else None
-        if body is None:
-            return
-        if self._signature is None:
-            self._signature = announced(self._announce)
-        json_size = request.headers.get(HEADER_LENGTH)
-        request.inference = Inference(body.data, json_size, self._model, self._signature, self._labels)
-
-
 def announced(announce: Callable[[], Any] | None) -> Signature:
     """What a handler's `tensor_signature()` says; empty without one. Raises HandlerLoadError for anything else."""
     if announce is None:
         return Signature()
     try:
-        return msgspec.convert(msgspec.to_builtins(announce()), Signature)
+        signature = msgspec.convert(msgspec.to_builtins(announce()), Signature)
     except (msgspec.ValidationError, TypeError) as error:
         raise HandlerLoadError(f"tensor_signature() returned no msx_sdk.kserve.Signature: {error}") from None
+    if signature.enforced:
+        _check_inputs(signature)
+    return signature
+
+
+def _check_inputs(signature: Signature) -> None:
+    """An announcement that no request could meet is a mistake of the handler's."""
+    for spec in signature.inputs:
+        if spec.datatype not in DATATYPES or any(size < -1 for size in spec.shape):
+            raise HandlerLoadError(
+                f"tensor_signature(): input {spec.name!r} has datatype {spec.datatype!r} and shape {list(spec.shape)}; "
+                f"expected one of {', '.join(DATATYPES)}, and sizes of 0 or more, or -1 for any"
+            )

@@ -68,7 +68,7 @@ def _chosen(outputs: list[Output], asked: InferRequest) -> list[tuple[Output, bo
 
 
 def _entry(output: Output, binary: bool, tensors: list[bytes]) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": output.name, "datatype": output.datatype, "shape": output.shape}
+    entry: dict[str, Any] = {"name": output.name, "datatype": output.datatype, "shape": output.shape or [1]}
     if binary:
         tensors.append(numpy_tensors().to_raw(_array(output), output.datatype))
         entry["parameters"] = {"binary_data_size": len(tensors[-1])}

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from msx_sdk.errors import InvalidInput, PredictionError
+from msx_sdk.kserve.fit import check_inputs, is_sizes
 from msx_sdk.kserve.types import BYTES, DATATYPES, GRPC_CONTENTS, ITEM_SIZES, Signature, TensorMeta
 
 NOT_SERVED = "shared_memory_region"
@@ -36,12 +37,26 @@ def read_request(data: memoryview, json_size: str | None, signature: Signature) 
 
     Raises InvalidInput, which names the tensor, what was expected and what came.
     """
-    if json_size is None:
-        return _read(_object(data), memoryview(b""))
-    size = _json_size(json_size, len(data))
-    if size == 0:
-        return InferRequest({"inputs": [_only_input(data, signature)]}, binary=True)
-    return _read(_object(data[:size]), data[size:])
+    asked = _asked(data, json_size, signature)
+    if signature.enforced and signature.inputs:
+        check_inputs(asked.body["inputs"], signature.inputs)
+    return asked
+
+
+def check_prediction(body: Any, signature: Signature) -> None:
+    """The same for the body of a prediction, if it has the protocol's shape. Raises InvalidInput."""
+    if signature.enforced and signature.inputs and is_request(body):
+        check_inputs(inputs_of(body), signature.inputs)
+
+
+def is_request(body: Any) -> bool:
+    """It has the protocol's shape: a list of tensors that say their name and data type."""
+    inputs = body.get("inputs") if isinstance(body, dict) else None
+    return (
+        isinstance(inputs, list)
+        and len(inputs) > 0
+        and all(isinstance(one, dict) and "name" in one and "datatype" in one for one in inputs)
+    )
 
 
 def numpy_tensors() -> Any:
@@ -62,8 +77,17 @@ def count_values(data: Any) -> int:
     return sum(map(count_values, data)) if data and isinstance(data[0], list) else len(data)
 
 
+def _asked(data: memoryview, json_size: str | None, signature: Signature) -> InferRequest:
+    if json_size is None:
+        return _read(_object(data), memoryview(b""))
+    size = _json_size(json_size, len(data))
+    if size == 0:
+        return InferRequest({"inputs": [_only_input(data, signature)]}, binary=True)
+    return _read(_object(data[:size]), data[size:])
+
+
 def _read(body: dict[str, Any], tail: memoryview) -> InferRequest:
-    tensors = list(_inputs(body))
+    tensors = list(inputs_of(body))
     for tensor in tensors:
         tail = _fill(tensor, tail)
     if tail:
@@ -105,7 +129,8 @@ def _id(body: dict[str, Any]) -> str | None:
     return given
 
 
-def _inputs(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def inputs_of(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Its tensors, each of a name of its own. Raises InvalidInput."""
     inputs, seen = body.get("inputs"), set()
     if not isinstance(inputs, list):
         raise InvalidInput("the request has no list 'inputs'")
@@ -149,14 +174,14 @@ def _check_json(what: str, tensor: dict[str, Any]) -> None:
     if "data" not in tensor:
         raise InvalidInput(f"{what}: neither 'data' nor the parameter binary_data_size is there")
     shape, data = tensor.get("shape"), tensor["data"]
-    if isinstance(shape, list) and isinstance(data, list) and all(type(n) is int and n >= 0 for n in shape):
+    if is_sizes(shape) and isinstance(data, list):
         expected, got = math.prod(shape), count_values(data)
         if expected != got:
             raise InvalidInput(f"{what}: shape {shape} takes {expected} values, 'data' has {got}")
 
 
 def _shape(what: str, shape: Any) -> list[int]:
-    if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
+    if not is_sizes(shape):
         raise InvalidInput(f"{what}: 'shape' must be a list of sizes")
     return shape
 

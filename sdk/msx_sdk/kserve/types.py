@@ -32,9 +32,12 @@ class TensorMeta(msgspec.Struct, frozen=True):
 
 
 class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a model takes and gives, as it is announced to clients; empty for one that accepts any tensors."""
+    """What a model takes and gives, as it is announced to clients; without inputs it accepts any tensors."""
 
     inputs: tuple[TensorMeta, ...] = ()
     outputs: tuple[TensorMeta, ...] = ()
     platform: str = ""
     """The protocol's word for what runs the model, such as `mindspore_mindir`."""
+    enforced: bool = True
+    """Requests with other inputs are refused before the handler sees them. False: it takes more than it announces, and
+    looks at its requests itself."""

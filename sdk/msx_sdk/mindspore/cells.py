@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from msx_sdk.errors import HandlerLoadError
+from msx_sdk.mindspore.parallel import Parallel
 
 
 class DeclaredInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,16 +32,20 @@ class ModelOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     inputs: list[DeclaredInput] | None = None
 
 
-def create_cell(path: Path, options: ModelOptions) -> Any:
+def create_cell(path: Path, options: ModelOptions, parallel: Parallel | None = None) -> Any:
     """Build the network: the class or function named by `class`, else `create`, else the file's one `nn.Cell`.
 
-    Raises HandlerLoadError when there is none, or more than one.
+    `parallel` is given to one that has a parameter of this name. Raises HandlerLoadError when there is none, or more
+    than one.
     """
     module = import_source(path)
     factory = _factory(module, path, options.class_name)
-    positional, named = ([], options.args) if isinstance(options.args, dict) else (options.args, {})
+    positional, named = ([], dict(options.args)) if isinstance(options.args, dict) else (options.args, {})
+    signature = inspect.signature(factory)
+    if parallel is not None and "parallel" in signature.parameters:
+        named.setdefault("parallel", parallel)
     try:
-        inspect.signature(factory).bind(*positional, **named)
+        signature.bind(*positional, **named)
     except TypeError as error:
         remedy = "give its arguments as `model: {args: …}` in model-config.yaml"
         raise HandlerLoadError(f"{path.name}: {factory.__name__}: {error}; {remedy}") from None

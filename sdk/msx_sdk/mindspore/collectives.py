@@ -31,6 +31,10 @@ def members(group: str) -> tuple[int, ...]:
     return _members[group]
 
 
+def is_group(group: str) -> bool:
+    return group in _members
+
+
 def counts() -> dict[str, int]:
     """How often this process has taken part in what, since its start: `{"all_reduce[0,1]": 12}`.
 
@@ -55,6 +59,17 @@ def count(what: str, group: str, times: int = 1) -> None:
     ranks = members(group)
     if len(ranks) > 1:
         _counts[_key(what, ranks)] += times
+
+
+def counting(function: Callable[..., Any], times: Mapping[tuple[str, str], int]) -> Callable[..., Any]:
+    """`function`, with so many collectives of each kind and group counted a call, before it is made."""
+
+    def run(*inputs: Any) -> Any:
+        for (kind, group), number in times.items():
+            count(kind, group, number)
+        return function(*inputs)
+
+    return run
 
 
 def all_reduce(tensor: Any, group: str, op: Reduction = "sum") -> Any:

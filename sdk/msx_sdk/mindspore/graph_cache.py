@@ -29,7 +29,8 @@ class _Held:
 
 
 def take_folder(base: Path, rank: int, *key: str) -> Path | None:
-    """A folder for the graphs of this rank, which nobody else uses; None when there are too many workers.
+    """A folder for the graphs of this rank, which nobody else uses; None when there are too many workers. It takes the
+    place of one that was taken before.
 
     `key`: what, beside the model, the graphs depend on.
     """
@@ -38,6 +39,7 @@ def take_folder(base: Path, rank: int, *key: str) -> Path | None:
         folder = base / name / f"{number}-{rank}"
         folder.mkdir(parents=True, exist_ok=True)
         if (lock := _lock(folder / "lock")) is not None:
+            _release()
             _Held.folder, _Held.lock = folder, lock
             return _cleaned(folder)
     log.warning("graphs are not kept: %d workers have the same model", MOST_AT_ONCE)
@@ -48,6 +50,12 @@ def loaded() -> None:
     """The model has been loaded, so that its graphs are whole."""
     if _Held.folder is not None:
         (_Held.folder / LOADED).touch()
+
+
+def _release() -> None:
+    if _Held.lock is not None:
+        os.close(_Held.lock)
+        _Held.folder = _Held.lock = None
 
 
 def _lock(path: Path) -> int | None:

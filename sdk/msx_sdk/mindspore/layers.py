@@ -270,13 +270,7 @@ def counted(function: Callable[..., Any], cell: Any) -> Callable[..., Any]:
     for _, inner in cell.cells_and_names():
         if isinstance(inner, _Collective) and inner is not cell:
             found[inner.kind, inner.group] += 1
-
-    def run(*inputs: Any) -> Any:
-        for (kind, group), times in found.items():
-            collectives.count(kind, group, times)
-        return function(*inputs)
-
-    return run
+    return collectives.counting(function, found)
 
 
 def _check_divisible(key: str, size: int, parallel: Parallel) -> None:

@@ -5,14 +5,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindir import DYNAMIC_RANK, MindIRError, TensorSpec, read_signature
+from msx_sdk.mindir_collectives import read_collectives
+from msx_sdk.mindspore._compute import computation
+from msx_sdk.mindspore._groups import check_groups, collectives_of, counted, with_own_groups
 from msx_sdk.mindspore.cells import DeclaredInput, ModelOptions, create_cell
+from msx_sdk.mindspore.loading import load_shards
 from msx_sdk.mindspore.options import model_file, read_options
+from msx_sdk.mindspore.parallel import Parallel
 from msx_sdk.mindspore.parameters import FORMATS, load_parameters
+from msx_sdk.mindspore.weights import Weights
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,46 +51,62 @@ class Network:
         return {"inputs": [_described(spec) for spec in self.inputs], "outputs": [_described(s) for s in self.outputs]}
 
 
-def load_network(context: Context) -> Network:
+def load_network(context: Context, parallel: Parallel | None = None) -> Network:
     """The archive's model, by the suffix of its serialized file: MindIR, or a checkpoint with its model file.
 
-    Call `setup` first. Raises HandlerLoadError.
+    Call `setup` first; in a group of ranks `init_parallel`, which gives `parallel`. Raises HandlerLoadError.
     """
     path = model_file(context)
     if path.suffix == ".mindir":
         return load_mindir(context)
     if path.suffix in FORMATS:
-        return load_checkpoint(context)
+        return load_checkpoint(context, parallel)
     known = ", ".join([".mindir", *FORMATS])
     raise HandlerLoadError(f"{path.name}: the serialized file must be one of {known}")
 
 
 def load_mindir(context: Context) -> Network:
-    """Raises HandlerLoadError when the serialized file is no MindIR that this MindSpore can load."""
+    """Raises HandlerLoadError when the serialized file is no MindIR that this MindSpore can load, or one that computes
+    together with other ranks than there are."""
     path = model_file(context)
     try:
-        signature = read_signature(path)
+        signature, used = read_signature(path), read_collectives(path)
     except MindIRError as error:
         raise HandlerLoadError(str(error)) from None
+    check_groups(path.name, used, context)
     import mindspore as ms
 
     try:
-        graph = ms.nn.GraphCell(ms.load(str(path)))
+        with with_own_groups(path, used) as file:
+            graph = ms.nn.GraphCell(ms.load(str(file)))
     except (RuntimeError, ValueError) as error:
         raise HandlerLoadError(f"MindSpore {ms.__version__} cannot load {path.name}: {error}") from error
     _declare(graph, signature.inputs)
-    return Network(signature.inputs, signature.outputs, graph)
+    return Network(signature.inputs, signature.outputs, counted(graph, used))
 
 
-def load_checkpoint(context: Context) -> Network:
-    """The model file's network with the serialized file's parameters. Raises HandlerLoadError."""
+def load_checkpoint(context: Context, parallel: Parallel | None = None) -> Network:
+    """The model file's network with the serialized file's parameters; each rank of a group has its own file
+    (`{rank}` in its name), or reads its part by the layers of `msx_sdk.mindspore.layers`. Raises HandlerLoadError."""
     options = read_options(context, "model", ModelOptions)
-    cell = create_cell(model_file(context, "modelFile"), options)
-    load_parameters(cell, model_file(context))
+    source, path = model_file(context, "modelFile"), model_file(context)
+    cell = create_cell(source, options, parallel)
+    check_groups(source.name, collectives_of(cell), context)
+    _load_weights(cell, path)
     cell.set_train(False)
     inputs = _inputs(cell, options.inputs)
     _declare(cell, inputs)
-    return Network(inputs, [], cell)
+    return Network(inputs, [], cell if parallel is None or parallel.world_size == 1 else computation(cell, parallel))
+
+
+def _load_weights(cell: Any, path: Path) -> None:
+    if not any(hasattr(inner, "load_shard") for _, inner in cell.cells_and_names()):
+        load_parameters(cell, path)
+        return
+    if path.suffix != ".safetensors":
+        raise HandlerLoadError(f"{path.name}: a network of parallel layers reads its part of a .safetensors file")
+    with Weights(path) as weights:
+        load_shards(cell, weights)
 
 
 def _inputs(cell: Any, declared: list[DeclaredInput] | None) -> list[TensorSpec]:

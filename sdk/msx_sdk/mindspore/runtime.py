@@ -39,9 +39,7 @@ def setup(context: Context) -> str:
         ms.device_context.cpu.op_tuning.threads_num(options.threads)
     if options.mode is not None:
         ms.set_context(mode=ms.GRAPH_MODE if options.mode == "graph" else ms.PYNATIVE_MODE)
-    wanted = bool(context.graphs_key) if options.compile_cache is None else options.compile_cache
-    if wanted:
-        _keep_graphs(ms, context, wanted)
+    keep_graphs(context)
     return target
 
 
@@ -102,8 +100,19 @@ def _cache_folder(context: Context, wanted: bool | str) -> Path:
     return (context.info.cache_dir or platformdirs.user_cache_path("msx-serve")) / "graphs"
 
 
-def _keep_graphs(ms: Any, context: Context, wanted: bool | str) -> None:
+def keep_graphs(context: Context, *key: str) -> None:
+    """Have the graphs that are compiled from now on kept on disk, and found there, if the yaml or the handler wants it.
+
+    `key`: what they depend on beside `context.graphs_key`, where that is known only after `setup`, which calls this
+    without any.
+    """
+    import mindspore as ms
+
+    given = parse_model_config(context.model_yaml_config)[0].mindspore.compile_cache
+    wanted = bool(context.graphs_key) if given is None else given
+    if not wanted:
+        return
     versions = str(getattr(ms, "__version__", "")), context.info.server_version
-    folder = take_folder(_cache_folder(context, wanted), context.rank, *versions, context.graphs_key)
+    folder = take_folder(_cache_folder(context, wanted), context.rank, *versions, context.graphs_key, *key)
     if folder is not None:
         ms.set_context(enable_compile_cache=True, compile_cache_path=str(folder))

@@ -112,7 +112,8 @@ def check_a_tool_is_called():
 def check_what_is_too_long_is_told_with_the_limit():
     for model in MODELS:
         error = must.raises(BadRequestError, lambda model=model: complete(model, max_tokens=1000))
-        assert "maxTotalTokens, 256" in str(error)
+        assert (error.code, error.param) == ("context_length_exceeded", "max_tokens")
+        assert "This model's maximum context length is 256 tokens" in str(error)
 
 
 def check_prefixes_are_computed_once():

@@ -68,9 +68,9 @@ def check_completion_logprobs():
     reply = lenient.completions.create(model="parrot", prompt="one two", logprobs=2, echo=True)
     logprobs = reply.choices[0].logprobs
     assert reply.choices[0].text == "one twoone two"
-    assert logprobs.tokens == ["one", " two", "one", " two"]
-    assert logprobs.token_logprobs == [None, -0.25, -0.125, -0.25]
-    assert logprobs.text_offset == [0, 3, 7, 10]
+    assert logprobs.tokens == ["one", " two", "one", " two", "</s>"]
+    assert logprobs.token_logprobs == [None, -0.25, -0.125, -0.25, -0.125]
+    assert logprobs.text_offset == [0, 3, 7, 10, 14]
     assert logprobs.top_logprobs[3] == {" two": -0.25, " two!": -1.25}
 
 
@@ -147,7 +147,7 @@ def check_chat_logprobs():
     first = reply.choices[0].logprobs.content[0]
     assert (first.token, first.bytes, first.logprob) == ("é", [195, 169], -0.125)
     assert [top.token for top in first.top_logprobs] == ["é", "é!"]
-    assert len(reply.choices[0].logprobs.content) == 2
+    assert [token.token for token in reply.choices[0].logprobs.content] == ["é", " b", "</s>"]
 
 
 def check_required_tool():
@@ -158,7 +158,7 @@ def check_required_tool():
     assert choice.finish_reason == "tool_calls"
     assert choice.message.content is None
     assert choice.message.tool_calls[0].function.name == "weather"
-    assert choice.message.tool_calls[0].function.arguments == '{"place":"polly wants","days":7}'
+    assert choice.message.tool_calls[0].function.arguments == '{"place": "polly wants", "days": 7}'
 
 
 def check_named_tool():
@@ -173,7 +173,7 @@ def check_tool_of_the_models_own_choice():
     reply = client.chat.completions.create(model="parrot", messages=user(said), tools=[WEATHER])
     message = reply.choices[0].message
     assert message.content == "Let me see."
-    assert message.tool_calls[0].function.arguments == '{"place":"here","days":1}'
+    assert message.tool_calls[0].function.arguments == '{"place": "here", "days": 1}'
     again = client.chat.completions.create(
         model="parrot",
         tools=[WEATHER],
@@ -268,7 +268,7 @@ def check_responses_tools():
     tool = {**WEATHER["function"], "type": "function", "strict": True}
     reply = client.responses.create(model="parrot", input="x", tools=[tool], tool_choice="required")
     call = reply.output[0]
-    assert (call.type, call.name, call.arguments) == ("function_call", "weather", '{"place":"polly wants","days":7}')
+    assert (call.type, call.name, call.arguments) == ("function_call", "weather", '{"place": "polly wants", "days": 7}')
     again = client.responses.create(
         model="parrot",
         input=[

@@ -126,7 +126,7 @@ def test_kservev2_takes_the_requests_id(servers: dict[str, RunningServer]) -> No
 @pytest.mark.parametrize(
     ("envelope", "body", "message"),
     [
-        ("json", b"no json", "body: not valid JSON"),
+        ("json", b"no json", "body is not valid JSON: line 1, column 1"),
         ("json", b"[1]", "body: expected a JSON object with 'instances', got a list"),
         ("json", b"{}", "'instances' must be a list, and it is missing"),
         ("kserve", b'{"instances": 1}', "'instances' must be a list, and it is int"),

@@ -257,7 +257,7 @@ def test_tokens_and_the_model_api(tmp_path: Path) -> None:
                 assert failure(refused.ListModels) == ("PERMISSION_DENIED", REFUSED)
             assert Stub(channel, MANAGEMENT, metadata=right).ListModels().msg
         with grpc.insecure_channel(server.info["grpc_inference"]) as channel:
-            for metadata in ([], right, [("authorization", f"bearer {server.keys['inference']['key']}")]):
+            for metadata in ([], right, [("authorization", f"Basic {server.keys['inference']['key']}")]):
                 refused = Stub(channel, INFERENCE, metadata=metadata)
                 assert failure(refused.Ping) == ("PERMISSION_DENIED", REFUSED)
                 predict = lambda: refused.Predictions(model_name="echo", input={"body": b""})  # noqa: B023, E731

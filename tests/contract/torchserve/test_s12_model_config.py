@@ -77,6 +77,12 @@ def test_workers_of_the_yaml_beat_the_call(server: RunningServer) -> None:
     assert (described["minWorkers"], described["maxWorkers"], len(described["workers"])) == (2, 3, 2)
 
 
+def test_min_workers_alone(server: RunningServer, nothing_registered: None) -> None:
+    """TorchServe uses it only beside maxWorkers; here it counts, and is the most, too."""
+    described = registered(server, "minWorkers: 2", workers=1)
+    assert (described["minWorkers"], described["maxWorkers"], len(described["workers"])) == (2, 2, 2)
+
+
 @pytest.mark.parametrize("config", ["minWorkers: 0\nmaxWorkers: 3", "maxWorkers: 3"])
 def test_without_a_minimum_the_call_decides(server: RunningServer, config: str) -> None:
     described = registered(server, config, workers=1)

@@ -22,16 +22,21 @@ SURFACE = {
     "ts.metrics.metric_cache_abstract": "MetricCacheAbstract",
     "ts.metrics.metric_cache_errors": "MetricsCacheKeyError MetricsCacheValueError MetricsCacheTypeError",
     "ts.metrics.metric_cache_yaml_impl": "MetricsCacheYamlImpl",
+    "ts.metrics.metric_collector": "check_process_mem_usage system_metrics",
     "ts.metrics.metric_encoder": "MetricEncoder",
     "ts.metrics.metric_type_enum": "MetricTypes",
     "ts.metrics.metrics_store": "MetricsStore",
+    "ts.metrics.process_memory_metric": "check_process_mem_usage get_cpu_usage",
+    "ts.metrics.system_metrics": "collect_all cpu_utilization dimension disk_available disk_used disk_utilization "
+    "gpu_utilization memory_available memory_used memory_utilization system_metrics",
     "ts.metrics.unit": "Units",
     "ts.protocol.otf_message_handler": "send_intermediate_predict_response",
     "ts.service": "PredictionException emit_metrics",
-    "ts.torch_handler.base_handler": "BaseHandler",
+    "ts.torch_handler.base_handler": "BaseHandler ONNX_AVAILABLE PROFILER_AVAILABLE PT2_AVAILABLE",
     "ts.torch_handler.contractions": "CONTRACTION_MAP",
     "ts.torch_handler.dali_handler": "DALIHandler",
     "ts.torch_handler.dali_image_classifier": "DALIImageClassifier",
+    "ts.torch_handler.densenet_handler": "DenseNetHandler",
     "ts.torch_handler.distributed.base_deepspeed_handler": "BaseDeepSpeedHandler",
     "ts.torch_handler.distributed.base_pippy_handler": "BasePippyHandler",
     "ts.torch_handler.image_classifier": "ImageClassifier",
@@ -49,7 +54,7 @@ SURFACE = {
     "ts.torch_handler.vllm_handler": "VLLMHandler",
     "ts.utils.hf_utils": "download_model",
     "ts.utils.timeit_decorator": "timeit",
-    "ts.utils.util": "PredictionException PT2Backend check_valid_pt2_backend get_yaml_config deprecated "
+    "ts.utils.util": "CLEANUP_REGEX PredictionException PT2Backend check_valid_pt2_backend get_yaml_config deprecated "
     "list_classes_from_module load_label_mapping map_class_to_label",
     "ts.version": "__version__",
 }

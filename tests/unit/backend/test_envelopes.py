@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from msx_backend.envelopes import ENVELOPES, wrapped
+from msx_backend.envelopes import wrapped
+from msx_backend.envelopes.by_name import ENVELOPES
 from msx_sdk import HandlerLoadError
 from msx_sdk.batch import Batch
 from msx_sdk.context import Context, ModelInfo
@@ -115,3 +117,69 @@ def test_a_handler_that_streams_by_yield_has_no_whole_reply() -> None:
 
     with pytest.raises(HandlerLoadError, match="service_envelope=json packs whole replies"):
         wrapped(resolve_object(stream), "json")
+
+
+MINE = """
+from msx_backend.envelopes.base import BaseEnvelope
+
+class Unrelated:
+    pass
+
+class WordsEnvelope(BaseEnvelope):
+    def parse_input(self, data):
+        return [bytes(row["body"]).decode().split() for row in data]
+
+    def format_output(self, data):
+        return [" ".join(words) for words in data]
+"""
+PLAIN = """
+class Plain:
+    def __init__(self, handle):
+        self.wrapped, self.calls = handle, 0
+
+    def handle(self, data, context):
+        self.calls += 1
+        return [{"call": self.calls, "wrapped": answer} for answer in self.wrapped(data, context)]
+"""
+
+
+def module(folder: Path, name: str, code: str, patch: pytest.MonkeyPatch) -> None:
+    path = folder / f"{name.replace('.', '/')}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(code)
+    patch.syspath_prepend(str(folder))
+
+
+def test_one_of_a_users_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module(tmp_path, "words_envelope", MINE, monkeypatch)
+    reverse = lambda data, context: [row[::-1] for row in data]  # noqa: E731
+    assert answer("words_envelope", [b"a b", b"c d e"], reverse) == ["b a", "e d c"]
+
+
+def test_one_of_a_package_with_no_base_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module(tmp_path, "acme.envelopes.plain", PLAIN, monkeypatch)
+    handle = wrapped(resolve_object(lambda data, context: ["y"]), "acme.envelopes.plain").handle
+    assert [handle([{}], context_of(1)) for _ in range(2)] == [[{"call": n, "wrapped": "y"}] for n in (1, 2)]
+
+    async def double(data: Any, context: Any) -> Any:
+        return data
+
+    with pytest.raises(HandlerLoadError, match="Plain has no handle_async, which a handler that is async needs"):
+        wrapped(resolve_object(double), "acme.envelopes.plain")
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        ("absent_one", None, "service_envelope=absent_one is not one of body, json, kserve, kservev2, and there is"),
+        ("needs_more", "import absent_two", "the envelope needs_more cannot be imported: No module named 'absent_two'"),
+        ("without_any", "class A: pass", "service_envelope=without_any: the module defines no class with a method"),
+    ],
+)
+def test_envelopes_that_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: str | None, message: str
+) -> None:
+    if code is not None:
+        module(tmp_path, name, code, monkeypatch)
+    with pytest.raises(HandlerLoadError, match=message):
+        wrapped(resolve_object(lambda data, context: data), name)

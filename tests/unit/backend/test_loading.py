@@ -195,3 +195,26 @@ def test_an_attribute_of_that_name_is_the_handlers_own(tmp_path: Path) -> None:
     _, loaded, _ = load(tmp_path, "capabilities = ['walk']\ndef handle(data, context): return []")
     assert isinstance(loaded, Loaded)
     assert loaded.capabilities == {}
+
+
+TWO = {"parallelType": "tp", "msrun": {"nproc-per-node": 2}}
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            "parallel_types = ('pp',)\ndef handle(data, context): return data",
+            "handler 'h.py' runs on several ranks with parallelType: pp, and model-config.yaml says tp: change it",
+        ),
+        (
+            "class H:\n  parallel_types = ()\n  def initialize(self, _): ...\n  def handle(self, data, context): ...",
+            "handler 'h.py' serves models of one rank, and model-config.yaml says parallelType: tp: leave out",
+        ),
+    ],
+)
+def test_a_handler_that_is_not_for_such_a_group(tmp_path: Path, code: str, message: str) -> None:
+    _, failed, status = load(tmp_path, code, config=TWO, world_size=2)
+    assert isinstance(failed, LoadFailed)
+    assert message in failed.message
+    assert status == 1

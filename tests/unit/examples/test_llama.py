@@ -96,7 +96,8 @@ def test_what_is_served_is_what_was_trained() -> None:
     alone = Parallel()
     collectives.register(alone.world_group, (0,))
     yaml = parse_model_config({"slotBuckets": [1], "prefillBuckets": [16], "maxTotalTokens": 64})[0]
-    runner = ModelRunner.load(EXAMPLE, read_config(EXAMPLE), limits_of(yaml, 256, 4096, 1 << 30), alone)
+    limits = limits_of(yaml, 256, 4096, 1 << 26)
+    runner = ModelRunner.load(EXAMPLE, read_config(EXAMPLE), lambda weights: limits, alone)
     got = runner.prefill(0, 0, TOKENS, all_logits=True)
     assert np.abs(got - reference(committed(), TOKENS)).max() < 1e-4
 

@@ -26,7 +26,10 @@ from msx_frontend.models.startup import Startup
 from msx_frontend.models.state import KeptState
 from msx_frontend.models.state_store import StateStore, StoredVersion
 from msx_frontend.queueing.job import Job
+from msx_frontend.resources import limits
 from msx_frontend.resources.claims import Resources
+from msx_frontend.resources.processes import Processes
+from msx_frontend.resources.starts import Starts
 from msx_frontend.workers import endings, replica
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupEvents, GroupSpec, GroupState
@@ -58,6 +61,7 @@ class FakeGroup:
         self.capabilities = self.offers.get(self.model, Capabilities())
         self.pid, self.memory, self.number = 4711, 1 << 20, spec.ranks[0].worker
         self.ranks: list[Any] = []
+        self.own_memory = 1 << 20
         self.jobs: list[Job] = []
         self.ended: asyncio.Future[GroupEnd] = asyncio.get_running_loop().create_future()
         self.living.append(self)
@@ -148,7 +152,10 @@ class House:
         exclusive = self.config.exclusive_group_devices
         npus_of_it = [Npu(n, "910B") for n in range(npus)]
         self.devices = DevicePool(npus_of_it, exclusive_groups=exclusive, shared=self._shares)
-        self.resources = Resources(self.devices)
+        self.memory = 1 << 40
+        processes = Processes(limits.worker_processes(self.config, npus))
+        self.starts = Starts(self.config.parallel_starts or 64, lambda: self.memory)
+        self.resources = Resources(self.devices, processes, self.starts)
         self.state = KeptState(StateStore(state_dir / "state.db"))
         spawner = Spawner(self.config, state_dir / "run", state_dir / "compiled", {})
         self.management = Management(

@@ -35,8 +35,13 @@ def test_anything_else_is_one_field_body_with_its_content_type(kind: bytes) -> N
     assert parse_fields(kind, b"\x00\xff") == [Field("body", kind.decode(), b"\x00\xff")]
 
 
-def test_no_content_type() -> None:
-    assert parse_fields(b"", b"") == [Field("body", None, b"")]
+def test_a_body_that_states_no_content_type_could_have_done_so() -> None:
+    assert parse_fields(b"", b"") == [Field("body", "", b"")]
+
+
+def test_an_npy_file_is_no_form_whatever_curl_states() -> None:
+    body = b"\x93NUMPY\x01\x00=&%+"
+    assert parse_fields(URL_ENCODED, body) == [Field("body", URL_ENCODED.decode(), body)]
 
 
 def test_a_file_keeps_its_content_type_and_a_plain_field_has_none() -> None:

@@ -60,10 +60,22 @@ def test_a_load_that_fails_on_kept_graphs_starts_anew_the_next_time(tmp_path: Pa
 
 def test_two_workers_of_a_model_have_a_folder_each(tmp_path: Path) -> None:
     first = taken(tmp_path)
-    lock = graph_cache._Held.lock  # another process's
+    lock, graph_cache._Held.lock = graph_cache._Held.lock, None  # another process's
     assert taken(tmp_path) != first
     assert lock is not None
     os.close(lock)
+
+
+def test_a_worker_that_comes_to_know_more_takes_another_folder(tmp_path: Path) -> None:
+    first = taken(tmp_path, 0, "a")
+    second = taken(tmp_path, 0, "a", "limits")
+    assert second.parent.parent != first.parent.parent
+    loaded()
+    lock, graph_cache._Held.lock = graph_cache._Held.lock, None
+    assert taken(tmp_path, 0, "a") == first  # nobody holds it any more
+    assert lock is not None
+    os.close(lock)
+    assert taken(tmp_path, 0, "a", "limits") == second
 
 
 @pytest.mark.parametrize("other", [(1, "a", "b"), (0, "a", "c"), (0, "ab", "")])

@@ -168,6 +168,17 @@ def test_graphs_of_a_handler_that_knows_what_they_depend_on_are_kept(
     assert ms.set_context.called is expected
 
 
+def test_graphs_that_depend_on_what_is_known_later_are_kept_apart(ms: MagicMock, tmp_path: Path) -> None:
+    made = context(cache_dir=tmp_path)
+    made.graphs_key = "sources"
+    setup(made)
+    before = kept(ms)
+    ms.reset_mock()
+    runtime.keep_graphs(made, "limits")
+    assert kept(ms) != before
+    assert kept(ms).is_relative_to(tmp_path)
+
+
 def test_graphs_are_not_kept_where_the_config_forbids_it(ms: MagicMock, tmp_path: Path) -> None:
     made = context(config={"mindspore": {"compileCache": False}}, cache_dir=tmp_path)
     made.graphs_key = "sources"

@@ -17,6 +17,7 @@ from msx_sdk.generation import (
     EmbedRequest,
     GenerateDelta,
     GenerateRequest,
+    SamplingDefaults,
     SamplingParams,
     Token,
     TokenizeReply,
@@ -150,6 +151,25 @@ def test_a_plain_prompt_is_greedy() -> None:
     assert request_of(InferenceRequest("r", {"body": Part(b"hello", "text/plain")})) == greedy
     assert request_of(fields(data=b"hello")) == greedy
     assert request_of(fields(prompt=b"hello")) == greedy
+
+
+@pytest.mark.parametrize(
+    ("given", "params"),
+    [
+        ({}, SamplingParams(temperature=0.5, top_k=7)),
+        ({"temperature": 0.9, "top_k": 0}, SamplingParams(temperature=0.9)),
+        ({"do_sample": False}, SamplingParams(temperature=0.0, top_k=7)),
+        ({"do_sample": True}, SamplingParams(temperature=0.5, top_k=7)),
+    ],
+)
+def test_the_models_own_sampling(given: dict[str, Any], params: SamplingParams) -> None:
+    class Sampled(Recorder):
+        def capabilities(self) -> Capabilities:
+            return Capabilities(generate=True, sampling=SamplingDefaults(temperature=0.5, top_k=7))
+
+    handler = Sampled()
+    ask(handler, plain({"prompt": "p", **given}))
+    assert handler.asked[0].params == params
 
 
 def test_json_without_a_content_type() -> None:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-import json
+import re
 import subprocess
-import urllib.parse
-import urllib.request
+import sys
+from pathlib import Path
+from queue import Queue
 from typing import Any
 
-MANAGEMENT = "http://127.0.0.1:8081"
+import httpx
+
+from ._following import Follower
+
+MANAGEMENT = "http://localhost:8081"
+PROGRAM = (sys.executable, "-m", "msx_frontend.cli")
+"""`msx-serve`, also where no environment is active."""
+
+REGISTER_LIMIT = 3600.0
+"""Seconds that loading a model may take."""
+
+LINES = 1000
+"""What waits in the queue; lines that come on top are left out, as TorchServe does."""
 
 
 def start(
@@ -19,35 +32,54 @@ def start(
     disable_token: bool = False,
     models: str | None = None,
     enable_model_api: bool = False,
-) -> None:
-    """Run `msx-serve --start`; returns when the server is up. Raises CalledProcessError."""
-    options = {"--model-store": model_store, "--ts-config": snapshot_file, "--models": models}
+) -> Queue[str | None]:
+    """Stop the server that runs, start another, and return when it answers.
+
+    The queue gets the lines of its log from then on, which are printed, too, and None when it has ended. It does not
+    end with this program. Raises CalledProcessError for a server that does not start, having printed why.
+    """
+    if model_store:
+        subprocess.run([*PROGRAM, "--stop", "--model-store", model_store], check=False, stdout=subprocess.DEVNULL)
+    stop()
+    options = {
+        "--model-store": model_store,
+        "--ts-config": snapshot_file,
+        "--plugins-path": plugin_folder,
+        "--models": models,
+    }
     switches = {
         "--no-config-snapshots": no_config_snapshots,
         "--disable-token-auth": disable_token,
         "--enable-model-api": enable_model_api,
     }
-    command = ["msx-serve", "--start"]
+    command = [*PROGRAM, "--start"]
     command += [word for name, value in options.items() if value for word in (name, value)]
     command += [name for name, wanted in switches.items() if wanted]
-    if plugin_folder:
-        command += ["--plugins-path", plugin_folder]
-    subprocess.run(command, check=True)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    print(done.stdout, end="", flush=True)  # noqa: T201  # what the command says is for the script's user
+    return _followed(done.stdout)
 
 
 def stop(wait: bool = True) -> None:
-    """Run `msx-serve --stop`, which waits in any case."""
-    subprocess.run(["msx-serve", "--stop"], check=True)
+    """Of the server that runs, if one does. It is waited for in any case."""
+    subprocess.run([*PROGRAM, "--stop"], check=False)
 
 
-def register_model(model_name: str, url: str) -> Any:
+def register_model(model_name: str, url: str) -> httpx.Response:
     return register_model_with_params(
         {"model_name": model_name, "url": url, "initial_workers": "1", "synchronous": "true"}
     )
 
 
-def register_model_with_params(params: dict[str, str]) -> Any:
-    """The reply's JSON. Raises urllib.error.HTTPError. Reaches a server without tokens on the usual port."""
-    request = urllib.request.Request(f"{MANAGEMENT}/models?{urllib.parse.urlencode(params)}", method="POST")  # noqa: S310
-    with urllib.request.urlopen(request) as reply:  # noqa: S310
-        return json.load(reply)
+def register_model_with_params(params: Any) -> httpx.Response:
+    """The reply: `status_code`, `text`, `json()`. Reaches a server without tokens on the usual port."""
+    with httpx.Client(trust_env=False, timeout=REGISTER_LIMIT) as client:
+        return client.post(f"{MANAGEMENT}/models", params=params)
+
+
+def _followed(said: str) -> Queue[str | None]:
+    queue: Queue[str | None] = Queue(LINES)
+    pid, log = re.search(r"\(pid (\d+)\)", said), re.search(r"^ +log +(.+)$", said, re.MULTILINE)
+    if pid and log:
+        Follower(Path(log[1]), int(pid[1]), queue).start()
+    return queue

@@ -6,7 +6,7 @@ from a `Layout`, and hands their arrays through the graph to each layer's `Layer
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +14,9 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[Any]]
 Places = tuple[Array, ...]
 """Integer arrays whose shapes depend on the buckets alone, so that one graph fits all steps of a bucket."""
+
+MakeCache = Callable[[int, int], Any]
+"""Of this rank's heads and the size of a head -> LayerCache"""
 
 
 class LayerCache(Protocol):

@@ -11,13 +11,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import mindspore as ms
 import numpy as np
 from mindspore import Parameter, nn, ops
+from mindspore.common.initializer import initializer
 
 from msx_backend.llm.cache.interface import Array, Places
 from msx_backend.llm.models.config import ModelConfig
 from msx_sdk.errors import HandlerLoadError
+from msx_sdk.mindspore.loading import without_data
 
 BLOCK = 128
 """Tokens; the kernels' own size."""
@@ -73,12 +74,11 @@ class PagedCache(nn.Cell):  # type: ignore[misc]
     """Of one layer. Every token is a text of its own to `PagedAttention`: also those of one prompt, whose keys are kept
     before the first of them attends."""
 
-    def __init__(self, name: str, layout: PagedLayout, heads: int, size: int, dtype: Any) -> None:
+    def __init__(self, layout: PagedLayout, heads: int, size: int, dtype: Any) -> None:
         super().__init__()
         self.heads, self.kv, self.size = heads, layout.heads, size
         shape = (layout.blocks, BLOCK, self.kv, size)
-        self.k = Parameter(ms.Tensor(np.zeros(shape), dtype), name=f"{name}.k", requires_grad=False)
-        self.v = Parameter(ms.Tensor(np.zeros(shape), dtype), name=f"{name}.v", requires_grad=False)
+        self.k, self.v = _on_device("k", shape, dtype), _on_device("v", shape, dtype)
         self.write = ops.auto_generate.ReshapeAndCache()
         self.attend = ops.auto_generate.PagedAttention(heads, 1 / math.sqrt(size), self.kv)
         self.gather, self.scatter = ops.Gather(), ops.ScatterUpdate()
@@ -98,3 +98,11 @@ class PagedCache(nn.Cell):  # type: ignore[misc]
 
     def load_shard(self, weights: Any, name: str) -> None:
         """No file has them."""
+
+
+def _on_device(name: str, shape: tuple[int, ...], dtype: Any) -> Parameter:
+    """Zeros that the device makes: the cache is most of its memory, and would take minutes through the host's."""
+    with without_data():
+        parameter = Parameter(initializer("zeros", shape, dtype), name=name, requires_grad=False)
+    parameter.set_data(ops.zeros(shape, dtype))
+    return parameter

@@ -52,12 +52,12 @@ class SlotLayout:
 class SlotCache(nn.Cell):  # type: ignore[misc]
     """Of one layer; `heads` and the layout's are those of this rank."""
 
-    def __init__(self, name: str, layout: SlotLayout, heads: int, size: int) -> None:
+    def __init__(self, layout: SlotLayout, heads: int, size: int) -> None:
         super().__init__()
         self.heads, self.kv, self.size, self.scale = heads, layout.heads, size, 1 / math.sqrt(size)
         shape = (layout.size, size)
-        self.k = Parameter(initializer("zeros", shape, ms.float32), name=f"{name}.k", requires_grad=False)
-        self.v = Parameter(initializer("zeros", shape, ms.float32), name=f"{name}.v", requires_grad=False)
+        self.k = Parameter(initializer("zeros", shape, ms.float32), name="k", requires_grad=False)
+        self.v = Parameter(initializer("zeros", shape, ms.float32), name="v", requires_grad=False)
         self.scatter, self.gather, self.softmax = ops.ScatterUpdate(), ops.Gather(), ops.Softmax(-1)
         self.scores, self.mix = ops.BatchMatMul(transpose_b=True), ops.BatchMatMul()
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from msx_backend.llm.models.members import IGNORED, Members
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.validation import wrong_value
 
@@ -30,6 +31,28 @@ _DISTILBERT = {
     "n_heads": "num_attention_heads",
     "activation": "hidden_act",
 }
+
+
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "add_cross_attention": (None, False),
+    "compression_config": (None,),
+    "embedding_size": (None,),
+    "feed_forward_type": (None, "original"),
+    "is_encoder_decoder": (None, False),
+    "num_experts": (None, 0),
+    "per_layer_config": (None, {}),
+    "pruned_heads": (None, {}),
+    "quantization_config": (None,),
+    "rope_parameters": (None, {}),
+    "rope_scaling": (None, {}),
+    "use_qk_norm": (None, False),
+}
+_BY_WEIGHTS = frozenset({"sinusoidal_pos_embds", "tie_weights_", "tie_word_embeddings", "type_vocab_size"})
+"""What they say is in the tensors."""
+_DROPOUT = frozenset({"attention_probs_dropout_prob", "dropout", "qa_dropout", "seq_classif_dropout"})
+_POOLER = frozenset(
+    f"pooler_{name}" for name in ("fc_size", "num_attention_heads", "num_fc_layers", "size_per_head", "type")
+)
 
 
 class EncoderConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,8 +82,13 @@ class EncoderConfig(msgspec.Struct, frozen=True, kw_only=True):
         return self.max_position_embeddings - self.first_position
 
 
+_READ = frozenset(EncoderConfig.__struct_fields__) | _DISTILBERT.keys() | {"dtype", "torch_dtype"}
+MEMBERS = Members(_READ, _NEUTRAL, IGNORED | _BY_WEIGHTS | _DROPOUT | _POOLER | {"directionality", "is_causal"})
+
+
 def encoder_config(raw: dict[str, Any]) -> EncoderConfig:
     """Raises HandlerLoadError, which names the key and what was expected."""
+    MEMBERS.check(raw)
     if raw.get("model_type") == "distilbert":
         raw = {_DISTILBERT.get(key, key): value for key, value in raw.items()} | {"layer_norm_eps": 1e-12}
     known = {field.name for field in msgspec.structs.fields(EncoderConfig)}

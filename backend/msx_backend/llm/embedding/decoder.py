@@ -8,6 +8,7 @@ from typing import Any
 import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
+from msgspec.structs import replace
 
 from msx_backend.llm.models.config import ModelConfig
 from msx_backend.llm.models.decoder import Body, Parts, RMSNorm
@@ -41,12 +42,16 @@ class Attention(nn.Cell):  # type: ignore[misc]
 
 
 class Decoder(nn.Cell):  # type: ignore[misc]
-    """ids [B, P] → the states [B, P, hidden]. Padding follows a text, and no token sees what follows it."""
+    """ids [B, P] → the states [B, P, hidden]. Padding follows a text: what sees its own past only needs no mask for it.
+
+    `longest` is at most `config.native`: the angles do not depend on the length of a text.
+    """
 
     def __init__(self, config: ModelConfig, dtype: Any, longest: int) -> None:
         super().__init__()
-        parts = Parts(Parallel(), lambda name, heads, size: Attention(heads, config.kv_heads, size), dtype)
-        self.body = Body(config, parts, range(config.layers), longest)
+        config = replace(config, context=min(config.context, longest))
+        self.body = Body(config, Parts(Parallel(), dtype), range(config.layers))
+        self.body.prepare(longest, lambda heads, size: Attention(heads, config.kv_heads, size))
         self.norm = RMSNorm(config.hidden_size, config.norm_eps, dtype)
         self.places = ms.Tensor(np.arange(longest, dtype=np.int32))
 
@@ -54,7 +59,7 @@ class Decoder(nn.Cell):  # type: ignore[misc]
         batch, length = ids.shape
         reach = self.places[:length]
         positions = ops.tile(reach.reshape((1, length)), (batch, 1))
-        states = self.norm(self.body(ids.reshape((-1,)), positions, reach))
+        states = self.norm(self.body(ids.reshape((-1,)), positions, reach, mask))
         return states.reshape((batch, length, -1))
 
 

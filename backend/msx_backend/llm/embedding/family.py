@@ -52,7 +52,8 @@ def _encoder(folder: Path, config: EncoderConfig, dtype: str) -> Family:
 def _decoder(folder: Path, config: ModelConfig, dtype: str) -> Family:
     """Nothing is generated: whatever the file has as a head stays there."""
     load = partial(_load_decoder, folder, msgspec.structs.replace(config, tied=True), dtype)
-    return Family(config.model_type, config.hidden_size, config.context, config.vocab_size, dtype, load)
+    context = config.native if config.stretches else config.context
+    return Family(config.model_type, config.hidden_size, context, config.vocab_size, dtype, load)
 
 
 def _load_encoder(folder: Path, config: EncoderConfig, dtype: str, longest: int) -> Any:

@@ -19,6 +19,8 @@ from msx_sdk.text_generation import TextGenerationHandler
 class EmbeddingHandler(TextGenerationHandler):
     """Many requests at once, one text each; those that wait together share a call of the network."""
 
+    parallel_types = ()
+
     def initialize(self, context: Context) -> None:
         super().initialize(context)
         self.model = load_model(context)

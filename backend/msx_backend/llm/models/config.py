@@ -1,6 +1,7 @@
 """What `config.json` says of a model, and what the network is built from.
 
-Keys, and what they mean where they are missing, are those of Hugging Face transformers.
+Keys, and what they mean where they are missing, are those of Hugging Face transformers. `members` says what becomes
+of those that are not read.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from msx_backend.llm.models.members import FILE
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.validation import wrong_value
 
 Positive = Annotated[int, Meta(ge=1)]
 Amount = Annotated[float, Meta(gt=0)]
-FILE = "config.json"
 
 
 class HubConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The keys of `config.json` that some family reads; others are ignored."""
+    """The keys of `config.json` that some family reads."""
 
     model_type: str
     vocab_size: Positive
@@ -31,12 +32,14 @@ class HubConfig(msgspec.Struct, frozen=True, kw_only=True):
     num_key_value_heads: Positive | None = None
     head_dim: Positive | None = None
     max_position_embeddings: Positive
+    original_max_position_embeddings: Positive | None = None
     hidden_act: str = "silu"
     rms_norm_eps: Amount = 1e-6
     rope_theta: Amount | None = None
     rope_scaling: dict[str, Any] | None = None
     rope_parameters: dict[str, Any] | None = None
     tie_word_embeddings: bool = False
+    is_causal: bool | None = None
     attention_bias: bool = False
     mlp_bias: bool = False
     sliding_window: Positive | UnsetType | None = UNSET
@@ -46,6 +49,12 @@ class HubConfig(msgspec.Struct, frozen=True, kw_only=True):
     torch_dtype: str | None = None
     dtype: str | None = None
     quantization_config: dict[str, Any] | None = None
+
+
+READ = frozenset(HubConfig.__struct_fields__) - {
+    "attention_bias", "layer_types", "max_window_layers", "mlp_bias", "sliding_window", "use_sliding_window",
+}  # fmt: skip
+"""By every family; the others are read by some."""
 
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +69,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     head_dim: int
     context: int
     """Positions that the model was made for."""
+    native: int
+    """`max_position_embeddings`; with dynamic rope a text longer than this turns slower, by its own length."""
     norm_eps: float
     rope: dict[str, Any]
     """Hugging Face's `rope_parameters`."""
@@ -72,6 +83,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     mlp_bias: bool = False
     qk_norm: bool = False
     """Queries and keys are normed head by head."""
+    causal: bool = True
+    """A token sees those before it only; else the whole text."""
     dtype: str = "float32"
     """Of the file, as its maker states it."""
 
@@ -84,6 +97,19 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
         """Query heads per key-value head."""
         return self.heads // self.kv_heads
 
+    def kv_heads_of(self, shards: int) -> int:
+        """Of one rank of a tensor-parallel group: where there are more ranks than heads, several have the same one."""
+        return max(self.kv_heads // shards, 1)
+
+    def kv_copies(self, shards: int) -> int:
+        """How many ranks have the same key-value heads."""
+        return max(shards // self.kv_heads, 1)
+
+    @property
+    def stretches(self) -> bool:
+        """Angles depend on the length of the text, where it is above `native`."""
+        return self.rope["rope_type"] == "dynamic" and self.context > self.native
+
     def dtype_on(self, target: str) -> str:
         """What it is computed in: on a CPU what files have in 16 bits is widened, and no device has what is smaller."""
         if target == "CPU" or self.dtype == "float32":
@@ -93,17 +119,24 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     def token_bytes(self, stages: int = 1, shards: int = 1, target: str = "CPU") -> int:
         """What keys and values of one token take on the rank that holds most of them."""
         itemsize = 4 if self.dtype_on(target) == "float32" else 2
-        return -(-self.layers // stages) * 2 * (self.kv_heads // shards) * self.head_dim * itemsize
+        return -(-self.layers // stages) * 2 * self.kv_heads_of(shards) * self.head_dim * itemsize
 
 
-def read_hub_config(folder: Path) -> HubConfig:
-    """Raises HandlerLoadError, which names the key and its value, or what is missing."""
-    path = folder / FILE
+def read_raw(folder: Path) -> dict[str, Any]:
+    """All of `config.json`. Raises HandlerLoadError."""
     try:
-        config = msgspec.json.decode(path.read_bytes(), type=HubConfig)
+        return msgspec.json.decode((folder / FILE).read_bytes(), type=dict[str, Any])
     except OSError as error:
         raise HandlerLoadError(f"{FILE} cannot be read: {error.strerror}; a model folder needs one") from None
-    except msgspec.DecodeError as error:  # also what ValidationError is
+    except msgspec.DecodeError as error:
+        raise HandlerLoadError(f"{FILE}: {wrong_value(error)[1]}") from None
+
+
+def hub_config(raw: dict[str, Any]) -> HubConfig:
+    """Raises HandlerLoadError, which names the key and its value, or what is missing."""
+    try:
+        config = msgspec.convert(raw, HubConfig)
+    except msgspec.ValidationError as error:
         key, expected = wrong_value(error)
         raise HandlerLoadError(f"{FILE}{f', {key}' if key else ''}: {expected}") from None
     _check(config)
@@ -131,9 +164,11 @@ def neutral(hub: HubConfig, *, kv_heads: int | None = None, head_dim: int | None
         kv_heads=kv,
         head_dim=size,
         context=_positions(hub, rope),
+        native=hub.max_position_embeddings,
         norm_eps=hub.rms_norm_eps,
         rope=rope,
         tied=hub.tie_word_embeddings,
+        causal=hub.is_causal is not False,
         dtype=hub.dtype or hub.torch_dtype or "float32",
         **({"windows": (None,) * hub.num_hidden_layers} | family),
     )
@@ -148,23 +183,35 @@ def windows_of(hub: HubConfig, window: int | None, first: int = 0) -> tuple[int 
         raise _wrong("layer_types", kinds, f"has {len(kinds)} entries for {hub.num_hidden_layers} layers")
     if odd := set(kinds) - {"full_attention", "sliding_attention"}:
         raise _wrong("layer_types", sorted(odd)[0], "is unknown; known are full_attention and sliding_attention")
+    if window is None and "sliding_attention" in kinds:
+        raise _wrong("layer_types", "sliding_attention", "needs a sliding_window, and this model has none")
     return tuple(window if kind == "sliding_attention" else None for kind in kinds)
 
 
 def _rope(hub: HubConfig) -> dict[str, Any]:
-    """Two ages of files: `rope_theta` and `rope_scaling`, or both in `rope_parameters`."""
-    given = dict(hub.rope_parameters or hub.rope_scaling or {})
+    """Two ages of files: `rope_theta` and `rope_scaling`, or both in `rope_parameters`. The older key wins."""
+    key = "rope_scaling" if hub.rope_scaling else "rope_parameters"
+    given = dict(hub.rope_scaling or hub.rope_parameters or {})
+    if nested := [name for name, value in given.items() if isinstance(value, dict)]:
+        raise _wrong(f"{key}.{nested[0]}", given[nested[0]], "is not supported: all layers have the same angles")
     given["rope_type"] = given.get("rope_type") or given.pop("type", None) or "default"
     given["rope_theta"] = given.get("rope_theta") or hub.rope_theta or 10000.0
+    if hub.original_max_position_embeddings and given["rope_type"] in ("llama3", "yarn"):
+        given["original_max_position_embeddings"] = hub.original_max_position_embeddings
     return given
 
 
 def _positions(hub: HubConfig, rope: dict[str, Any]) -> int:
-    """With YaRN some files still state the length before stretching (Qwen 2.5 and 3)."""
-    original, factor = rope.get("original_max_position_embeddings"), rope.get("factor")
-    if rope["rope_type"] == "yarn" and isinstance(original, int) and isinstance(factor, int | float):
-        return max(hub.max_position_embeddings, int(original * factor))
-    return hub.max_position_embeddings
+    """With YaRN some files still state the length before stretching (Qwen 2.5 and 3), with dynamic rope most do."""
+    stated, factor = hub.max_position_embeddings, rope.get("factor")
+    original = rope.get("original_max_position_embeddings")
+    if rope["rope_type"] == "dynamic":
+        original = original or stated
+    elif rope["rope_type"] != "yarn":
+        return stated
+    if isinstance(original, int) and isinstance(factor, int | float):
+        return max(stated, int(original * factor))
+    return stated
 
 
 def _head_dim(hub: HubConfig) -> int:

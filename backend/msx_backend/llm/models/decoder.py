@@ -6,15 +6,16 @@ Hugging Face's files. In shapes, B is texts, P tokens of each, T the positions t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import mindspore as ms
 from mindspore import Parameter, Tensor, nn, ops
 from mindspore.common.initializer import initializer
 
+from msx_backend.llm.cache.interface import MakeCache
 from msx_backend.llm.models.config import ModelConfig
+from msx_backend.llm.models.masks import Masks, TwoWayMasks
 from msx_backend.llm.models.rope import rope_tables
 from msx_backend.llm.models.weights import Checkpoint
 from msx_sdk.mindspore.layers import (
@@ -28,16 +29,13 @@ from msx_sdk.mindspore.parallel import Parallel
 
 FEW = 64
 """Rows up to which broadcasting is worth it: on a CPU each kernel that does keeps four buffers of the result's size."""
-UNSEEN = -1e9
-"""Added to the scores of what a token does not see."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What this rank's layers are made with. `make_cache`: of a layer's name, its heads, a head's size -> LayerCache"""
+    """What this rank's layers are made with."""
 
     parallel: Parallel
-    make_cache: Callable[[str, int, int], Any]
     dtype: Any = ms.float32
 
     def options(self, bias: bool) -> dict[str, Any]:
@@ -46,18 +44,26 @@ class Parts:
 
 
 class RMSNorm(nn.Cell):  # type: ignore[misc]
+    """Of the weight's type; its squares are of float32, for in 16 bits they overflow from 256 on."""
+
     def __init__(self, size: int, eps: float, dtype: Any) -> None:
         super().__init__()
         self.weight = Parameter(initializer("ones", (size,), dtype), name="weight")
         self.eps, self.mean, self.square, self.rsqrt = eps, ops.ReduceMean(keep_dims=True), ops.Square(), ops.Rsqrt()
-        self.tile = ops.Tile()
+        self.tile, self.narrow = ops.Tile(), dtype != ms.float32
 
     def construct(self, x: Any) -> Any:
-        scale, weight = self.rsqrt(self.mean(self.square(x), -1) + self.eps), self.weight
+        weight, kind = self.weight, x.dtype
+        if self.narrow:
+            x = x.astype(ms.float32)
+        scale = self.rsqrt(self.mean(self.square(x), -1) + self.eps)
         if x.shape[0] > FEW:
             scale = self.tile(scale, (*(1,) * (x.ndim - 1), x.shape[-1]))
             weight = self.tile(weight, (*x.shape[:-1], 1))
-        return x * scale * weight
+        x = x * scale
+        if self.narrow:
+            x = x.astype(kind)
+        return x * weight
 
 
 class MLP(nn.Cell):  # type: ignore[misc]
@@ -75,20 +81,22 @@ class MLP(nn.Cell):  # type: ignore[misc]
 
 
 class Attention(nn.Cell):  # type: ignore[misc]
-    def __init__(self, config: ModelConfig, parts: Parts, name: str) -> None:
+    """`cache` is a LayerCache, which `Body.prepare` gives it."""
+
+    def __init__(self, config: ModelConfig, parts: Parts) -> None:
         super().__init__()
         hidden, self.size, options = config.hidden_size, config.head_dim, parts.options(config.qkv_bias)
         shards = parts.parallel.tp_size
-        self.heads, self.kv = config.heads // shards, config.kv_heads // shards  # of this rank
+        self.heads, self.kv = config.heads // shards, config.kv_heads_of(shards)  # of this rank
+        shared = options | {"parallel": shared_by(parts.parallel, config.kv_copies(shards))}
         self.q_proj = ColumnParallelLinear(hidden, config.heads * self.size, **options)
-        self.k_proj = ColumnParallelLinear(hidden, config.kv_heads * self.size, **options)
-        self.v_proj = ColumnParallelLinear(hidden, config.kv_heads * self.size, **options)
+        self.k_proj = ColumnParallelLinear(hidden, config.kv_heads * self.size, **shared)
+        self.v_proj = ColumnParallelLinear(hidden, config.kv_heads * self.size, **shared)
         self.o_proj = RowParallelLinear(config.heads * self.size, hidden, **parts.options(config.o_bias))
         self.normed = config.qk_norm
         if self.normed:
             self.q_norm = RMSNorm(self.size, config.norm_eps, parts.dtype)
             self.k_norm = RMSNorm(self.size, config.norm_eps, parts.dtype)
-        self.cache = parts.make_cache(name, self.heads, self.size)
         self.halves, self.join, self.negate = ops.Split(-1, 2), ops.Concat(-1), ops.Neg()
 
     def construct(self, x: Any, angles: Any, mask: Any, places: Any) -> Any:
@@ -105,37 +113,19 @@ class Attention(nn.Cell):  # type: ignore[misc]
         return x * cos + self.join((self.negate(second), first)) * sin
 
 
-class Masks(nn.Cell):  # type: ignore[misc]
-    """Which positions each token sees: of the T first, those up to its own, and no further back than a window."""
-
-    def __init__(self, windows: tuple[int | None, ...], heads: int, kv: int, dtype: Any) -> None:
-        super().__init__()
-        self.windows, self.dtype, self.kv, self.group = windows, dtype, kv, heads // kv
-        self.tile = ops.Tile()
-
-    def construct(self, positions: Any, reach: Any) -> Any:
-        """positions [B, P], reach: 0 … T-1 -> for each window [B*kv, group*P, T], to be added to scores"""
-        batch, count = positions.shape
-        ahead = reach - ops.expand_dims(positions, -1)
-        masks: Any = ()
-        for window in self.windows:
-            unseen = ahead > 0
-            if window is not None:
-                unseen = ops.logical_or(unseen, ahead <= -window)
-            mask = (unseen.astype(self.dtype) * UNSEEN).reshape((batch, 1, 1, count, -1))
-            mask = self.tile(mask, (1, self.kv, self.group, 1, 1))
-            masks = (*masks, mask.reshape((batch * self.kv, self.group * count, -1)))
-        return masks
+def shared_by(parallel: Parallel, copies: int) -> Parallel:
+    """The place of a rank among parts of which neighbouring ranks hold the same one, so many each."""
+    return replace(parallel, rank=parallel.tp_rank // copies, stages=1, tp_size=parallel.tp_size // copies)
 
 
 class Layer(nn.Cell):  # type: ignore[misc]
     """`mask` is the index of its window's mask."""
 
-    def __init__(self, config: ModelConfig, parts: Parts, name: str, mask: int) -> None:
+    def __init__(self, config: ModelConfig, parts: Parts, mask: int) -> None:
         super().__init__()
         self.mask = mask
         self.input_layernorm = RMSNorm(config.hidden_size, config.norm_eps, parts.dtype)
-        self.self_attn = Attention(config, parts, name)
+        self.self_attn = Attention(config, parts)
         self.post_attention_layernorm = RMSNorm(config.hidden_size, config.norm_eps, parts.dtype)
         self.mlp = MLP(config, parts)
 
@@ -152,37 +142,54 @@ class WholeEmbedding(VocabParallelEmbedding):
 
 
 class Body(nn.Cell):  # type: ignore[misc]
-    """The layers `own` of the model, after the embedding on the first stage."""
+    """The layers `own` of the model, after the embedding on the first stage. It can be called once it is prepared."""
 
-    def __init__(self, config: ModelConfig, parts: Parts, own: range, length: int) -> None:
+    def __init__(self, config: ModelConfig, parts: Parts, own: range) -> None:
         super().__init__()
-        self.first = parts.parallel.first_stage
+        self.config, self.own, self.dtype = config, own, parts.dtype
+        self.first, shards = parts.parallel.first_stage, parts.parallel.tp_size
         if self.first:
-            kind = VocabParallelEmbedding if parts.parallel.tp_size > 1 else WholeEmbedding
+            kind = VocabParallelEmbedding if shards > 1 else WholeEmbedding
             self.embed_tokens = kind(config.vocab_size, config.hidden_size, parts.parallel, dtype=parts.dtype)
         windows = tuple(dict.fromkeys(config.windows[n] for n in own))
-        self.heads, self.kv = config.heads // parts.parallel.tp_size, config.kv_heads // parts.parallel.tp_size
-        self.masks = Masks(windows, self.heads, self.kv, parts.dtype)
-        self.layers = nn.CellList([Layer(config, parts, f"layers.{n}", windows.index(config.windows[n])) for n in own])
-        cos, sin = rope_tables(config, length)
-        self.cos, self.sin = Tensor(cos, parts.dtype), Tensor(sin, parts.dtype)
+        self.heads, self.kv = config.heads // shards, config.kv_heads_of(shards)
+        make_masks = Masks if config.causal else TwoWayMasks
+        self.masks = make_masks(windows, self.heads, self.kv, parts.dtype)
+        self.layers = nn.CellList([Layer(config, parts, windows.index(config.windows[n])) for n in own])
+        self.stretches = config.stretches
         self.gather, self.tile = ops.Gather(), ops.Tile()
 
+    def prepare(self, length: int, make_cache: MakeCache) -> None:
+        """For texts of up to `length` tokens; apart from the weights, as these may have to be there before one knows
+        how much room there is."""
+        if not self.stretches:
+            cos, sin = rope_tables(self.config, length)
+            self.cos, self.sin = Tensor(cos, self.dtype), Tensor(sin, self.dtype)
+        for number, layer in zip(self.own, self.layers, strict=True):
+            layer.self_attn.cache = make_cache(self.heads, self.config.head_dim)
+            layer.self_attn.cache.update_parameters_name(f"layers.{number}.")  # graphs know parameters by their names
+
     def construct(self, x: Any, positions: Any, reach: Any, *places: Any) -> Any:
-        """x: ids [B*P] on the first stage, else what the one before returned; positions [B, P] -> [B*P, hidden]"""
+        """x: ids [B*P] on the first stage, else what the one before returned; positions [B, P] -> [B*P, hidden]
+
+        Where the angles of a position depend on its text, cos and sin of each token [B*P, D] come before `places`.
+        """
         if self.first:
             x = self.embed_tokens(x)
-        flat = positions.reshape((-1,))
-        angles = self.angles(flat, self.heads), self.angles(flat, self.kv)
-        masks = self.masks(positions, reach)
+        if self.stretches:
+            cos, sin, places = places[0], places[1], places[2:]
+        else:
+            flat = positions.reshape((-1,))
+            cos, sin = self.gather(self.cos, flat, 0), self.gather(self.sin, flat, 0)
+        angles = self.angles(cos, sin, self.heads), self.angles(cos, sin, self.kv)
+        masks = self.masks(positions, reach, places)
         for layer in self.layers:
             x = layer(x, angles, masks, places)
         return x
 
-    def angles(self, positions: Any, heads: int) -> Any:
+    def angles(self, cos: Any, sin: Any, heads: int) -> Any:
         """-> cos and sin [B*P, heads, D]"""
-        cos = ops.expand_dims(self.gather(self.cos, positions, 0), 1)
-        sin = ops.expand_dims(self.gather(self.sin, positions, 0), 1)
+        cos, sin = ops.expand_dims(cos, 1), ops.expand_dims(sin, 1)
         return self.tile(cos, (1, heads, 1)), self.tile(sin, (1, heads, 1))
 
 
@@ -203,10 +210,10 @@ class Head(nn.Cell):  # type: ignore[misc]
 class Decoder(nn.Cell):  # type: ignore[misc]
     """`body`, and on the last stage `head`; both together are one step of decoding."""
 
-    def __init__(self, config: ModelConfig, parts: Parts, own: range, length: int) -> None:
+    def __init__(self, config: ModelConfig, parts: Parts, own: range) -> None:
         super().__init__()
         self.own, self.tied, self.parallel = own, config.tied, parts.parallel
-        self.body = Body(config, parts, own, length)
+        self.body = Body(config, parts, own)
         if parts.parallel.last_stage:
             self.head = Head(config, parts)
 

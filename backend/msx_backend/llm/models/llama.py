@@ -1,7 +1,14 @@
-"""Llama 2 and 3, and the many models that say they are one."""
+"""Llama 2 and 3, and the many models that say they are one.
 
-from msx_backend.llm.models.config import HubConfig, ModelConfig, neutral
+A `sliding_window` is refused: transformers forgets it in one pass over a text, and keeps to it token by token.
+"""
+
+from msx_backend.llm.models.config import READ, HubConfig, ModelConfig, neutral, windows_of
+from msx_backend.llm.models.members import IGNORED, NEUTRAL, Members
+
+MEMBERS = Members(READ | {"attention_bias", "mlp_bias", "layer_types"}, NEUTRAL, IGNORED)
 
 
 def configure(hub: HubConfig) -> ModelConfig:
-    return neutral(hub, qkv_bias=hub.attention_bias, o_bias=hub.attention_bias, mlp_bias=hub.mlp_bias)
+    bias = hub.attention_bias
+    return neutral(hub, qkv_bias=bias, o_bias=bias, mlp_bias=hub.mlp_bias, windows=windows_of(hub, None))

@@ -2,9 +2,11 @@
 
 from msgspec import UNSET
 
-from msx_backend.llm.models.config import HubConfig, ModelConfig, neutral, windows_of
+from msx_backend.llm.models.config import READ, HubConfig, ModelConfig, neutral, windows_of
+from msx_backend.llm.models.members import IGNORED, NEUTRAL, Members
 
 WINDOW, KV_HEADS = 4096, 8
+MEMBERS = Members(READ | {"sliding_window", "layer_types"}, NEUTRAL, IGNORED | {"attention_bias", "mlp_bias"})
 
 
 def configure(hub: HubConfig) -> ModelConfig:

@@ -2,9 +2,12 @@
 
 from msgspec import UNSET
 
-from msx_backend.llm.models.config import HubConfig, ModelConfig, neutral, windows_of
+from msx_backend.llm.models.config import READ, HubConfig, ModelConfig, neutral, windows_of
+from msx_backend.llm.models.members import IGNORED, NEUTRAL, Members
 
 WINDOW, KV_HEADS = 4096, 32
+WINDOWS = frozenset({"sliding_window", "use_sliding_window", "max_window_layers", "layer_types"})
+MEMBERS = Members(READ | WINDOWS, NEUTRAL, IGNORED | {"attention_bias", "mlp_bias"})
 
 
 def configure(hub: HubConfig) -> ModelConfig:

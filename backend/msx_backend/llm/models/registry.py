@@ -1,26 +1,52 @@
-"""Families by the `model_type` of `config.json`. A new one is a function from its keys to a `ModelConfig`."""
+"""Families by the `model_type` of `config.json`. A new one is a function from its keys to a `ModelConfig`, and the
+lists of what becomes of each key."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from msx_backend.llm.models import llama, mistral, qwen2, qwen3
-from msx_backend.llm.models.config import FILE, HubConfig, ModelConfig, read_hub_config
+from msx_backend.llm.models.config import HubConfig, ModelConfig, hub_config, read_raw
+from msx_backend.llm.models.members import FILE, Members
+from msx_backend.llm.models.rope import check_rope
 from msx_sdk.errors import HandlerLoadError
 
-FAMILIES: Mapping[str, Callable[[HubConfig], ModelConfig]] = {
-    "llama": llama.configure,
-    "mistral": mistral.configure,
-    "qwen2": qwen2.configure,
-    "qwen3": qwen3.configure,
+
+@dataclass(frozen=True)
+class DecoderFamily:
+    configure: Callable[[HubConfig], ModelConfig]
+    members: Members
+
+
+FAMILIES: Mapping[str, DecoderFamily] = {
+    "llama": DecoderFamily(llama.configure, llama.MEMBERS),
+    "mistral": DecoderFamily(mistral.configure, mistral.MEMBERS),
+    "qwen2": DecoderFamily(qwen2.configure, qwen2.MEMBERS),
+    "qwen3": DecoderFamily(qwen3.configure, qwen3.MEMBERS),
 }
 
 
 def read_config(folder: Path) -> ModelConfig:
     """The model of a folder in Hugging Face's layout. Raises HandlerLoadError, which names the key and its value."""
-    hub = read_hub_config(folder)
+    raw = read_raw(folder)
+    hub = hub_config(raw)
     if hub.model_type not in FAMILIES:
         known = ", ".join(FAMILIES)
         raise HandlerLoadError(f"{FILE}, model_type: {hub.model_type!r} is unknown; known are {known}")
-    return FAMILIES[hub.model_type](hub)
+    family = FAMILIES[hub.model_type]
+    config = family.configure(hub)
+    family.members.check(raw, **_of_heads(config.head_dim))
+    check_rope(config)
+    return config
+
+
+def _of_heads(size: int) -> dict[str, tuple[Any, ...]]:
+    """Members that say what follows from the size of a head anyhow."""
+    return {
+        "attention_multiplier": (None, size**-0.5),
+        "query_pre_attn_scalar": (None, size),
+        "rotary_dim": (None, size),
+    }

@@ -1,69 +1,101 @@
 """Rotary positions: the angle of every position in every pair of a head's numbers.
 
-The scalings are those of Hugging Face transformers' `modeling_rope_utils`. `dynamic` takes the base for the longest
-text that is served: where keys are kept, a base that grew with the text would no longer fit those made before.
+The scalings are those of Hugging Face transformers' `modeling_rope_utils`. With `dynamic`, a text that is longer than
+the model was trained for turns slower, by its own length: `dynamic_rows` has the angles of each token, as transformers
+makes them. The prompt is turned by the length of the whole prompt, and what follows by the length at that token.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from msx_backend.llm.models.config import FILE, ModelConfig
+from msx_backend.llm.models.config import ModelConfig
+from msx_backend.llm.models.members import FILE
 from msx_sdk.errors import HandlerLoadError
+
+log = logging.getLogger("msx.llm")
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Scaled = tuple[Array, float]
 """Inverse frequencies [head_dim / 2], and what cosine and sine are multiplied by."""
+MEMBERS = frozenset(
+    {
+        "attention_factor", "beta_fast", "beta_slow", "factor", "high_freq_factor", "low_freq_factor", "mscale",
+        "mscale_all_dim", "original_max_position_embeddings", "partial_rotary_factor", "rope_theta", "rope_type",
+        "truncate", "type",
+    }
+)  # fmt: skip
+"""Of `rope_scaling` and `rope_parameters`; some types have no use for some of them, as in transformers."""
+
+
+def check_rope(config: ModelConfig) -> None:
+    """Raises HandlerLoadError for a scaling that is unknown or incomplete; warns of members that are not known."""
+    kind = config.rope["rope_type"]
+    if kind not in SCALINGS:
+        raise HandlerLoadError(f"{FILE}, rope_type: {kind!r} is unknown; known are {', '.join(SCALINGS)}")
+    if (config.rope.get("partial_rotary_factor") or 1) != 1:
+        raise HandlerLoadError(f"{FILE}, partial_rotary_factor: only 1 is supported: the whole of a head turns")
+    SCALINGS[kind](config)
+    if unknown := sorted(config.rope.keys() - MEMBERS):
+        log.warning("%s, rope scaling %r: members that are not known are ignored: %s", FILE, kind, ", ".join(unknown))
 
 
 def rope_tables(config: ModelConfig, length: int) -> tuple[Array, Array]:
     """cos and sin of positions 0 … length-1, float32 [length, head_dim]; the halves of a head turn together.
 
-    Raises HandlerLoadError for a scaling that is unknown or incomplete.
+    Of texts of up to `config.native` tokens, where the angles depend on that. Raises HandlerLoadError.
     """
-    kind = config.rope["rope_type"]
-    if kind not in SCALINGS:
-        raise HandlerLoadError(f"{FILE}, rope_type: {kind!r} is unknown; known are {', '.join(SCALINGS)}")
-    if config.rope.get("partial_rotary_factor", 1.0) != 1.0:
-        raise HandlerLoadError(f"{FILE}, partial_rotary_factor: only 1 is supported: the whole of a head turns")
-    inverse, factor = SCALINGS[kind](config, length)
-    angles = np.tile(np.outer(np.arange(length), inverse), 2)
+    check_rope(config)
+    inverse, factor = SCALINGS[config.rope["rope_type"]](config)
+    return _turned(np.outer(np.arange(length), inverse), factor)
+
+
+def dynamic_rows(config: ModelConfig, positions: Array, lengths: Array) -> tuple[Array, Array]:
+    """cos and sin [tokens, head_dim] of tokens at `positions` of texts that are `lengths` long, both [tokens]."""
+    size, factor = config.head_dim, _number(config.rope, "factor")
+    growth = factor * np.maximum(lengths, config.native) / config.native - (factor - 1)
+    theta = _number(config.rope, "rope_theta") * growth ** (size / (size - 2))
+    return _turned(positions[:, None] * _inverse(theta[:, None], size), 1.0)
+
+
+def _turned(angles: Array, factor: float) -> tuple[Array, Array]:
+    angles = np.tile(angles, 2)
     return (np.cos(angles) * factor).astype(np.float32), (np.sin(angles) * factor).astype(np.float32)
 
 
-def _default(config: ModelConfig, length: int) -> Scaled:
+def _default(config: ModelConfig) -> Scaled:
     return _inverse(_number(config.rope, "rope_theta"), config.head_dim), 1.0
 
 
-def _linear(config: ModelConfig, length: int) -> Scaled:
-    return _default(config, length)[0] / _number(config.rope, "factor"), 1.0
+def _linear(config: ModelConfig) -> Scaled:
+    return _default(config)[0] / _number(config.rope, "factor"), 1.0
 
 
-def _dynamic(config: ModelConfig, length: int) -> Scaled:
-    original, size = _original(config), config.head_dim
-    factor = _number(config.rope, "factor")
-    growth = factor * max(length, original) / original - (factor - 1)
-    return _inverse(_number(config.rope, "rope_theta") * growth ** (size / (size - 2)), size), 1.0
+def _dynamic(config: ModelConfig) -> Scaled:
+    """Of texts that are not longer than the model was trained for."""
+    _number(config.rope, "factor")
+    return _default(config)
 
 
-def _llama3(config: ModelConfig, length: int) -> Scaled:
+def _llama3(config: ModelConfig) -> Scaled:
     """Slow turns are stretched, fast ones stay, and those between are blended."""
     rope = config.rope
     low, high = _number(rope, "low_freq_factor"), _number(rope, "high_freq_factor")
-    inverse = _default(config, length)[0]
+    inverse = _default(config)[0]
     turns = _original(config) * inverse / (2 * math.pi)  # within the original context
     stay = np.clip((turns - low) / (high - low), 0, 1)
     return inverse * (stay + (1 - stay) / _number(rope, "factor")), 1.0
 
 
-def _yarn(config: ModelConfig, length: int) -> Scaled:
+def _yarn(config: ModelConfig) -> Scaled:
     """Peng et al. 2023, "YaRN"."""
     rope, factor = config.rope, _yarn_factor(config)
-    inverse = _default(config, length)[0]
+    inverse = _default(config)[0]
     low, high = _yarn_range(config)
     pairs = np.arange(len(inverse))
     stretched = np.clip((pairs - low) / ((high - low) or 0.001), 0, 1)
@@ -72,7 +104,7 @@ def _yarn(config: ModelConfig, length: int) -> Scaled:
 
 def _yarn_factor(config: ModelConfig) -> float:
     if config.rope.get("factor") is None:
-        return config.context / _original(config)
+        return config.native / _original(config)
     return _number(config.rope, "factor")
 
 
@@ -97,7 +129,7 @@ def _yarn_scale(rope: Mapping[str, Any], factor: float) -> float:
     return scale(whole) / scale(all_dim) if whole and all_dim else scale(1)
 
 
-def _inverse(theta: float, size: int) -> Array:
+def _inverse(theta: Any, size: int) -> Array:
     inverse: Array = theta ** -(np.arange(0, size, 2) / size)
     return inverse
 
@@ -114,7 +146,7 @@ def _number(rope: Mapping[str, Any], key: str) -> float:
     return float(value)
 
 
-SCALINGS: dict[str, Callable[[ModelConfig, int], Scaled]] = {
+SCALINGS: dict[str, Callable[[ModelConfig], Scaled]] = {
     "default": _default,
     "linear": _linear,
     "dynamic": _dynamic,

@@ -20,6 +20,8 @@ STACK = 256 << 20
 """Bytes, of which only what is used takes memory. The compiler descends into every `$ref`: a chain of 1,000 needs more
 than the usual 8 MiB, and a stack overflow would end the process. A schema at the limit needs less than half of this."""
 MAX_MESSAGE = 500
+NO_TEXT = "NoExtensionBias"
+"""llguidance's word for a grammar that leads nowhere."""
 _starting = threading.Lock()
 
 
@@ -37,6 +39,8 @@ def compiled(tokenizer: LLTokenizer, constraint: Constraint) -> LLMatcher:
 
 def one_line(text: str) -> str:
     """llguidance's message without its drawing of the place."""
+    if text.startswith(NO_TEXT):
+        return "there is not a text that it allows"
     lines = [line.strip() for line in text.splitlines() if line and not line[0].isspace() and not line.startswith("<")]
     return shortened(" ".join(lines), MAX_MESSAGE)
 

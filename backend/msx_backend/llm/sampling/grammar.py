@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from llguidance import LLMatcher
 
+from msx_backend.llm.sampling.regex import with_ascii_classes
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import Constraint
+from msx_sdk.json_schema import COUNTED, MOST_LEVELS, too_deep
 
 if TYPE_CHECKING:
     from llguidance._lib import JsonCompileOptions
 
-JSON_OPTIONS: JsonCompileOptions = {"whitespace_pattern": r"[ \t]{1,40}|\r?\n[ \t]{0,40}"}
-"""JSON in one line or indented. With whitespace unlimited, some models never write anything else."""
+JSON_OPTIONS: JsonCompileOptions = {"whitespace_pattern": r"[ \t]{1,40}|\r?\n[ \t]{0,40}", "lenient": True}
+"""JSON in one line or indented. With whitespace unlimited, some models never write anything else. Lenient: schemas as
+pydantic and OpenAPI write them have keywords that no grammar can hold, and formats that are annotations."""
+UNHELD = (
+    *("uniqueItems", "not", "if", "then", "else", "contains", "minContains", "maxContains", "unevaluatedItems"),
+    *("dependentRequired", "dependentSchemas", "propertyNames", "unevaluatedProperties", *COUNTED),
+)
+"""Keywords that llguidance ignores then."""
 
 
 def grammar(constraint: Constraint) -> str:
@@ -25,7 +33,7 @@ def grammar(constraint: Constraint) -> str:
         case "json_schema":
             return LLMatcher.grammar_from_json_schema(_schema(constraint.value), defaults=JSON_OPTIONS)
         case "regex":
-            return LLMatcher.grammar_from_regex(_text(constraint))
+            return LLMatcher.grammar_from_regex(with_ascii_classes(_text(constraint)))
         case "choice":
             return LLMatcher.grammar_from_lark(
                 "start: " + " | ".join(json.dumps(text) for text in _choices(constraint))
@@ -40,13 +48,16 @@ def _text(constraint: Constraint) -> str:
     return constraint.value
 
 
-def _schema(value: str) -> dict[str, Any]:
+def _schema(value: str) -> str:
+    """As text: the compiler reads numbers of any size there."""
     schema = _json(value, "json_schema")
     if schema is True:
-        return {}
+        return "{}"
     if not isinstance(schema, dict):
         raise InvalidInput("constraint: the json_schema is not a JSON object")
-    return schema
+    if too_deep(schema):
+        raise InvalidInput(f"constraint: the json_schema is nested more than {MOST_LEVELS} levels deep")
+    return value
 
 
 def _choices(constraint: Constraint) -> list[str]:

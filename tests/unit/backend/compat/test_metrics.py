@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import io
 import json
+import logging
+import os
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from msx_backend.compat.ts.metrics import system_metrics
 from msx_backend.compat.ts.metrics.caching_metric import CachingMetric
 from msx_backend.compat.ts.metrics.dimension import Dimension
 from msx_backend.compat.ts.metrics.metric import Metric
@@ -15,6 +20,7 @@ from msx_backend.compat.ts.metrics.metric_cache_yaml_impl import MetricsCacheYam
 from msx_backend.compat.ts.metrics.metric_encoder import MetricEncoder
 from msx_backend.compat.ts.metrics.metric_type_enum import MetricTypes
 from msx_backend.compat.ts.metrics.metrics_store import MetricsStore
+from msx_backend.compat.ts.metrics.process_memory_metric import check_process_mem_usage
 from msx_backend.compat.ts.metrics.unit import Units
 from msx_backend.compat.ts.service import emit_metrics
 from msx_sdk.metrics import Metrics
@@ -94,3 +100,28 @@ def test_the_older_store() -> None:
     store = MetricsStore({0: "id"}, "m")
     store.add_counter("Calls", 2)
     assert [(sample.name, sample.value) for sample in store.store] == [("Calls", 2.0)]
+
+
+def test_the_memory_of_processes(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    check_process_mem_usage(io.StringIO(f"{os.getpid()},,99999999\n"))
+    (own, missing, none) = caplog.messages
+    assert own == f"{os.getpid()}:{own.partition(':')[2]}"
+    assert int(own.partition(":")[2]) > 1 << 20
+    assert "99999999" in missing
+    assert none == "99999999:0"
+
+
+def test_figures_of_a_script(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The functions of its module are called, and what they added is logged behind an end."""
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(system_metrics, "system_metrics", [])
+    module = ModuleType("mine")
+    exec("def one(): pass\ndef gpu_utilization(number): seen.append(number)\ndef _private(x): pass", module.__dict__)
+    module.__dict__["seen"] = seen = list[int]()
+    system_metrics.collect_all(module, 2)
+    assert (seen, caplog.messages) == ([2], [""])
+    caplog.clear()
+    system_metrics.collect_all(system_metrics)
+    assert len(caplog.messages) == 8
+    assert re.match(r"CPUUtilization\.Percent:[\d.]+\|#Level:Host\|#hostname:", caplog.messages[0])

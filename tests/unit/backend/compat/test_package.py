@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,6 +44,60 @@ def test_offered_once_last_and_without_heavy_imports() -> None:
     assert Path(file) == folder / "ts" / "__init__.py"
     assert Path(last) == folder
     assert early == late == "[]"
+
+
+tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")  # pytest brings it
+
+ROOT = Path(__file__).parents[4]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+PTH = "msx_torchserve.pth"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """What pip makes of the wheel: its packages side by side, and the file that adds to the path."""
+    for package in PROJECT["targets"]["wheel"]["packages"]:
+        (tmp_path / Path(package).name).symlink_to(ROOT / package)
+    [(source, target)] = PROJECT["targets"]["wheel"]["force-include"].items()
+    (tmp_path / target).write_text((ROOT / source).read_text())
+    assert target == PTH
+    return tmp_path
+
+
+def imported(site: Path, names: str) -> list[str]:
+    """Where they come from; the checkout itself is not on the path."""
+    code = (
+        "import site, sys\n"
+        f"sys.path[:] = [path for path in sys.path if not path.startswith({str(ROOT)!r}) or 'site-packages' in path]\n"
+        f"site.addsitedir({str(site)!r})\n"
+        f"import {names}\n"
+        f"for module in ({names},): print(module.__file__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_outside_workers(site: Path) -> None:
+    """From scripts, notebooks and unit tests of handlers, where TorchServe's packages are not installed."""
+    expected = [site / "msx_backend" / "compat" / "ts", site / "msx_archiver" / "compat" / "model_archiver"]
+    assert imported(site, "ts, model_archiver") == [str(folder / "__init__.py") for folder in expected]
+
+
+def test_installed_packages_of_these_names_win(site: Path) -> None:
+    for name in ("ts", "model_archiver"):
+        (site / name).mkdir()
+        (site / name / "__init__.py").write_text("")
+    expected = [str(site / name / "__init__.py") for name in ("ts", "model_archiver")]
+    assert imported(site, "ts, model_archiver") == expected
+
+
+def test_a_checkout_has_the_same_on_its_path() -> None:
+    folders = {Path(package).name: package for package in PROJECT["targets"]["wheel"]["packages"]}
+    lines = (ROOT / "backend" / PTH).read_text().split()
+    assert lines
+    for line in lines:
+        package, _, rest = line.partition("/")
+        assert f"{folders[package]}/{rest}" in PROJECT["dev-mode-dirs"]
 
 
 def test_another_ts_wins(tmp_path: Path) -> None:

@@ -111,3 +111,50 @@ def test_a_file_that_is_no_checkpoint_is_named(serve: Serve, tmp_path: Path, net
     (tmp_path / "broken.ckpt").write_bytes(b"\x00nothing")
     (tmp_path / "net.py").symlink_to(nets / "net.py")
     assert "broken.ckpt is not a MindSpore checkpoint" in load_error(serve, "broken.ckpt", folder=tmp_path)
+
+
+TOGETHER = """
+from mindspore import nn, ops
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.reduce = ops.AllReduce()
+
+    def construct(self, x):
+        return self.reduce(x)
+"""
+
+LAYERS = """
+from mindspore import nn
+from msx_sdk.mindspore.layers import ColumnParallelLinear
+
+class Net(nn.Cell):
+    def __init__(self, parallel, width):
+        super().__init__()
+        self.up = ColumnParallelLinear(2, width, parallel, bias=False, gather=True)
+
+    def construct(self, x):
+        return self.up(x)
+"""
+
+
+def test_a_network_of_several_ranks_on_one(serve: Serve, nets: Path, tmp_path: Path) -> None:
+    folder = one_file(tmp_path, TOGETHER, nets)
+    message = load_error(serve, "affine.ckpt", {}, folder=folder, modelFile="own.py")
+    assert message.startswith("own.py computes together with other ranks (AllReduce in the group 'hccl_world_group')")
+
+
+def test_a_network_that_asks_for_its_place(serve: Serve, nets: Path, tmp_path: Path) -> None:
+    """Its layers read their part of the file; of one rank that is all."""
+    import numpy as np
+    from safetensors.numpy import save_file
+
+    folder = one_file(tmp_path, LAYERS, nets)
+    save_file({"up.weight": np.array([[1, 0], [0, 1], [2, 2]], np.float32)}, folder / "w.safetensors")
+    config = {"model": {"args": {"width": 3}}}
+    model = serve("checkpoint", "w.safetensors", config, folder, modelFile="own.py")
+    (reply,) = model.predict([[[1, 2]]])
+    assert reply.json() == [[1, 2, 6]]
+    message = load_error(serve, "affine.ckpt", config, folder=folder, modelFile="own.py")
+    assert message == "affine.ckpt: a network of parallel layers reads its part of a .safetensors file"

@@ -3,13 +3,17 @@
 import io
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from msx_sdk.errors import HandlerLoadError
+from msx_sdk.kserve import INFER
+from msx_sdk.kserve.message import split
 from msx_sdk.request import Headers, InferenceRequest, Part
 from msx_sdk.testing import Reply
 from tests.unit.backend.handlers.conftest import Serve
+from tests.unit.sdk.test_mindir import DATA
 
 pytestmark = pytest.mark.mindspore
 
@@ -66,6 +70,8 @@ def test_the_open_inference_protocol(serve: Serve) -> None:
             {"name": "output_1", "datatype": "FP32", "shape": [1], "data": [6]},
         ],
     }
+    (single,) = model.predict([kserve(shape=[3])])
+    assert [output["shape"] for output in single.json()["outputs"]] == [[3], [1]]
     (chosen,) = model.predict([{**kserve(data=[[1, 2, 3]]), "outputs": [{"name": "output_1"}]}])
     assert [output["name"] for output in chosen.json()["outputs"]] == ["output_1"]
 
@@ -143,7 +149,7 @@ def test_a_bad_request_leaves_its_neighbours_alone(serve: Serve) -> None:
         ({}, "missing input 'x'"),
         ({"instances": []}, "at least one instance"),
         ({"instances": [{"x": ROW}, {}]}, "must have the same inputs"),
-        ("no json", "neither JSON nor an npy file"),
+        ("no json", "body (text/plain) is not valid JSON: line 1, column 1: expecting value"),
         (b"12345", "5 raw bytes are no float32 tensor of shape [-1, 3], which takes a multiple of 12 bytes"),
         (b"\x93NUMPY\x01\x00garbage", "not an npy file"),
         (npy([ROW])[:-1], "the npy header promises 24 bytes, 23 follow"),
@@ -188,6 +194,16 @@ def test_one_compiled_graph_serves_every_batch_size(serve: Serve) -> None:
     assert declared.shape == (-1, 3)
 
 
+def test_one_value_is_announced_and_answered_with_an_axis(serve: Serve) -> None:
+    model = serve("mindir", "mean.mindir")
+    assert [spec.shape for spec in model.handler.owner.tensor_signature().outputs] == [(1,)]
+    body = msgspec.json.encode(kserve())
+    for operation in ("", INFER):
+        (reply,) = model.predict([InferenceRequest("r", {"body": Part(body, "application/json")}, operation=operation)])
+        answer = msgspec.json.decode(split(reply.body)[0] if operation else reply.body)
+        assert (answer["outputs"][0]["shape"], answer["outputs"][0]["data"]) == ([1], [2])
+
+
 def test_describe_is_the_signature(serve: Serve) -> None:
     description = serve("mindir", "affine.mindir").handler.owner.describe()
     assert description["inputs"] == [{"name": "x", "datatype": "FP32", "shape": [-1, 3]}]
@@ -201,3 +217,9 @@ def test_describe_is_the_signature(serve: Serve) -> None:
 def test_a_model_that_cannot_be_loaded_is_named(serve: Serve, serialized: str, message: str) -> None:
     with pytest.raises(HandlerLoadError, match=message):
         serve("mindir", serialized)
+
+
+def test_a_file_of_several_ranks_on_one(serve: Serve) -> None:
+    """MindSpore itself ends by SIGSEGV."""
+    with pytest.raises(HandlerLoadError, match=r"allreduce\.mindir computes together with other ranks \(AllReduce"):
+        serve("mindir", "allreduce.mindir", folder=DATA)

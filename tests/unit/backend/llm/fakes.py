@@ -102,6 +102,15 @@ class FakeRunner:
         return int(self.cache[slot, position + 1])
 
 
+class FakeStretchingRunner(FakeRunner):
+    """What it makes of any token depends on the length that it was told of the text."""
+
+    def stretch(self, slot: int, length: int) -> None:
+        if length != self.cache[slot, 0]:
+            self.cache[slot] = EMPTY
+            self.cache[slot, 0] = length
+
+
 class FakePagedRunner(FakeRunner):
     """Blocks of `block` tokens, `blocks` of them."""
 
@@ -211,12 +220,14 @@ class House:
         gated: bool = False,
         paged: bool = False,
         constraints: Constraints | None = None,
+        native: int | None = None,
     ) -> None:
         shape = shape or limits()
         sizes = shape.slots, shape.context, shape.prefill_buckets[-1]
         blocks = blocks_for(shape.batch_total, shape.block) + 1
         pool = PagedPool(shape.slots, blocks, shape.block) if paged else None
-        self.runner = FakePagedRunner(*sizes, blocks, shape.block) if paged else FakeRunner(*sizes)
+        plain = FakeRunner if native is None else FakeStretchingRunner
+        self.runner = FakePagedRunner(*sizes, blocks, shape.block) if paged else plain(*sizes)
         self.steps = Steps(self.runner, gated)
         self.failures: list[str] = []
         self.engine = Engine(
@@ -227,6 +238,7 @@ class House:
             constraints=constraints,
             lanes=lanes,
             pool=pool,
+            native=native,
             on_failure=self.failures.append,
         )
 
@@ -267,9 +279,9 @@ def request(
     )
 
 
-def alone(prompt: Sequence[int], count: int, eos: bool = False) -> list[int]:
+def alone(prompt: Sequence[int], count: int, eos: bool = False, state: int = 0) -> list[int]:
     """The greedy text of a prompt, by the model without a cache."""
-    state, text = 0, list[int]()
+    text = list[int]()
     for token in prompt:
         state = after(state, token)
     while len(text) < count:

@@ -10,6 +10,7 @@ import numpy as np
 from msx_backend.llm.limits import Limits
 
 GOLDENS = Path(__file__).parents[3] / "goldens" / "llm"
+VARIANTS = GOLDENS.with_name("llm_variants")
 FAMILIES = tuple(sorted(folder.name for folder in GOLDENS.iterdir()))
 
 
@@ -30,7 +31,7 @@ def limits(
     )
 
 
-def make_runner(name: str, limits: Limits, parallel: Any = None) -> Any:
+def make_runner(name: str, limits: Limits, parallel: Any = None, folder: Path | None = None) -> Any:
     from msx_backend.llm.models.registry import read_config
     from msx_backend.llm.runner import ModelRunner
     from msx_sdk.mindspore import collectives
@@ -39,8 +40,8 @@ def make_runner(name: str, limits: Limits, parallel: Any = None) -> Any:
     if parallel is None:
         parallel = Parallel()
         collectives.register(parallel.world_group, (0,))
-    folder = GOLDENS / name
-    return ModelRunner.load(folder, read_config(folder), limits, parallel)
+    folder = folder or GOLDENS / name
+    return ModelRunner.load(folder, read_config(folder), lambda weights: limits, parallel)
 
 
 def expected(name: str) -> tuple[list[int], Any]:

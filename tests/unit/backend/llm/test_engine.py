@@ -13,7 +13,7 @@ import pytest
 from msx_backend.llm import lane
 from msx_backend.llm.limits import Limits
 from msx_backend.llm.sampling import Constraints
-from msx_backend.llm.step import Copy, Decode, Prefill, Step
+from msx_backend.llm.step import Copy, Decode, Prefill, Step, Stretch
 from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.generation import Constraint, GenerateDelta, GenerateRequest
 from tests.unit.backend.llm.fakes import (
@@ -622,3 +622,35 @@ def test_stats() -> None:
         assert min(parts.model, parts.sampling, parts.scheduling, parts.messaging) > 0
 
     play(scene)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_keys_of_long_prompts_are_their_own(together: bool) -> None:
+    """Where they depend on the length of the prompt, neither its own beginning nor another text's fits."""
+    prompts = [list(range(30)), list(range(18)), list(range(20)), list(range(30)), list(range(22))]
+
+    async def scene(house: House) -> None:
+        waiting = [answer(house, request(prompt)) for prompt in prompts]
+        found = await asyncio.gather(*waiting) if together else [await one for one in waiting]
+        for prompt, deltas in zip(prompts, found, strict=True):
+            assert ids(deltas) == alone(prompt, 8, state=len(prompt) if len(prompt) > 20 else 0)
+        if not together:
+            assert house.engine.stats().prefix_hit >= 16  # the short ones share theirs
+
+    play(scene, limits(slots=3, prefill=8), native=20)
+
+
+def test_a_short_prompt_that_grows_long_and_has_to_wait_goes_on() -> None:
+    """Its keys are made anew, as those of a long one."""
+
+    async def scene(house: House) -> None:
+        asked = [request(list(range(first, first + 16)), 24) for first in (0, 50, 100)]
+        found = await asyncio.gather(*(answer(house, one) for one in asked))
+        assert house.engine.stats().preempted
+        assert [len(ids(deltas)) for deltas in found] == [24] * 3
+        assert ids(found[0]) == alone(range(16), 24)
+        stretched = [step for step in house.runner.log if isinstance(step, Stretch) and step.length]
+        assert all(step.length > 20 for step in stretched)
+        assert stretched
+
+    play(scene, limits(slots=3, prefill=8, total=88), native=20)

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
-from msx_backend.llm.handler import pool_of
+import pytest
+
+from msx_backend.llm import handler
+from msx_backend.llm.handler import planned, pool_of
+from msx_backend.llm.limits import Limits
+from msx_backend.llm.memory import MIB
+from msx_backend.llm.models.config import ModelConfig
 from msx_backend.llm.paged import PagedPool
+from msx_sdk.config import parse_model_config
+from msx_sdk.context import Context, ModelInfo
+from msx_sdk.errors import HandlerLoadError
+from msx_sdk.mindspore import Parallel
+from tests.unit.backend.llm.models.test_config import read
 
 
 def test_pages_are_shared_where_the_device_has_them() -> None:
@@ -17,3 +31,49 @@ def test_pages_are_shared_where_the_device_has_them() -> None:
 
 def test_elsewhere_the_engine_has_its_way() -> None:
     assert pool_of(SimpleNamespace(), 4) is None
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """How much the weights took whenever the device was asked, and what graphs were said to depend on."""
+    asked: list[Any] = []
+
+    def measured(yaml: object, parallel: object, weights: int) -> int:
+        asked.append(weights)
+        return MIB // 2
+
+    monkeypatch.setattr(handler, "measured_budget", measured)
+    monkeypatch.setattr(handler, "keep_graphs", lambda context, key: asked.append(key))
+    return asked
+
+
+def plan_of(folder: Path, config: ModelConfig, parallel: Parallel, **keys: Any) -> Callable[[int], Limits]:
+    return planned(Context(ModelInfo("m", model_dir=folder)), parse_model_config(keys)[0], config, parallel)
+
+
+def test_a_device_is_asked_beside_the_weights(tmp_path: Path, asked: list[Any]) -> None:
+    config = read(tmp_path, num_key_value_heads=1, torch_dtype="float16")
+    plan = plan_of(tmp_path, config, Parallel(target="Ascend"))
+    assert asked == []
+    found = plan(1000)
+    assert found.context == 512
+    assert found.slots == MIB // 2 // (config.token_bytes(target="Ascend") * 512)
+    assert asked == [1000, str(found)]
+
+
+@pytest.mark.parametrize(("target", "keys"), [("CPU", {}), ("Ascend", {"cacheMemory": 4})])
+def test_what_is_known_is_not_asked_for(tmp_path: Path, asked: list[Any], target: str, keys: dict[str, Any]) -> None:
+    plan_of(tmp_path, read(tmp_path), Parallel(target=target), **keys)(1000)
+    assert asked == []
+
+
+def test_what_cannot_be_is_said_before_weights_are_read(tmp_path: Path, asked: list[Any]) -> None:
+    with pytest.raises(HandlerLoadError, match="maxTotalTokens: 513 is more than the model's context of 512 tokens"):
+        plan_of(tmp_path, read(tmp_path), Parallel(target="Ascend"), maxTotalTokens=513)
+    assert asked == []
+
+
+def test_more_ranks_than_key_value_heads_have_room(tmp_path: Path) -> None:
+    config = read(tmp_path, num_key_value_heads=1)
+    yaml: dict[str, Any] = {"parallelType": "tp", "msrun": {"nproc-per-node": 2}, "cacheMemory": 4}
+    assert plan_of(tmp_path, config, Parallel(tp_size=2), **yaml)(0).context == 512

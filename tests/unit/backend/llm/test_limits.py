@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm.limits import MIB, Limits, limits_of
+from msx_backend.llm.limits import Limits, check_context, limits_of
+from msx_backend.llm.memory import MIB
 from msx_sdk.config import parse_model_config
 from msx_sdk.errors import HandlerLoadError
 
@@ -14,7 +15,7 @@ TOKEN = 16 << 10
 """Bytes."""
 
 
-def limits(*, context: int = 2048, memory: int = 4096 * MIB, token: int = TOKEN, **keys: Any) -> Limits:
+def limits(*, context: int = 2048, memory: int = 1024 * MIB, token: int = TOKEN, **keys: Any) -> Limits:
     return limits_of(parse_model_config(keys)[0], context, token, memory)
 
 
@@ -31,15 +32,13 @@ def test_a_small_model_has_few_graphs() -> None:
     assert (found.context_buckets, found.prefill_buckets, found.batch_prefill) == ((256,), (32, 128, 256), 256)
 
 
-def test_a_quarter_of_the_memory_is_divided_among_the_ranks() -> None:
-    memory = 4 * 8 * 2048 * TOKEN  # eight slots on one rank
-    tp2: dict[str, Any] = {"parallelType": "tp", "msrun": {"nproc-per-node": 2}}
-    assert limits(memory=memory).slot_buckets == (1, 4, 8)
-    assert limits(memory=memory, **tp2).slot_buckets == (1, 4)
+def test_as_many_texts_as_the_memory_holds() -> None:
+    assert limits(memory=8 * 2048 * TOKEN).slot_buckets == (1, 4, 8)
+    assert limits(memory=4 * 2048 * TOKEN).slot_buckets == (1, 4)
 
 
 def test_a_long_context_makes_room_for_a_few_texts() -> None:
-    found = limits(context=131_072, memory=4 * 40_000 * TOKEN)
+    found = limits(context=131_072, memory=40_000 * TOKEN)
     assert (found.context, found.slot_buckets) == (8192, (1, 4))
 
 
@@ -57,7 +56,7 @@ def test_a_long_context_makes_room_for_a_few_texts() -> None:
         ({"slotBuckets": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}, {"context_buckets": (2048,)}),
         ({"maxBatchPrefillTokens": 64}, {"batch_prefill": 64, "prefill_buckets": (32, 64)}),
         ({"prefillBuckets": [16, 700]}, {"prefill_buckets": (16, 512)}),
-        ({"cacheMemory": 64}, {"context": 1024, "slots": 4}),
+        ({"memory": 64 * MIB}, {"context": 1024, "slots": 4}),
         ({"blockSize": 8}, {"block": 8}),
     ],
 )
@@ -70,10 +69,20 @@ def test_the_yaml_decides(keys: dict[str, Any], expected: dict[str, Any]) -> Non
     ("keys", "text"),
     [
         ({"maxTotalTokens": 4096}, "maxTotalTokens: 4096 is more than the model's context of 2048 tokens"),
-        ({"maxTotalTokens": 2000, "cacheMemory": 10}, "2000 tokens do not fit cacheMemory, which holds 640"),
-        ({"cacheMemory": 1}, "cacheMemory holds 64 tokens, which is not even one text of 256"),
+        (
+            {"maxTotalTokens": 2000, "memory": 10 * MIB},
+            "maxTotalTokens: 2000 tokens do not fit the memory for keys and values, which holds 640: give more by "
+            "cacheMemory or cacheFraction",
+        ),
+        ({"memory": MIB}, "the memory for keys and values holds 64 tokens, which is not even one text of 256: give"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_refused(keys: dict[str, Any], text: str) -> None:
     with pytest.raises(HandlerLoadError, match=text):
         limits(**keys)
+
+
+def test_a_context_beyond_the_models_is_refused_before_weights_are_read() -> None:
+    check_context(parse_model_config({"maxTotalTokens": 2048})[0], 2048)
+    with pytest.raises(HandlerLoadError, match="maxTotalTokens: 2049 is more than the model's context of 2048 tokens"):
+        check_context(parse_model_config({"maxTotalTokens": 2049})[0], 2048)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from msx_backend.llm.limits import Limits
 from msx_sdk.errors import HandlerLoadError
-from tests.unit.backend.llm.runners import compiled_graphs, expected, limits, make_runner
+from tests.unit.backend.llm.runners import GOLDENS, compiled_graphs, expected, limits, make_runner
 
 pytestmark = pytest.mark.mindspore
 ms = pytest.importorskip("mindspore")
@@ -109,7 +113,8 @@ def test_steps_that_fit_no_bucket(runner: Any) -> None:
 @pytest.mark.parametrize(
     ("split", "message"),
     [
-        ({"tp_size": 4}, "num_key_value_heads: 2 cannot be divided evenly over tensorParallel: 4 ranks"),
+        ({"tp_size": 3}, "num_key_value_heads: 2 cannot be divided evenly over tensorParallel: 3 ranks"),
+        ({"tp_size": 8}, "num_attention_heads: 4 cannot be divided evenly over tensorParallel: 8 ranks"),
         ({"stages": 3}, "2 layers cannot be divided into 3 pipeline stages; parallel: pipelineStages must be less"),
     ],
 )
@@ -119,3 +124,48 @@ def test_a_model_that_cannot_be_divided_so(split: dict[str, Any], message: str) 
     with pytest.raises(HandlerLoadError) as caught:
         make_runner("llama", limits(), Parallel(**split))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("rank", range(4))
+def test_ranks_have_the_same_key_value_head_where_there_are_more_ranks(rank: int) -> None:
+    from msx_backend.llm.models.decoder import Decoder, Parts
+    from msx_backend.llm.models.registry import read_config
+    from msx_backend.llm.models.weights import Checkpoint
+    from msx_sdk.mindspore import collectives
+    from msx_sdk.mindspore.parallel import Parallel
+
+    parallel, config = Parallel(rank, tp_size=4), read_config(GOLDENS / "llama_biased")
+    collectives.register(parallel.world_group, range(4))
+    with Checkpoint(GOLDENS / "llama_biased", config) as checkpoint:
+        whole = checkpoint.read("model.layers.1.self_attn.k_proj.weight")
+        decoder = Decoder(config, Parts(parallel), range(2))
+        decoder.load(checkpoint)
+    head, k_proj = slice(rank // 2 * 8, (rank // 2 + 1) * 8), decoder.body.layers[1].self_attn.k_proj
+    np.testing.assert_array_equal(k_proj.weight.asnumpy(), whole.astype(np.float32)[head].T)
+    assert k_proj.bias.shape == (8,)
+
+
+def test_a_model_that_sees_both_ways_cannot_generate(tmp_path: Path) -> None:
+    shutil.copytree(GOLDENS / "llama", tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text()) | {"is_causal": False}
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(HandlerLoadError, match=r"is_causal: false: .*; serve it with --handler embedding"):
+        make_runner("llama", limits(), folder=tmp_path / "model")
+
+
+def test_limits_follow_from_what_the_weights_take() -> None:
+    """They are asked for once the weights are there, as a device can say only then what room is left."""
+    from msx_backend.llm.models.registry import read_config
+    from msx_backend.llm.runner import ModelRunner
+    from msx_sdk.mindspore.parallel import Parallel
+
+    asked: list[int] = []
+
+    def plan(weights: int) -> Limits:
+        asked.append(weights)
+        return limits()
+
+    runner = ModelRunner.load(GOLDENS / "llama", read_config(GOLDENS / "llama"), plan, Parallel())
+    assert runner.limits == limits()
+    layer = 2 * 32 * 32 + 2 * 16 * 32 + 3 * 32 * 48 + 2 * 32
+    assert asked == [4 * (2 * 96 * 32 + 2 * layer + 32)]  # the embedding is there again as the head

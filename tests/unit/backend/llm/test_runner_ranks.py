@@ -40,6 +40,7 @@ def start_rank(family: str, folder: Path, settings: dict[str, Any], rank: int, s
     ("family", "stages", "shards"),
     [
         pytest.param("llama_biased", 1, 2, id="tp2"),
+        pytest.param("llama_mqa", 1, 2, id="tp2_shared_heads"),
         pytest.param("qwen2", 2, 1, id="pp2"),
         pytest.param("llama", 2, 2, id="pptp4"),
     ],
@@ -49,6 +50,7 @@ def test_divided_over_ranks(tmp_path: Path, family: str, stages: int, shards: in
     assert first["alone"] < CLOSE
     assert max(first["together"]) < CLOSE
     for rank in ranks:
+        assert rank["budget"] == int((11 - len(ranks) << 30) * 0.8), "memory is not that of the fullest device"
         assert rank["warm_up"] == first["warm_up"]
         assert len(rank["warm_up"]) == 4  # decode of 1 and 4, prefill with one and all logits
         assert rank["graphs"][0] == rank["graphs"][1], "a graph was compiled after warm-up"

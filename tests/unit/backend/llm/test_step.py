@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from msx_backend.llm.step import Assign, Copy, Decode, Prefill, Step, decode, encode, execute
-from tests.unit.backend.llm.fakes import FakeRunner
+from msx_backend.llm.step import Assign, Copy, Decode, Prefill, Step, Stretch, decode, encode, execute
+from tests.unit.backend.llm.fakes import FakeRunner, FakeStretchingRunner
 
 
 @pytest.mark.parametrize(
@@ -14,6 +14,7 @@ from tests.unit.backend.llm.fakes import FakeRunner
         Decode((1, 2), (3, 4), (5, 6)),
         Copy(1, 2, 3),
         Assign(1, (2, 3)),
+        Stretch(1, 20),
     ],
 )
 def test_a_step_travels_as_bytes(step: Step) -> None:
@@ -33,5 +34,12 @@ def test_steps_are_executed() -> None:
 
 
 def test_a_runner_without_blocks_cannot_be_assigned_any() -> None:
-    with pytest.raises(TypeError, match="FakeRunner has no paged cache"):
+    with pytest.raises(TypeError, match="FakeRunner cannot execute a step of the kind Assign"):
         execute(FakeRunner(), Assign(0, (1,)))
+
+
+def test_a_runner_is_told_of_the_length_of_a_prompt_if_it_wants_to_know() -> None:
+    execute(runner := FakeStretchingRunner(), Stretch(1, 20))
+    assert runner.cache[1, 0] == 20
+    with pytest.raises(TypeError, match="FakeRunner cannot execute a step of the kind Stretch"):
+        execute(FakeRunner(), Stretch(0, 1))

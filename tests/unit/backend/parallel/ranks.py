@@ -117,7 +117,8 @@ class Ranks:
 
     def _follow(self, number: int) -> None:
         rank = self.ranks[number]
-        follower = Follower(self.ends[number - 1], rank.replies, rank.clock, self.examples)
+        follower = Follower(self.ends[number - 1], rank.replies, rank.clock)
+        follower.examples = self.examples
         follower.serve(self._runner_of(rank, follower))
 
     def _runner_of(self, rank: Rank, conductor: Any) -> Runner:

@@ -51,7 +51,8 @@ class Bench:
 
     def serve(self, **examples: Any) -> None:
         known = {id: InferenceRequest.of_data(id, {"body": body}) for id, body in examples.items()}
-        follower = Follower(self.end, self.rank.replies, self.rank.clock, known)
+        follower = Follower(self.end, self.rank.replies, self.rank.clock)
+        follower.examples = known
         follower.serve(self.rank.runner(follower))
 
     def reports(self) -> list[CallDone]:

@@ -220,7 +220,7 @@ def test_an_unknown_key_is_noticed_with_the_nearest_one(write: Write) -> None:
         ("token_expiration_min", "nan", "'nan' is not a number of minutes above 0"),
         ("drain_timeout", "-1", "'-1' is not a number of seconds above 0"),
         ("metrics_mode", "jmx", "'jmx' is not one of log, prometheus, legacy"),
-        ("service_envelope", "x", "'x' is not one of body, json, kserve, kservev2"),
+        ("service_envelope", "a-b", "'a-b' is not body, json, kserve, kservev2, or the name of a module"),
         ("inference_address", "localhost:80", "'localhost:80' is not an address like http://127.0.0.1:8080 or unix:/p"),
         ("blacklist_env_vars", "a(", "'a(' is not a regular expression: 'a(': missing ), unterminated subpattern"),
         ("allowed_urls", "a(,b", "['a(', 'b'] is not a comma-separated list of regular expressions: 'a(': missing )"),

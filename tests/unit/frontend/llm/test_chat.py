@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.generation import Capabilities, GenerateRequest, SamplingParams
+from msx_sdk.generation import Capabilities, GenerateRequest, SamplingDefaults, SamplingParams
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.llm.speaker import Speaker, events, refused, words
 
@@ -118,6 +118,26 @@ def offering(text: str, offered: Capabilities, **body: Any) -> tuple[Speaker, An
 
     speaker = Speaker([words(*text)], models={"m": offered})
     return speaker, run(test())
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "temperature"),
+    [
+        (PATH, HELLO, 0.5),
+        ("/v1/completions", {"prompt": "a"}, 0.5),
+        ("/v1/responses", {"input": "a"}, 0.5),
+        ("/v2/models/m/generate", {"text_input": "a"}, 0.0),
+        ("/generate", {"inputs": "a"}, 0.0),
+    ],
+)
+def test_whose_routes_have_the_models_own_sampling(path: str, body: dict[str, Any], temperature: float) -> None:
+    async def test() -> None:
+        offered = Capabilities(generate=True, chat=True, sampling=SamplingDefaults(temperature=0.5))
+        speaker = Speaker([words("a")], models={"m": offered})
+        await speaker.ask(path, body)
+        assert speaker.asked[0].params.temperature == temperature
+
+    run(test())
 
 
 def test_reasoning() -> None:

@@ -8,7 +8,7 @@ import pytest
 from msx_frontend.llm.decoding import decode
 from msx_frontend.llm.errors import WrongParameter
 from msx_frontend.llm.sampling import SamplingFields, sampling_params
-from msx_sdk.generation import Capabilities, Constraint, SamplingParams
+from msx_sdk.generation import Capabilities, Constraint, SamplingDefaults, SamplingParams
 from tests.unit.frontend.llm.speaker import ALL
 
 
@@ -20,6 +20,17 @@ def test_nothing_given_is_the_default() -> None:
     assert params() == SamplingParams()
     nulls: dict[str, Any] = dict.fromkeys(SamplingFields.__struct_fields__)
     assert params(ALL, **nulls) == SamplingParams()
+
+
+def test_the_models_own_defaults_stand_where_the_request_says_nothing() -> None:
+    own = SamplingDefaults(temperature=0.6, top_k=20, top_p=0.9, repetition_penalty=1.1)
+
+    def asked(**fields: Any) -> SamplingParams:
+        return sampling_params(decode(msgspec.json.encode(fields), SamplingFields), ALL, defaults=own)
+
+    assert asked() == SamplingParams(temperature=0.6, top_k=20, top_p=0.9, repetition_penalty=1.1)
+    given = {"temperature": 0, "top_k": -1, "top_p": 1, "repetition_penalty": 1}
+    assert asked(**given) == SamplingParams(temperature=0.0)
 
 
 def test_all_of_them() -> None:

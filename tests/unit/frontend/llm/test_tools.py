@@ -60,24 +60,22 @@ def test_required_calls_are_a_list() -> None:
     assert schema_of(tools_of(tools[:1], "required", True))["items"]["properties"]["name"] == {"const": "f"}
 
 
-def test_definitions_move_to_the_root() -> None:
-    def parameters(kind: str) -> dict[str, Any]:
-        return {
-            "type": "object",
-            "properties": {"p": {"$ref": "#/$defs/P"}, "$ref": {"type": "string"}},
-            "$defs": {"P": {"type": kind, "items": {"$ref": "#/$defs/P/x"}}},
-        }
-
-    schema = schema_of(
-        tools_of([tool("f", parameters=parameters("a")), tool("g", parameters=parameters("b"))], "required", None)
-    )
+def test_each_schema_is_a_definition_with_references_from_there() -> None:
+    parameters = {
+        "type": "object",
+        "properties": {"p": {"$ref": "#/$defs/P"}, "next": {"$ref": "#"}, "$ref": {"type": "string"}},
+        "$defs": {"P": {"items": {"$ref": "#/$defs/P/x"}}},
+    }
+    schema = schema_of(tools_of([tool("f", parameters=parameters), tool("g")], "required", None))
     f, g = (one["properties"]["arguments"] for one in schema["items"]["anyOf"])
-    assert f["properties"]["p"] == {"$ref": "#/$defs/f.P"}
-    assert g["properties"]["p"] == {"$ref": "#/$defs/g.P"}
-    assert f["properties"]["$ref"] == {"type": "string"}
-    assert "$defs" not in f
-    assert schema["$defs"]["f.P"] == {"type": "a", "items": {"$ref": "#/$defs/f.P/x"}}
-    assert schema["$defs"]["g.P"]["type"] == "b"
+    assert (f, g) == ({"$ref": "#/$defs/f"}, {"$ref": "#/$defs/g"})
+    assert schema["$defs"]["f"]["properties"] == {
+        "p": {"$ref": "#/$defs/f/$defs/P"},
+        "next": {"$ref": "#/$defs/f"},
+        "$ref": {"type": "string"},
+    }
+    assert schema["$defs"]["f"]["$defs"]["P"] == {"items": {"$ref": "#/$defs/f/$defs/P/x"}}
+    assert schema["$defs"]["g"] == {"type": "object"}
 
 
 @pytest.mark.parametrize(

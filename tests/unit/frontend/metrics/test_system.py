@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import shlex
 import sys
 from pathlib import Path
@@ -47,6 +48,27 @@ def test_npus_have_the_names_of_gpus() -> None:
 
 def of_python(code: str, limit: float = 60) -> list[MetricSample]:
     return of_command(shlex.join([sys.executable, "-c", code]), limit)()
+
+
+def test_the_collector_that_torchserves_documentation_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Started by its name in the package `ts`, wherever that is."""
+    found = importlib.util.find_spec("msx_backend")
+    assert found is not None
+    assert found.origin is not None
+    monkeypatch.syspath_prepend(str(Path(found.origin).with_name("compat")))
+    samples = of_command("ts/metrics/metric_collector.py --gpu 0", 60)()
+    assert {sample.name for sample in samples} == HOST
+    assert {(sample.kind, *sample.labels) for sample in samples if sample.name == "MemoryUsed"}
+
+
+def test_a_script_is_run_by_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in TorchServe, whose key is the name of one; unless it can be run by itself."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("import sys\nprint(f'Mine.Count:{sys.argv[1]}|#Level:Host|#hostname:h,1')\n")
+    Path("own.py").write_text("#!/bin/sh\necho 'Own.Count:4|#Level:Host|#hostname:h,1'\n")
+    Path("own.py").chmod(0o755)
+    assert [(sample.name, sample.value) for sample in of_command("mine.py 3", 60)()] == [("Mine", 3)]
+    assert [(sample.name, sample.value) for sample in of_command(f"{tmp_path}/own.py", 60)()] == [("Own", 4)]
 
 
 def test_a_command(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from itertools import permutations
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
-from msx_frontend.errors import ResourcesMissing, ServiceUnavailable, WorkersNotStarted
+from msx_frontend.errors import ResourcesMissing, ServiceUnavailable, TooManyWorkers, WorkersNotStarted
 from msx_frontend.health import Health
 from msx_frontend.models.describe import describe
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.states import ModelState
+from msx_frontend.resources import starts
 from msx_frontend.workers import endings
 from tests.unit.frontend.house import FakeGroup, House, in_a_house, until
 
@@ -233,3 +235,154 @@ def test_what_can_never_be_is_refused(tmp_path: Path, config: str, words: str) -
         assert (house.registry.find("m").min_workers, FakeGroup.living) == (0, [])
 
     in_a_house(tmp_path, test, npus=2)
+
+
+# -- processes --
+
+
+@pytest.mark.parametrize(("config", "most"), [("", 4), ("parallelType: tp\nparallelLevel: 2\n", 2)])
+def test_more_workers_than_the_server_may_ever_have_are_refused(tmp_path: Path, config: str, most: int) -> None:
+    """By the yaml, the call that registers, and the one that scales; nothing of it is left, and nothing changes."""
+
+    async def test(house: House) -> None:
+        words = (
+            r"this server may have 4 worker processes \(max_worker_processes\); ask for fewer workers, or raise it\.$"
+        )
+        with pytest.raises(TooManyWorkers, match=rf"^m:1\.0 cannot have 1280 workers.*: {words}"):
+            await house.register("m", config=f"{config}minWorkers: 1280\n")
+        with pytest.raises(TooManyWorkers, match=words):
+            await house.register("m", config=config, initial_workers=most + 1)
+        assert (house.registry.names(), FakeGroup.living) == ([], [])
+        await house.register("m", config=config, initial_workers=1)
+        for wait in (True, False):
+            with pytest.raises(TooManyWorkers, match=words) as caught:
+                await house.management.scale("m", None, most + 1, most + 1, wait=wait)
+            assert caught.value.status == 400
+        assert (len(house.groups()), house.registry.find("m").min_workers) == (1, 1)
+        await house.management.scale("m", None, most, most + 1, wait=True)
+        assert len(house.groups()) == most
+
+    in_a_house(tmp_path, test, max_worker_processes=4)
+
+
+def test_what_others_have_of_the_processes_is_waited_for(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        await house.register("other", config=TP2)
+        await house.register("m", initial_workers=3)
+        version = house.registry.find("m")
+        assert (version.ready_workers, version.waiting_workers) == (1, 2)
+        assert version.shortage is not None
+        assert version.shortage.resource == "processes"
+        assert "of the 3 that this server may have (max_worker_processes)" in version.reason
+        await house.management.unregister("other", None)
+        await until(lambda: version.state is ModelState.READY)
+        assert len(house.groups("m")) == 3
+
+    in_a_house(tmp_path, test, max_worker_processes=3)
+
+
+def test_the_default_number_of_workers_keeps_to_the_processes(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        await register(house, "plain")
+        assert len(house.groups("plain")) == 2
+
+    in_a_house(tmp_path, test, npus=8, max_worker_processes=2)
+
+
+# -- memory --
+
+
+def test_a_worker_waits_for_memory_and_goes_on_by_itself(tmp_path: Path) -> None:
+    """A sibling takes 1 MiB here."""
+
+    async def test(house: House) -> None:
+        house.memory = 0
+        await house.register("m", initial_workers=2)
+        version = house.registry.find("m")
+        assert (version.state, version.ready_workers) == (ModelState.DEGRADED, 1)
+        assert version.shortage == ("memory", version.reason.removesuffix("."))
+        assert version.reason == (
+            "m:1.0 needs 1 MB of memory, 1.2 times what a worker of it takes, and 0 MB are available."
+        )
+        assert "waitsFor" in describe(version)["workers"][1]
+        house.memory = 1 << 21
+        await until(lambda: version.state is ModelState.READY)
+
+    with patch.object(starts, "LOOK", 0.001):
+        in_a_house(tmp_path, test, parallel_starts=1)
+
+
+def test_one_without_a_sibling_is_tried(tmp_path: Path) -> None:
+    """Also when it starts again: what it needs was there before."""
+
+    async def test(house: House) -> None:
+        house.memory = 0
+        await house.register("m")
+        house.groups("m")[0].end(endings.exited(0, 1, 3, ""))
+        version = house.registry.find("m")
+        await until(lambda: version.state is ModelState.READY and version.replicas[0].generation == 2)
+
+    in_a_house(tmp_path, test)
+
+
+def test_waiting_for_memory_is_no_failure(tmp_path: Path) -> None:
+    """A worker that has crashed waits before it starts again; its pauses do not go on meanwhile."""
+
+    async def test(house: House) -> None:
+        await house.register("m", initial_workers=2)
+        house.memory = 0
+        house.groups("m")[1].end(endings.exited(0, 1, 3, ""))
+        version = house.registry.find("m")
+        await until(lambda: version.waiting_workers)
+        waits = version.replicas[1]
+        assert (waits.state.value, waits.generation, version.state) == ("WAITING", 1, ModelState.DEGRADED)
+        job = house.submit("m")
+        await until(lambda: job.group is not None)
+        house.groups("m")[0].answer()
+        house.memory = 1 << 30
+        await until(lambda: version.state is ModelState.READY)
+        assert (waits.generation, waits.state.value) == (2, "READY")
+        restarts = house.metrics.registry.get_sample_value(
+            "msx_worker_restarts_total", {"model": "m", "version": "1.0"}
+        )
+        assert restarts == 1
+
+    with patch.object(starts, "LOOK", 0.001):
+        in_a_house(tmp_path, test)
+
+
+# -- how many start at once --
+
+
+def test_groups_start_a_few_at_once_and_are_not_split(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        FakeGroup.loading.add("m")
+        await house.register("m", config=TP2, initial_workers=4, synchronous=False)
+        await until(lambda: len(house.groups()) == 2)
+        version = house.registry.find("m")
+        assert {len(group.spec.ranks) for group in house.groups()} == {2}
+        assert version.state is ModelState.LOADING
+        assert version.expecting_workers, "requests wait for those that start"
+        in_line = [worker["phase"] for worker in describe(version)["workers"]][2:]
+        assert in_line == ["in line to start: 2 do so at once (parallel_starts)"] * 2
+        FakeGroup.loading.clear()
+        await until(lambda: version.state is ModelState.READY)
+        FakeGroup.loading.add("m")
+        await house.management.unregister("m", None)
+
+    in_a_house(tmp_path, test, parallel_starts=2)
+
+
+def test_one_that_fails_or_is_given_up_makes_room_for_the_next(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        FakeGroup.failing.add("m")
+        with pytest.raises(WorkersNotStarted):
+            await house.register("m", initial_workers=3)
+        FakeGroup.loading.add("n")
+        await house.register("n", initial_workers=3, synchronous=False)
+        await until(lambda: len(house.groups("n")) == 1)
+        await house.register("other", synchronous=False)
+        await house.management.unregister("n", None)
+        await until(lambda: house.registry.find("other").state is ModelState.READY)
+
+    in_a_house(tmp_path, test, parallel_starts=1)

@@ -18,6 +18,8 @@ from msx_frontend.devices.pool import DevicePool
 from msx_frontend.errors import RequirementsFailed
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.resources.claims import Resources
+from msx_frontend.resources.processes import Processes
+from msx_frontend.resources.starts import Starts
 from msx_frontend.workers import endings, replica
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.endings import GroupEnd
@@ -34,7 +36,7 @@ class FakeGroup:
     """Loads when the test says so, and ends when it says so."""
 
     def __init__(self, spec: GroupSpec, owner: ReplicaOwner) -> None:
-        self.spec, self.labels, self.load_seconds = spec, {"model": "m"}, 0.5
+        self.spec, self.labels, self.load_seconds, self.own_memory = spec, {"model": "m"}, 0.5, 0
         self.loaded: asyncio.Future[GroupEnd | None] = asyncio.get_running_loop().create_future()
         self.ended: asyncio.Future[GroupEnd] = asyncio.get_running_loop().create_future()
         self.drained_for: list[float] = []
@@ -91,6 +93,10 @@ class FakeBackoff:
         return self.pauses.pop(0) if self.pauses else None
 
 
+def resources_of(npus: int, available: Callable[[], int] = lambda: 1 << 40) -> Resources:
+    return Resources(DevicePool([Npu(n, "910B") for n in range(npus)]), Processes(64), Starts(8, available))
+
+
 class Bench:
     def __init__(
         self,
@@ -102,7 +108,7 @@ class Bench:
         **more: Any,
     ) -> None:
         self.owner, self.backoff = Owner(), backoff or FakeBackoff(*pauses)
-        self.resources = resources or Resources(DevicePool([]))
+        self.resources = resources or resources_of(0)
         self.server_metrics = ServerMetrics()
         self.replica = Replica(
             9000,
@@ -399,7 +405,7 @@ def test_it_waits_for_what_another_holds_and_goes_on_by_itself(caplog: pytest.Lo
     """Neither a failure nor a pause: the back-off is not asked."""
 
     async def test() -> None:
-        resources = Resources(DevicePool([Npu(0, "910B")]))
+        resources = resources_of(1)
         other = resources.claim("other:1.0", ALONE)
         async with bench_of(resources=resources, config=ALONE) as bench:
             assert bench.replica.state is ReplicaState.WAITING
@@ -423,7 +429,7 @@ def test_it_waits_for_what_another_holds_and_goes_on_by_itself(caplog: pytest.Lo
 
 def test_one_that_waits_may_be_stopped() -> None:
     async def test() -> None:
-        resources = Resources(DevicePool([Npu(0, "910B")]))
+        resources = resources_of(1)
         resources.claim("other:1.0", ALONE)
         prepared: list[str] = []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -41,7 +40,7 @@ def request(body: bytes | dict[str, Any], json_size: str | None = None, id: str 
     return InferenceRequest(id, {"body": Part(data, "application/json")}, headers, operation=INFER)
 
 
-def served(handle: Callable[..., Any], *requests: InferenceRequest) -> list[Reply]:
+def served(handle: Any, *requests: InferenceRequest) -> list[Reply]:
     with LocalModel(handle) as model:
         return model.predict(requests)
 

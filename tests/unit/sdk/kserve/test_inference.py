@@ -88,3 +88,64 @@ def test_what_a_handler_announces() -> None:
     assert announced(None) == Signature()
     with pytest.raises(HandlerLoadError, match=r"tensor_signature\(\) returned no msx_sdk.kserve.Signature"):
         announced(lambda: {"inputs": [{"name": "x"}]})
+
+
+@pytest.mark.parametrize("spec", [TensorMeta("x", "FLOAT", (1,)), TensorMeta("x", "FP32", (-2, 3))])
+def test_an_announcement_that_no_request_could_meet(spec: TensorMeta) -> None:
+    with pytest.raises(HandlerLoadError, match=r"tensor_signature\(\): input 'x' has datatype"):
+        announced(lambda: Signature((spec,)))
+    assert announced(lambda: Signature((spec,), enforced=False)).inputs == (spec,)
+
+
+class Mirror:
+    """What it takes is announced."""
+
+    signature = Signature((TensorMeta("x", "FP32", (-1, 3)),))
+
+    def tensor_signature(self) -> Signature:
+        return self.signature
+
+    def handle(self, data: Any, context: Context) -> list[Any]:
+        return mirror(data, context)
+
+
+def one(**changes: Any) -> dict[str, Any]:
+    return {"inputs": [{"name": "x", "shape": [1, 3], "datatype": "FP32", "data": [1, 2, 3], **changes}]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (one(name="y"), "missing input 'x' and unknown input 'y'; this model takes x (FP32 [-1, 3])"),
+        (one(datatype="INT8"), "input 'x': datatype 'INT8', but the model takes FP32"),
+        (one(shape=[3]), "input 'x': shape [3] does not fit the model's [-1, 3] (-1 is any size)"),
+        (one(shape=[-1, 4]), "input 'x': 'shape' must be a list of sizes that fits [-1, 3]; it is [-1, 4]"),
+        (one(data=[1, "2", 3]), "input 'x': FP32 takes numbers, and 'data' has a text"),
+        (tensor("x", np.ones((1, 3), np.int8)), "input 'x': datatype 'INT8', but the model takes FP32"),
+        (tensor("x", np.ones(3, np.float32)), "input 'x': shape [3] does not fit the model's [-1, 3] (-1 is any size)"),
+        (tensor("y", np.ones((1, 3), np.float32)), "missing input 'x' and unknown input 'y'; this model takes x (FP32"),
+    ],
+)
+def test_what_is_announced_is_enforced(asked: Any, message: str) -> None:
+    wrong = request(asked, id="a") if isinstance(asked, dict) else request(*binary(asked), id="a")
+    refused, good = served(Mirror(), wrong, request(one(), id="b"))
+    assert refused.failure is not None
+    assert (refused.status, refused.failure.message[: len(message)]) == (400, message)
+    assert opened(good)[0]["outputs"][0]["data"] == [1, 2, 3]
+
+
+def test_what_is_only_announced_is_not() -> None:
+    class Loose(Mirror):
+        signature = Signature(Mirror.signature.inputs, enforced=False)
+
+    (reply,) = served(Loose(), request(one(name="y")))
+    assert opened(reply)[0]["outputs"][0]["name"] == "y"
+
+
+def test_one_value_has_an_axis() -> None:
+    def answers(data: Any, context: Context) -> list[Any]:
+        return [{"outputs": [{"name": "y", "shape": [], "datatype": "FP32", "data": [5]}]}, {"y": np.float32(5)}]
+
+    asked = one(shape=[3])
+    for reply in served(answers, request(asked), request(asked, id="b")):
+        assert opened(reply)[0]["outputs"] == [{"name": "y", "shape": [1], "datatype": "FP32", "data": [5]}]

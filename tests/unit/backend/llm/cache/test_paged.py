@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +53,23 @@ def test_texts_longer_than_a_window_are_refused(tmp_path: Path) -> None:
     check_windows(config, 64)
     with pytest.raises(HandlerLoadError, match=r"sliding_window: 64: .* set maxTotalTokens: 64"):
         check_windows(config, 65)
+
+
+def test_blocks_are_not_made_on_the_host() -> None:
+    """A cache is most of a device's memory; NumPy's arrays, of float64 even, are the host's."""
+    import mindspore as ms
+
+    from msx_backend.llm.cache.paged import BLOCK, PagedCache, PagedLayout
+
+    paged = PagedLayout(slots=8, length=1024, kv_heads=2)
+    tracemalloc.start()
+    try:
+        cache = PagedCache(paged, 4, 32, ms.float16)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert cache.k.shape == cache.v.shape == (paged.blocks, BLOCK, 2, 32)
+    assert (cache.k.dtype, cache.v.dtype) == (ms.float16, ms.float16)
+    assert peak < cache.k.size * cache.k.itemsize / 4
+    assert not cache.k.asnumpy().any()
+    assert not cache.v.asnumpy().any()

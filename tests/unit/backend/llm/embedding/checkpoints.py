@@ -68,6 +68,10 @@ DECODERS: dict[str, dict[str, Any]] = {
     "qwen3": {"model_type": "qwen3", "architectures": ["Qwen3Model"], **QWEN3, "tie_word_embeddings": True},
     "mistral": {"model_type": "mistral", "architectures": ["MistralForCausalLM"], **QWEN3, "sliding_window": 12},
 }
+DECODERS |= {
+    "qwen3_two_ways": DECODERS["qwen3"] | {"is_causal": False},
+    "mistral_two_ways": DECODERS["mistral"] | {"is_causal": False},
+}
 CONFIGS = ENCODERS | DECODERS
 _DECODER_LAYER = {
     "self_attn.q_proj": (HEADS * HEAD, HIDDEN),
@@ -140,7 +144,7 @@ def encoder_tensors(kind: str = "bert") -> Arrays:
 
 def decoder_tensors(kind: str) -> Arrays:
     """Qwen's as the network alone saves it, Mistral's with a head."""
-    random, qwen = Random(), kind == "qwen3"
+    random, qwen = Random(), kind.startswith("qwen3")
     shapes: dict[str, tuple[int, ...]] = {"embed_tokens": (len(VOCABULARY), HIDDEN), "norm": (HIDDEN,)}
     for layer in range(LAYERS):
         for name, shape in (_DECODER_LAYER | (_QWEN3_LAYER if qwen else {})).items():

@@ -25,6 +25,20 @@ def test_half_precision_is_for_devices(key: str, dtype: str, tmp_path: Path) -> 
     assert find_family(folder, "CPU").dtype == "float32"
 
 
+def test_a_decoder_whose_angles_stretch_embeds_what_it_was_trained_for(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path, "qwen3", rope_scaling={"type": "dynamic", "factor": 2.0})
+    assert find_family(folder, "CPU").context == 72
+
+
+def test_members_of_an_encoder_that_would_change_the_numbers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(HandlerLoadError, match=r"feed_forward_type: .*glu.* is not supported for the model_type bert"):
+        find_family(write_checkpoint(tmp_path, feed_forward_type="geglu"), "CPU")
+    with pytest.raises(HandlerLoadError, match="quantization_config: "):
+        find_family(write_checkpoint(tmp_path, quantization_config={"quant_method": "gptq"}), "CPU")
+    find_family(write_checkpoint(tmp_path, layer_norm_type="x"), "CPU")
+    assert "members that are not known here, and that are ignored: layer_norm_type" in caplog.text
+
+
 def test_a_family_that_is_not_known(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path, model_type="t5")
     with pytest.raises(HandlerLoadError, match=r"config\.json, model_type: 't5' is unknown; known are bert, .*qwen3"):

@@ -123,6 +123,14 @@ def test_both_ages_of_rope_keys(tmp_path: Path, keys: dict[str, Any]) -> None:
     assert read(tmp_path, **keys).rope == {"rope_type": "linear", "rope_theta": 5e5, "factor": 2.0}
 
 
+def test_the_older_rope_key_wins(tmp_path: Path) -> None:
+    """As in transformers, where a file has both; an empty one is none."""
+    newer = {"rope_type": "llama3", "rope_theta": 5e5}
+    older = {"rope_type": "linear", "factor": 2.0}
+    assert read(tmp_path, rope_parameters=newer, rope_scaling=older).rope == older | {"rope_theta": 10000.0}
+    assert read(tmp_path, rope_parameters={"rope_theta": 5e5}, rope_scaling={}).rope["rope_theta"] == 5e5
+
+
 def test_yarn_stretches_the_context_that_the_file_states(tmp_path: Path) -> None:
     yarn = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 512}
     assert read(tmp_path, "qwen2", rope_scaling=yarn).context == 2048
@@ -141,6 +149,7 @@ def test_yarn_stretches_the_context_that_the_file_states(tmp_path: Path) -> None
         ({"hidden_act": "gelu"}, "hidden_act: gelu is not supported"),
         ({"quantization_config": {"quant_method": "gptq"}}, "quantization_config: gptq is not supported"),
         ({"model_type": "mistral", "layer_types": ["full_attention"]}, "has 1 entries for 3 layers"),
+        ({"layer_types": ["sliding_attention"] * 3}, "layer_types: sliding_attention needs a sliding_window"),
         ({"model_type": "qwen3", "layer_types": ["linear_attention"] * 3}, "layer_types: linear_attention is unknown"),
     ],
 )
@@ -153,6 +162,20 @@ def test_errors_name_key_and_value(tmp_path: Path, keys: dict[str, Any], message
 def test_a_folder_without_config_json(tmp_path: Path) -> None:
     with pytest.raises(HandlerLoadError, match=r"config\.json cannot be read: No such file"):
         read_config(tmp_path)
+
+
+def test_no_object(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("[]")
+    with pytest.raises(HandlerLoadError, match=r"config\.json: expected `object`, got `array`"):
+        read_config(tmp_path)
+
+
+def test_heads_of_a_rank(tmp_path: Path) -> None:
+    """Where there are fewer key-value heads than ranks, neighbours have the same one."""
+    config = read(tmp_path)
+    assert [config.kv_heads_of(ranks) for ranks in (1, 2, 4, 8)] == [2, 1, 1, 1]
+    assert [config.kv_copies(ranks) for ranks in (1, 2, 4, 8)] == [1, 1, 2, 4]
+    assert config.token_bytes(shards=8) == config.token_bytes(shards=2)
 
 
 def test_no_json(tmp_path: Path) -> None:

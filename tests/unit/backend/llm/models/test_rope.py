@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from msx_backend.llm.models.config import ModelConfig
-from msx_backend.llm.models.rope import rope_tables
+from msx_backend.llm.models.rope import dynamic_rows, rope_tables
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.models.test_config import read
 
@@ -36,15 +36,46 @@ def test_linear_turns_all_slower(tmp_path: Path) -> None:
     np.testing.assert_allclose(angles(config(tmp_path, rope_type="linear", factor=4.0), 4), plain / 4, rtol=1e-5)
 
 
-def test_dynamic_is_plain_up_to_the_original_context(tmp_path: Path) -> None:
+def test_dynamic_is_plain_up_to_the_length_the_model_was_trained_for(tmp_path: Path) -> None:
     dynamic = config(tmp_path, rope_type="dynamic", factor=2.0)
-    np.testing.assert_allclose(angles(dynamic, 512), angles(config(tmp_path), 512), rtol=1e-5)
+    np.testing.assert_array_equal(angles(dynamic, 4), angles(config(tmp_path), 4))
+    plain = rope_tables(config(tmp_path), 512)
+    found = dynamic_rows(dynamic, np.arange(512), np.arange(1, 513))
+    np.testing.assert_allclose(found, plain, atol=1e-6)
 
 
-def test_dynamic_has_a_larger_base_for_longer_contexts(tmp_path: Path) -> None:
+def test_dynamic_has_a_larger_base_for_longer_texts(tmp_path: Path) -> None:
+    dynamic = config(tmp_path, rope_type="dynamic", factor=2.0)
     base = 10000.0 * (2.0 * 1024 / 512 - 1) ** (8 / 6)
     wanted = [base ** -(pair / 8) for pair in (0, 2, 4, 6)]
-    np.testing.assert_allclose(angles(config(tmp_path, rope_type="dynamic", factor=2.0), 1024), wanted, rtol=1e-5)
+    cos, sin = dynamic_rows(dynamic, np.array([1, 1]), np.array([1024, 512]))
+    np.testing.assert_allclose(np.arctan2(sin, cos)[0, :4], wanted, rtol=1e-5)
+    np.testing.assert_allclose(np.arctan2(sin, cos)[1, :4], angles(config(tmp_path), 4), rtol=1e-5)
+
+
+def test_dynamic_does_not_look_at_the_original_length(tmp_path: Path) -> None:
+    """As in transformers; the context of the file is then what it was stretched to."""
+    dynamic = config(tmp_path, rope_type="dynamic", factor=2.0, original_max_position_embeddings=256)
+    assert (dynamic.context, dynamic.native, dynamic.stretches) == (512, 512, False)
+    assert angles(dynamic, 4).tolist() == angles(config(tmp_path), 4).tolist()
+
+
+def test_dynamic_has_room_for_texts_that_turn_slower(tmp_path: Path) -> None:
+    dynamic = config(tmp_path, rope_type="dynamic", factor=3.0)
+    assert (dynamic.context, dynamic.native, dynamic.stretches) == (1536, 512, True)
+    assert not config(tmp_path).stretches
+
+
+def test_the_original_length_may_stand_outside(tmp_path: Path) -> None:
+    yarn = {"rope_type": "yarn", "factor": 4.0, "rope_theta": 10000.0}
+    outside = read(tmp_path, rope_parameters=yarn, original_max_position_embeddings=64)
+    inside = read(tmp_path, rope_parameters=yarn | {"original_max_position_embeddings": 64})
+    assert outside.rope == inside.rope
+
+
+def test_unknown_members_of_a_scaling_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    config(tmp_path, rope_type="linear", factor=2.0, finetuned=True, zoom=1)
+    assert "rope scaling 'linear': members that are not known are ignored: finetuned, zoom" in caplog.text
 
 
 def test_yarn_scales_cosines(tmp_path: Path) -> None:
@@ -62,9 +93,14 @@ def test_yarn_scales_cosines(tmp_path: Path) -> None:
         ({"rope_type": "linear", "factor": "2"}, "rope scaling 'linear': factor is '2'; it must be above 0"),
         ({"rope_type": "llama3", "factor": 8.0}, "low_freq_factor is missing"),
         ({"partial_rotary_factor": 0.5}, "partial_rotary_factor: only 1 is supported"),
+        ({"rope_type": "dynamic"}, "rope scaling 'dynamic': factor is missing"),
+        (
+            {"full_attention": {"rope_type": "linear"}},
+            "config.json, rope_parameters.full_attention: {'rope_type': 'linear'} is not supported: all layers have",
+        ),
     ],
 )
 def test_errors(tmp_path: Path, rope: dict[str, Any], message: str) -> None:
     with pytest.raises(HandlerLoadError) as caught:
-        rope_tables(config(tmp_path, **rope), 4)
+        config(tmp_path, **rope)
     assert message in str(caught.value)

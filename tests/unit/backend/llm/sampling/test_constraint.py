@@ -16,6 +16,7 @@ from msx_backend.llm.sampling import Constraints, ConstraintState
 from msx_backend.llm.sampling import constraint as module
 from msx_backend.llm.sampling.compiling import compiled
 from msx_backend.llm.sampling.constraint import KEPT
+from msx_backend.llm.sampling.grammar import UNHELD
 from msx_sdk import InvalidInput
 from msx_sdk.generation import Constraint
 from tests.unit.backend.llm.tokenizers_of_tests import EXAMPLE, byte_level, pieces, word_pieces
@@ -35,6 +36,10 @@ SCHEMA = {
     "required": ["name", "age"],
     "additionalProperties": False,
 }
+
+DEEP: Any = {"type": "string"}
+for _ in range(60):
+    DEEP = {"anyOf": [DEEP]}
 
 
 def walk(kind: str, constraint: Constraint, seed: int) -> str:
@@ -140,9 +145,11 @@ def test_what_is_not_allowed_fails_this_text_only() -> None:
         ("regex", "(?=a)b", "look-around"),
         ("regex", "(a{1000}){1000}b", "too many expressions"),
         ("lark", "start: foo", 'unknown name: "foo"'),
-        ("lark", "start: a\na: a", "NoExtension"),
+        ("lark", "start: a\na: a", "there is not a text that it allows"),
+        ("json_schema", {"$ref": "#"}, "there is not a text that it allows"),
         ("json_schema", {"type": "foo"}, "Invalid type: foo"),
-        ("json_schema", {"not": {"type": "string"}}, 'Unimplemented keys: ["not"]'),
+        ("json_schema", {"type": "integer", "minimum": 10**30}, "Failed to generate regex for integer range"),
+        ("json_schema", DEEP, "more than 100 levels deep"),
         ("json_schema", {"$ref": "#/nope"}, "Pointer '/nope' does not exist"),
         ("json_schema", {"type": "integer", "minimum": 5, "maximum": 3}, "Unsatisfiable schema"),
         ("regex", "a" * 40_000, "the regex has 40000 characters, the limit is 32768"),
@@ -207,3 +214,40 @@ def accept(state: ConstraintState, kind: str, text: str) -> None:
     for token in KINDS[kind][0].encode(text, add_special_tokens=False).ids:
         assert state.mask()[token]
         assert state.accept(token)
+
+
+OPENAPI = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "format": "password", "maxLength": 2},
+        "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": True, "maxItems": 2},
+    },
+    "required": ["id"],
+    "minProperties": 1,
+    "additionalProperties": False,
+    "dependentRequired": {"tags": ["id"]},
+    "unevaluatedProperties": False,
+}
+
+
+def test_what_a_grammar_cannot_hold_is_ignored_and_the_rest_is_held() -> None:
+    for seed in range(10):
+        value = json.loads(walk("bytes", Constraint(kind="json_schema", value=json.dumps(OPENAPI)), seed))
+        assert len(value["id"]) <= 2
+        assert set(value.get("tags", [])) <= {"a", "b"}
+
+
+@pytest.mark.parametrize("name", UNHELD)
+def test_each_keyword_that_is_announced_as_not_held_compiles(name: str) -> None:
+    value: Any = 1 if name.startswith(("min", "max")) else {}
+    if name in ("uniqueItems", "unevaluatedItems", "unevaluatedProperties"):
+        value = True
+    schema = {"type": "object", "properties": {"a": {}}, name: value}
+    CONSTRAINTS["bytes"].compile(Constraint(kind="json_schema", value=json.dumps(schema)))
+
+
+def test_digits_and_letters_of_an_expression_are_those_of_ascii() -> None:
+    state = CONSTRAINTS["bytes"].compile(Constraint(kind="regex", value=r"\d\w"))
+    tokenizer = KINDS["bytes"][0]
+    shown = {tokenizer.decode([int(token)]) for token in np.flatnonzero(state.mask())}
+    assert shown == set("0123456789")

@@ -1,0 +1,1 @@
+"""`model_archiver.manifest_components`."""

@@ -1,0 +1,13 @@
+"""`model_archiver.model_archiver`."""
+
+from __future__ import annotations
+
+from .model_archiver_config import ModelArchiverConfig
+from .model_packaging import generate_model_archive
+
+
+class ModelArchiver:
+    @staticmethod
+    def generate_model_archive(config: ModelArchiverConfig) -> None:
+        """Raises ModelArchiverError."""
+        generate_model_archive(config)

@@ -1,0 +1,87 @@
+"""What the source of a handler says of groups. It is not imported: it may need what is not on this machine."""
+
+from __future__ import annotations
+
+import ast
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+from msx_archiver.python_files import ENTRY_POINTS, HandlerFile
+
+PARALLEL_TYPES = "parallel_types"
+_KNOWN_BASES = ("Handler", "object")
+
+
+def installed(handler: HandlerFile) -> str | None:
+    """The module of a handler that an installed package brings, ours among them."""
+    if handler.file is not None:
+        return None
+    points = list(entry_points(group=ENTRY_POINTS, name=handler.name))
+    return points[0].module if points else None
+
+
+def source_of(handler: HandlerFile) -> ast.Module | None:
+    """None where there is none to be read."""
+    file = handler.file or _file_of(installed(handler))
+    return ast.parse(file.read_bytes()) if file is not None and file.suffix == ".py" else None
+
+
+def parallel_types(tree: ast.Module, handler: str) -> tuple[str, ...] | None:
+    """What its class, or the module of a function, states by a literal; None where nothing is stated."""
+    for body in (*(node.body for node in _classes(tree, handler)), tree.body):
+        for node in body:
+            if (value := _assigned(node, PARALLEL_TYPES)) is not None:
+                return _texts(value)
+    return None
+
+
+def cannot_be_led(tree: ast.Module, handler: str) -> bool:
+    """An `async def handle` without `follow`. Only where the source shows it: what is inherited from elsewhere is not
+    known."""
+    wanted = handler.partition(":")[2] or "handle"
+    functions = _functions(tree.body)
+    if wanted in functions:
+        return isinstance(functions[wanted], ast.AsyncFunctionDef) and "follow" not in functions
+    classes = _classes(tree, handler)
+    if len(classes) != 1 or not all(_is_known(base) for base in classes[0].bases):
+        return False
+    methods = _functions(classes[0].body)
+    return isinstance(methods.get("handle"), ast.AsyncFunctionDef) and "follow" not in methods
+
+
+def _file_of(module: str | None) -> Path | None:
+    try:
+        spec = find_spec(module) if module else None
+    except (ImportError, ValueError):  # a package around it that cannot be imported here
+        return None
+    return Path(spec.origin) if spec is not None and spec.origin else None
+
+
+def _classes(tree: ast.Module, handler: str) -> list[ast.ClassDef]:
+    """The one that is named behind the colon, or all."""
+    wanted = handler.partition(":")[2]
+    return [node for node in tree.body if isinstance(node, ast.ClassDef) and wanted in ("", node.name)]
+
+
+def _functions(body: list[ast.stmt]) -> dict[str, ast.stmt]:
+    return {node.name: node for node in body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+
+
+def _is_known(base: ast.expr) -> bool:
+    return isinstance(base, ast.Name) and base.id in _KNOWN_BASES
+
+
+def _assigned(node: ast.stmt, name: str) -> ast.expr | None:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    if not any(isinstance(target, ast.Name) and target.id == name for target in targets):
+        return None
+    return node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
+
+
+def _texts(node: ast.expr) -> tuple[str, ...] | None:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return None
+    return tuple(map(str, value)) if isinstance(value, (tuple, list)) else None

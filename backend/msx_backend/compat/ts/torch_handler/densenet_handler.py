@@ -1,0 +1,9 @@
+"""`ts.torch_handler.densenet_handler`: a name of older handlers for what `BaseHandler` does."""
+
+from __future__ import annotations
+
+from .base_handler import BaseHandler
+
+
+class DenseNetHandler(BaseHandler):
+    pass

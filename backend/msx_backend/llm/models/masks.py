@@ -1,0 +1,56 @@
+"""What is added to the scores of attention, so that a token sees only what it may see.
+
+In shapes, B is texts, P tokens of each, T the positions that are attended to.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mindspore as ms
+from mindspore import nn, ops
+
+UNSEEN, LOWEST = -1e9, -65504.0
+"""Added to the scores of what a token does not see. In float16 the lowest number: 0 times infinity is not a number."""
+
+
+class Masks(nn.Cell):  # type: ignore[misc]
+    """Which positions each token sees: of the T first, those up to its own, and no further back than a window."""
+
+    def __init__(self, windows: tuple[int | None, ...], heads: int, kv: int, dtype: Any) -> None:
+        super().__init__()
+        self.windows, self.kv, self.group = windows, kv, heads // kv
+        self.dtype, self.amount = dtype, LOWEST if dtype == ms.float16 else UNSEEN
+        self.tile = ops.Tile()
+
+    def construct(self, positions: Any, reach: Any, places: Any) -> Any:
+        """positions [B, P], reach: 0 … T-1 -> for each window [B*kv, group*P, T], to be added to scores"""
+        ahead = reach - ops.expand_dims(positions, -1)
+        masks: Any = ()
+        for window in self.windows:
+            unseen = ahead > 0
+            if window is not None:
+                unseen = ops.logical_or(unseen, ahead <= -window)
+            masks = (*masks, self.spread(unseen.astype(self.dtype) * self.amount))
+        return masks
+
+    def spread(self, mask: Any) -> Any:
+        """[B, P, T] -> [B*kv, group*P, T]"""
+        batch, count, total = mask.shape
+        mask = self.tile(mask.reshape((batch, 1, 1, count, total)), (1, self.kv, self.group, 1, 1))
+        return mask.reshape((batch * self.kv, self.group * count, total))
+
+
+class TwoWayMasks(Masks):
+    """Each token sees its whole text, or a window to both sides; `places` is what to add for padding [B, 1, 1, T]."""
+
+    def construct(self, positions: Any, reach: Any, places: Any) -> Any:
+        ahead = reach - ops.expand_dims(positions, -1)
+        padding = self.tile(places[0].reshape((ahead.shape[0], 1, -1)), (1, ahead.shape[1], 1))
+        masks: Any = ()
+        for window in self.windows:
+            mask = padding
+            if window is not None:
+                mask = mask + (ops.abs(ahead) > window).astype(self.dtype) * self.amount
+            masks = (*masks, self.spread(mask))
+        return masks

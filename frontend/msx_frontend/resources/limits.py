@@ -1,0 +1,27 @@
+"""The limits of a server that its machine decides where nobody else does."""
+
+from __future__ import annotations
+
+import os
+
+from msx_frontend.config import ServerConfig
+
+LEAST_PROCESSES = 64
+OF_EACH = 4
+"""Worker processes for each core, and for each device."""
+
+
+def worker_processes(config: ServerConfig, devices: int) -> int:
+    return config.max_worker_processes or max(LEAST_PROCESSES, OF_EACH * cores(), OF_EACH * devices)
+
+
+def parallel_starts(config: ServerConfig) -> int:
+    return config.parallel_starts or cores()
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        return os.cpu_count() or 1

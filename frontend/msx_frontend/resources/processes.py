@@ -1,0 +1,40 @@
+"""How many worker processes a server may have: the ranks of a group count each."""
+
+from __future__ import annotations
+
+from msx_frontend.resources.shortage import Shortage
+
+KEY = "max_worker_processes"
+
+
+class TooManyProcessesError(RuntimeError):
+    """More than the server may ever have."""
+
+
+class Processes:
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._taken = 0
+
+    def check(self, model_key: str, workers: int, ranks: int) -> None:
+        """Raises TooManyProcessesError when so many workers could never be started, whoever has what just now."""
+        if workers * ranks > self.limit:
+            of_each = f" of {ranks} processes each" if ranks > 1 else ""
+            raise TooManyProcessesError(
+                f"{model_key} cannot have {workers} workers{of_each}: this server may have {self.limit} worker "
+                f"processes ({KEY}); ask for fewer workers, or raise it"
+            )
+
+    def shortage(self, model_key: str, ranks: int) -> Shortage | None:
+        """Why so many more cannot be had now. It says nothing that changes often: many may wait for them."""
+        if self._taken + ranks <= self.limit:
+            return None
+        needs = f"{model_key} needs {ranks} worker process{'es' if ranks > 1 else ''} for one more worker"
+        taken = f"others have too many of the {self.limit} that this server may have ({KEY})"
+        return Shortage("processes", f"{needs}, and {taken}")
+
+    def take(self, ranks: int) -> None:
+        self._taken += ranks
+
+    def give_back(self, ranks: int) -> None:
+        self._taken -= ranks

@@ -1,0 +1,100 @@
+"""The groups of ranks that a MindIR or a network names, and those that this process is in."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from msx_sdk.context import Context
+from msx_sdk.errors import HandlerLoadError
+from msx_sdk.mindir_collectives import WORLD_GROUPS, Collective, group_spans
+from msx_sdk.mindspore import collectives
+
+
+def check_groups(name: str, used: Sequence[Collective], context: Context) -> None:
+    """Raises HandlerLoadError where this process could not compute them: MindSpore itself would crash, hang, or
+    give wrong numbers."""
+    for one in used:
+        ranks = _ranks(name, one, context)
+        if one.size and one.size != ranks:
+            raise HandlerLoadError(
+                f"{name} was exported for {one.size} ranks, and its group has {ranks}: export it anew, or give "
+                f"nproc-per-node: {one.size} in model-config.yaml"
+            )
+
+
+@contextmanager
+def with_own_groups(path: Path, used: Sequence[Collective]) -> Iterator[Path]:
+    """The file; or a copy in which the group of all ranks is called what it is called here. Weights that it keeps
+    beside itself are beside the copy, too."""
+    world, named = _world(), {one.group for one in used}
+    if world is None or not named & {*WORLD_GROUPS} - {world}:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="mindir-", dir=Path.cwd()) as folder:
+        for file in path.parent.iterdir():
+            if file != path:
+                (Path(folder) / file.name).symlink_to(file)
+        copy = Path(folder) / path.name
+        copy.write_bytes(_renamed(path.read_bytes(), world))
+        yield copy
+
+
+def counted(run: Callable[..., Any], used: Sequence[Collective]) -> Callable[..., Any]:
+    """`run` with its collectives counted. Nothing of a graph is seen from Python: each is taken to run once a call."""
+    world = _world()
+    groups = [world if world and one.group in WORLD_GROUPS else one.group for one in used]
+    times = Counter(zip([_snake(one.operator) for one in used], groups, strict=True))
+    return collectives.counting(run, times) if times else run
+
+
+def collectives_of(cell: Any) -> list[Collective]:
+    """What the primitives of an `nn.Cell` name."""
+    found = []
+    for _, inner in cell.cells_and_names():
+        for primitive in inner._primitives.values():
+            group = (getattr(primitive, "attrs", None) or {}).get("group")
+            if isinstance(group, str) and group:
+                found.append(Collective(primitive.name, group))
+    return found
+
+
+def _ranks(name: str, one: Collective, context: Context) -> int:
+    """How many ranks its group has."""
+    together = f"{name} computes together with other ranks ({one.operator} in the group {one.group!r})"
+    if context.world_size == 1:
+        raise HandlerLoadError(
+            f"{together}, and this model has one: give parallelType: tp and msrun: {{nproc-per-node: …}} in "
+            "model-config.yaml"
+        )
+    group = _world() if one.group in WORLD_GROUPS else one.group
+    if group is None:
+        raise HandlerLoadError(f"{together}, and they have not met: call init_parallel(context) instead of setup()")
+    try:
+        return len(collectives.members(group))
+    except ValueError as error:
+        raise HandlerLoadError(
+            f"{together}: {error}. Export it with the group of all ranks, which is the default"
+        ) from None
+
+
+def _world() -> str | None:
+    """What the group of all ranks is called here; None before they have met."""
+    return next((name for name in WORLD_GROUPS if collectives.is_group(name)), None)
+
+
+def _renamed(data: bytes, world: str) -> bytearray:
+    renamed, others = bytearray(data), {name.encode() for name in WORLD_GROUPS}
+    for start, end in group_spans(data):
+        if data[start:end] in others:
+            renamed[start:end] = world.encode()
+    return renamed
+
+
+def _snake(operator: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", operator).lower()

@@ -1,0 +1,111 @@
+"""What keys and values may take: by the yaml, by the machine, or by what a device has left."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+from msx_backend.llm.memory import MIB, free_memory, measured_budget, stated_budget
+from msx_sdk.config import ConfigError, ModelConfig, parse_model_config
+from msx_sdk.errors import HandlerLoadError
+
+GIB = 1 << 30
+TP2: dict[str, Any] = {"parallelType": "tp", "msrun": {"nproc-per-node": 2}}
+
+
+def config(**keys: Any) -> ModelConfig:
+    return parse_model_config(keys)[0]
+
+
+def device(*, total: int = 64 * GIB, free: int, reserved: int = 0, allocated: int = 0) -> Any:
+    """MindSpore on a device in such a state."""
+    properties = SimpleNamespace(total_memory=total, free_memory=free)
+    return SimpleNamespace(
+        hal=SimpleNamespace(get_device_properties=lambda number, target: properties if target == "Ascend" else None),
+        runtime=SimpleNamespace(memory_reserved=lambda: reserved, memory_allocated=lambda: allocated),
+    )
+
+
+@pytest.mark.parametrize("target", ["CPU", "Ascend"])
+def test_the_yaml_says_it(target: str) -> None:
+    assert stated_budget(config(cacheMemory=64), target) == 64 * MIB
+
+
+def test_ranks_on_a_cpu_share_a_part_of_the_machine() -> None:
+    total = psutil.virtual_memory().total
+    assert stated_budget(config(), "CPU") == total // 4
+    assert stated_budget(config(**TP2), "CPU") == total // 4 // 2
+    assert stated_budget(config(cacheFraction=0.5), "CPU") == total // 2
+
+
+def test_a_device_has_to_be_asked() -> None:
+    """However much the host has: 64 GiB of a device are not a part of that."""
+    assert stated_budget(config(), "Ascend") is None
+    assert stated_budget(config(cacheFraction=0.5), "Ascend") is None
+
+
+@pytest.mark.parametrize(
+    ("state", "weights", "expected"),
+    [
+        ({"free": 60 * GIB}, 14 * GIB, 46 * GIB),  # read, but not on the device yet
+        ({"free": 46 * GIB, "reserved": 14 * GIB, "allocated": 14 * GIB}, 14 * GIB, 46 * GIB),
+        ({"free": 44 * GIB, "reserved": 16 * GIB, "allocated": 15 * GIB}, 14 * GIB, 45 * GIB),  # a pool of 16
+        ({"free": 20 * GIB, "reserved": 2 * GIB}, 14 * GIB, 8 * GIB),  # another process has much of it
+    ],
+)
+def test_what_a_device_has_beside_the_weights(state: dict[str, int], weights: int, expected: int) -> None:
+    assert free_memory(device(**state), weights) == expected
+
+
+def test_a_device_that_is_full() -> None:
+    with pytest.raises(HandlerLoadError) as caught:
+        free_memory(device(free=8 * GIB), 14 * GIB)
+    assert "of 65536 MiB, 8192 are free, and the weights of this rank take 14336; divide the model" in str(caught.value)
+
+
+@pytest.mark.parametrize("properties", [None, SimpleNamespace(total_memory=0, free_memory=0)])
+def test_a_device_that_says_nothing(properties: Any) -> None:
+    silent = SimpleNamespace(hal=SimpleNamespace(get_device_properties=lambda number, target: properties))
+    with pytest.raises(HandlerLoadError, match="the device does not say how much memory it has; give cacheMemory"):
+        free_memory(silent, 0)
+
+
+@pytest.mark.mindspore
+@pytest.mark.parametrize(("keys", "expected"), [({}, 0.8), ({"cacheFraction": 0.5}, 0.5)])
+def test_the_fraction_of_what_is_free(monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any], expected: float) -> None:
+    pytest.importorskip("mindspore")
+    from msx_sdk.mindspore import collectives
+    from msx_sdk.mindspore.parallel import Parallel
+
+    collectives.register("world", (0,))
+    monkeypatch.setattr("msx_backend.llm.memory.free_memory", lambda ms, weights: 50 * GIB - weights)
+    assert measured_budget(config(**keys), Parallel(target="Ascend"), 10 * GIB) == int(40 * GIB * expected)
+
+
+@pytest.mark.mindspore
+def test_all_ranks_have_what_the_fullest_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    ms = pytest.importorskip("mindspore")
+    from msx_sdk.mindspore import collectives
+    from msx_sdk.mindspore.parallel import Parallel
+
+    def others(tensor: Any, group: str, op: str) -> Any:
+        assert (group, op) == ("world", "min")
+        return ms.ops.minimum(tensor, ms.Tensor([30 * 1024], ms.int32))
+
+    monkeypatch.setattr(collectives, "all_reduce", others)
+    monkeypatch.setattr("msx_backend.llm.memory.free_memory", lambda ms, weights: 50 * GIB)
+    assert measured_budget(config(**TP2), Parallel(target="Ascend", tp_size=2), 0) == int(30 * GIB * 0.8)
+
+
+def test_both_keys_are_one_too_many() -> None:
+    with pytest.raises(ConfigError, match=r"cacheMemory: 64 and cacheFraction: 0\.5 both say how much memory"):
+        config(cacheMemory=64, cacheFraction=0.5)
+
+
+@pytest.mark.parametrize("value", [0, 1.5, "half"])
+def test_a_fraction_is_above_0_and_at_most_1(value: object) -> None:
+    with pytest.raises(ConfigError, match=r"cacheFraction: .* is not a number above 0, and at most 1"):
+        config(cacheFraction=value)
