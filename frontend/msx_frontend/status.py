@@ -54,7 +54,7 @@ def _rows(version: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _worker(worker: dict[str, Any]) -> tuple[str, ...]:
-    devices = worker.get("devices", "cpu")
+    devices = worker.get("devices") or ("-" if worker["gpu"] else "cpu")
     return worker["id"], str(worker.get("pid", "-")), worker["status"], devices, _megabytes(worker)
 
 

@@ -33,7 +33,7 @@ class DevicesHeldError(RuntimeError):
     def __init__(self, model_key: str, terms: Terms, size: int, held: Mapping[int, Sequence[str]]) -> None:
         """`held`: of each device that it might have, the models that keep it off."""
         left = sum(not holders for holders in held.values())
-        have = f"{left} of {_count(len(held))} {'is' if left == 1 else 'are'} left for it"
+        have = f"{left or 'none'} of {_count(len(held))} {'are' if left > 1 else 'is'} left for it"
         super().__init__(f"{model_key} needs {_count(size)}{_kind(terms)}, and {have}: {_held(held)}{_remedy(terms)}")
 
 

@@ -127,8 +127,12 @@ class ModelVersion:
                 return failed
             if all(replica.state in (ReplicaState.READY, ReplicaState.WAITING) for replica in self.replicas):
                 return None
-            self._standing.changed.clear()
-            await self._standing.changed.wait()
+            await self.changed()
+
+    async def changed(self) -> None:
+        """Until something may have become different."""
+        self._standing.changed.clear()
+        await self._standing.changed.wait()
 
     async def close(self, drain_limit: float) -> None:
         """Drain, then fail what is left; returns when no process of this version is left."""
@@ -158,8 +162,7 @@ class ModelVersion:
 
     async def _queue_empty(self) -> None:
         while self.dispatcher.groups and self.dispatcher.waiting:
-            self._standing.changed.clear()
-            await self._standing.changed.wait()
+            await self.changed()
 
     # -- what replicas and groups tell --
 

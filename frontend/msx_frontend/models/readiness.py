@@ -39,18 +39,21 @@ def _failed(tasks: dict[asyncio.Task[str], ModelVersion]) -> list[str]:
 
 
 async def _why_not(version: ModelVersion) -> str:
-    """Once it is settled: empty when it is ready."""
+    """Once it is settled: empty when it is ready. What others hold will stay away, memory may come as others load."""
     if version.lost:
         return version.lost
     try:
-        end = await version.settled()
+        while (end := await version.settled()) is None and (shortage := version.shortage) is not None:
+            if shortage.resource != "memory":
+                return f"{shortage.reason}."
+            await version.changed()
     except RequirementsFailed as error:
         return error.message
     return "" if end is None else end.reason
 
 
 def _still(version: ModelVersion) -> str:
-    phases = [replica.group.phase for replica in version.replicas if replica.group is not None]
+    phases = [replica.phase for replica in version.replicas]
     phase = next(filter(None, [*phases, version.environment.phase]), "")
-    doing = f", {phase}" if phase else ""
+    doing = f": {version.shortage.reason}" if version.shortage else f", {phase}" if phase else ""
     return f"Model {' '.join(version.labels)} is not ready within --wait-timeout: it is {version.state.value}{doing}."

@@ -31,7 +31,8 @@ class Processes:
             return None
         needs = f"{model_key} needs {ranks} worker process{'es' if ranks > 1 else ''} for one more worker"
         taken = f"others have too many of the {self.limit} that this server may have ({KEY})"
-        return Shortage("processes", f"{needs}, and {taken}")
+        remedy = "it starts when they have fewer, or raise it"
+        return Shortage("processes", f"{needs}, and {taken}; {remedy}")
 
     def take(self, ranks: int) -> None:
         self._taken += ranks

@@ -11,6 +11,8 @@ from msx_frontend.resources.shortage import Shortage
 MARGIN = 1.2
 """A start needs that many times the memory that a sibling takes: loading takes more than serving."""
 
+REMEDY = "it starts when there are: ask for fewer workers, or give the server more memory"
+
 LOOK = 1.0
 """Seconds between two looks at the memory while somebody waits for some."""
 
@@ -86,7 +88,7 @@ class Starts:
     def _shortage(self, start: Start, free: int) -> Shortage:
         needs = f"{start.model_key} needs {_mb(start.needs)} of memory, {MARGIN} times what a worker of it takes"
         starting = ", beside what those that start now will take" if self._running else ""
-        return Shortage("memory", f"{needs}, and {_mb(max(free, 0))} are available{starting}")
+        return Shortage("memory", f"{needs}, and {_mb(max(free, 0))} are available{starting}; {REMEDY}")
 
 
 def _mb(number: int) -> str:

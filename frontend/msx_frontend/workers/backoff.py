@@ -17,6 +17,16 @@ class Backoff:
         self._failures = 0
         self._since = 0.0
         self._ready_since: float | None = None
+        self._paused_since: float | None = None
+
+    def pause(self) -> None:
+        """Until `resume` the time does not count: the group waits for what others have."""
+        self._paused_since = self._clock()
+
+    def resume(self) -> None:
+        if self._paused_since is not None:
+            self._since += self._clock() - self._paused_since
+            self._paused_since = None
 
     def ready(self) -> None:
         """The group has loaded its model."""

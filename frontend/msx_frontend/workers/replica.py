@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from enum import Enum
+from functools import partial
 from typing import Protocol
 
 from msx_frontend.devices.lease import Lease
@@ -127,8 +128,9 @@ class Replica:
     async def _next_end(self) -> GroupEnd:
         """What cannot even be sent to a worker ends a generation like any other failure: this task lives on."""
         try:
-            for needed in (self._claim.satisfied, self._prepare, self._claim.turn):
-                await self._unless_stopping(needed)
+            await self._unless_stopping(partial(self._uncounted, self._claim.satisfied))
+            await self._unless_stopping(self._prepare)
+            await self._unless_stopping(partial(self._uncounted, self._claim.turn))
             return endings.asked_to_stop() if self._stopping.is_set() else await self._one_generation()
         except RequirementsFailed as error:
             return endings.requirements_failed(error)
@@ -152,6 +154,14 @@ class Replica:
         finally:
             awaited.cancel()
             stopping.cancel()
+
+    async def _uncounted(self, wait: Callable[[], Awaitable[None]]) -> None:
+        """What others have is no failure of this one: maxRetryTimeoutInSec does not run meanwhile."""
+        self._backoff.pause()
+        try:
+            await wait()
+        finally:
+            self._backoff.resume()
 
     def _claim_changed(self) -> None:
         self._log_shortage()

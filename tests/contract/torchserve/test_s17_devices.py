@@ -143,7 +143,7 @@ def test_groups_share_devices_with_workers_but_not_with_each_other(
     assert devices(server, "pairs") == ["2,3"]
     reply = server.register(Path("listed.mar"), initial_workers=1)
     assert reply.status_code == 202
-    assert "listed:1.0 needs 2 devices that no other group has, and 0 of 4 devices are left" in reply.json()["status"]
+    assert "listed:1.0 needs 2 devices that no other group has, and none of 4 devices is left" in reply.json()["status"]
     assert "0 and 1 are held by ranks:1.0" in reply.json()["status"]
     assert server.describe("listed")["state"] == "WAITING"
 

@@ -140,7 +140,7 @@ def test_an_exclusive_group_shares_with_nobody(way: str) -> None:
     npus.lease("big", alone)
     with pytest.raises(DevicesHeldError) as info:
         npus.lease("a", PLAIN)
-    assert str(info.value) == "a needs 1 device, and 0 of 2 devices are left for it: 0 and 1 are held by big"
+    assert str(info.value) == "a needs 1 device, and none of 2 devices is left for it: 0 and 1 are held by big"
 
 
 def test_a_worker_of_one_process_may_have_a_device_of_its_own() -> None:
@@ -191,7 +191,7 @@ def test_too_few_names_the_holders() -> None:
         "shareDevices: true"
     )
     npus.lease("more/1.0", config(deviceIds=[2]))
-    with pytest.raises(DevicesHeldError, match=r"0 of 8 .*llama/1\.0, 2 is held by echo/1\.0 and more/1\.0, 3, 4, "):
+    with pytest.raises(DevicesHeldError, match=r"none of 8 .*llama/1\.0, 2 is held by echo/1\.0 and more/1\.0, 3, 4, "):
         npus.lease("alone/1.0", group(2, exclusiveDevices=True))
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from unittest.mock import patch
 
 from msx_frontend.models.readiness import why_not_ready
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.state_store import StoredVersion
+from msx_frontend.resources import starts
 from tests.unit.frontend.house import FAILED, FakeGroup, House, in_a_house, until
 
 LONG = 60.0
@@ -70,6 +72,35 @@ def test_a_model_without_its_archive(tmp_path: Path) -> None:
         assert await why_not_ready(house.registry.all_versions(), LONG) == ["Model m 1.0 is not ready: m.mar is gone"]
 
     in_a_house(tmp_path, test)
+
+
+def test_a_model_that_waits_for_what_others_hold(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        await house.register("o", config="exclusiveDevices: true")
+        await house.register("m")
+        assert await why_not_ready(house.registry.all_versions(), LONG) == [
+            "Model m 1.0 is not ready: m:1.0 needs 1 device, and none of 1 device is left for it: 0 is held by o:1.0."
+        ]
+
+    in_a_house(tmp_path, test, npus=1)
+
+
+def test_memory_may_come_while_it_waits(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        house.memory = 0
+        await house.register("m", initial_workers=2)
+        [told] = await why_not_ready(house.registry.all_versions(), 0)
+        assert told.startswith(
+            "Model m 1.0 is not ready within --wait-timeout: it is DEGRADED: m:1.0 needs 1 MB of mem"
+        )
+        waiting = asyncio.ensure_future(why_not_ready(house.registry.all_versions(), LONG))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        house.memory = 1 << 30
+        assert await waiting == []
+
+    with patch.object(starts, "LOOK", 0.001):
+        in_a_house(tmp_path, test, parallel_starts=1)
 
 
 def test_without_models(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_ranks_are_counted() -> None:
     assert shortage is not None
     assert shortage.reason == (
         "m:1.0 needs 4 worker processes for one more worker, and others have too many of the 8 that this server may "
-        "have (max_worker_processes)"
+        "have (max_worker_processes); it starts when they have fewer, or raise it"
     )
     processes.give_back(1)
     assert processes.shortage("m:1.0", 4) is None

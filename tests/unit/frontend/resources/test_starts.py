@@ -87,7 +87,9 @@ def test_one_with_a_sibling_needs_a_fifth_more_than_that_takes() -> None:
         await turn_of_the_loop()
         assert began(short, small) == [False, True], "others are not held up"
         assert machine.lacks["m:1.0"] == Shortage(
-            "memory", "m:1.0 needs 120 MB of memory, 1.2 times what a worker of it takes, and 119 MB are available"
+            "memory",
+            "m:1.0 needs 120 MB of memory, 1.2 times what a worker of it takes, and 119 MB are available; "
+            "it starts when there are: ask for fewer workers, or give the server more memory",
         )
         assert machine.lacks["small:1.0"] is None
         machine.starts.end(small)
@@ -107,7 +109,7 @@ def test_what_those_that_start_will_still_take_is_not_given_twice() -> None:
         assert began(first, second, third) == [True, True, False]
         words = machine.lacks["c"]
         assert words is not None
-        assert words.reason.endswith("and 60 MB are available, beside what those that start now will take")
+        assert "and 60 MB are available, beside what those that start now will take; it starts" in words.reason
         machine.free = 120 * MB + 2 * 99 * MB
         machine.starts._serve()
         assert began(third) == [False]

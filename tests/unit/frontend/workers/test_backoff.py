@@ -71,3 +71,17 @@ def test_given_up_stays_given_up_until_a_reset(clock: Clock) -> None:
     assert pauses(backoff, clock, 4) == [0, 1, None, None]
     backoff.reset()
     assert backoff.failed() == 0
+
+
+def test_a_pause_does_not_count(clock: Clock) -> None:
+    backoff = Backoff(10, clock)
+    backoff.resume()
+    assert backoff.failed() == 0
+    backoff.pause()
+    clock.now += 1000
+    backoff.resume()
+    backoff.resume()
+    clock.now += 9
+    assert backoff.failed() == 1
+    clock.now += 1
+    assert backoff.failed() is None

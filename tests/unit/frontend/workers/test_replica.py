@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
+from unittest.mock import patch
 
 import pytest
 
@@ -17,6 +18,7 @@ from msx_frontend.devices.npus import Npu
 from msx_frontend.devices.pool import DevicePool
 from msx_frontend.errors import RequirementsFailed
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from msx_frontend.resources import starts
 from msx_frontend.resources.claims import Resources
 from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.starts import Starts
@@ -82,6 +84,12 @@ class FakeBackoff:
     def __init__(self, *pauses: float) -> None:
         self.pauses, self.calls = list(pauses), list[str]()
 
+    def pause(self) -> None:
+        self.counting = False
+
+    def resume(self) -> None:
+        self.counting = True
+
     def ready(self) -> None:
         self.calls.append("ready")
 
@@ -105,6 +113,7 @@ class Bench:
         make_spec: Callable[[Lease, int], Any] | None = None,
         resources: Resources | None = None,
         config: ModelConfig | None = None,
+        sibling: Callable[[], int | None] = lambda: None,
         **more: Any,
     ) -> None:
         self.owner, self.backoff = Owner(), backoff or FakeBackoff(*pauses)
@@ -112,7 +121,7 @@ class Bench:
         self.server_metrics = ServerMetrics()
         self.replica = Replica(
             9000,
-            self.resources.claim("m:1.0", config or ModelConfig()),
+            self.resources.claim("m:1.0", config or ModelConfig(), sibling),
             make_spec or self._spec,
             cast(Backoff, self.backoff),
             cast(ReplicaOwner, self.owner),
@@ -442,3 +451,24 @@ def test_one_that_waits_may_be_stopped() -> None:
         assert (bench.replica.state, bench.replica.generation, prepared) == (ReplicaState.STOPPED, 0, [])
 
     run(test())
+
+
+def test_the_time_that_it_waits_does_not_count() -> None:
+    now, free = 0.0, 1 << 40
+
+    async def test() -> None:
+        nonlocal now, free
+        backoff = Backoff(10, clock=lambda: now)
+        async with bench_of(resources=resources_of(0, lambda: free), backoff=backoff, sibling=lambda: 1 << 20) as bench:
+            (await bench.group(1)).end()
+            free = 0
+            await bench.until(ReplicaState.WAITING)
+            now, free = 1000.0, 1 << 40
+            (await bench.group(2)).end()
+            while bench.replica.group is not None:
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert bench.replica.state is ReplicaState.RESTARTING
+
+    with patch.object(starts, "LOOK", 0.001):
+        run(test())
