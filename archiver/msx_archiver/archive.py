@@ -11,7 +11,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from gzip import BadGzipFile
+from lzma import LZMAError
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Generic
@@ -31,9 +31,9 @@ View = tuple[bytes | mmap.mmap, int, int]
 """A buffer, and where in it a file's bytes begin and end."""
 
 _DAMAGE = (
-    BadGzipFile,
     EOFError,
     IndexError,
+    LZMAError,
     NotImplementedError,
     OverflowError,
     RuntimeError,
@@ -50,7 +50,9 @@ def damage_named(path: Path, what: str = "") -> Iterator[None]:
     """Whatever the libraries raise about bytes that they cannot read becomes an ArchiveError with the file's name."""
     try:
         yield
-    except _DAMAGE as error:
+    except (OSError, *_DAMAGE) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk's, not the decompressor's
         where = f" at '{what}'" if what else ""
         raise ArchiveError(f"{path} is damaged or truncated{where}: {str(error).rstrip('.')}.") from error
 

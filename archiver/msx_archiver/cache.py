@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Generic, cast
 
+from msx_archiver import record
 from msx_archiver.archive import Archive
 from msx_archiver.copying import Progress, ignore
 from msx_archiver.digests import DigestFile, stamp
@@ -28,7 +29,9 @@ from msx_archiver.schema import MODEL, WORKFLOW, M, Schema
 from msx_sdk.manifest import Manifest
 from msx_sdk.workflow_manifest import WorkflowManifest
 
-_OURS = re.compile(r"(?:\.lock-|\.tmp-)?([0-9a-f]{64})(?:-.*)?$")
+_OURS = re.compile(r"(?:\.lock-|\.tmp-|\.record-)?([0-9a-f]{64})(?:-.*)?$")
+
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,8 @@ class ArchiveCache:
 
     An archive is unpacked aside, into `.tmp-<digest>-…`, and renamed to `<digest>` once every file is there
     and is what the manifest says. `.lock-<digest>` is held meanwhile, so that nobody unpacks it twice and
-    `clean` can tell what a dead process left from what a living one is writing.
+    `clean` can tell what a dead process left from what a living one is writing. `.record-<digest>` has the sizes, times
+    and inodes of its files, by which one is known that was changed later: then it is unpacked again, with a warning.
     """
 
     def __init__(self, root: Path, limits: Limits | None = None) -> None:
@@ -71,6 +75,14 @@ class ArchiveCache:
         """The same for a workflow archive."""
         return self._unpacked(WORKFLOW, archive, progress)
 
+    def is_intact(self, digest: str) -> bool:
+        """Whether the files that were unpacked for `digest` are still what they were. Blocks; raises OSError.
+
+        Only what has another size, time or inode is read.
+        """
+        noted = record.read(self._record(digest))
+        return noted is not None and (self.root / digest).is_dir() and not self._changed(digest, noted)
+
     def clean(self, in_use: Collection[str]) -> None:
         """Remove what is neither in `in_use` (digests) nor being unpacked by anybody right now, and unused locks."""
         self._digests.clean()
@@ -88,8 +100,11 @@ class ArchiveCache:
             self._remove(digest, keep=False)
 
     def _remove(self, digest: str, *, keep: bool) -> None:
-        if not keep and (self.root / digest).exists():
-            self._aside(digest)
+        if not keep:
+            for noted in self.root.glob(f".record-{digest}*"):
+                noted.unlink(missing_ok=True)
+            if (self.root / digest).exists():
+                self._aside(digest)
         for folder in self.root.glob(f".tmp-{digest}-*"):
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -97,22 +112,32 @@ class ArchiveCache:
         with _disk_errors_named(archive, self.root):
             if archive.is_dir():
                 return _in_place(schema, archive)
+            self.root.mkdir(parents=True, exist_ok=True)  # somebody may have emptied it while the server runs
             digest = self._digests.recall(archive) if archive.is_file() else None
             cached = self._cached(schema, digest) if digest else None
             return cached or self._unpack(schema, archive, progress)
 
     def _cached(self, schema: Schema[M], digest: str) -> Unpacked[M] | None:
-        """What is unpacked already, unless a power failure took some of its bytes."""
+        """What is unpacked already, unless a power failure took some of its bytes, or somebody changed them."""
         folder = self.root / digest
         if not folder.is_dir():
             return None
         try:
             with open_as(schema, folder) as model:
-                sizes = {member.path: member.size for member in model.files}
                 files, found = model.manifest.files, Unpacked(folder, digest, model.manifest, model.warnings)
         except ArchiveError:
             return None
-        return found if all(sizes.get(path) == entry.size for path, entry in files.items()) else None
+        noted = record.read(self._record(digest)) or record.expected(files)
+        return None if not noted or self._changed(digest, noted) else found
+
+    def _changed(self, digest: str, noted: record.Record) -> list[str]:
+        changed, now = record.changed(self.root / digest, noted)
+        if not changed and now != noted:
+            record.write(self._record(digest), now)
+        return changed
+
+    def _record(self, digest: str) -> Path:
+        return self.root / f".record-{digest}"
 
     def _aside(self, digest: str) -> Path:
         """Rename away first: what is half removed must not be taken for whole."""
@@ -124,9 +149,22 @@ class ArchiveCache:
         with open_as(schema, path, self._limits) as archive:
             digest = self._digests.of(path, archive.stamp, partial(content_digest, archive))
             with self._locked(digest):
+                warnings = [*archive.warnings]
                 if self._cached(schema, digest) is None:
+                    warnings += self._why_again(archive, digest)
                     self._write(archive, digest, progress)
-            return Unpacked(self.root / digest, digest, archive.manifest, archive.warnings)
+            return Unpacked(self.root / digest, digest, archive.manifest, warnings)
+
+    def _why_again(self, archive: Archive[M], digest: str) -> list[str]:
+        """A sentence about what was there already and is not good any more."""
+        known = record.read(self._record(digest))
+        if known is None and not (self.root / digest).is_dir():
+            return []
+        noted = known or record.expected(archive.manifest.files)
+        changed = record.changed(self.root / digest, noted)[0]
+        named = ", ".join(f"'{path}'" for path in changed[:_MOST_NAMED]) + (", …" if len(changed) > _MOST_NAMED else "")
+        what = f"{named} was changed or removed" if changed else "nobody knows whether something was changed"
+        return [f"{what} in {self.root / digest} since it was unpacked: it is unpacked again"]
 
     def _write(self, archive: Archive[M], digest: str, progress: Progress) -> None:
         check_room(archive, self.root)
@@ -135,9 +173,12 @@ class ArchiveCache:
             extract(archive, aside, progress)
             if stamp(archive.path) != archive.stamp:
                 raise ArchiveError(f"{archive.path} changed while it was being unpacked; try again.")
+            noted = record.take(aside, archive.manifest.files)
+            self._record(digest).unlink(missing_ok=True)
             if (self.root / digest).exists():
                 shutil.rmtree(self._aside(digest), ignore_errors=True)
             aside.rename(self.root / digest)
+            record.write(self._record(digest), noted)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
 

@@ -6,8 +6,8 @@ import hashlib
 from pathlib import Path
 
 from msx_archiver.archive import Archive
-from msx_archiver.copying import Nowhere, copy
 from msx_archiver.folder_archive import walk_files
+from msx_archiver.record import digest as digest_of_bytes
 from msx_archiver.schema import M
 
 
@@ -18,7 +18,7 @@ def content_digest(archive: Archive[M]) -> str:
     needs no reading. Raises OSError.
     """
     if not archive.manifest.files:
-        return _of_bytes(archive.path)
+        return digest_of_bytes(archive.path)
     digest = hashlib.sha256(archive.read(archive.schema.manifest_path))
     for member in sorted(archive.members, key=lambda member: member.path):
         entry = (member.path, member.kind.value, member.size, member.executable, member.target)
@@ -33,8 +33,3 @@ def folder_digest(root: Path) -> str:
         status = file.lstat() if not file.exists() else file.stat()
         digest.update(repr((file.relative_to(root).as_posix(), status.st_size, status.st_mtime_ns)).encode())
     return digest.hexdigest()
-
-
-def _of_bytes(file: Path) -> str:
-    with file.open("rb", buffering=0) as source:
-        return copy(source, Nowhere()).sha256

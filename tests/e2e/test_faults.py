@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -153,6 +154,29 @@ def test_a_model_that_loads_at_the_second_try(tmp_path: Path) -> None:
         mark.touch()
         server.wait_ready()
         assert ask(server, "m", "x") == (200, "x")
+
+
+def test_a_model_whose_cache_is_deleted_while_it_runs(tmp_path: Path) -> None:
+    """Its next worker has it unpacked again; where the archive is gone, too, who asks is told so at once."""
+    archive = pack_service("echo", new_store(tmp_path), config="minWorkers: 1\nmaxWorkers: 1\n")
+    with run_server(tmp_path, "--models", "echo.mar") as server:
+        (digest,) = server.unpacked()
+        shutil.rmtree(server.store / ".msx" / "models" / digest)
+        server.kill_worker(server.worker_pids("echo")[0], "echo")
+        assert ask(server, "echo", "x") == (200, "x")
+        warnings = [line["message"] for line in server.log_lines() if line.get("level") == "WARNING"]
+        assert any("was changed or removed" in message and "unpacked again" in message for message in warnings)
+        away = archive.rename(tmp_path / "away.mar")
+        shutil.rmtree(server.store / ".msx" / "models")
+        os.kill(server.worker_pids("echo")[0], signal.SIGKILL)
+        wait_until(lambda: ask(server, "echo", "x")[0] == 503, "it is noticed", server.tail)
+        message = ask(server, "echo", "x")[1]
+        assert "its last load failed" in message
+        assert "What was unpacked of echo.mar was changed or removed" in message
+        assert str(tmp_path) not in message
+        away.rename(archive)
+        server.wait_ready()
+        assert ask(server, "echo", "x") == (200, "x")
 
 
 def test_waiting_requests_learn_that_it_does_not_load(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msx_archiver.cache import ArchiveCache, Unpacked, UnpackedModel, UnpackedWorkflow
 from msx_archiver.errors import ArchiveError
@@ -44,6 +44,8 @@ class ModelStore:
         self._compiled = state_dir / "compiled"
         self._cache = ArchiveCache(state_dir / "models")
         self._users: Counter[str] = Counter()
+        self._archives: dict[str, tuple[Path, Callable[[Path], Unpacked[Any]]]] = {}
+        """By digest, of what is unpacked: from where, and how."""
         self._unpacking = 0
         self._removing = asyncio.Lock()
 
@@ -146,7 +148,42 @@ class ModelStore:
         for warning in unpacked.warnings:
             log.warning("%s: %s", path.name, warning)
         self._users[unpacked.digest] += 1
+        if unpacked.path.parent == self._cache.root:
+            self._archives[unpacked.digest] = path, unpack
         return unpacked
+
+    async def intact(self, digest: str) -> None:
+        """Before a worker starts: what was unpacked is as it was, or is unpacked again, with a warning.
+
+        A folder that is used where it is may be changed. Raises InvalidModel where the archive is not there any more.
+        """
+        if digest not in self._archives:
+            return
+        archive, unpack = self._archives[digest]
+        async with self._removing:
+            self._unpacking += 1
+        try:
+            await asyncio.to_thread(self._renew, archive, digest, unpack)
+        finally:
+            self._unpacking -= 1
+
+    def _renew(self, archive: Path, digest: str, unpack: Callable[[Path], Unpacked[Any]]) -> None:
+        with suppress(OSError):
+            if self._cache.is_intact(digest):
+                return
+        try:
+            again = unpack(archive)
+        except ArchiveError as error:
+            raise InvalidModel(
+                f"What was unpacked of {archive.name} was changed or removed, and it cannot be unpacked again: {error}"
+            ) from None
+        for warning in again.warnings:
+            log.warning("%s: %s", archive.name, warning)
+        if again.digest != digest:
+            raise InvalidModel(
+                f"What was unpacked of {archive.name} was changed or removed, and the file holds another content by "
+                "now: register it again."
+            )
 
     @asynccontextmanager
     async def using(self, path: Path) -> AsyncIterator[UnpackedModel]:
@@ -184,6 +221,7 @@ class ModelStore:
         await asyncio.to_thread(self._clean_compiled)
 
     def _remove(self, digest: str) -> None:
+        self._archives.pop(digest, None)
         self._cache.remove(digest)
         shutil.rmtree(self.compile_cache(digest), ignore_errors=True)
 

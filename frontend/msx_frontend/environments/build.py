@@ -31,6 +31,10 @@ class Place(NamedTuple):
     python: str
     site_dir: str | None = None
 
+    def stands(self) -> bool:
+        """Nobody has removed it. Asks the disk."""
+        return os.path.exists(self.python) and (self.site_dir is None or os.path.isdir(self.site_dir))
+
 
 class Build:
     """In `root/<key>-<random>`, which counts once it holds the file `complete`.
@@ -47,7 +51,7 @@ class Build:
 
     async def place(self) -> Place:
         """Installs what is not installed yet; a failed attempt is made again. Raises RequirementsFailed."""
-        if self._task is None or (self._task.done() and (self._task.cancelled() or self._task.exception())):
+        if self._task is None or (self._task.done() and not _good(self._task)):
             self._task = asyncio.create_task(self._make())
             self._task.add_done_callback(
                 lambda task: task.cancelled() or task.exception()
@@ -73,12 +77,15 @@ class Build:
         return self._place_in(folder)
 
     def _complete(self) -> Path | None:
-        return next((path.parent for path in self._root.glob(f"{self.key}-*/{_COMPLETE}")), None)
+        found = (path.parent for path in self._root.glob(f"{self.key}-*/{_COMPLETE}"))
+        return next((folder for folder in found if self._place_in(folder).stands()), None)
 
     async def _install(self, folder: Path) -> None:
         (folder / "tmp").mkdir(parents=True)
         if self._requirements.venv:
             await self._make_venv(folder)
+        else:
+            (folder / "site").mkdir()  # pip makes it only for something to put there
         target = () if self._requirements.venv else ("--target", str(folder / "site"))
         python = self._place_in(folder).python
         await self._run(folder, python, "pip", "install", *_OPTIONS, "-r", str(self._requirements.file), *target)
@@ -109,6 +116,10 @@ class Build:
         if self._requirements.venv:
             return Place(str(folder / "venv" / "bin" / "python"))
         return Place(self._requirements.interpreter.path, str(folder / "site"))
+
+
+def _good(task: asyncio.Task[Place]) -> bool:
+    return not task.cancelled() and task.exception() is None and task.result().stands()
 
 
 def _named(error: BaseException, limit: float, root: Path) -> BaseException:

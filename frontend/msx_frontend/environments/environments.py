@@ -75,8 +75,11 @@ class RequiredEnvironment(Environment):
             raise self.failure from None
 
     async def _ready(self) -> None:
-        if self._is_ready:
+        if self._is_ready and await asyncio.to_thread(self.place.stands):
             return
+        if self._is_ready:
+            log.warning("%s: what it requires was removed from the disk, and is installed again", self._model)
+        self._is_ready = False
         async with self._acquiring:
             build = self._build = self._build or await self._acquired()
         place, given_up = asyncio.ensure_future(build.place()), asyncio.ensure_future(self._given_up.wait())

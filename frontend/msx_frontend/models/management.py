@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -177,7 +178,8 @@ class Management:
         metrics = ModelMetrics(self._metrics, source.name, source.version)
         resources = ModelResources(self._resources, f"{source.name}:{source.version}", source.config)
         environment, keys = self._environments.of(source), self._config.sequence_keys
-        return ModelVersion(source, resources, self._spawner.spec, metrics, keys, environment)
+        intact = partial(self.store.intact, source.digest)
+        return ModelVersion(source, resources, self._spawner.spec, metrics, keys, environment, intact)
 
     # -- nodes of workflows: served like any other version, but remembered and removed with their workflow --
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from msx_backend.protocol import MetricForm, MetricSample
 from msx_frontend.devices.lease import Lease
@@ -41,14 +41,16 @@ class ModelVersion:
         metrics: ModelMetrics,
         sequence_keys: SequenceKeys,
         environment: Environment | None = None,
+        intact: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """`intact` is awaited before a worker starts: its content is as it was unpacked. May raise ServiceError."""
         self.environment = environment or Environment()
         self.source, self.config, self.metrics, self.resources = source, source.config, metrics, resources
         self.dispatcher = make_dispatcher(source.name, source.version, source.config, sequence_keys)
         self._standing = Standing(*self.labels)
-        self._make_spec = make_spec
+        self._make_spec, self._intact = make_spec, intact
         self._replicas = Replicas(
-            source.config, self.labels, resources, self._spec, metrics, self, self._judge, self.environment.ready
+            source.config, self.labels, resources, self._spec, metrics, self, self._judge, self._prepare
         )
         self.created = time.time()
         self.capabilities: Capabilities | None = None
@@ -110,6 +112,12 @@ class ModelVersion:
         """There is no archive to start workers from. It is FAILED, with what was wanted of it."""
         self._standing.lost, self._replicas.least, self._replicas.most = reason, min_workers, max_workers
         self._judge()
+
+    async def _prepare(self) -> None:
+        """Before each generation of a worker. Raises ServiceError."""
+        if self._intact is not None:
+            await self._intact()
+        await self.environment.ready()
 
     def _spec(self, lease: Lease, number: int, generation: int) -> GroupSpec:
         return self._make_spec(self.source, lease, number, generation, self.environment.place)

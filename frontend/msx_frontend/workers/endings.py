@@ -41,6 +41,11 @@ def not_started(error: Exception) -> GroupEnd:
     return GroupEnd(reason, WorkerDied(reason))
 
 
+def not_prepared(error: ServiceError) -> GroupEnd:
+    """What it would be started from is not there."""
+    return GroupEnd(error.message, WorkerDied(error.message))
+
+
 def requirements_failed(error: RequirementsFailed) -> GroupEnd:
     return GroupEnd(error.message, WorkerDied(error.message), traceback=error.output)
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Protocol
 
 from msx_frontend.devices.lease import Lease
-from msx_frontend.errors import RequirementsFailed
+from msx_frontend.errors import RequirementsFailed, ServiceError
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.resources.claims import Claim
 from msx_frontend.resources.shortage import Shortage
@@ -134,6 +134,8 @@ class Replica:
             return endings.asked_to_stop() if self._stopping.is_set() else await self._one_generation()
         except RequirementsFailed as error:
             return endings.requirements_failed(error)
+        except ServiceError as error:
+            return endings.not_prepared(error)
         except Exception as error:
             log.exception("worker %d could not be started", self.number)
             if self.group is not None:

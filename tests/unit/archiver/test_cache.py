@@ -168,7 +168,7 @@ def test_files_that_handlers_add_do_not_matter(mar: Path, root: Path, extraction
 
 
 def test_archive_with_digests_is_read_once(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "_of_bytes", None)
+    monkeypatch.setattr(identity, "digest_of_bytes", None)
     files = sealed({"a": b"12", "b": b""})
     first = ArchiveCache(root).unpack(write_zip(tmp_path / "m.mar", list(files.items())))
     again = ArchiveCache(root).unpack(write_zip(tmp_path / "again.mar", list(files.items()), zipfile.ZIP_STORED))

@@ -177,6 +177,18 @@ def test_random_damage_is_an_archive_error_or_harmless(
         contents(tmp_path / "m.mar")
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_bytes_that_another_decompressor_refuses(tmp_path: Path, method: int) -> None:
+    """The header says that they were compressed in another way."""
+    data = bytearray(write_zip(tmp_path / "m.mar", GOOD).read_bytes())
+    for signature, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        start = data.index(signature)
+        data[start + offset] = method
+    (tmp_path / "m.mar").write_bytes(data)
+    with pytest.raises(ArchiveError, match="damaged or truncated"):
+        contents(tmp_path / "m.mar")
+
+
 # Hostile archives: refused by the member's name.
 
 BAD_NAMES = ["../evil", "a/../../evil", "/evil", "C:/evil", "..\\evil", "a\x07b"]

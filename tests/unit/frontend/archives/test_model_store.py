@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -173,5 +174,52 @@ def test_what_is_being_removed_is_unpacked_anew(root: Path, store: ModelStore, m
         go_on.set()
         await release
         assert ((await second).path / "echo.py").is_file()
+
+    run(test())
+
+
+def test_what_was_changed_is_unpacked_again_with_a_warning(
+    root: Path, store: ModelStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        unpacked = await store.unpack(pack_model(root))
+        await store.intact(unpacked.digest)
+        assert caplog.messages == []
+        (unpacked.path / "echo.py").write_text("changed")
+        await store.intact(unpacked.digest)
+        assert (unpacked.path / "echo.py").read_text() != "changed"
+        (warning,) = caplog.messages
+        assert warning.startswith("m.mar: 'echo.py' was changed or removed in ")
+
+    run(test())
+
+
+def test_what_was_changed_and_cannot_be_unpacked_again_is_told(root: Path, store: ModelStore) -> None:
+    async def test() -> None:
+        unpacked = await store.unpack(archive := pack_model(root))
+        shutil.rmtree(unpacked.path)
+        pack_model(root, version="2.0")
+        with pytest.raises(
+            InvalidModel, match=r"m\.mar was changed .* holds another content by now: register it again"
+        ):
+            await store.intact(unpacked.digest)
+        archive.unlink()
+        with pytest.raises(
+            InvalidModel, match=r"m\.mar was changed or removed, and it cannot be unpacked again: .*m\.mar"
+        ):
+            await store.intact(unpacked.digest)
+
+    run(test())
+
+
+def test_a_folder_that_is_used_where_it_is_may_be_changed(root: Path, store: ModelStore) -> None:
+    async def test() -> None:
+        unpacked = await store.unpack(pack_model(root))
+        folder = root / "folder"
+        shutil.copytree(unpacked.path, folder)
+        used = await store.unpack(folder)
+        (folder / "echo.py").write_text("changed")
+        await store.intact(used.digest)
+        assert (folder / "echo.py").read_text() == "changed"
 
     run(test())

@@ -140,6 +140,23 @@ def test_what_is_complete_is_found_again(tmp_path: Path, pip: FakePip) -> None:
     assert len(pip.commands) == 1
 
 
+def test_what_was_removed_is_installed_again(tmp_path: Path, pip: FakePip, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        environment = environments_of(tmp_path).of(source_of(tmp_path))
+        await environment.ready()
+        await environment.ready()
+        assert len(pip.commands) == 1
+        site = Path(str(environment.place.site_dir))
+        site.rmdir()
+        await environment.ready()
+        assert environment.place.stands()
+        assert environment.place.site_dir != str(site)
+        assert caplog.messages == ["m: what it requires was removed from the disk, and is installed again"]
+
+    run(test())
+    assert len(pip.commands) == 2
+
+
 def test_a_failed_attempt_is_made_again(tmp_path: Path, pip: FakePip) -> None:
     async def fail(tell: Callable[[str], None]) -> None:
         raise CommandFailed(1, ["Collecting parcel", "ERROR: no parcel", "hint"])

@@ -481,3 +481,29 @@ def test_at_the_end_requests_are_told_why(tmp_path: Path) -> None:
         assert not house.management.busy()
 
     in_a_house(tmp_path, test)
+
+
+def test_the_content_is_looked_at_before_each_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unpacked again when it was changed; when that cannot be, clients hear so at once, until it can."""
+    monkeypatch.setattr("msx_frontend.workers.backoff._PAUSES", (0,))
+
+    async def test(house: House) -> None:
+        await house.register("m")
+        version = house.registry.find("m")
+        file = version.source.model_dir / "echo.py"
+        whole = file.read_text()
+        file.write_text("changed")
+        house.groups()[0].end(endings.exited(0, 1, 3, ""))
+        await until(lambda: version.replicas[0].generation == 2 and version.state is ModelState.READY)
+        assert file.read_text() == whole
+        archive = (house.root / "m.mar").rename(house.root / "away.mar")
+        shutil.rmtree(version.source.model_dir)
+        house.groups()[0].end(endings.exited(0, 1, 3, ""))
+        job = house.submit("m")
+        await until(lambda: job.done)
+        with pytest.raises(ServiceUnavailable, match=r"its last load failed.* What was unpacked of m\.mar was changed"):
+            house.submit("m")
+        archive.rename(house.root / "m.mar")
+        await until(lambda: version.state is ModelState.READY)
+
+    in_a_house(tmp_path, test)
