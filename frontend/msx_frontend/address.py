@@ -35,11 +35,6 @@ class Address:
     def is_unix(self) -> bool:
         return self.scheme == "unix"
 
-    @property
-    def reachable(self) -> "Address":
-        """The address for a client on this machine, also of a server that listens on all interfaces."""
-        return replace(self, host={"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host))  # noqa: S104
-
     def __str__(self) -> str:
         if self.is_unix:
             return f"unix:{self.path}"

@@ -113,15 +113,15 @@ def _ended(process: psutil.Process, limit: float) -> bool:
 
 
 def status(options: Options) -> int:
+    """1 when no server runs, one does not answer, or a model of one has failed: a script may rely on it."""
     from msx_frontend.status import show
 
     infos = [info for info in [_of_store(options.model_store)] if info] if options.model_store else all_running()
     if not infos:
         click.echo(NOT_RUNNING, err=True)
         return 1
-    for info in infos:
-        show(info)
-    return 0
+    healthy = [show(info) for info in infos]
+    return 0 if all(healthy) else 1
 
 
 def _of_store(model_store: Path) -> InstanceInfo | None:

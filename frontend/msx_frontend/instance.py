@@ -35,6 +35,8 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     certificate: str | None = None
     """In PEM, where listeners speak TLS: who asks this server trusts it alone."""
     key_file: str | None
+    status_socket: str | None = None
+    """What `--status` asks; None where the folder of the state can have no socket."""
     log_file: str | None
     started_at: float
     not_loaded: list[str] = []

@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.model_store import ModelStore
@@ -27,6 +27,7 @@ from msx_frontend.http.plugins import PluginEndpoints
 from msx_frontend.instance import Instance, InstanceInfo
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.logs.output import LogOutput
+from msx_frontend.models.describe import describe
 from msx_frontend.models.management import Management
 from msx_frontend.models.readiness import why_not_ready
 from msx_frontend.models.registry import Registry
@@ -43,6 +44,8 @@ from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.starts import Starts
 from msx_frontend.snapshots.serializer import SnapshotSerializer, make_serializer
 from msx_frontend.snapshots.writer import SnapshotWriter
+from msx_frontend.status_socket import NAME as STATUS_SOCKET
+from msx_frontend.status_socket import StatusSocket
 from msx_frontend.tls import identity_of
 from msx_frontend.tokens import Tokens
 from msx_frontend.workflows.management import WorkflowManagement
@@ -112,7 +115,8 @@ class Server:
             await listener.start()
         self.health.started = True
         self._snapshots.startup()
-        info = self._info(not_loaded)
+        self._status = StatusSocket(self._instance.state_dir / STATUS_SOCKET, self._described)
+        info = self._info(not_loaded, self._status.path if await self._status.start() else None)
         self._instance.publish(info)
         gc.freeze()  # modules and models live as long as the server: not worth a look at each collection
         return info
@@ -152,6 +156,8 @@ class Server:
         self._state.close()
         if self._tokens is not None:
             self._tokens.close()
+        if hasattr(self, "_status"):
+            self._status.close()
         shutil.rmtree(self._run_dir, ignore_errors=True)
         self._instance.close()
 
@@ -216,7 +222,10 @@ class Server:
         names = [name for name in self._registry.names() if not self._registry.find(name).source.workflow]
         return names[0] if len(names) == 1 else None
 
-    def _info(self, not_loaded: list[str]) -> InstanceInfo:
+    def _described(self) -> list[dict[str, Any]]:
+        return [describe(version) for version in self._registry.all_versions()]
+
+    def _info(self, not_loaded: list[str], status_socket: Path | None) -> InstanceInfo:
         addresses = {listener.name: str(listener.address) for listener in self._listeners}
         return InstanceInfo(
             pid=os.getpid(),
@@ -228,6 +237,7 @@ class Server:
             grpc_management=self._grpc.management.address,
             certificate=None if self._tls is None else self._tls.chain.decode(),
             key_file=None if self._tokens is None else str(self._tokens.path),
+            status_socket=None if status_socket is None else str(status_socket),
             log_file=os.environ.get("MSX_LOG_FILE"),
             started_at=time.time(),
             not_loaded=not_loaded,

@@ -2,46 +2,40 @@
 
 from __future__ import annotations
 
-import http.client
-import json
-import socket
-import ssl
 from pathlib import Path
 from typing import Any
 
 import click
 
-from msx_frontend.address import Address
 from msx_frontend.instance import InstanceInfo
 from msx_frontend.launch import started_text
+from msx_frontend.models.states import ModelState
+from msx_frontend.status_socket import ask
 
 HEADINGS = ("model", "version", "state", "worker", "pid", "status", "devices", "memory")
 
 
-def show(info: InstanceInfo) -> None:
-    """Ask the server itself; a server that does not answer is shown as such."""
+def show(info: InstanceInfo) -> bool:
+    """Ask the server itself. False when it does not answer, or a model has failed or was not loaded; all is shown."""
     click.echo(started_text(info).replace("started", "running", 1))
     try:
-        versions = [version for model in _models(info) for version in _ask(info, f"/models/{model}/all")]
-    except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
-        click.echo(f"  its management API does not answer: {error}")
-        return
+        versions = _versions(info)
+    except (OSError, ValueError) as error:
+        click.echo(f"  It does not answer: {error}")
+        return False
     rows = [row for version in versions for row in _rows(version)]
     _print([HEADINGS, *rows] if rows else [("no models are registered",)])
     for version in versions:
         if reason := version.get("reason"):
             click.echo(f"  {version['modelName']} {version['modelVersion']}: {reason}")
+    return not info.not_loaded and all(version["state"] != ModelState.FAILED.value for version in versions)
 
 
-def _models(info: InstanceInfo) -> list[str]:
-    """All of them: the list comes in pages."""
-    names: list[str] = []
-    page: str | None = "0"
-    while page is not None:
-        listed = _ask(info, f"/models?next_page_token={page}")
-        names += [model["modelName"] for model in listed["models"]]
-        page = listed.get("nextPageToken")
-    return names
+def _versions(info: InstanceInfo) -> list[dict[str, Any]]:
+    """By name. Raises OSError, ValueError."""
+    if info.status_socket is None:
+        raise ValueError("it has no socket for --status; its log says why")
+    return sorted(ask(Path(info.status_socket)), key=lambda version: str(version["modelName"]))
 
 
 def _rows(version: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -54,7 +48,7 @@ def _rows(version: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _worker(worker: dict[str, Any]) -> tuple[str, ...]:
-    devices = worker.get("devices") or ("-" if worker["gpu"] else "cpu")
+    devices = worker.get("devices", "cpu")
     return worker["id"], str(worker.get("pid", "-")), worker["status"], devices, _megabytes(worker)
 
 
@@ -64,48 +58,6 @@ def _rank(worker: str, rank: dict[str, Any]) -> tuple[str, ...]:
 
 def _megabytes(described: dict[str, Any]) -> str:
     return f"{described['memoryUsage'] / 1e6:.0f} MB"
-
-
-def _ask(info: InstanceInfo, path: str) -> Any:
-    """Without `http_proxy`: the server is on this machine."""
-    connection = _connection(Address.parse(info.management).reachable, info.certificate)
-    try:
-        connection.request("GET", path, headers=_authorization(info))
-        reply = connection.getresponse()
-        if reply.status != 200:
-            raise ValueError(f"{path}: HTTP status {reply.status}")
-        return json.load(reply)
-    finally:
-        connection.close()
-
-
-def _connection(address: Address, certificate: str | None) -> http.client.HTTPConnection:
-    if address.is_unix:
-        return _UnixConnection(address.path)
-    if address.scheme == "https":
-        context = ssl.create_default_context(cadata=certificate)
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-        context.check_hostname = False  # the very certificate is known, whatever name it bears
-        return http.client.HTTPSConnection(address.host, address.port, timeout=5, context=context)
-    return http.client.HTTPConnection(address.host, address.port, timeout=5)
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=5)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
-
-
-def _authorization(info: InstanceInfo) -> dict[str, str]:
-    if info.key_file is None:
-        return {}
-    key = json.loads(Path(info.key_file).read_text())["management"]["key"]
-    return {"Authorization": f"Bearer {key}"}
 
 
 def _print(rows: list[tuple[str, ...]]) -> None:

@@ -21,6 +21,7 @@ import httpx
 import psutil
 import pytest
 
+from tests.certificates import Certificate, write_pem
 from tests.disks import fill, small_disk
 from tests.e2e.server import FREE_PORTS, new_store, pack_service, server_environment, wait_until
 
@@ -207,8 +208,29 @@ def test_status_of_models_that_failed(terminal: Terminal) -> None:
     pack_service("raises_in_init", terminal.folder, config="maxRetryTimeoutInSec: 0\nminWorkers: 1\nmaxWorkers: 1\n")
     assert terminal.serve("--start", "--models", "raises_in_init.mar", "--dt").code == 0
     wait_until(lambda: "FAILED" in terminal.serve("--status").out, "the model is given up")
-    assert "weights.ckpt is not in the archive" in terminal.serve("--status").out
+    status = terminal.serve("--status")
+    assert (status.code, "weights.ckpt is not in the archive" in status.out) == (1, True)
     assert terminal.serve("--stop").code == 0
+
+
+def test_status_needs_no_key_and_no_listener(terminal: Terminal, tmp_path: Path) -> None:
+    """Keys have expired; one listener for all, with TLS, by a certificate that nobody else trusts."""
+    key, certificate = write_pem(Certificate.make(), tmp_path)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"https://127.0.0.1:{probe.getsockname()[1]}"
+    addresses = f"inference_address={address}\nmanagement_address={address}\n"
+    tls = f"private_key_file={key}\ncertificate_file={certificate}\n"
+    grpc = "grpc_inference_port=0\ngrpc_management_port=0\nenable_metrics_api=false\n"
+    (terminal.folder / "config.properties").write_text(f"{addresses}{tls}{grpc}token_expiration_min=0.00001\n")
+    started = terminal.serve("--start", "--models", "echo.mar", "--wait")
+    assert started.code == 0, started
+    assert (terminal.folder / ".msx" / "status.sock").stat().st_mode & 0o777 == 0o600
+    os.unlink(started.place("tokens"))
+    status = terminal.serve("--status")
+    assert (status.code, bool(re.search(r"echo +1\.0 +READY", status.out))) == (0, True), status
+    assert terminal.serve("--stop").code == 0
+    assert not (terminal.folder / ".msx" / "status.sock").exists()
 
 
 def test_a_start_that_waits_for_its_models(terminal: Terminal) -> None:
@@ -239,8 +261,8 @@ def test_a_start_waits_no_longer_than_it_is_told(terminal: Terminal) -> None:
 def test_models_that_are_not_there_after_the_start_are_named(terminal: Terminal) -> None:
     (terminal.folder / "bad.mar").write_bytes(b"PK nonsense")
     started = terminal.serve("--start", "--models", "echo.mar", "bad.mar", "--dt")
-    for said in (started, terminal.serve("--status")):
-        assert said.code == 0, said
+    for said, code in ((started, 0), (terminal.serve("--status"), 1)):
+        assert said.code == code, said
         assert re.search(r"^  model bad\.mar could not be loaded: .*bad\.mar is ", said.out, re.MULTILINE), said
     assert terminal.serve("--stop").code == 0
 

@@ -62,7 +62,6 @@ def refuses_old_tls(server: RunningServer) -> None:
 
 
 def status_of(server: RunningServer) -> str:
-    """`--status` asks the management API, and trusts this server's certificate alone."""
     command = [sys.executable, "-m", "msx_frontend.cli", "--status", "--model-store", str(server.store)]
     said = subprocess.run(command, capture_output=True, text=True, env=server_environment(server.folder), check=True)
     return said.stdout

@@ -35,9 +35,3 @@ def test_parse(text: str, address: Address) -> None:
 def test_what_is_no_address(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         Address.parse(text)
-
-
-def test_reachable_by_a_client_on_this_machine() -> None:
-    assert str(Address("http", "0.0.0.0", 80).reachable) == "http://127.0.0.1:80"
-    assert str(Address("http", "::", 80).reachable) == "http://[::1]:80"
-    assert str(Address("http", "h", 80).reachable) == "http://h:80"

@@ -1,0 +1,98 @@
+"""What `msx-serve --status` reads: the models and workers, by a Unix socket that the server's own user alone can open.
+
+It needs no key, so that it answers when keys have expired, and no listener, whatever TLS or address they have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+log = logging.getLogger("msx.server")
+
+NAME = "status.sock"
+LIMIT = 5.0
+"""Seconds that a reader has to take the answer, and that `ask` waits for each piece of it."""
+
+MOST_BYTES = 64 << 20
+"""Of an answer."""
+
+
+class StatusSocket:
+    """A connection is answered with one JSON array of descriptions, and closed. It takes no commands."""
+
+    def __init__(self, path: Path, describe: Callable[[], list[dict[str, Any]]]) -> None:
+        """`path` is in a folder that only one server uses."""
+        self.path, self._describe = path, describe
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> bool:
+        """False, and a warning in the log, where the folder cannot have a socket."""
+        try:
+            bound = _bind(self.path)
+        except OSError as error:
+            reason = error.strerror or error
+            log.warning("%s cannot be made: %s. msx-serve --status shows no models of this server.", self.path, reason)
+            return False
+        self._server = await asyncio.start_unix_server(self._answer, sock=bound)
+        return True
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self.path.unlink(missing_ok=True)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.TimeoutError):
+            writer.write(msgspec.json.encode(self._describe()))
+            await asyncio.wait_for(writer.drain(), LIMIT)
+            writer.close()
+            await asyncio.wait_for(writer.wait_closed(), LIMIT)
+        writer.transport.abort()
+
+
+def ask(path: Path) -> list[dict[str, Any]]:
+    """The descriptions of all versions. Raises OSError, ValueError where nothing, or no answer of a server, comes."""
+    answer = bytearray()
+    with socket.socket(socket.AF_UNIX) as connection, _short(path) as short:
+        connection.settimeout(LIMIT)
+        connection.connect(short)
+        while piece := connection.recv(1 << 16):
+            answer += piece
+            if len(answer) > MOST_BYTES:
+                raise ValueError(f"{path} sent more than {MOST_BYTES >> 20} MiB")
+    return msgspec.json.decode(answer, type=list[dict[str, Any]])
+
+
+def _bind(path: Path) -> socket.socket:
+    """Mode 0600 from its first moment. A file of this name was left by a server that was killed."""
+    path.unlink(missing_ok=True)
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        os.fchmod(sock.fileno(), 0o600)  # of the socket, from which Linux takes the mode of the file
+        with _short(path) as short:
+            sock.bind(short)
+        sock.listen()
+    except OSError:
+        sock.close()
+        raise
+    sock.setblocking(False)
+    return sock
+
+
+@contextlib.contextmanager
+def _short(path: Path) -> Iterator[str]:
+    """Another name of the file, because a socket's name may have 107 bytes, and a folder's more."""
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
