@@ -16,11 +16,21 @@ PROMPTS = ("prompt", "messages", "inputs")
 ALIASES = {"max_new_tokens": "max_tokens", "max_completion_tokens": "max_tokens"}
 SAMPLING = frozenset(SamplingParams.__struct_fields__) - {"n", "best_of", "logprobs", "prompt_logprobs"}
 """A plain prediction is answered by one text alone."""
-REQUEST = frozenset({"tools", "chat_template_kwargs", "priority", "truncate", "add_special_tokens"})
+TEMPLATE = frozenset({"tools", "chat_template_kwargs", "add_generation_prompt", "continue_final_message"})
+REQUEST = TEMPLATE | {"priority", "truncate", "add_special_tokens"}
 IGNORED = frozenset({"stream", "details", "decoder_input_details", "watermark", "return_full_text"})
 """TGI's, where they are off. The answer is a stream in any case."""
 STRUCTURED = frozenset(
-    {"messages", "parameters", "tools", "chat_template_kwargs", "logit_bias", "stop_token_ids", "constraint"}
+    {
+        "messages",
+        "parameters",
+        "tools",
+        "chat_template_kwargs",
+        "logit_bias",
+        "stop_token_ids",
+        "bad_words",
+        "constraint",
+    }
 )
 """As JSON, where a form or gRPC has only text."""
 
@@ -100,7 +110,7 @@ def _prompt(values: dict[str, Any]) -> dict[str, Any]:
         raise InvalidInput(f"prompt: expected exactly one of prompt, messages and inputs, found {found}")
     value = values[given[0]]
     if given[0] == "messages":
-        return {"messages": value}
+        return {"messages": value, "add_special_tokens": False}  # the template writes them
     if not value or not isinstance(value, (str, list)):
         raise InvalidInput(f"{given[0]}: expected a text of at least one character, or token ids")
     return {"prompt": value}

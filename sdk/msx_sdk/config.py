@@ -130,6 +130,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     generation_config: GenerationConfig = "auto"
     tool_parser: ToolParser | None = None
     reasoning_parser: ReasoningParser | None = None
+    request_chat_template: Switch = False
 
     raw: dict[str, Any] = {}
     explicit: frozenset[str] = frozenset()

@@ -28,6 +28,8 @@ Integer = Annotated[int, Meta(ge=-MOST_INTEGER - 1, le=MOST_INTEGER)]
 Natural = Annotated[int, Meta(ge=0, le=MOST_INTEGER)]
 Positive = Annotated[int, Meta(ge=1, le=MOST_INTEGER)]
 Share = Annotated[float, Meta(ge=0, le=1)]
+Words = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=256)], ...], Meta(max_length=1024)]
+Template = Annotated[str, Meta(max_length=64 << 10)]
 
 
 class _Wire(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -54,7 +56,7 @@ class Constraint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How the next token is chosen, and when the text ends. The defaults change nothing.
 
-    Order of application: logit bias and penalties, constraint, temperature, top-k, top-p, min-p, typical.
+    Order of application: logit bias and penalties, bad words, constraint, temperature, top-k, top-p, min-p, typical.
     """
 
     temperature: Annotated[float, Meta(ge=0, le=100)] = 1.0
@@ -76,6 +78,8 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Below 2**64. The same seed draws the same numbers, whatever else is in the batch."""
     stop: tuple[str, ...] = ()
     stop_token_ids: tuple[Integer, ...] = ()
+    bad_words: Words = ()
+    """Words that the text does not say: no token completes what a word is made of, at a beginning or after a space."""
     skip_special_tokens: bool = True
     """Special tokens are not shown in the text; the token that ends it never is."""
     keep_stop: bool = False
@@ -118,6 +122,13 @@ class GenerateRequest(_Wire):
     tools: list[dict[str, Any]] | None = None
     """OpenAI's tools, for the chat template."""
     chat_template_kwargs: dict[str, Any] = {}
+    """Further values for the template; they come before the two members that follow."""
+    add_generation_prompt: bool | None = None
+    """Begin the answer's message behind the messages. None: unless the last one is continued."""
+    continue_final_message: bool = False
+    """The text goes on with the last message."""
+    chat_template: Template | None = None
+    """In place of the model's own; only where `Capabilities.request_templates` says so. A stranger wrote it."""
     params: SamplingParams = SamplingParams()
     stream: bool = True
     """False: a single delta for each of the `n` at its end is enough."""
@@ -126,6 +137,8 @@ class GenerateRequest(_Wire):
     truncate: Positive | None = None
     """Keep only so many of the prompt's last tokens."""
     add_special_tokens: bool = True
+    """The APIs ask for none of `messages`, whose template writes them."""
+    return_prompt_ids: bool = False
 
 
 class TopToken(_Wire):
@@ -168,6 +181,8 @@ class GenerateDelta(_Wire):
     """The stop string or token id that matched."""
     prompt_tokens: tuple[Token, ...] = ()
     """On the first delta, when `prompt_logprobs` was asked for; the first token has no log-probability."""
+    prompt_ids: tuple[int, ...] = ()
+    """On the first delta, when `return_prompt_ids` was asked for."""
     seed: int | None = None
     """On the last delta of a sampled text: what makes it again."""
     usage: Usage | None = None
@@ -219,6 +234,10 @@ class Capabilities(_Wire):
     generate: bool = False
     chat: bool = False
     """It has a chat template."""
+    template_variables: tuple[str, ...] | None = None
+    """What the template reads, beyond messages and tools; None is not known. Clients hear what it does not read."""
+    request_templates: bool = False
+    """A request may bring a chat template of its own."""
     tokenize: bool = False
     embed: bool = False
     constraints: tuple[str, ...] = ()

@@ -30,6 +30,8 @@ from msx_backend.llm.step import PagedRunner, Runner, decode, execute
 from msx_backend.llm.steps import StepThread
 from msx_backend.llm.text import LONG, ChatTemplate, Tokenizer
 from msx_backend.llm.text.defaults import sampling_defaults
+from msx_backend.llm.text.files import special_tokens, tokenizer_config
+from msx_backend.llm.text.request_template import RequestTemplates
 from msx_sdk import Context, InvalidInput
 from msx_sdk.config import ModelConfig as YamlConfig
 from msx_sdk.config import parse_model_config
@@ -52,6 +54,10 @@ LAST_WORDS = 0.5
 """Seconds for the replies that say why the model works no more, before the worker ends and is started again."""
 CONSTRAINTS = ("json_schema", "json_object", "regex", "choice", "lark")
 MOST_STOPS, MOST_TOP_TOKENS = 16, 20
+FEW_WORDS = 16
+NO_REQUEST_TEMPLATE = (
+    "chat_template: this model uses its own alone; requestChatTemplate: true in model-config.yaml allows a request's"
+)
 
 
 class TextGenerator(TextGenerationHandler):
@@ -63,7 +69,7 @@ class TextGenerator(TextGenerationHandler):
         return None
 
     async def generate(self, request: GenerateRequest, context: Context) -> AsyncIterator[GenerateDelta]:
-        prepared = await self._prepared(self._as_prompt(request))
+        prepared = await self._prepared(await self._as_prompt(request))
         with self.engine.submit(prepared, deadline=context.deadline()) as deltas:
             async for delta in deltas:
                 yield delta
@@ -90,6 +96,8 @@ class TextGenerator(TextGenerationHandler):
         return Capabilities(
             generate=True,
             chat=self.chat is not None,
+            template_variables=() if self.chat is None else self.chat.variables,
+            request_templates=self.templates is not None,
             tokenize=True,
             constraints=CONSTRAINTS if self.constraints else (),
             unheld_keywords=UNHELD if self.constraints else (),
@@ -126,6 +134,8 @@ class TextGenerator(TextGenerationHandler):
         await self.context.run(self._load)
         self.tokenizer = Tokenizer.from_folder(self.context.model_dir)
         self.chat = ChatTemplate.from_folder(self.context.model_dir)
+        tokens = special_tokens(tokenizer_config(self.context.model_dir))
+        self.templates = RequestTemplates(tokens) if self.yaml.request_chat_template else None
         own = self.yaml.generation_config == "auto"
         self.sampling = sampling_defaults(self.context.model_dir) if own else SamplingDefaults()
         self.constraints = self._constraints()
@@ -159,19 +169,28 @@ class TextGenerator(TextGenerationHandler):
         self.limits = self.runner.limits
         self.runner.warm_up(lambda shape: context.report_progress(f"compiling {shape}"))
 
-    def _as_prompt(self, request: GenerateRequest) -> GenerateRequest:
+    async def _as_prompt(self, request: GenerateRequest) -> GenerateRequest:
         if request.messages is None:
             return request
         if request.prompt is not None:
             raise InvalidInput("prompt: expected either a prompt or messages, not both")
-        text = self._template(request.messages, request.tools, request.chat_template_kwargs)
-        return msgspec.structs.replace(request, prompt=text, messages=None, add_special_tokens=False)
+        own = {name: getattr(request, name) for name in ("add_generation_prompt", "continue_final_message")}
+        options = {**own, **request.chat_template_kwargs}
+        if request.chat_template is None:
+            text = self._template(request.messages, request.tools, options)
+        elif self.templates is None:
+            raise InvalidInput(NO_REQUEST_TEMPLATE)
+        else:
+            text = await self.templates.render(request.chat_template, request.messages, request.tools, **options)
+        return msgspec.structs.replace(request, prompt=text, messages=None)
 
     async def _prepared(self, request: GenerateRequest) -> GenerateRequest:
         """What would hold up the loop, and so all other texts, is done beside it."""
         constraint, prompt = request.params.constraint, request.prompt
         if constraint is not None and self.constraints is not None:
             await asyncio.to_thread(self.constraints.compile, constraint)  # the engine finds it compiled
+        if len(request.params.bad_words) > FEW_WORDS:
+            await asyncio.to_thread(self.tokenizer.sequences, request.params.bad_words)  # the same
         if not isinstance(prompt, str) or len(prompt) < LONG:
             return request
         tokens = await asyncio.to_thread(self.tokenizer.encode, prompt, request.add_special_tokens)

@@ -13,7 +13,7 @@ from msx_backend.llm.checks import limit_of, prompt_of, texts_of
 from msx_backend.llm.handle import RequestHandle
 from msx_backend.llm.limits import Limits
 from msx_backend.llm.replies import End, Replies, Text, Tokens
-from msx_backend.llm.sampling import Constraints, ConstraintState, Sampler, Score, prompt_logprobs
+from msx_backend.llm.sampling import BadWords, Constraints, ConstraintState, Sampler, Score, prompt_logprobs
 from msx_backend.llm.sequence import Sequence
 from msx_backend.llm.stats import RequestTimes
 from msx_backend.llm.step import Array
@@ -91,7 +91,7 @@ class JobMaker:
         seeds = self._seeds(params, count)
         sequences = [self._sequence(request, number, prompt, seed, index) for index, seed in enumerate(seeds)]
         texts = [Text(self._stream(params), seed if params.temperature else None) for seed in seeds]
-        replies = Replies(request, texts, self._tokens, len(prompt))
+        replies = Replies(request, texts, self._tokens, prompt)
         eos = frozenset() if params.ignore_eos else self._tokenizer.eos
         stops = frozenset(params.stop_token_ids)
         job = Job(number, sequences, replies, RequestHandle(cancel, RequestTimes()), eos, stops)
@@ -115,7 +115,8 @@ class JobMaker:
         limit = limit_of(params, len(prompt), self._limits)
         if (params.best_of or 0) > params.n and params.logprobs is None:
             params = msgspec.structs.replace(params, logprobs=0)
-        sampler = Sampler(params, prompt, self._vocab_size, self._tokenizer.eos, seed, self._constraint(params))
+        constraint, bad_words = self._constraint(params), self._bad_words(params)
+        sampler = Sampler(params, prompt, self._vocab_size, self._tokenizer.eos, seed, constraint, bad_words)
         return Sequence(list(prompt), (request.priority, number, index), limit, sampler)
 
     def _constraint(self, params: SamplingParams) -> ConstraintState | None:
@@ -124,6 +125,12 @@ class JobMaker:
         if self._constraints is None:
             raise InvalidInput("constraint: the tokenizer of this model cannot be held to one")
         return self._constraints.compile(params.constraint)
+
+    def _bad_words(self, params: SamplingParams) -> BadWords | None:
+        if not params.bad_words:
+            return None
+        sequences = self._tokenizer.sequences(params.bad_words)
+        return BadWords(sequence for sequence in sequences if max(sequence) < self._vocab_size)
 
     def _stream(self, params: SamplingParams) -> TextStream:
         return TextStream(self._tokenizer, params.stop, params.keep_stop, params.skip_special_tokens, params.min_tokens)

@@ -75,12 +75,13 @@ class Replies:
     With `stream`, one for each token; without, one for each text; with `best_of`, all at the end.
     """
 
-    def __init__(self, request: GenerateRequest, texts: Sequence[Text], tokens: Tokens, prompt: int) -> None:
+    def __init__(self, request: GenerateRequest, texts: Sequence[Text], tokens: Tokens, prompt: Sequence[int]) -> None:
         self._params, self._stream = request.params, request.stream
         self._texts, self._tokens = texts, tokens
         self._open = set(range(len(texts)))
         self._held: dict[int, GenerateDelta] = {}
-        self._usage = Usage(prompt=prompt, completion=0)
+        self._usage = Usage(prompt=len(prompt), completion=0)
+        self._prompt_ids = tuple(prompt) if request.return_prompt_ids else ()
         self._prompt: tuple[Token, ...] = ()
 
     def cached(self, tokens: int) -> None:
@@ -118,6 +119,8 @@ class Replies:
             deltas = [] if self._open else self._best()
         if deltas and self._prompt:
             deltas[0].prompt_tokens, self._prompt = self._prompt, ()
+        if deltas and self._prompt_ids:
+            deltas[0].prompt_ids, self._prompt_ids = self._prompt_ids, ()
         if deltas and not self._open:
             deltas[-1].usage = self._usage
         return deltas

@@ -11,11 +11,14 @@ from msx_sdk.reasoning import ReasoningFirst
 from msx_sdk.tool_calls import DEFAULT, Format
 from msx_sdk.tool_calls import FORMATS as TOOL_CALLS
 from msx_sdk.tool_calls.json_calls import JsonCalls
-from msx_sdk.tool_calls.parts import Call, Numbers, Part, Reader, call_id
+from msx_sdk.tool_calls.parts import Call, Numbers, Part, Reader, Reasoning, call_id
 
 
-def reader_of(tools: Tools, offered: Capabilities) -> Reader:
-    """Calls that must be made are read from the JSON that the text is held to: nothing else can come before them."""
+def reader_of(tools: Tools, offered: Capabilities, *, reasoning: bool | None = None) -> Reader:
+    """Calls that must be made are read from the JSON that the text is held to: nothing else can come before them.
+
+    `reasoning`: False leaves out what the model thought.
+    """
     if tools.mode == "named":
         return NamedCall(tools.named)
     if tools.mode == "required":
@@ -24,7 +27,10 @@ def reader_of(tools: Tools, offered: Capabilities) -> Reader:
     if tools.mode == "auto":
         answer = format_of(offered).reader(tools.schemas, parallel=tools.parallel)
     inside = REASONING.get(offered.reasoning_parser)
-    return answer if inside is None else ReasoningFirst(answer, inside=inside)
+    if inside is None:
+        return answer
+    told = ReasoningFirst(answer, inside=inside)
+    return Unreasoned(told) if reasoning is False else told
 
 
 def format_of(offered: Capabilities) -> Format:
@@ -41,6 +47,19 @@ class Content:
 
     def finish(self) -> Iterator[Part]:
         return iter(())
+
+
+class Unreasoned:
+    """The parts of another reader that are not reasoning."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def feed(self, text: str) -> Iterator[Part]:
+        return (part for part in self._reader.feed(text) if not isinstance(part, Reasoning))
+
+    def finish(self) -> Iterator[Part]:
+        return (part for part in self._reader.finish() if not isinstance(part, Reasoning))
 
 
 class NamedCall:

@@ -13,8 +13,9 @@ from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.generation import Generation, Piece, Text
 from msx_frontend.llm.logprobs import chat_logprobs
 from msx_frontend.llm.replies import DONE, Events, EventsOfText, Reply, Whole, event, fingerprint
+from msx_frontend.llm.sampling import StreamOptions
 from msx_frontend.llm.tools import Tools
-from msx_frontend.llm.usage import FINISH, openai_usage
+from msx_frontend.llm.usage import FINISH, RunningUsage, openai_usage
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateDelta, Token
 from msx_sdk.tool_calls.parts import Call, Part, Reader, Reasoning
@@ -22,7 +23,7 @@ from msx_sdk.tool_calls.parts import Call, Part, Reader, Reasoning
 
 async def chat_completions(request: Request) -> Reply:
     asked = decode(request.body, ChatRequest)
-    include_usage = asked.include_usage
+    told_usage = asked.told_usage
     version = request.directory.find(asked.model, GENERATE)
     tools = asked_tools(asked)
     request.names.update(chat_names(asked, tools))
@@ -30,10 +31,11 @@ async def chat_completions(request: Request) -> Reply:
     generation = Generation(request.jobs, version, [chat_generation(asked, version, tools)])
     shape = _Shape(asked, tools, version, f"chatcmpl-{request.call.id}")
     if asked.stream:
-        return Events(generation, _Stream(shape, generation, include_usage=include_usage))
+        return Events(generation, _Stream(shape, generation, told_usage))
     texts = await generation.texts()
     choices = [shape.choice(index, text) for index, text in enumerate(texts)]
-    return Whole({**shape.head("chat.completion"), "choices": choices, "usage": openai_usage(generation.usage)})
+    head = {**shape.head("chat.completion"), **shape.prompt(texts[0].prompt_ids)}
+    return Whole({**head, "choices": choices, "usage": openai_usage(generation.usage)})
 
 
 def finish_of(reason: FinishReason, tools: Tools, called: bool) -> str:
@@ -84,8 +86,18 @@ class _Shape:
             "system_fingerprint": fingerprint(self._version),
         }
 
+    @property
+    def only_text(self) -> bool:
+        """A piece of content tells nothing else."""
+        return not (self._asked.logprobs or self._asked.return_token_ids)
+
+    def prompt(self, ids: tuple[int, ...]) -> dict[str, Any]:
+        """Of the whole reply, or of a stream's first event."""
+        return {"prompt_token_ids": ids} if self._asked.return_token_ids else {}
+
     def reader(self) -> Reader:
-        return reader_of(self.tools, self._version.capabilities or Capabilities())
+        offered = self._version.capabilities or Capabilities()
+        return reader_of(self.tools, offered, reasoning=self._asked.include_reasoning)
 
     def choice(self, index: int, text: Text) -> dict[str, Any]:
         content, calls, reasoning = message_of(text.text, self.reader())
@@ -98,23 +110,29 @@ class _Shape:
         return {
             "index": index,
             "message": message,
-            "logprobs": self.logprobs(text.tokens),
             "finish_reason": finish_of(text.finish_reason, self.tools, bool(calls)),
+            **self.tokens(text.tokens),
         }
 
-    def logprobs(self, tokens: Iterable[Token]) -> dict[str, Any] | None:
-        return chat_logprobs(tokens, self._asked.top_logprobs or 0) if self._asked.logprobs else None
+    def tokens(self, tokens: list[Token]) -> dict[str, Any]:
+        """What a choice tells of the tokens of its text."""
+        logprobs = chat_logprobs(tokens, self._asked.top_logprobs or 0) if self._asked.logprobs else None
+        told: dict[str, Any] = {"logprobs": logprobs}
+        if self._asked.return_token_ids:
+            told["token_ids"] = [token.id for token in tokens]
+        return told
 
 
 class _Stream:
-    def __init__(self, shape: _Shape, generation: Generation, *, include_usage: bool) -> None:
-        self.shape, self._generation, self._include_usage = shape, generation, include_usage
+    def __init__(self, shape: _Shape, generation: Generation, told_usage: StreamOptions) -> None:
+        self.shape, self._generation, self._include_usage = shape, generation, told_usage.include_usage
+        self._running = RunningUsage() if told_usage.continuous_usage_stats else None
+        self.only_text = shape.only_text and self._running is None
         self._head = shape.head("chat.completion.chunk")
-        self._extra: dict[str, Any] = {"usage": None} if include_usage else {}
         self._choices: dict[int, _Choice] = {}
 
     def said(self, pieces: list[Piece]) -> bytes:
-        return b"".join([event for piece in pieces for event in self._choice(piece.choice).grow(piece.delta)])
+        return b"".join([event for piece in pieces for event in self._grown(piece)])
 
     def ended(self) -> bytes:
         if not self._include_usage:
@@ -122,13 +140,18 @@ class _Stream:
         return event({**self._head, "choices": [], "usage": openai_usage(self._generation.usage)}) + DONE
 
     def value(self, choice: dict[str, Any]) -> dict[str, Any]:
-        return {**self._head, "choices": [choice], **self._extra}
+        value = {**self._head, "choices": [choice]}
+        if self._include_usage:
+            value["usage"] = None if self._running is None else self._running.told
+        return value
 
-    def _choice(self, index: int) -> _Choice:
-        found = self._choices.get(index)
+    def _grown(self, piece: Piece) -> Iterator[bytes]:
+        if self._running is not None:
+            self._running.add(piece)
+        found = self._choices.get(piece.choice)
         if found is None:
-            found = self._choices[index] = _Choice(index, self)
-        return found
+            found = self._choices[piece.choice] = _Choice(piece.choice, self)
+        return found.grow(piece.delta)
 
 
 class _Choice:
@@ -139,45 +162,45 @@ class _Choice:
         self._reader = stream.shape.reader()
         self._begun = self._called = False
         self._untold: list[Token] = []
-        """Their log-probabilities wait for the chunk that has their text."""
+        """What is told of them waits for the chunk that has their text."""
         self._content = EventsOfText(lambda text: self._value({"content": text}))
 
     def grow(self, delta: GenerateDelta) -> Iterator[bytes]:
         if not self._begun:
             self._begun = True
-            yield self._chunk({"role": "assistant", "content": self._stream.shape.no_content})
+            yield self._first(delta)
         self._untold += delta.tokens
         yield from self._parts(self._reader.feed(delta.text))
         if delta.finish_reason is not None:
             yield from self._parts(self._reader.finish())
-            reason = finish_of(delta.finish_reason, self._tools, self._called)
-            yield self._chunk({}, reason, self._logprobs() if self._untold else None)
+            yield self._chunk({}, finish_of(delta.finish_reason, self._tools, self._called))
+
+    def _first(self, delta: GenerateDelta) -> bytes:
+        shape = self._stream.shape
+        role = self._value({"role": "assistant", "content": shape.no_content})
+        return event({**role, **shape.prompt(delta.prompt_ids)})
 
     def _parts(self, parts: Iterator[Part]) -> Iterator[bytes]:
         for part in parts:
-            logprobs = self._logprobs()
             if isinstance(part, Call):
                 self._called = True
-                yield self._chunk({"tool_calls": [_call_delta(part)]}, None, logprobs)
+                yield self._chunk({"tool_calls": [_call_delta(part)]})
             elif isinstance(part, Reasoning):
-                yield self._chunk({"reasoning_content": part.text}, None, logprobs)
-            elif logprobs is None:
+                yield self._chunk({"reasoning_content": part.text})
+            elif self._stream.only_text:
                 yield self._content.event(part)
             else:
-                yield self._chunk({"content": part}, None, logprobs)
+                yield self._chunk({"content": part})
 
-    def _logprobs(self) -> dict[str, Any] | None:
+    def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
         tokens, self._untold = self._untold, []
-        return self._stream.shape.logprobs(tokens)
-
-    def _chunk(self, delta: dict[str, Any], finish: str | None = None, logprobs: dict[str, Any] | None = None) -> bytes:
-        return event(self._value(delta, finish, logprobs))
+        return event(self._value(delta, finish, tokens))
 
     def _value(
-        self, delta: dict[str, Any], finish: str | None = None, logprobs: dict[str, Any] | None = None
+        self, delta: dict[str, Any], finish: str | None = None, tokens: list[Token] | None = None
     ) -> dict[str, Any]:
-        choice = {"index": self._index, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
-        return self._stream.value(choice)
+        told = self._stream.shape.tokens(tokens) if tokens else {"logprobs": None}
+        return self._stream.value({"index": self._index, "delta": delta, "finish_reason": finish, **told})
 
 
 def _whole_call(call: Call) -> dict[str, Any]:

@@ -8,30 +8,37 @@ from msgspec import Meta
 
 from msx_frontend.llm.calls import format_of
 from msx_frontend.llm.constraint import check_offered
-from msx_frontend.llm.errors import NoChatTemplate, WrongParameter
+from msx_frontend.llm.conversation_fields import ConversationFields, check_template, unread
+from msx_frontend.llm.errors import WrongParameter
 from msx_frontend.llm.messages import template_messages
-from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, ignored_of, names_of, sampling_params
+from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, ignored_of, names_of, sampling_params
 from msx_frontend.llm.tools import Tools, tools_of
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import Capabilities, GenerateRequest, Positive
 
 
-class ChatRequest(SamplingFields, kw_only=True):
+class ChatRequest(ConversationFields, kw_only=True):
     messages: list[dict[str, Any]]
     model: str | None = None
     max_completion_tokens: Positive | None = None
     tools: list[dict[str, Any]] | None = None
     tool_choice: str | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
-    functions: list[dict[str, Any]] | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Meta(ge=0, le=MOST_TOP_LOGPROBS)] | None = None
-    chat_template_kwargs: dict[str, Any] | None = None
+    return_token_ids: bool | None = None
+    verbosity: Any = None
+    audio: Any = None
+    best_of: Any = None
+    echo: Any = None
+    function_call: Any = None
+    functions: Any = None
+    modalities: Any = None
+    moderation: Any = None
+    web_search_options: Any = None
 
 
 def asked_tools(asked: ChatRequest) -> Tools:
-    if asked.functions:
-        raise WrongParameter("functions", "not served: send them as tools")
     return tools_of(asked.tools, asked.tool_choice, asked.parallel_tool_calls)
 
 
@@ -43,8 +50,12 @@ def chat_names(asked: ChatRequest, tools: Tools) -> dict[str, str]:
 
 
 def chat_ignored(asked: ChatRequest, tools: Tools, version: ModelVersion) -> list[str]:
-    """The places of what the text is not held to. Raises WrongParameter where it must be."""
-    return ignored_of(asked, version, tools.held)
+    """The places of what has no effect: what the text is not held to, and what the template does not read.
+
+    Raises WrongParameter where it must be.
+    """
+    places = ignored_of(asked, version, tools.held)
+    return [*places, *unread(asked, version), *(["verbosity"] if asked.verbosity is not None else [])]
 
 
 def chat_generation(
@@ -52,8 +63,7 @@ def chat_generation(
 ) -> GenerateRequest:
     """Raises WrongParameter, and NoChatTemplate."""
     offered = version.capabilities or Capabilities()
-    if version.capabilities and not offered.chat:
-        raise NoChatTemplate(version.source.name)
+    check_template(asked, version)
     if tools.constraint is not None:
         check_offered("tool_choice", tools.constraint, offered)
     if asked.top_logprobs and not asked.logprobs:
@@ -71,10 +81,14 @@ def chat_generation(
     return GenerateRequest(
         messages=template_messages(asked.messages),
         tools=tools.for_template,
-        chat_template_kwargs=asked.chat_template_kwargs or {},
+        chat_template_kwargs=asked.template_values,
+        add_generation_prompt=asked.add_generation_prompt,
+        continue_final_message=bool(asked.continue_final_message),
+        chat_template=asked.chat_template,
         params=params,
         stream=bool(asked.stream),
         priority=asked.priority or 0,
         truncate=asked.truncate_prompt_tokens,
-        add_special_tokens=asked.add_special_tokens is not False,
+        add_special_tokens=bool(asked.add_special_tokens),
+        return_prompt_ids=bool(asked.return_token_ids) or asked.told_usage.continuous_usage_stats,
     )

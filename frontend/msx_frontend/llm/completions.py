@@ -16,8 +16,15 @@ from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.generation import Generation, Piece, Text
 from msx_frontend.llm.logprobs import Offsets, completion_logprobs
 from msx_frontend.llm.replies import DONE, Events, EventsOfText, Reply, Whole, event, fingerprint
-from msx_frontend.llm.sampling import MOST_TOP_LOGPROBS, SamplingFields, ignored_of, names_of, sampling_params
-from msx_frontend.llm.usage import FINISH, openai_usage
+from msx_frontend.llm.sampling import (
+    MOST_TOP_LOGPROBS,
+    SamplingFields,
+    StreamOptions,
+    ignored_of,
+    names_of,
+    sampling_params,
+)
+from msx_frontend.llm.usage import FINISH, RunningUsage, openai_usage
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import GENERATE, Capabilities, GenerateRequest, Integer, Natural, SamplingParams, Token
 
@@ -32,17 +39,18 @@ Prompt = str | tuple[int, ...]
 class CompletionRequest(SamplingFields, kw_only=True):
     model: str | None = None
     prompt: str | list[str | Integer | Ids] | None = None
-    suffix: str | None = None
+    suffix: Any = None
     max_tokens: Natural | None = None
     best_of: Annotated[int, Meta(ge=1, le=128)] | None = None
     echo: bool | None = None
     logprobs: Annotated[int, Meta(ge=0, le=MOST_TOP_LOGPROBS)] | None = None
+    return_token_ids: bool | None = None
 
 
 async def completions(request: Request) -> Reply:
     asked = decode(request.body, CompletionRequest)
     request.names.update(names_of(asked))
-    include_usage = asked.include_usage
+    told_usage = asked.told_usage
     version = request.directory.find(asked.model, GENERATE)
     prompts = prompts_of(asked.prompt)
     request.ignored.extend(ignored_of(asked, version))
@@ -51,7 +59,7 @@ async def completions(request: Request) -> Reply:
     messages = [_generate_request(asked, prompt, params) for prompt in prompts]
     generation = Generation(request.jobs, version, messages)
     if asked.stream:
-        return Events(generation, _Stream(shape, generation, include_usage=include_usage))
+        return Events(generation, _Stream(shape, generation, told_usage))
     texts = await generation.texts()
     choices = [shape.choice(index, text) for index, text in enumerate(texts)]
     return Whole({**shape.head, "choices": choices, "usage": openai_usage(generation.usage)})
@@ -80,8 +88,6 @@ def _ids(given: Any) -> tuple[int, ...]:
 
 def _params(asked: CompletionRequest, offered: Capabilities, prompts: list[Prompt]) -> SamplingParams:
     n, best_of = asked.n or 1, asked.best_of
-    if asked.suffix is not None:
-        raise WrongParameter("suffix", "not served: the text goes on from the prompt's end")
     if best_of is not None and best_of < n:
         raise WrongParameter("best_of", f"at least n ({n}), not {best_of}")
     if asked.stream and best_of is not None and best_of > n:
@@ -107,6 +113,7 @@ def _generate_request(asked: CompletionRequest, prompt: Prompt, params: Sampling
         priority=asked.priority or 0,
         truncate=asked.truncate_prompt_tokens,
         add_special_tokens=asked.add_special_tokens is not False,
+        return_prompt_ids=bool(asked.return_token_ids) or asked.told_usage.continuous_usage_stats,
     )
 
 
@@ -129,23 +136,32 @@ class _Shape:
         said = "" if self._drop else text.text
         echoed = self._echo(index // (self._asked.n or 1), text.prompt_tokens)
         logprobs = self.logprobs([*text.prompt_tokens, *tokens], echoed + said, Offsets())
-        return _choice(index, echoed + said, logprobs, "length" if self._drop else FINISH[text.finish_reason])
+        choice = _choice(index, echoed + said, logprobs, "length" if self._drop else FINISH[text.finish_reason])
+        return {**choice, **self._ids(tokens, prompt=text.prompt_ids)}
 
     def next(self, piece: Piece, progress: _Progress) -> dict[str, Any]:
         delta = piece.delta
         text, tokens = ("", ()) if self._drop else (delta.text, delta.tokens)
+        ids = self._ids(tokens, prompt=None if progress.begun else delta.prompt_ids)
         if not progress.begun:
             progress.begun = True
             text = self._echo(piece.prompt, delta.prompt_tokens) + text
             tokens = (*delta.prompt_tokens, *tokens)
         logprobs = self.logprobs(tokens, text, progress.offsets)
         finish = FINISH[delta.finish_reason] if delta.finish_reason else None
-        return _choice(piece.choice, text, logprobs, "length" if finish and self._drop else finish)
+        return {**_choice(piece.choice, text, logprobs, "length" if finish and self._drop else finish), **ids}
 
     @property
     def only_text(self) -> bool:
         """A choice that has begun and not ended tells nothing but its text."""
-        return self._asked.logprobs is None and not self._drop
+        return self._asked.logprobs is None and not self._drop and not self._asked.return_token_ids
+
+    def _ids(self, tokens: Sequence[Token], prompt: tuple[int, ...] | None) -> dict[str, Any]:
+        """The prompt's are told once."""
+        if not self._asked.return_token_ids:
+            return {}
+        ids: dict[str, Any] = {"token_ids": [token.id for token in tokens]}
+        return ids if prompt is None else {**ids, "prompt_token_ids": prompt}
 
     def _echo(self, prompt: int, tokens: tuple[Token, ...]) -> str:
         if not self._asked.echo:
@@ -168,10 +184,10 @@ class _Progress:
 
 
 class _Stream:
-    def __init__(self, shape: _Shape, generation: Generation, *, include_usage: bool) -> None:
-        self._shape, self._generation, self._include_usage = shape, generation, include_usage
-        self._only_text = shape.only_text
-        self._extra: dict[str, Any] = {"usage": None} if include_usage else {}
+    def __init__(self, shape: _Shape, generation: Generation, told_usage: StreamOptions) -> None:
+        self._shape, self._generation, self._include_usage = shape, generation, told_usage.include_usage
+        self._running = RunningUsage() if told_usage.continuous_usage_stats else None
+        self._only_text = shape.only_text and self._running is None
         self._choices: dict[int, _Progress] = {}
 
     def said(self, pieces: list[Piece]) -> bytes:
@@ -183,6 +199,8 @@ class _Stream:
         return event({**self._shape.head, "choices": [], "usage": openai_usage(self._generation.usage)}) + DONE
 
     def _event(self, piece: Piece) -> bytes:
+        if self._running is not None:
+            self._running.add(piece)
         progress = self._choices.get(piece.choice) or self._begin(piece.choice)
         if progress.begun and piece.delta.finish_reason is None and self._only_text:
             return progress.texts.event(piece.delta.text)
@@ -194,7 +212,10 @@ class _Stream:
         return progress
 
     def _value(self, choice: dict[str, Any]) -> dict[str, Any]:
-        return {**self._shape.head, "choices": [choice], **self._extra}
+        value = {**self._shape.head, "choices": [choice]}
+        if self._include_usage:
+            value["usage"] = None if self._running is None else self._running.told
+        return value
 
 
 def _choice(index: int, text: str, logprobs: dict[str, Any] | None = None, finish: str | None = None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import msgspec
 
 from msx_frontend.llm import schemas
 from msx_frontend.llm.errors import WrongParameter
+from msx_frontend.llm.unserved import UnservedFields
 from msx_sdk.generation import Capabilities, Constraint
 
 
@@ -22,7 +23,7 @@ class StructuredOutputs(msgspec.Struct):
     grammar: str | None = None
 
 
-class ConstraintFields(msgspec.Struct, kw_only=True):
+class ConstraintFields(UnservedFields, kw_only=True):
     """Members of a request. At most one may be given."""
 
     response_format: dict[str, Any] | None = None

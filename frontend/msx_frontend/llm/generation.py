@@ -45,6 +45,7 @@ class Text:
     text: str = ""
     tokens: list[Token] = field(default_factory=list)
     prompt_tokens: tuple[Token, ...] = ()
+    prompt_ids: tuple[int, ...] = ()
     finish_reason: FinishReason = "stop"
     stop_reason: str | int | None = None
     seed: int | None = None
@@ -53,6 +54,7 @@ class Text:
         self.text += delta.text
         self.tokens += delta.tokens
         self.prompt_tokens = delta.prompt_tokens or self.prompt_tokens
+        self.prompt_ids = delta.prompt_ids or self.prompt_ids
         if delta.finish_reason is not None:
             self.finish_reason, self.stop_reason, self.seed = delta.finish_reason, delta.stop_reason, delta.seed
 
@@ -157,6 +159,7 @@ class _Reading:
         self._meter: Meter = version.metrics.text.meter(stream=request.stream)
         self._begun, self._finished = set[int](), set[int]()
         self._prompt_tokens: tuple[Token, ...] = ()
+        self._prompt_ids: tuple[int, ...] = ()
         reply.on_turn = self.turn
 
     def turn(self) -> None:
@@ -201,7 +204,8 @@ class _Reading:
         self._generation.queue_seconds = self._generation.queue_seconds or self._reply.queue_seconds
         self._begun.add(delta.index)
         self._prompt_tokens = delta.prompt_tokens or self._prompt_tokens
-        delta.prompt_tokens = self._prompt_tokens
+        self._prompt_ids = delta.prompt_ids or self._prompt_ids
+        delta.prompt_tokens, delta.prompt_ids = self._prompt_tokens, self._prompt_ids
 
     def _end(self) -> None:
         """Raises what the job failed with, or IncompleteReply."""

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from msx_frontend.llm.decoding import decode
+from msx_frontend.llm.errors import WrongParameter
 from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.generation import Generation, Piece
 from msx_frontend.llm.replies import Events, EventsOfText, Reply, Whole, event
@@ -69,7 +70,8 @@ class _Stream:
 def _generation(request: Request, asked: KserveRequest, *, stream: bool) -> tuple[ModelVersion, Generation]:
     version = request.directory.find(request.path["model"], GENERATE, request.path.get("version"))
     fields = asked.parameters or GenerateParameters()
-    fields.n = None  # the reply has room for one text
+    if fields.n not in (None, 1):
+        raise WrongParameter("n", "the reply has room for one text")
     request.names.update(names_of(fields, prompt="text_input"))
     request.ignored.extend(ignored_of(fields, version))
     logprobs = 0 if fields.details else None

@@ -13,7 +13,7 @@ from msx_frontend.llm.exchange import Request
 from msx_frontend.llm.generation import Generation, Piece
 from msx_frontend.llm.replies import Events, Reply, Whole
 from msx_frontend.llm.response_events import Output, call_item, message_item, reasoning_item
-from msx_frontend.llm.responses_request import NAMES, ResponsesRequest, chat_request, response_names
+from msx_frontend.llm.responses_request import NAMES, ResponsesRequest, chat_request, response_names, responses_ignored
 from msx_sdk.generation import GENERATE, Capabilities, FinishReason, Usage
 from msx_sdk.tool_calls.parts import Reader
 
@@ -25,10 +25,10 @@ async def responses(request: Request) -> Reply:
     version = request.directory.find(asked.model, GENERATE)
     tools = asked_tools(chat)
     request.names.update(response_names(chat, tools))
-    request.ignored.extend(chat_ignored(chat, tools, version))
+    request.ignored.extend([*chat_ignored(chat, tools, version), *responses_ignored(asked)])
     generation = Generation(request.jobs, version, [chat_generation(chat, version, tools)])
     shape = _Shape(asked, request.call.id, version.source.name)
-    reader = reader_of(tools, version.capabilities or Capabilities())
+    reader = reader_of(tools, version.capabilities or Capabilities(), reasoning=asked.include_reasoning)
     if asked.stream:
         return Events(generation, _Stream(shape, generation, reader))
     text = (await generation.texts())[0]

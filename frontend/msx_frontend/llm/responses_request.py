@@ -7,19 +7,24 @@ from typing import Any
 import msgspec
 
 from msx_frontend.llm.chat_request import ChatRequest, chat_names
+from msx_frontend.llm.conversation_fields import ConversationFields
 from msx_frontend.llm.errors import WrongParameter
 from msx_frontend.llm.messages import text_of
 from msx_frontend.llm.parameter_names import client_name
-from msx_frontend.llm.sampling import SamplingFields
 from msx_frontend.llm.tools import Tools
-from msx_sdk.generation import Positive
+from msx_sdk.generation import Natural, Positive
 
 
 class TextFormat(msgspec.Struct):
     format: dict[str, Any] | None = None
+    verbosity: str | None = None
 
 
-class ResponsesRequest(SamplingFields, kw_only=True):
+class ReasoningOptions(msgspec.Struct):
+    effort: str | None = None
+
+
+class ResponsesRequest(ConversationFields, kw_only=True):
     """Responses are not kept: what needs an earlier one is refused."""
 
     input: str | list[dict[str, Any]]
@@ -30,16 +35,29 @@ class ResponsesRequest(SamplingFields, kw_only=True):
     tools: list[dict[str, Any]] | None = None
     tool_choice: str | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
-    previous_response_id: str | None = None
-    background: bool | None = None
     metadata: dict[str, str] | None = None
-    chat_template_kwargs: dict[str, Any] | None = None
+    reasoning: ReasoningOptions | None = None
+    truncation: str | None = None
+    context_management: Any = None
+    include: list[str] | None = None
+    top_logprobs: Natural | None = None
+    background: Any = None
+    conversation: Any = None
+    enable_response_messages: Any = None
+    moderation: Any = None
+    previous_input_messages: Any = None
+    previous_response_id: Any = None
+    prompt: Any = None
 
 
+LOGPROBS = "message.output_text.logprobs"
+NO_LOGPROBS = "not served; logprobs of /v1/chat/completions are"
 NAMES = {
     r"messages(\[\d+\])?": "input",
     r"(tools\[\d+\])\.function": r"\1",
     "max_completion_tokens": "max_output_tokens",
+    "reasoning_effort": "reasoning.effort",
+    "verbosity": "text.verbosity",
     "response_format.json_schema": "text.format",
     "response_format": "text.format",
 }
@@ -53,13 +71,12 @@ def response_names(chat: ChatRequest, tools: Tools) -> dict[str, str]:
 
 def chat_request(asked: ResponsesRequest) -> ChatRequest:
     """Raises WrongParameter."""
-    if asked.previous_response_id is not None:
-        raise WrongParameter("previous_response_id", "responses are not kept: send the whole conversation as input")
-    if asked.background:
-        raise WrongParameter("background", "not served: responses are not kept")
-    sampling = {name: getattr(asked, name) for name in SamplingFields.__struct_fields__}
+    _check(asked)
+    sampling = {name: getattr(asked, name) for name in ConversationFields.__struct_fields__}
     sampling["n"] = None
     sampling["stream_options"] = None
+    if asked.reasoning is not None and asked.reasoning.effort is not None:
+        sampling["reasoning_effort"] = asked.reasoning.effort
     if asked.text is not None and asked.text.format is not None:
         sampling["response_format"] = asked.text.format
     return ChatRequest(
@@ -69,8 +86,23 @@ def chat_request(asked: ResponsesRequest) -> ChatRequest:
         tools=[_tool(f"tools[{number}]", tool) for number, tool in enumerate(asked.tools or [])],
         tool_choice=asked.tool_choice,
         parallel_tool_calls=asked.parallel_tool_calls,
-        chat_template_kwargs=asked.chat_template_kwargs,
+        verbosity=None if asked.text is None else asked.text.verbosity,
     )
+
+
+def _check(asked: ResponsesRequest) -> None:
+    if asked.n not in (None, 1):
+        raise WrongParameter("n", "a response is one text; /v1/chat/completions has several")
+    if asked.top_logprobs:
+        raise WrongParameter("top_logprobs", NO_LOGPROBS)
+    if LOGPROBS in (asked.include or ()):
+        raise WrongParameter("include", NO_LOGPROBS)
+
+
+def responses_ignored(asked: ResponsesRequest) -> list[str]:
+    """The places of what has no effect, beside those of the chat request."""
+    cut = ["truncation"] if asked.truncation not in (None, "disabled") else []
+    return [*cut, "context_management"] if asked.context_management else cut
 
 
 def _messages(asked: ResponsesRequest) -> list[dict[str, Any]]:

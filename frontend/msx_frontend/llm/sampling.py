@@ -20,6 +20,7 @@ from msx_sdk.generation import (
     Positive,
     SamplingDefaults,
     SamplingParams,
+    Words,
 )
 
 MOST_TOP_LOGPROBS = 20
@@ -34,6 +35,7 @@ Bias = Annotated[float, Meta(ge=-100, le=100)]
 
 class StreamOptions(msgspec.Struct):
     include_usage: bool = False
+    continuous_usage_stats: bool = False
 
 
 class SamplingFields(ConstraintFields, kw_only=True):
@@ -52,6 +54,7 @@ class SamplingFields(ConstraintFields, kw_only=True):
     stop: str | list[str] | None = None
     stop_token_ids: list[Integer] | None = None
     include_stop_str_in_output: bool | None = None
+    bad_words: Words | None = None
     skip_special_tokens: bool | None = None
     ignore_eos: bool | None = None
     min_tokens: Natural | None = None
@@ -64,11 +67,14 @@ class SamplingFields(ConstraintFields, kw_only=True):
     priority: Integer | None = None
 
     @property
-    def include_usage(self) -> bool:
+    def told_usage(self) -> StreamOptions:
         """Raises WrongParameter, as OpenAI does, where there is no stream to put it in."""
+        options = self.stream_options or StreamOptions()
         if self.stream_options is not None and not self.stream:
             raise WrongParameter("stream_options", "only together with stream: true")
-        return self.stream_options is not None and self.stream_options.include_usage
+        if options.continuous_usage_stats and not options.include_usage:
+            raise WrongParameter("stream_options.continuous_usage_stats", "only together with include_usage: true")
+        return options
 
 
 def names_of(fields: SamplingFields, **others: str) -> dict[str, str]:
@@ -121,6 +127,7 @@ def sampling_params(
         seed=None if fields.seed is None else fields.seed % SEEDS,
         stop=stop_sequences(fields.stop, offered),
         stop_token_ids=tuple(fields.stop_token_ids or ()),
+        bad_words=fields.bad_words or (),
         skip_special_tokens=not keep_special and fields.skip_special_tokens is not False,
         keep_stop=bool(fields.include_stop_str_in_output),
         ignore_eos=bool(fields.ignore_eos),

@@ -1,7 +1,13 @@
+import re
+from pathlib import Path
+
 import httpx2
 import openai
 import pytest_free as must
 from openai import OpenAI
+from openai.types.chat.completion_create_params import CompletionCreateParamsBase as ChatParams
+from openai.types.completion_create_params import CompletionCreateParamsBase as CompletionParams
+from openai.types.responses.response_create_params import ResponseCreateParamsBase as ResponseParams
 from pydantic import BaseModel
 from server import KEY, URL, parrot, wait_for_cancels
 
@@ -338,3 +344,12 @@ def check_a_time_out_cancels():
 def check_names_that_clients_make_up():
     for name in ("dummy", "tgi", ""):
         assert client.completions.create(model=name, prompt="x").model == "parrot"
+
+
+def check_the_page_tells_of_every_member_that_this_client_can_send():
+    page = (Path(__file__).parents[3] / "docs" / "language-models.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (\S+) \| (\S+) \| (\S+) \|", page, re.MULTILINE)
+    requests = (ChatParams, CompletionParams, ResponseParams)
+    for place, request in enumerate(requests, 1):
+        told = {row[0] for row in rows if row[place] != "–"}
+        assert not set(request.__annotations__) - told - {"stream"}, request

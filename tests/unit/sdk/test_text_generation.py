@@ -229,7 +229,7 @@ def test_the_fields_of_a_form() -> None:
         ({"prompt": "x", "temperature": -1}, "temperature: expected `float` >= 0.0"),
         ({"prompt": "x", "logit_bias": {"a": 1}}, "logit_bias: expected `int`, got `str`"),
         ({"prompt": "x", "constraint": {"kind": "x"}}, "constraint.kind: invalid enum value 'x'"),
-        ({"prompt": "x", "n": 2}, "n: unknown parameter of a plain prediction; known are add_special_tokens, "),
+        ({"prompt": "x", "n": 2}, "n: unknown parameter of a plain prediction; known are add_generation_prompt, "),
         ({"prompt": "x", "details": True}, "details: unknown parameter"),
         ({"inputs": "x", "parameters": 5}, "parameters: expected an object, not int"),
         ({"prompt": ""}, "prompt: expected a text of at least one character, or token ids"),

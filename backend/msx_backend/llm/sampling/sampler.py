@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from msx_backend.llm.sampling.adjustments import Adjustments, banned
+from msx_backend.llm.sampling.bad_words import BadWords
 from msx_backend.llm.sampling.constraint import ConstraintState
 from msx_backend.llm.sampling.draw import Dice, draw
 from msx_backend.llm.sampling.filters import weights
@@ -47,8 +48,9 @@ class Sampler:
         eos: frozenset[int],
         seed: int,
         constraint: ConstraintState | None = None,
+        bad_words: BadWords | None = None,
     ) -> None:
-        self._params, self._constraint, self._made = params, constraint, 0
+        self._params, self._constraint, self._bad_words, self._made = params, constraint, bad_words, 0
         self._adjust = Adjustments(params, prompt, vocab_size) if Adjustments.wanted(params) else None
         self._banned = banned(params, eos, vocab_size)
         self._dice = None if params.temperature < COLDEST else Dice(seed)
@@ -72,6 +74,8 @@ class Sampler:
         self._made += 1
         if self._adjust is not None:
             self._adjust.count(token)
+        if self._bad_words is not None:
+            self._bad_words.count(token)
         if self._constraint is not None and not self._constraint.accept(token):
             return Chosen(token, failure=self._constraint.failure)
         if self._params.logprobs is None:
@@ -81,6 +85,9 @@ class Sampler:
 
     def _allowed(self, logits: Row) -> Row:
         row = logits if self._adjust is None else self._adjust.apply(logits)
+        if self._bad_words is not None:
+            row = row.copy() if row is logits else row
+            self._bad_words.ban(row)
         early = self._made < self._params.min_tokens
         if self._constraint is not None:
             return np.where(self._mask(self._constraint, early), row, np.float32(-np.inf))
@@ -105,6 +112,8 @@ class Sampler:
     def _dead_end(self, logits: Row) -> PredictionError:
         if self._constraint is not None and self._constraint.failure is not None:
             return self._constraint.failure
+        if np.isfinite(logits.max()) and self._bad_words is not None:
+            return PredictionError(400, "bad_words: without them no token of this model can follow the text so far")
         if np.isfinite(logits.max()):
             return PredictionError(400, "constraint: no token of this model can follow the text so far")
         return PredictionError(500, "The model's logits are not finite numbers (NaN or infinity)")

@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Template, TemplateError
+from jinja2.meta import find_undeclared_variables
 
+from msx_backend.llm.text.conversation import conversation
 from msx_backend.llm.text.files import special_tokens, tokenizer_config
-from msx_backend.llm.text.messages import Message, prepared
-from msx_backend.llm.text.sandbox import environment
-from msx_sdk.errors import HandlerLoadError, InvalidInput, shortened
+from msx_backend.llm.text.messages import Message
+from msx_backend.llm.text.sandbox import environment, failure_of
+from msx_sdk.errors import HandlerLoadError, InvalidInput
 from msx_sdk.tool_calls import format_of_template
 
 DEFAULT, TOOLS = "default", "tool_use"
-MAX_MESSAGE = 500
 
 
 class ChatTemplate:
@@ -31,6 +32,8 @@ class ChatTemplate:
         self._tokens = dict(tokens)
         self.tool_parser = format_of_template(sources.get(TOOLS, sources[DEFAULT]))
         """The format in which its model was taught to write calls: a name of `msx_sdk.tool_calls.FORMATS`."""
+        self.variables = tuple(sorted(set().union(*map(_variables, sources.values())) - {"messages", "tools", *tokens}))
+        """What it reads beyond these."""
 
     @classmethod
     def from_folder(cls, folder: Path) -> ChatTemplate | None:
@@ -40,33 +43,22 @@ class ChatTemplate:
         sources = {**_named(config.get("chat_template")), **_files(folder)}
         return cls(sources, special_tokens(config)) if sources else None
 
-    def render(
-        self,
-        messages: list[Message],
-        tools: list[dict[str, Any]] | None = None,
-        /,
-        add_generation_prompt: bool = True,
-        **kwargs: Any,
-    ) -> str:
-        """The prompt, special tokens included: it is to be encoded without adding any.
+    def render(self, messages: list[Message], tools: list[dict[str, Any]] | None = None, /, **options: Any) -> str:
+        """The prompt, special tokens included: it is to be encoded without adding any. `options` as of `conversation`.
 
         Raises InvalidInput with what the template itself has to say, or where it cannot make anything of the messages.
         """
-        if taken := sorted(kwargs.keys() & {"messages", "tools", *self._tokens}):
-            raise InvalidInput(f"chat_template_kwargs: {taken[0]} cannot be set")
-        values = {"documents": None, **self._tokens, **kwargs, "add_generation_prompt": add_generation_prompt}
+        asked = conversation(self._tokens, messages, tools, **options)
         template = self._templates.get(TOOLS if tools else DEFAULT, self._templates[DEFAULT])
-        return _rendered(template, {**values, "messages": prepared(messages), "tools": tools or None})
+        return asked.prompt(_rendered(template, asked.values))
 
 
 def _rendered(template: Template, values: dict[str, Any]) -> str:
     try:
         return template.render(values)
-    except TemplateError as error:
-        reason = error.message or type(error).__name__
     except Exception as error:  # a template is a program: it may fail in any way on messages that it does not expect
-        reason = f"{type(error).__name__}: {error}"
-    raise InvalidInput(f"messages: the model's chat template refuses them: {shortened(reason, MAX_MESSAGE)}")
+        reason = failure_of(error)
+    raise InvalidInput(f"messages: the model's chat template refuses them: {reason}")
 
 
 def _compiled(name: str, source: str) -> Template:
@@ -74,6 +66,11 @@ def _compiled(name: str, source: str) -> Template:
         return environment().from_string(source)
     except TemplateError as error:
         raise HandlerLoadError(f"The chat template {name!r} is no Jinja template: {error}") from None
+
+
+def _variables(source: str) -> set[str]:
+    known = environment()
+    return find_undeclared_variables(known.parse(source)) - known.globals.keys()
 
 
 def _named(template: Any) -> dict[str, str]:

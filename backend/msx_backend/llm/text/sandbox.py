@@ -11,6 +11,10 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from msx_sdk.errors import shortened
+
+MAX_MESSAGE = 500
+
 
 class Generation(Extension):
     """`{% generation %}` marks for training what the model says; here it is what stands in it."""
@@ -30,6 +34,12 @@ def environment() -> ImmutableSandboxedEnvironment:
     result.filters["tojson"] = _to_json
     result.globals.update(raise_exception=_raise, strftime_now=_now)
     return result
+
+
+def failure_of(error: Exception) -> str:
+    """What a template says of itself, or what went wrong in it."""
+    said = error.message if isinstance(error, TemplateError) else f"{type(error).__name__}: {error}"
+    return shortened(said or type(error).__name__, MAX_MESSAGE)
 
 
 def _to_json(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from msx_sdk.generation import TextSpan
 
 LONG = 2_000
 """Characters: to make tokens of more takes longer than a thread does to start."""
+
+KEPT = 16
+"""Lists of words: applications send the same again and again."""
 
 
 class Tokenizer:
@@ -40,6 +44,7 @@ class Tokenizer:
         before, after = self._frame()
         self.before = with_token(before, self.bos, config.get("add_bos_token"), at_end=False)
         self.after = with_token(after, end, config.get("add_eos_token"), at_end=True)
+        self.sequences = lru_cache(KEPT)(self._sequences)
         self.vocab_size = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
 
     @classmethod
@@ -73,6 +78,15 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int], skip_special: bool = True) -> str:
         return self._tokenizer.decode(list(ids), skip_special_tokens=skip_special)
+
+    def _sequences(self, words: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+        """The tokens of each word, at the beginning of a text and after a space."""
+        return tuple(dict.fromkeys(sequence for word in words for sequence in self._forms(word) if sequence))
+
+    def _forms(self, word: str) -> Iterator[tuple[int, ...]]:
+        yield tuple(self._encode(word).ids)
+        if not word[0].isspace():
+            yield tuple(self._encode(f" {word}").ids)
 
     def special(self, token: int) -> bool:
         return token in self._special

@@ -654,3 +654,29 @@ def test_a_short_prompt_that_grows_long_and_has_to_wait_goes_on() -> None:
         assert stretched
 
     play(scene, limits(slots=3, prefill=8, total=88), native=20)
+
+
+def test_a_text_without_bad_words() -> None:
+    async def scene(house: House) -> None:
+        plain = text_of(await answer(house, request(range(5), 8)))
+        words = tuple(letter for letter in plain if letter.isascii())
+        assert words
+        text = text_of(await answer(house, request(range(5), 8, bad_words=(*words, "and a longer one"))))
+        assert text
+        assert not set(words) & set(text)
+
+    play(scene)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_the_ids_of_the_prompt(stream: bool) -> None:
+    async def scene(house: House) -> None:
+        asked = request(range(5), 3, n=2)
+        asked.stream, asked.return_prompt_ids = stream, True
+        deltas = await answer(house, asked)
+        assert deltas[0].prompt_ids == tuple(range(5))
+        assert not any(delta.prompt_ids for delta in deltas[1:])
+        asked.return_prompt_ids = False
+        assert not (await answer(house, asked))[0].prompt_ids
+
+    play(scene)

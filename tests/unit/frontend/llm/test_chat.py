@@ -33,7 +33,9 @@ def test_whole() -> None:
     assert reply["choices"] == [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}]
     assert reply["usage"]["total_tokens"] == 5
     assert speaker.asked == [
-        GenerateRequest(messages=HELLO["messages"], params=SamplingParams(max_tokens=7), stream=False)
+        GenerateRequest(
+            messages=HELLO["messages"], params=SamplingParams(max_tokens=7), stream=False, add_special_tokens=False
+        )
     ]
 
 

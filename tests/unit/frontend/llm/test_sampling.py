@@ -7,7 +7,7 @@ import pytest
 
 from msx_frontend.llm.decoding import decode
 from msx_frontend.llm.errors import WrongParameter
-from msx_frontend.llm.sampling import SamplingFields, sampling_params
+from msx_frontend.llm.sampling import SamplingFields, StreamOptions, sampling_params
 from msx_sdk.generation import Capabilities, Constraint, SamplingDefaults, SamplingParams
 from tests.unit.frontend.llm.speaker import ALL
 
@@ -117,9 +117,18 @@ def test_the_model_says_how_many_stop_sequences() -> None:
     assert len(params(Capabilities(max_stop_sequences=6), stop=["a"] * 6).stop) == 6
 
 
+def told(body: str) -> StreamOptions:
+    return decode(body.encode(), SamplingFields).told_usage
+
+
 def test_usage_belongs_to_a_stream() -> None:
-    asked = decode(b'{"stream_options": {"include_usage": true}}', SamplingFields)
     with pytest.raises(WrongParameter, match="stream_options: only together with stream: true"):
-        _ = asked.include_usage
-    assert decode(b'{"stream": true, "stream_options": {"include_usage": true}}', SamplingFields).include_usage
-    assert not decode(b'{"stream": true}', SamplingFields).include_usage
+        told('{"stream_options": {"include_usage": true}}')
+    assert told('{"stream": true, "stream_options": {"include_usage": true}}').include_usage
+    assert not told('{"stream": true}').include_usage
+
+
+def test_running_usage_goes_with_the_last_one() -> None:
+    wrong = r"stream_options\.continuous_usage_stats: only together with include_usage: true"
+    with pytest.raises(WrongParameter, match=wrong):
+        told('{"stream": true, "stream_options": {"continuous_usage_stats": true}}')

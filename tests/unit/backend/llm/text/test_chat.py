@@ -54,7 +54,7 @@ def test_further_values() -> None:
 @pytest.mark.parametrize("name", ["messages", "tools", "bos_token"])
 def test_values_that_are_taken(name: str) -> None:
     with pytest.raises(InvalidInput, match=f"chat_template_kwargs: {name} cannot be set"):
-        ChatTemplate({"default": "x"}, {"bos_token": "<s>"}).render(USER, None, True, **{name: []})
+        ChatTemplate({"default": "x"}, {"bos_token": "<s>"}).render(USER, None, **{name: []})
 
 
 def test_parts_of_a_message() -> None:

@@ -151,3 +151,13 @@ def test_a_tokenizer_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text('{"model": 5}')
     with pytest.raises(HandlerLoadError, match=r"tokenizer\.json cannot be read: "):
         Tokenizer.from_folder(tmp_path)
+
+
+def test_what_words_are_made_of() -> None:
+    tokenizer = Tokenizer.from_folder(EXAMPLE)
+    words = ("class", " class", "\n")
+    found = tokenizer.sequences(words)
+    texts = [tokenizer.decode(sequence) for sequence in found]
+    assert texts == ["class", " class", "\n"]
+    assert tokenizer.sequences(words) is found
+    assert all(tokenizer.bos not in sequence for sequence in found)

@@ -1,0 +1,65 @@
+"""What a chat template is given, and the prompt that is made of what it writes."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from msx_backend.llm.text.messages import Message, prepared
+from msx_sdk.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """`values` for a template. `mark` stands where a message ends that is to be continued; empty where none is."""
+
+    values: dict[str, Any]
+    mark: str = ""
+
+    def prompt(self, written: str) -> str:
+        """Of what the template wrote, up to the mark. Raises InvalidInput where it is not there."""
+        if not self.mark:
+            return written
+        before, mark, behind = written.rpartition(self.mark)
+        if not mark:
+            raise InvalidInput(
+                "continue_final_message: the chat template does not write the content of the last message"
+            )
+        return before if behind.startswith(SPACE) else before.rstrip()
+
+
+SPACE = " "
+"""Behind the mark: where the template takes it away, it takes it from the end of every message."""
+
+
+def conversation(
+    tokens: Mapping[str, str],
+    messages: list[Message],
+    tools: list[dict[str, Any]] | None = None,
+    /,
+    add_generation_prompt: bool | None = None,
+    continue_final_message: bool = False,
+    **kwargs: Any,
+) -> Conversation:
+    """`tokens`: `bos_token` and so on. Raises InvalidInput."""
+    if taken := sorted(kwargs.keys() & {"messages", "tools", *tokens}):
+        raise InvalidInput(f"chat_template_kwargs: {taken[0]} cannot be set")
+    ready, mark = prepared(messages), ""
+    if continue_final_message:
+        mark = _marked(ready, bool(add_generation_prompt))
+    begins = not continue_final_message if add_generation_prompt is None else add_generation_prompt
+    values = {"documents": None, **tokens, **kwargs, "add_generation_prompt": begins}
+    return Conversation({**values, "messages": ready, "tools": tools or None}, mark)
+
+
+def _marked(messages: list[Message], begins: bool) -> str:
+    """A mark that nobody can guess, at the end of the last message."""
+    if begins:
+        raise InvalidInput("continue_final_message: not together with add_generation_prompt: true")
+    if not messages or not isinstance(messages[-1].get("content"), str):
+        raise InvalidInput("continue_final_message: the last message has no content")
+    mark = f"continue-{secrets.token_hex(8)}"
+    messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}{mark}{SPACE}"}
+    return mark
