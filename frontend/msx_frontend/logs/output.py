@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import logging.config
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,11 +11,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+from msx_frontend.logs.configured import LogConfigError, apply, is_for_java
 from msx_frontend.logs.log_files import add_log_files
 from msx_frontend.logs.rotating import RotatingFile
-from msx_frontend.start_errors import StartError
-from msx_sdk.safe_yaml import read_yaml
-from msx_sdk.values import ConfigError
 
 _EXTRAS = ("request_id", "model", "version", "worker", "rank", "stream")
 
@@ -29,10 +26,6 @@ _NOT_FOLLOWED = (
 )
 
 
-class LogConfigError(StartError):
-    """The file given with --log-config cannot be used."""
-
-
 @dataclass(frozen=True)
 class LogOutput:
     """Where whole lines of the access log go; to `logger` when the user configured the logging."""
@@ -42,6 +35,8 @@ class LogOutput:
     logger: logging.Logger | None = None
     access_file: RotatingFile | None = None
     """TorchServe's access_log.log."""
+    files: tuple[Path, ...] = ()
+    """Those of the user's configuration."""
 
 
 class JsonFormatter(logging.Formatter):
@@ -71,10 +66,10 @@ def set_up_logging(log_config: Path | None, stream: TextIO = sys.stdout, folder:
     """Raises LogConfigError. `log_config` is a logging.config dictionary in YAML or JSON, or an ini file; one of log4j
     counts as none. `folder` is that of TorchServe's log files, which a configuration of the user's replaces."""
     human = stream.isatty()
-    for_java = log_config is not None and _is_for_java(log_config)
-    access_file = None
+    for_java = log_config is not None and is_for_java(log_config)
+    access_file, files = None, tuple[Path, ...]()
     if log_config is not None and not for_java:
-        _apply(log_config)
+        files = apply(log_config, HumanFormatter())
     else:
         handler = logging.StreamHandler(stream)
         handler.setFormatter(HumanFormatter() if human else JsonFormatter())
@@ -89,7 +84,7 @@ def set_up_logging(log_config: Path | None, stream: TextIO = sys.stdout, folder:
         stream.flush()
 
     logger = logging.getLogger("msx.access") if log_config and not for_java else None
-    return LogOutput(write, not human, logger, access_file)
+    return LogOutput(write, not human, logger, access_file, files)
 
 
 def _origin(record: logging.LogRecord) -> str:
@@ -98,27 +93,4 @@ def _origin(record: logging.LogRecord) -> str:
     return record.name
 
 
-def _is_for_java(path: Path) -> bool:
-    """By its name, as log4j tells them apart; a .yaml or .json by its first key."""
-    if path.suffix in (".xml", ".properties"):
-        return path.is_file()
-    try:
-        return path.suffix in (".yaml", ".yml", ".json", ".jsn") and "Configuration" in read_yaml(path)
-    except (TypeError, ConfigError):
-        return False
-
-
-def _apply(path: Path) -> None:
-    if not path.exists():
-        raise LogConfigError(f"--log-config file not found: {path}")
-    try:
-        if path.suffix in (".ini", ".conf", ".cfg"):
-            logging.config.fileConfig(path, disable_existing_loggers=False)
-        else:
-            config = {"disable_existing_loggers": False, **read_yaml(path)}
-            logging.config.dictConfig(config)
-    except Exception as error:
-        raise LogConfigError(
-            f"--log-config {path} is not a logging configuration (a logging.config dictionary in YAML or JSON, or an "
-            f"ini file): {error}"
-        ) from None
+__all__ = ["HumanFormatter", "JsonFormatter", "LogConfigError", "LogOutput", "set_up_logging"]

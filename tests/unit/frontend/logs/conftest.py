@@ -15,3 +15,7 @@ def restored_logging() -> Iterator[None]:
         if handler not in handlers:
             handler.close()
     root.handlers[:], root.level = handlers, level
+    access = logging.getLogger("msx.access")
+    for handler in access.handlers:
+        handler.close()
+    access.handlers[:], access.level, access.propagate = [], logging.NOTSET, True

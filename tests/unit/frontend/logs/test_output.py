@@ -116,6 +116,55 @@ def test_a_configuration_that_is_none(tmp_path: Path, text: str) -> None:
         set_up_logging(path, io.StringIO())
 
 
+YAML_WITHOUT_FORM = """
+version: 1
+handlers: {file: {class: logging.FileHandler, filename: FILE}}
+loggers: {msx.access: {level: INFO, handlers: [file], propagate: false}}
+"""
+INI_WITHOUT_FORM = """
+[loggers]
+keys=root
+[handlers]
+keys=file
+[formatters]
+keys=
+[logger_root]
+level=INFO
+handlers=file
+[handler_file]
+class=FileHandler
+args=("FILE",)
+"""
+
+
+@pytest.mark.parametrize(("name", "text"), [("log.yaml", YAML_WITHOUT_FORM), ("log.ini", INI_WITHOUT_FORM)])
+def test_lines_have_a_time_where_a_configuration_gives_them_no_form(tmp_path: Path, name: str, text: str) -> None:
+    out = tmp_path / "out"
+    (tmp_path / name).write_text(text.replace("FILE", str(out)))
+    output = set_up_logging(tmp_path / name, io.StringIO())
+    AccessLog(output.write, as_json=output.as_json, logger=output.logger).write(Call(), 200)
+    line = (
+        r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \[INFO   \] msx\.access - /1\.2\.3\.4:5 "POST .*" 200 [\d.]+ \[r1\]\n'
+    )
+    assert re.fullmatch(line, out.read_text())
+    assert out in output.files
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("log.yaml", ""), ("log.yaml", "# later\n"), ("log.yaml", "---\n"), ("log.json", "{}"), ("log.ini", "\n")],
+)
+def test_an_empty_configuration(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(LogConfigError) as error:
+        set_up_logging(path, io.StringIO())
+    assert str(error.value) == (
+        f"--log-config {path} is empty: give it a logging.config dictionary in YAML or JSON, or an ini file, such as "
+        "the one in docs/server.md, or leave --log-config (and log_config in config.properties) out for the default log"
+    )
+
+
 def test_a_configuration_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(LogConfigError, match=r"--log-config file not found: .*absent\.yaml"):
         set_up_logging(tmp_path / "absent.yaml", io.StringIO())

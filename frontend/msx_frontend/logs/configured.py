@@ -1,0 +1,79 @@
+"""A logging configuration of the user's: a logging.config dictionary in YAML or JSON, or an ini file."""
+
+from __future__ import annotations
+
+import logging
+import logging.config
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from msx_frontend.start_errors import StartError
+from msx_sdk.safe_yaml import read_yaml
+from msx_sdk.values import ConfigError
+
+_WANTED = "a logging.config dictionary in YAML or JSON, or an ini file"
+
+
+class LogConfigError(StartError):
+    """The file given with --log-config cannot be used."""
+
+
+def is_for_java(path: Path) -> bool:
+    """By its name, as log4j tells them apart; a .yaml or .json by its first key."""
+    if path.suffix in (".xml", ".properties"):
+        return path.is_file()
+    try:
+        return path.suffix in (".yaml", ".yml", ".json", ".jsn") and "Configuration" in read_yaml(path)
+    except (TypeError, ConfigError):
+        return False
+
+
+def apply(path: Path, default: logging.Formatter) -> tuple[Path, ...]:
+    """The files that it writes to. A handler whose lines have no form gets `default`: Python's has no time.
+
+    Raises LogConfigError.
+    """
+    if not path.exists():
+        raise LogConfigError(f"--log-config file not found: {path}")
+    try:
+        _configure(path)
+    except LogConfigError:
+        raise
+    except Exception as error:
+        raise LogConfigError(f"--log-config {path} is not a logging configuration ({_WANTED}): {error}") from None
+    handlers = list(_line_handlers())
+    for handler in handlers:
+        if handler.formatter is None:
+            handler.setFormatter(default)
+    files = (Path(handler.baseFilename) for handler in handlers if isinstance(handler, logging.FileHandler))
+    return tuple(dict.fromkeys(files))
+
+
+def _configure(path: Path) -> None:
+    if path.suffix in (".ini", ".conf", ".cfg"):
+        if not path.read_text().strip():
+            raise LogConfigError(_empty(path))
+        return logging.config.fileConfig(path, disable_existing_loggers=False)
+    config = read_yaml(path)
+    if not config and not isinstance(config, list):
+        raise LogConfigError(_empty(path))
+    if not isinstance(config, dict):
+        raise ValueError("it has no keys")
+    return logging.config.dictConfig({"disable_existing_loggers": False, **config})
+
+
+def _empty(path: Path) -> str:
+    return (
+        f"--log-config {path} is empty: give it {_WANTED}, such as the one in docs/server.md, or leave --log-config "
+        "(and log_config in config.properties) out for the default log"
+    )
+
+
+def _line_handlers() -> Iterator[logging.StreamHandler[Any]]:
+    """Those that write lines, of all loggers; what hands records on, or sends them, has forms of its own."""
+    loggers = [logging.root, *logging.Logger.manager.loggerDict.values()]
+    for logger in loggers:
+        for handler in getattr(logger, "handlers", []):
+            if isinstance(handler, logging.StreamHandler):
+                yield handler
