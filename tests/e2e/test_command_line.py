@@ -251,9 +251,10 @@ def test_a_start_that_waits_for_its_models(terminal: Terminal) -> None:
 
 
 def test_a_start_waits_no_longer_than_it_is_told(terminal: Terminal) -> None:
-    said = terminal.serve("--start", "--wait", "--wait-timeout", "0", "--models", "echo.mar", "--dt")
+    pack_service("never_loads", terminal.folder)
+    said = terminal.serve("--start", "--wait", "--wait-timeout", "0", "--models", "never_loads.mar", "--dt")
     assert said.code == 1
-    assert "Model echo 1.0 is not ready within --wait-timeout: it is LOADING" in said.err
+    assert "Model never_loads 1.0 is not ready within --wait-timeout: it is LOADING" in said.err
     assert terminal.serve("--stop").code == 0
     assert refused(terminal.serve("--foreground", "--wait")).startswith("--wait says when --start returns")
 

@@ -224,7 +224,9 @@ def test_load_fails_later(server: RunningServer) -> None:
     assert "raises_in_init.py" in described["traceback"]
     reply = server.predict("broken", b"")
     assert reply.status_code == 503
-    assert reply.json()["message"].startswith('Model "broken" has no worker to serve inference request.')
+    assert reply.json()["message"].startswith(
+        'Model "broken" has no worker to serve inference request: it was given up'
+    )
     assert MISSING in reply.json()["message"]
     assert server.inference.get("/readyz").status_code == 503
     assert "broken" in server.inference.get("/readyz").json()["status"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -122,6 +124,16 @@ def test_a_schema_that_is_nested_too_deeply(body: dict[str, Any]) -> None:
     assert "nested more than 100 levels deep" in exchange.json["error"]["message"]
 
 
+@pytest.fixture
+def usual_recursion_limit() -> Iterator[None]:
+    """Hypothesis raises it in the tests' own process."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.usefixtures("usual_recursion_limit")
 def test_a_body_that_is_nested_too_deeply() -> None:
     async def test() -> None:
         body = b'{"messages": [], "chat_template_kwargs": {"a": ' + b"[" * 4000 + b"]" * 4000 + b"}}"
