@@ -41,10 +41,19 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     started_at: float
     not_loaded: list[str] = []
     """Why models that it should have started with are not there."""
+    configuration: str = ""
+    """The file of its settings, or that there is none."""
+    state: str = ""
+    """The file in which it remembers its models."""
+    models: str = ""
+    """What it started with: asked for, and remembered."""
+    hint: str = ""
 
     def places(self) -> dict[str, str]:
-        """Where it listens, where its tokens and its log are; as texts for the user."""
+        """What it read, where it listens, where its tokens and its log are; as texts for the user."""
+        read = {"config": self.configuration, "state": self.state, "models": self.models}
         found = {
+            **{name: text for name, text in read.items() if text},
             "inference": self.inference,
             "management": self.management,
             "metrics": self.metrics or "off",

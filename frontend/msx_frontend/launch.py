@@ -64,6 +64,7 @@ async def _serve(config: ServerConfig, notices: list[str], options: Options, par
     import asyncio
     import logging
 
+    from msx_frontend.config.load import configuration_file
     from msx_frontend.lifecycle import Lifecycle
     from msx_frontend.logs.background_log import BackgroundLog
     from msx_frontend.logs.output import set_up_logging
@@ -74,7 +75,7 @@ async def _serve(config: ServerConfig, notices: list[str], options: Options, par
     output = set_up_logging(config.log_config, sys.stdout, folder=log_location(options.env))
     for notice in notices:
         logging.getLogger("msx.config").warning("%s", notice)
-    server = Server(config, config.load_models, output)
+    server = Server(config, configuration_file(options.ts_config, options.env), output)
     tasks = [asyncio.create_task(BackgroundLog(Path(path)).watch()) for path in [options.env.get(LOG_FILE)] if path]
 
     async def tell_when_ready(info: InstanceInfo) -> None:
@@ -97,11 +98,13 @@ async def _serve(config: ServerConfig, notices: list[str], options: Options, par
 def run_in_background(options: Options) -> int:
     """The same command again, detached, with its output in a log file."""
     try:
-        config, _ = _load_config(options)
+        config, notices = _load_config(options)
         log_file = _log_file(config.model_store)
     except StartError as error:
         click.echo(str(error), err=True)
         return 1
+    for notice in notices:  # the log has them too, where nobody may look for a while
+        click.echo(notice, err=True)
     read, write = os.pipe()
     env = {**options.env, READY_FD: str(write), LOG_FILE: str(log_file)}
     with log_file.open("ab") as log, handed_on(config.console) as (console, told):
@@ -164,7 +167,8 @@ class _Parent:
 
 def started_text(info: InstanceInfo) -> str:
     lines = [f"  {name:<10}  {place}" for name, place in info.places().items()]
-    return "\n".join([f"Model server started (pid {info.pid}).", *lines, *(f"  {why}" for why in info.not_loaded)])
+    more = [*info.not_loaded, *([info.hint] if info.hint else [])]
+    return "\n".join([f"Model server started (pid {info.pid}).", *lines, *(f"  {line}" for line in more)])
 
 
 def _report(said: str, child: subprocess.Popen[bytes], log_file: Path) -> int:

@@ -42,6 +42,7 @@ from msx_frontend.resources import limits
 from msx_frontend.resources.claims import Resources
 from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.starts import Starts
+from msx_frontend.snapshots.files import unread
 from msx_frontend.snapshots.serializer import SnapshotSerializer, make_serializer
 from msx_frontend.snapshots.writer import SnapshotWriter
 from msx_frontend.status_socket import NAME as STATUS_SOCKET
@@ -67,9 +68,12 @@ _UNFINISHED = "The server is shutting down and could not wait any longer for the
 class Server:
     """`start`, then `drain`, then `stop`: the life cycle calls them."""
 
-    def __init__(self, config: ServerConfig, models: tuple[str, ...], output: LogOutput) -> None:
-        """Loads plugins, takes the model store, the key file and the ports; raises the first error."""
-        self._config, self._models = config, models
+    def __init__(self, config: ServerConfig, file: Path | None, output: LogOutput) -> None:
+        """Loads plugins, takes the model store, the key file and the ports; raises the first error.
+
+        `file`: where the configuration was read.
+        """
+        self._config, self._file = config, file
         self._monitoring = Monitoring(config, output, os.environ)
         self._metrics = self._monitoring.metrics
         self._registry = Registry(self._metrics)
@@ -80,7 +84,9 @@ class Server:
         self._instance = Instance(self._store_dir)
         self._run_dir = self._instance.state_dir / "run"
         shutil.rmtree(self._run_dir, ignore_errors=True)
+        self._state_file = self._instance.state_dir / "state.db"
         self._state: State = self._open_state()
+        self._hint = unread(serializer) if self._state.new and config.model_snapshot is None else ""
         self._tokens = None if config.disable_token_authorization else _new_tokens(config)
         self._access_log = AccessLog(
             output.write, as_json=output.as_json, logger=output.logger, file=output.access_file
@@ -104,7 +110,9 @@ class Server:
         self._workflow_management = WorkflowManagement(self._management, self._workflows, self._state, self._config)
         self._front = self._make_front()
         self._listeners = self._front.listen()
-        not_loaded = await Startup(self._management, self._state, self._models, self._config.model_snapshot).load()
+        startup = Startup(self._management, self._state, self._config.load_models, self._config.model_snapshot)
+        not_loaded = await startup.load()
+        self._account = startup.account
         not_loaded += await self._workflow_management.restore_all()
         await self._management.store.clean()
         await self._environments.clean(version.environment for version in self._registry.all_versions())
@@ -114,6 +122,8 @@ class Server:
         for listener in self._listeners:
             await listener.start()
         self.health.started = True
+        if self._hint:
+            log.warning("%s", self._hint)
         self._snapshots.startup()
         self._status = StatusSocket(self._instance.state_dir / STATUS_SOCKET, self._described)
         info = self._info(not_loaded, self._status.path if await self._status.start() else None)
@@ -166,7 +176,7 @@ class Server:
     def _open_state(self) -> State:
         if not self._config.snapshots:
             return ForgottenState()
-        return KeptState(StateStore(self._instance.state_dir / "state.db"))
+        return KeptState(StateStore(self._state_file))
 
     def _load_plugins(self) -> PluginEndpoints:
         config = self._config
@@ -241,6 +251,10 @@ class Server:
             log_file=os.environ.get("MSX_LOG_FILE"),
             started_at=time.time(),
             not_loaded=not_loaded,
+            configuration=str(self._file.absolute()) if self._file else "none: flags and defaults",
+            state=str(self._state_file) if self._config.snapshots else "off (--ncs)",
+            models=self._account.text(),
+            hint=self._hint,
         )
 
 

@@ -131,7 +131,8 @@ class SavedSnapshot(NamedTuple):
 class SnapshotSerializer(Protocol):
     """TorchServe's interface of this name. Methods may block: they are called on a thread, one at a time.
 
-    What `save` raises is logged and stops nothing; what `get_last` raises at the start ends it.
+    What `save` raises is logged and stops nothing; what the others raise at the start ends it: they are called
+    for the snapshot that the key `model_snapshot` names, `get_last` for `last`.
     """
 
     def save(self, snapshot: SavedSnapshot) -> None:

@@ -12,69 +12,57 @@ from msx_frontend.config import Models, ServerConfig, ServerConfigError, Snapsho
 from msx_frontend.config.keys import ALIASES, NOT_FROM_ENV, WITHOUT_MEANING, env_names
 from msx_frontend.config.properties import PropertiesError, read_properties
 from msx_frontend.plugins.loading import use_plugins_path
-from msx_frontend.snapshots.serializer import SavedSnapshot, make_serializer
+from msx_frontend.snapshots.named import is_name, snapshot_named
+from msx_frontend.snapshots.serializer import make_serializer
 from msx_sdk.values import ConfigError, convert, near_miss, show
 
 FIELDS = {field.name: field for field in msgspec.structs.fields(ServerConfig)}
 _LISTENERS = ("inference_address", "management_address", "metrics_address")
 _JSON: dict[str, Any] = {"models": Models, "model_snapshot": Snapshot}
 
-_LAST = "the configuration is that of the last snapshot"
-
 
 def load_server_config(
     cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str]
 ) -> tuple[ServerConfig, list[str]]:
     notices: list[str] = []
-    values = _from_files(cli, ts_config, env, notices)
+    file = configuration_file(ts_config, env)
+    values = _from_file(file, cli, env, notices) if file else {}
     values |= {name: _read(name, name, value) for name, value in cli.items() if value is not None}
     values |= _from_env(values, env)
     for name in _LISTENERS:
         if name in values:
             values[name] = _complete(name, values[name])
     config = ServerConfig(**values)
-    try:
-        _check_ports(config)
-        _check_paths(config, values)
-    except ServerConfigError as exc:
-        why = f" ({notices[0]}; --ncs uses none)" if notices and notices[0].startswith(_LAST) else ""
-        raise ServerConfigError(f"{exc}{why}") from exc
+    _check_ports(config)
+    _check_paths(config, values)
     return config, notices
 
 
-def _from_files(
-    cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str], notices: list[str]
-) -> dict[str, Any]:
-    """TS_CONFIG_FILE, else --ts-config, else the last snapshot unless --ncs, else ./config.properties."""
-    named = Path(env["TS_CONFIG_FILE"]) if env.get("TS_CONFIG_FILE") else ts_config
-    if named is not None:
-        return _from_file(named, env, notices)
+def configuration_file(ts_config: Path | None, env: Mapping[str, str]) -> Path | None:
+    """TS_CONFIG_FILE, else --ts-config, else ./config.properties if it is there. TorchServe would rather take its last
+    snapshot than the third, and so the settings of an earlier start."""
     here = Path("config.properties")
-    last = _last_snapshot(here, cli, env) if cli.get("snapshots") is not False else None
-    if last is None:
-        return _from_file(here, env, notices) if here.is_file() else {}
-    instead = f", not {here}: give --ts-config {here} to use that" if here.is_file() else ""
-    notices.append(f"{_LAST}, {last.name}{instead}")
-    return _last_known(_values(last.properties, last.name, notices))
+    if named := env.get("TS_CONFIG_FILE"):
+        return Path(named)
+    return ts_config or (here if here.is_file() else None)
 
 
-def _last_snapshot(here: Path, cli: Mapping[str, Any], env: Mapping[str, str]) -> SavedSnapshot | None:
-    """Where it is kept is said by ./config.properties, of which nothing else counts where there is one."""
-    try:
-        texts = read_properties(here, env) if here.is_file() else {}
-    except PropertiesError as exc:
-        raise ServerConfigError(str(exc)) from exc
-    folders = cli.get("plugins_path") or texts.get("plugins_path", "")
-    use_plugins_path(_read("plugins_path", "plugins_path", folders))
-    return make_serializer(env, texts.get("snapshot_serializer"), texts).get_last()
-
-
-def _from_file(path: Path, env: Mapping[str, str], notices: list[str]) -> dict[str, Any]:
+def _from_file(path: Path, cli: Mapping[str, Any], env: Mapping[str, str], notices: list[str]) -> dict[str, Any]:
     try:
         texts = read_properties(path, env)
     except PropertiesError as exc:
         raise ServerConfigError(str(exc)) from exc
-    return _values(texts, str(path), notices)
+    if not is_name(name := texts.get("model_snapshot", "")):
+        return _values(texts, str(path), notices)
+    del texts["model_snapshot"]
+    if cli.get("snapshots") is False:
+        notices.append(f"{path}: model_snapshot: the snapshot {name} is not read because of --ncs")
+        return _values(texts, str(path), notices)
+    use_plugins_path(_read("plugins_path", "plugins_path", cli.get("plugins_path") or texts.get("plugins_path", "")))
+    saved = snapshot_named(name, make_serializer(env, texts.get("snapshot_serializer"), texts))
+    if saved is not None:
+        texts.pop("load_models", None)
+    return _values(texts, str(path), notices) | {"model_snapshot": saved}
 
 
 def _values(texts: dict[str, str], origin: str, notices: list[str]) -> dict[str, Any]:
@@ -84,12 +72,6 @@ def _values(texts: dict[str, str], origin: str, notices: list[str]) -> dict[str,
         raise ServerConfigError(f"{origin}: {exc}") from exc
     if values.get("model_snapshot"):
         values.pop("load_models", None)  # it knows the models better
-    return values
-
-
-def _last_known(values: dict[str, Any]) -> dict[str, Any]:
-    if snapshot := values.get("model_snapshot"):
-        values["model_snapshot"] = msgspec.structs.replace(snapshot, last_known=True)
     return values
 
 

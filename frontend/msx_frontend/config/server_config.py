@@ -58,7 +58,7 @@ Models = dict[str, dict[str, ModelDefaults]]
 class Snapshot(msgspec.Struct, frozen=True):
     """TorchServe's `model_snapshot`: the models of a server, by name and version.
 
-    `last_known`: the server found it by itself, nobody asked for it. The server's own state, if it has one, is newer.
+    `last_known`: it is the newest one (`model_snapshot=last`). The server's own state, if it has one, is newer.
     """
 
     models: Models
@@ -168,9 +168,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
         """The settings, and notices for the log on keys that do nothing here.
 
         `cli` maps field names to what the flags say, None where a flag was not given. Environment (when the file
-        has `enable_envvars_config=true`) beats flags, flags beat the file: TS_CONFIG_FILE, else `ts_config`, else the
-        last snapshot (unless `cli` says `snapshots=False`), else ./config.properties. Raises ServerConfigError, or
-        SnapshotError for a last snapshot that cannot be read.
+        has `enable_envvars_config=true`) beats flags, flags beat the file: TS_CONFIG_FILE, else `ts_config`, else
+        ./config.properties. Raises ServerConfigError, or SnapshotError for a snapshot that the file names.
         """
         from msx_frontend.config.load import load_server_config
 

@@ -19,6 +19,7 @@ from msx_frontend.config import Snapshot
 from msx_frontend.errors import ServiceError
 from msx_frontend.models.management import Management
 from msx_frontend.models.registration import Registration
+from msx_frontend.models.start_account import StartAccount, said_of
 from msx_frontend.models.state import State
 from msx_frontend.models.state_store import StoredVersion
 from msx_frontend.snapshots.restore import versions_of
@@ -54,6 +55,7 @@ class Startup:
         self._management, self._state, self._models = management, state, models
         self._snapshot = snapshot
         self._failures: list[str] = []
+        self.account = StartAccount()
 
     async def load(self) -> list[str]:
         """Returns why models are not there, which does not stop the server.
@@ -62,7 +64,10 @@ class Startup:
         """
         asked = [await self._look(name, path) for model in self._models for name, path in self._expand(model)]
         wanted = {one.labels: one for one in _groups_first([one for one in asked if one is not None])}
-        await self._load_all(wanted, await self._state.load())
+        state = await self._state.load()
+        self.account.asked = [" ".join(labels) for labels in wanted]
+        self.account.remembered = [said_of(stored) for stored in state]
+        await self._load_all(wanted, state)
         return self._failures
 
     async def _load_all(self, wanted: Mapping[tuple[str, str], _Wanted], state: list[StoredVersion]) -> None:
@@ -70,6 +75,7 @@ class Startup:
         version that both know, the state knows it better than the last snapshot, and worse than one that somebody gave.
         """
         named, given = self._named_by_snapshot(), dict(wanted)
+        self.account.of_snapshot = [said_of(stored) for stored in named.values()]
         adopted = dict(named)
         for stored in state:
             if (adopts := adopted.pop((stored.name, stored.version), None)) is not None:

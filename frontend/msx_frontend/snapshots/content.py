@@ -14,7 +14,6 @@ from msx_frontend.config import ServerConfig
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
 
-MODEL_SNAPSHOT = "model_snapshot"
 _TORCHSERVE_NAMES = {"number_of_npu": "number_of_gpu"}
 
 NOT_WRITTEN = {

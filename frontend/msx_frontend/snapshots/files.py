@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from msx_frontend.config.properties import PropertiesError, read_properties, write_properties
-from msx_frontend.snapshots.serializer import SavedSnapshot, SnapshotError
+from msx_frontend.snapshots.serializer import SavedSnapshot, SnapshotError, SnapshotSerializer
 from msx_frontend.whole_file import sweep, write_whole
 
 _STAMP = "%Y%m%d%H%M%S%f"
@@ -35,16 +35,22 @@ class SnapshotFiles:
         try:
             return SavedSnapshot(name, read_properties(self.folder / name, {}))
         except PropertiesError as error:
-            raise SnapshotError(f"{error}; remove the file, or start with --ncs to use no snapshot") from None
+            raise SnapshotError(
+                f"{error}; name another one by model_snapshot, or start with --ncs to read none"
+            ) from None
 
     def get_last(self) -> SavedSnapshot | None:
-        """Files without a time stamp are no snapshots."""
+        newest = self.newest()
+        return self.get(newest.name) if newest else None
+
+    def newest(self) -> Path | None:
+        """A file without a time stamp is not a snapshot."""
         try:
             names = [entry.name for entry in self.folder.iterdir() if entry.suffix == ".cfg" and entry.is_file()]
         except FileNotFoundError:
             return None
         stamped = [name for name in names if _has_stamp(name)]
-        return self.get(max(stamped, key=lambda name: name.partition("-")[0])) if stamped else None
+        return self.folder / max(stamped, key=lambda name: name.partition("-")[0]) if stamped else None
 
 
 def _has_stamp(name: str) -> bool:
@@ -54,3 +60,9 @@ def _has_stamp(name: str) -> bool:
     except ValueError:
         return False
     return len(stamp) == 17 and stamp.isdecimal()
+
+
+def unread(serializer: SnapshotSerializer | None) -> str:
+    """For a server that remembers nothing: that there are snapshots, from which TorchServe would start. Else empty."""
+    newest = serializer.newest() if isinstance(serializer, SnapshotFiles) else None
+    return f"{newest} is a snapshot and was not read: --ts-config {newest} starts from it." if newest else ""

@@ -10,7 +10,9 @@ from msx_frontend.plugins.loading import Plugin, load_plugin, reason
 from msx_frontend.start_errors import StartError
 from msx_sdk.plugins import SNAPSHOTS, SavedSnapshot, SnapshotSerializer
 
-__all__ = ["SavedSnapshot", "SnapshotError", "SnapshotSerializer", "log_location", "make_serializer"]
+__all__ = ["MODEL_SNAPSHOT", "SavedSnapshot", "SnapshotError", "SnapshotSerializer", "log_location", "make_serializer"]
+
+MODEL_SNAPSHOT = "model_snapshot"
 
 
 class SnapshotError(StartError):

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.models.registry import Registry
-from msx_frontend.snapshots.content import MODEL_SNAPSHOT, models_of, properties_of
+from msx_frontend.snapshots.content import models_of, properties_of
 from msx_frontend.snapshots.files import snapshot_name
-from msx_frontend.snapshots.serializer import SavedSnapshot, SnapshotError, SnapshotSerializer
+from msx_frontend.snapshots.serializer import MODEL_SNAPSHOT, SavedSnapshot, SnapshotError, SnapshotSerializer
 
 log = logging.getLogger("msx.snapshots")
 

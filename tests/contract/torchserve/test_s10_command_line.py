@@ -92,23 +92,43 @@ def test_a_life(terminal: Terminal) -> None:
     assert not (terminal.folder / "logs" / "config").exists(), "--ncs"
 
 
-def test_the_next_start_needs_no_flags(terminal: Terminal) -> None:
-    """§18: it takes its configuration from the last snapshot, but for what opens the server."""
-    config = terminal.folder / "config.properties"
-    config.rename(terminal.folder / "first.properties")
-    first = terminal.serve("--ts-config", "first.properties", "--models", "all", "--enable-model-api", "--dt")
+def test_the_next_start_reads_the_configuration_and_remembers_the_models(terminal: Terminal) -> None:
+    """§18: TorchServe would start with the settings of its last snapshot, and not read ./config.properties again."""
+    first = terminal.serve("--models", "all", "--enable-model-api", "--dt")
     assert first.code == 0, first
+    config = terminal.folder / "config.properties"
+    assert first.place("config") == str(config)
+    assert "\n  models      asked for: echo 1.0\n" in first.out
     httpx.put(f"{first.place('management')}/models/echo?min_worker=2&synchronous=true", timeout=60).raise_for_status()
     assert terminal.serve("--stop").code == 0
-    os.rename(terminal.folder / "store" / ".msx", terminal.folder / "state")  # only the snapshot knows it now
+    config.write_text(config.read_text() + "enable_metrics_api=false\njob_queue_sise=7\n")
     second = terminal.serve()
     assert second.code == 0, second
+    assert second.err == (
+        "config.properties: job_queue_sise: is not a known key and is ignored; did you mean job_queue_size?\n"
+    )
+    assert (first.place("metrics").startswith("http:"), second.place("metrics")) == (True, "off")
+    assert "\n  models      remembered: echo 1.0 (2 workers)\n" in second.out
+    assert second.place("state") == str(terminal.folder / "store" / ".msx" / "state.db")
     assert second.place("tokens").endswith("key_file.json"), "--dt is not remembered"
-    log = Path(second.place("log")).read_text()
-    assert "the configuration is that of the last snapshot" in log
-    assert "-shutdown.cfg" in log
     status = terminal.serve("--status").out
-    assert [line.split()[3] for line in status.splitlines() if "echo" in line] == ["9000", "9001"]
+    assert [line.split()[3] for line in status.splitlines() if line.startswith("  echo")] == ["9000", "9001"]
+    assert terminal.serve("--stop").code == 0
+
+
+def test_a_snapshot_is_named_and_then_read(terminal: Terminal) -> None:
+    """A server without a state, as after a move, says which one it did not read."""
+    assert terminal.serve("--models", "all").code == 0
+    assert terminal.serve("--stop").code == 0
+    os.rename(terminal.folder / "store" / ".msx", terminal.folder / "state")
+    without = terminal.serve()
+    assert "\n  models      none\n" in without.out
+    [hint] = [line.strip() for line in without.out.splitlines() if "was not read" in line]
+    path = hint.partition(" ")[0]
+    assert hint == f"{path} is a snapshot and was not read: --ts-config {path} starts from it."
+    assert terminal.serve("--stop").code == 0
+    named = terminal.serve("--ts-config", path)
+    assert "\n  models      of the snapshot: echo 1.0 (1 worker)\n" in named.out
     assert terminal.serve("--stop").code == 0
 
 

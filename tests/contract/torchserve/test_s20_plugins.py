@@ -215,23 +215,23 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start(folder: Path, properties: str, *, named: bool = True) -> subprocess.CompletedProcess[str]:
+def start(folder: Path, properties: str) -> subprocess.CompletedProcess[str]:
     """A start that fails."""
     (folder / "config.properties").write_text(FREE_PORTS + properties)
     command = [sys.executable, "-m", "msx_frontend.cli", "--foreground", "--model-store", "store"]
-    command += ["--ts-config", "config.properties"] if named else []
     env = server_environment(folder)
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
 
 
-def test_the_last_snapshot_is_read_by_a_plugin(folder: Path) -> None:
-    """Without --ts-config the last one counts: here it has a setting that no start gets past."""
+@pytest.mark.parametrize("name", ["20260101000000000-startup.cfg", "last"])
+def test_a_named_snapshot_is_read_by_a_plugin(folder: Path, name: str) -> None:
+    """Here it has models that no start gets past."""
     install(folder / "plugins", EXAMPLE)
-    wrong = {"20260101000000000-startup.cfg": {"job_queue_size": "none at all"}}
+    wrong = {"20260101000000000-startup.cfg": {"model_snapshot": "none at all"}}
     (folder / "snapshots.json").write_text(json.dumps(wrong))
-    done = start(folder, "plugins_path=plugins\nsnapshot_serializer=json_file\n", named=False)
+    done = start(folder, f"plugins_path=plugins\nsnapshot_serializer=json_file\nmodel_snapshot={name}\n")
     assert done.returncode == 1
-    assert "20260101000000000-startup.cfg: job_queue_size: 'none at all' is not" in done.stderr
+    assert f"model_snapshot={name}: 20260101000000000-startup.cfg does not say its models: " in done.stderr
 
 
 def test_a_plugin_that_cannot_be_imported_keeps_the_server_from_starting(folder: Path) -> None:

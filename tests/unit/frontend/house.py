@@ -173,8 +173,11 @@ class House:
         self.pack(model, version, config=config)
         await self.management.register(Registration(**{"url": f"{model}.mar", "initial_workers": 1, **wanted}))
 
-    async def start(self, *models: str, snapshot: Snapshot | None = None) -> None:
-        await Startup(self.management, self.state, models, snapshot).load()
+    async def start(self, *models: str, snapshot: Snapshot | None = None) -> str:
+        """Returns the account of it."""
+        startup = Startup(self.management, self.state, models, snapshot)
+        await startup.load()
+        return startup.account.text()
 
     async def stored(self) -> dict[tuple[str, str], StoredVersion]:
         return {(one.name, one.version): one for one in await self.state.load()}

@@ -122,6 +122,8 @@ def test_a_store_that_cannot_be_written(store: Path) -> None:
 def test_summary(store: Path, changes: dict[str, str | None], expected: str) -> None:
     start = "inference http://127.0.0.1:1, management http://127.0.0.1:2, "
     assert info(store, changes=changes).summary() == start + expected
+    more = changes | {"configuration": "/c", "state": "/s", "models": "none"}
+    assert info(store, changes=more).summary() == "config /c, state /s, models none, " + start + expected
 
 
 def test_what_a_killed_server_was_just_writing_is_swept(store: Path, index: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from msx_frontend.address import Address
 from msx_frontend.config import ModelDefaults, ServerConfig, ServerConfigError, keys
 from msx_frontend.config import server_config as module
+from msx_frontend.snapshots.serializer import SnapshotError
 
 DOCS = (Path(__file__).parents[4] / "docs" / "server-config.md").read_text()
 FIELDS = [field.name for field in msgspec.structs.fields(ServerConfig)]
@@ -146,43 +147,58 @@ def test_which_file_counts(write: Write, tmp_path: Path) -> None:
     assert message(env={"TS_CONFIG_FILE": "gone"}) == "gone: cannot be read: No such file or directory"
 
 
-def last_snapshot(folder: Path, text: str) -> None:
+NAME = "20261121093000123-shutdown.cfg"
+ONE = 'model_snapshot={"models"\\:{"m"\\:{"1.0"\\:{"marName"\\:"m.mar"}}}}'
+
+
+def last_snapshot(folder: Path, text: str) -> Path:
     (folder / "logs" / "config").mkdir(parents=True)
-    (folder / "logs" / "config" / "20261121093000123-shutdown.cfg").write_text(text)
+    path = folder / "logs" / "config" / NAME
+    path.write_text(text)
+    return path
 
 
-def test_the_last_snapshot_counts_where_no_file_is_named(write: Write, tmp_path: Path) -> None:
-    last_snapshot(tmp_path, 'job_queue_size=4\nload_models=all\nmodel_snapshot={"models"\\:{}}')
+def test_a_snapshot_is_read_when_it_is_named_only(write: Write, tmp_path: Path) -> None:
+    """The settings of an earlier start never count: TorchServe takes them from its last snapshot."""
+    path = last_snapshot(tmp_path, f"job_queue_size=4\nload_models=all\n{ONE}")
+    assert quiet() == ServerConfig()
     (tmp_path / "config.properties").write_text("job_queue_size=1")
-    config, notices = ServerConfig.load({}, None, {})
-    assert (config.job_queue_size, config.load_models) == (4, ())
-    assert config.model_snapshot == module.Snapshot({}, last_known=True)
-    assert notices == [
-        "the configuration is that of the last snapshot, 20261121093000123-shutdown.cfg, not config.properties: "
-        "give --ts-config config.properties to use that"
-    ]
-    assert quiet({"snapshots": False}).job_queue_size == 1
-    assert quiet(file=write("job_queue_size=2")).job_queue_size == 2
-    assert quiet(env={"TS_CONFIG_FILE": "ts.properties"}).job_queue_size == 2
-    assert ServerConfig.load({"job_queue_size": 6, "load_models": ("a.mar",)}, None, {})[0].load_models == ("a.mar",)
+    assert (quiet().job_queue_size, quiet().model_snapshot) == (1, None)
+    named = quiet(file=path)
+    assert (named.job_queue_size, named.load_models) == (4, ())
+    assert named.model_snapshot == module.Snapshot({"m": {"1.0": ModelDefaults(mar_name="m.mar")}})
 
 
-def test_the_last_snapshot_lies_in_log_location(tmp_path: Path) -> None:
-    last_snapshot(tmp_path / "elsewhere", "job_queue_size=4")
-    config, notices = ServerConfig.load({}, None, {"LOG_LOCATION": str(tmp_path / "elsewhere" / "logs")})
-    assert config.job_queue_size == 4
-    assert notices == ["the configuration is that of the last snapshot, 20261121093000123-shutdown.cfg"]
-    assert quiet().job_queue_size == 100
+@pytest.mark.parametrize("name", [NAME, "last"])
+def test_the_models_of_a_snapshot_by_its_name(write: Write, tmp_path: Path, name: str) -> None:
+    last_snapshot(tmp_path, f"job_queue_size=4\n{ONE}")
+    file = write(f"model_snapshot= {name}\nload_models=all")
+    config = quiet(file=file)
+    assert (config.job_queue_size, config.load_models) == (100, ())
+    assert config.model_snapshot is not None
+    assert (list(config.model_snapshot.models), config.model_snapshot.last_known) == (["m"], name == "last")
+    config, notices = ServerConfig.load({"snapshots": False}, file, {})
+    assert (config.model_snapshot, config.load_models) == (None, ("all",))
+    assert notices == [f"{file}: model_snapshot: the snapshot {name} is not read because of --ncs"]
 
 
-def test_a_last_snapshot_that_cannot_be_used_is_named(tmp_path: Path) -> None:
-    last_snapshot(tmp_path, "job_queue_size=x")
-    assert message().startswith("20261121093000123-shutdown.cfg: job_queue_size: 'x' is not an integer")
-    (tmp_path / "logs" / "config" / "20261121093000123-shutdown.cfg").write_text("model_store=/gone")
-    assert message() == (
-        "model_store (--model-store): /gone is not an existing folder (the configuration is that of the last snapshot, "
-        "20261121093000123-shutdown.cfg; --ncs uses none)"
-    )
+def test_the_last_snapshot_where_there_is_none(write: Write) -> None:
+    config = quiet(file=write("model_snapshot=last\nload_models=all"))
+    assert (config.model_snapshot, config.load_models) == (None, ("all",))
+
+
+def test_a_named_snapshot_lies_in_log_location(write: Write, tmp_path: Path) -> None:
+    last_snapshot(tmp_path / "elsewhere", ONE)
+    env = {"LOG_LOCATION": str(tmp_path / "elsewhere" / "logs")}
+    assert quiet(file=write(f"model_snapshot={NAME}"), env=env).model_snapshot is not None
+
+
+def test_a_named_snapshot_that_cannot_be_used(write: Write, tmp_path: Path) -> None:
+    last_snapshot(tmp_path, "job_queue_size=4")
+    with pytest.raises(SnapshotError, match=f"^model_snapshot=last: {NAME} does not say its models: "):
+        ServerConfig.load({}, write("model_snapshot=last"), {})
+    with pytest.raises(SnapshotError, match=r"^logs/config/gone.cfg: cannot be read: .*; name another one by model_sn"):
+        ServerConfig.load({}, write("model_snapshot=gone.cfg"), {})
 
 
 def test_a_snapshot_in_the_configuration_beats_load_models(write: Write) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from msx_frontend.config import ModelDefaults, Snapshot
 from msx_frontend.errors import ServiceUnavailable, WorkersNotStarted
+from msx_frontend.models.start_account import StartAccount
 from msx_frontend.models.startup import StartupError
 from msx_frontend.models.states import ModelState
 from tests.unit.frontend.house import FakeGroup, House, Test, in_a_house, until
@@ -347,6 +348,33 @@ def test_an_option_of_another_version_of_the_server_does_not_stop_the_start(tmp_
 
     before(tmp_path, first)
     in_a_house(tmp_path, second)
+
+
+# -- what a start says --
+
+
+def test_the_account_of_a_start(tmp_path: Path) -> None:
+    async def first(house: House) -> None:
+        house.pack("n")
+        assert await house.start() == "none"
+        await house.register("m")
+        await house.register("m", "2.0")
+        await house.management.scale("m", "2.0", 2, 4, wait=True)
+
+    async def second(house: House) -> None:
+        said = await house.start("n.mar", "m.mar", snapshot=snapshot_of(s=FIVE))
+        assert said == (
+            "asked for: n 1.0, m 2.0; of the snapshot: s 1.0 (2 to 3 workers); "
+            "remembered: m 1.0 (1 worker), m 2.0 (2 to 4 workers)"
+        )
+
+    before(tmp_path, first)
+    in_a_house(tmp_path, second)
+
+
+def test_an_account_names_the_first_ones() -> None:
+    names = [f"m{number} 1.0" for number in range(12)]
+    assert StartAccount(asked=names).text() == f"asked for: {', '.join(names[:10])}, and 2 more"
 
 
 # -- a snapshot --

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.snapshots.files import SnapshotFiles, snapshot_name
+from msx_frontend.snapshots.files import SnapshotFiles, snapshot_name, unread
 from msx_frontend.snapshots.serializer import SavedSnapshot, SnapshotError, make_serializer
 
 NAME = "20261121093000123-startup.cfg"
@@ -44,6 +44,14 @@ def test_the_last_is_the_newest_by_its_stamp(tmp_path: Path) -> None:
 
 def test_no_folder_is_no_snapshot(tmp_path: Path) -> None:
     assert SnapshotFiles(tmp_path / "none").get_last() is None
+
+
+def test_a_server_that_remembers_nothing_names_what_it_does_not_read(tmp_path: Path) -> None:
+    files = SnapshotFiles(tmp_path)
+    assert unread(files) == unread(None) == ""
+    files.save(SavedSnapshot(NAME, {"a": "1"}))
+    path = tmp_path / NAME
+    assert unread(files) == f"{path} is a snapshot and was not read: --ts-config {path} starts from it."
 
 
 def test_a_damaged_one_is_named_with_the_remedy(tmp_path: Path) -> None:

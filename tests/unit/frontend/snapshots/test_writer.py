@@ -109,7 +109,7 @@ def test_what_is_written_configures_the_next_server(tmp_path: Path) -> None:
         await writer.close()
 
     in_a_house(tmp_path, test)
-    read, _ = ServerConfig.load({}, None, {"LOG_LOCATION": str(tmp_path / "logs")})
+    read, _ = ServerConfig.load({}, files.newest(), {})
     assert (read.job_queue_size, read.model_store, read.load_models) == (5, tmp_path, ())
     assert read.allowed_urls == config.allowed_urls
     assert read.model_snapshot is not None
