@@ -110,9 +110,8 @@ class Server:
         self._workflow_management = WorkflowManagement(self._management, self._workflows, self._state, self._config)
         self._front = self._make_front()
         self._listeners = self._front.listen()
-        startup = Startup(self._management, self._state, self._config.load_models, self._config.model_snapshot)
-        not_loaded = await startup.load()
-        self._account = startup.account
+        self._startup = Startup(self._management, self._state, self._config.load_models, self._config.model_snapshot)
+        not_loaded = await self._startup.load()
         not_loaded += await self._workflow_management.restore_all()
         await self._management.store.clean()
         await self._environments.clean(version.environment for version in self._registry.all_versions())
@@ -253,7 +252,7 @@ class Server:
             not_loaded=not_loaded,
             configuration=str(self._file.absolute()) if self._file else "none: flags and defaults",
             state=str(self._state_file) if self._config.snapshots else "off (--ncs)",
-            models=self._account.text(),
+            models=self._startup.account.text(),
             hint=self._hint,
         )
 
