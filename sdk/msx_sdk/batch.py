@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from msx_sdk.errors import HEAD_REFUSED, PREDICTION_FAILED, Failure, PredictionError
-from msx_sdk.reply_head import PLAIN, PLAIN_JSON, ReplyHead
+from msx_sdk.reply_head import PLAIN, ReplyHead
 from msx_sdk.request import InferenceRequest
 from msx_sdk.results import NOTHING, Last, is_json
 
@@ -40,12 +40,6 @@ class ReplyState:
     head: ReplyHead | None = None
     started = False
     open = True
-
-    def leaving(self, *, json: bool) -> ReplyHead:
-        """The head as it goes out with the first chunk."""
-        if self.head is None:
-            return PLAIN_JSON if json else PLAIN
-        return self.head.with_json() if json else self.head
 
 
 class Batch:
@@ -148,7 +142,9 @@ class Batch:
         with self._lock:
             if not state.open:
                 return None
-            head = None if state.started else state.leaving(json=json)
+            head = None if state.started else state.head or PLAIN
+            if json and head is not None:
+                head = head.with_json()
             state.started, state.open = True, not last
             return self._sink.chunk(request, body, head, last)
 

@@ -62,6 +62,8 @@ class ReplyHead:
 
     def with_json(self) -> ReplyHead:
         """Of a reply that is JSON, unless it says that it is something else."""
+        if self is PLAIN:
+            return PLAIN_JSON
         if self.status in _WITHOUT_BODY or any(name.lower() == JSON_TYPE[0] for name, _ in self.headers or []):
             return self
         return ReplyHead(self.status, self.phrase, [*(self.headers or []), JSON_TYPE])
@@ -73,7 +75,7 @@ class ReplyHead:
 
 PLAIN = ReplyHead()
 """Of a reply of which the handler has said nothing."""
-PLAIN_JSON = PLAIN.with_json()
+PLAIN_JSON = ReplyHead(headers=[JSON_TYPE])
 
 
 def _status(code: Any) -> int:
