@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import psutil
 
 from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.engine import Engine
@@ -33,6 +32,7 @@ from msx_backend.llm.text.defaults import sampling_defaults
 from msx_backend.llm.text.files import special_tokens, tokenizer_config
 from msx_backend.llm.text.request_template import RequestTemplates
 from msx_sdk import Context, InvalidInput
+from msx_sdk._cgroup import memory_limit
 from msx_sdk.config import ModelConfig as YamlConfig
 from msx_sdk.config import parse_model_config
 from msx_sdk.generation import (
@@ -157,7 +157,7 @@ class TextGenerator(TextGenerationHandler):
     def _load(self) -> None:
         """This rank's part of the model, its graphs compiled. All ranks meet in here."""
         context = self.context
-        context.graphs_key = f"{sources()} {psutil.virtual_memory().total}"  # the limits follow from the memory
+        context.graphs_key = f"{sources()} {memory_limit()}"  # the limits follow from the memory
         self.parallel = init_parallel(context)  # sets MindSpore up, so it comes before what imports it
         from msx_backend.llm.runner import ModelRunner
 

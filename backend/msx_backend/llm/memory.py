@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import psutil
-
+from msx_sdk._cgroup import memory_limit
 from msx_sdk.config import ModelConfig
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
@@ -16,13 +15,13 @@ MIB = 1 << 20
 
 
 def stated_budget(config: ModelConfig, target: str) -> int | None:
-    """What is known before the weights are read: by the yaml, or on a CPU a part of the machine's memory, which all
-    ranks share. None where the device has to be asked, after that."""
+    """What is known before the weights are read: by the yaml, or on a CPU a part of the memory of the machine or of
+    its cgroup, which all ranks share. None where the device has to be asked, after that."""
     if config.cache_memory is not None:
         return config.cache_memory * MIB
     if target != "CPU":
         return None
-    return int(psutil.virtual_memory().total * (config.cache_fraction or HOST_FRACTION)) // config.layout.ranks
+    return int(memory_limit() * (config.cache_fraction or HOST_FRACTION)) // config.layout.ranks
 
 
 def measured_budget(config: ModelConfig, parallel: Parallel, weights: int) -> int:

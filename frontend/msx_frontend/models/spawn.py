@@ -19,6 +19,7 @@ from msx_frontend.snapshots.serializer import log_location
 from msx_frontend.workers.crew import RankSpec
 from msx_frontend.workers.environment import worker_environment
 from msx_frontend.workers.group import GroupSpec
+from msx_sdk._cgroup import cores_by_quota
 
 OWN_PYTHON = Place(sys.executable)
 
@@ -29,6 +30,7 @@ class Spawner:
     def __init__(self, config: ServerConfig, run_dir: Path, compiled_dir: Path, env: Mapping[str, str]) -> None:
         self._config, self._run_dir, self._compiled_dir = config, run_dir, compiled_dir
         self._env = {**env, **_told(config, env)}
+        self._fewer_cores = cores_by_quota()
         declared = load_spec(config.metrics_config).model
         self._metrics = [DeclaredMetric(kind, one.name, one.unit, list(one.dimensions)) for kind, one in declared]
 
@@ -98,6 +100,7 @@ class Spawner:
 
     def _environment(self, source: ModelSource, lease: Lease, rank: int, port: int | None) -> dict[str, str]:
         launcher = source.config.msrun or source.config.torchrun
+        chosen = source.config.mindspore.threads or source.config.layout.ranks > 1  # each rank has one thread
         return worker_environment(
             self._env,
             source.model_dir,
@@ -107,6 +110,7 @@ class Spawner:
             master_port=port,
             sequence_keys=self._config.sequence_keys,
             omp_threads=launcher.omp_number_threads if launcher else None,
+            fewer_cores=None if chosen else self._fewer_cores,
             blocked=self._config.blacklist_env_vars,
             hccl_block=lease.port_block,
         )

@@ -1,10 +1,9 @@
-"""The limits of a server that its machine decides where nobody else does."""
+"""The limits of a server that its machine, or its cgroup, decides where nobody else does."""
 
 from __future__ import annotations
 
-import os
-
 from msx_frontend.config import ServerConfig
+from msx_sdk._cgroup import cores
 
 LEAST_PROCESSES = 64
 OF_EACH = 4
@@ -17,11 +16,3 @@ def worker_processes(config: ServerConfig, devices: int) -> int:
 
 def parallel_starts(config: ServerConfig) -> int:
     return config.parallel_starts or cores()
-
-
-def cores() -> int:
-    """Those that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not Linux
-        return os.cpu_count() or 1

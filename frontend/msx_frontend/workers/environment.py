@@ -22,6 +22,7 @@ def worker_environment(
     world_size: int = 1,
     master_port: int | None = None,
     omp_threads: int | None = None,
+    fewer_cores: int | None = None,
     sequence_keys: SequenceKeys | None = None,
     blocked: re.Pattern[str] | None = None,
     hccl_block: int | None = None,
@@ -30,7 +31,8 @@ def worker_environment(
 
     RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE are torchrun's names; RANK_ID, RANK_SIZE and DEVICE_ID are
     MindSpore's. ASCEND_RT_VISIBLE_DEVICES is ascending and without spaces: CANN stops reading at anything else.
-    `hccl_block`: which part of HCCL's ports is the group's own.
+    `hccl_block`: which part of HCCL's ports is the group's own. `fewer_cores`: so many threads are enough, where nobody
+    says how many.
     """
     env = {name: value for name, value in inherited.items() if not (blocked and blocked.fullmatch(name))}
     mine, all_ranks = str(rank), str(world_size)
@@ -48,6 +50,8 @@ def worker_environment(
         env |= hccl_ports(hccl_block, env)
     if omp_threads is not None:
         env[THREADS] = str(omp_threads)
+    elif fewer_cores is not None:
+        env.setdefault(THREADS, str(fewer_cores))
     return env
 
 

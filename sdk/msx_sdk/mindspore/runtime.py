@@ -11,12 +11,14 @@ from typing import Any
 
 import platformdirs
 
+from msx_sdk._cgroup import cores_by_quota
 from msx_sdk.config import MindSporeOptions, parse_model_config
 from msx_sdk.context import Context
 from msx_sdk.mindir import MindIRError, read_signature
 from msx_sdk.mindspore.graph_cache import take_folder
 
 ISA = "ONEDNN_MAX_CPU_ISA"
+THREADS = "OMP_NUM_THREADS"
 _CONVOLUTIONS = ("Conv", "DepthwiseConv", "Deconv")
 
 logger = logging.getLogger(__name__)
@@ -35,12 +37,18 @@ def setup(context: Context) -> str:
     if target == "CPU":
         # Asynchronous launch spins on a machine with few cores: 50 times slower for small operators.
         ms.runtime.launch_blocking()
-    if options.threads is not None:
-        ms.device_context.cpu.op_tuning.threads_num(options.threads)
+    if (threads := options.threads or _fewer_threads(context, target)) is not None:
+        ms.device_context.cpu.op_tuning.threads_num(threads)
     if options.mode is not None:
         ms.set_context(mode=ms.GRAPH_MODE if options.mode == "graph" else ms.PYNATIVE_MODE)
     keep_graphs(context)
     return target
+
+
+def _fewer_threads(context: Context, target: str) -> int | None:
+    """MindSpore takes all cores that it may run on, also where a cgroup gives it the time of a few: then its threads
+    wait for each other. The ranks of a group have one thread each (`init_parallel`)."""
+    return cores_by_quota() if target == "CPU" and context.world_size == 1 else None
 
 
 def cann_loads() -> bool:
@@ -78,7 +86,7 @@ def _set_environment(context: Context, options: MindSporeOptions) -> None:
     """What MindSpore reads when it is imported. What the operator of the server has set stays."""
     os.environ.setdefault("GLOG_v", "3")
     if options.threads is not None:
-        os.environ.setdefault("OMP_NUM_THREADS", str(options.threads))
+        os.environ.setdefault(THREADS, str(options.threads))
     isa = instruction_set(context, options.isa)
     if isa is None or os.environ.get(ISA):
         return

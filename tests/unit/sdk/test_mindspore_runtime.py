@@ -19,10 +19,11 @@ ISA = "ONEDNN_MAX_CPU_ISA"
 
 @pytest.fixture
 def ms(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
-    """A MindSpore that is imported, on a machine without CANN."""
+    """A MindSpore that is imported, on a machine without CANN, and without a quota of its cores."""
     fake = MagicMock(GRAPH_MODE=0, PYNATIVE_MODE=1)
     monkeypatch.setitem(sys.modules, "mindspore", fake)
     monkeypatch.setattr(runtime, "cann_loads", lambda: False)
+    monkeypatch.setattr(runtime, "cores_by_quota", lambda: None)
     return fake
 
 
@@ -50,6 +51,19 @@ def test_on_a_cpu_operators_are_launched_one_after_the_other(ms: MagicMock, envi
     ms.set_device.assert_not_called()
     ms.set_context.assert_not_called()
     assert environ == {"GLOG_v": "3"}
+
+
+@pytest.mark.parametrize(
+    ("options", "ranks", "expected"),
+    [({}, 1, 3), ({"threads": 2}, 1, 2), ({}, 2, None)],  # of a group, each rank has one
+)
+def test_threads_follow_the_time_that_a_cgroup_gives(
+    ms: MagicMock, monkeypatch: pytest.MonkeyPatch, options: Any, ranks: int, expected: int | None
+) -> None:
+    monkeypatch.setattr(runtime, "cores_by_quota", lambda: 3)
+    setup(context(config={"mindspore": options}, world_size=ranks))
+    asked = [call.args[0] for call in ms.device_context.cpu.op_tuning.threads_num.call_args_list]
+    assert asked == ([] if expected is None else [expected])
 
 
 def test_an_npu_is_taken_where_cann_loads(ms: MagicMock, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import psutil
 import pytest
 
+from msx_backend.llm import memory
 from msx_backend.llm.memory import MIB, free_memory, measured_budget, stated_budget
 from msx_sdk.config import ConfigError, ModelConfig, parse_model_config
 from msx_sdk.errors import HandlerLoadError
@@ -34,8 +34,9 @@ def test_the_yaml_says_it(target: str) -> None:
     assert stated_budget(config(cacheMemory=64), target) == 64 * MIB
 
 
-def test_ranks_on_a_cpu_share_a_part_of_the_machine() -> None:
-    total = psutil.virtual_memory().total
+def test_ranks_on_a_cpu_share_a_part_of_what_the_cgroup_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    total = 6 * GIB
+    monkeypatch.setattr(memory, "memory_limit", lambda: total)
     assert stated_budget(config(), "CPU") == total // 4
     assert stated_budget(config(**TP2), "CPU") == total // 4 // 2
     assert stated_budget(config(cacheFraction=0.5), "CPU") == total // 2

@@ -6,10 +6,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from msx_backend.protocol import DeclaredMetric, Load
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices.lease import Lease
+from msx_frontend.models import spawn
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.spawn import Spawner
 from msx_frontend.workers.crew import RankSpec
@@ -128,3 +131,20 @@ def test_the_worker_knows_the_declared_metrics(tmp_path: Path) -> None:
     )
     [metric] = only_rank(metrics_config=tmp_path / "metrics.yaml").load.model_metrics
     assert metric == DeclaredMetric("gauge", "Size", "MB", ["shard"])
+
+
+@pytest.mark.parametrize(
+    ("config", "env", "expected"),
+    [
+        ({}, {}, "2"),
+        ({}, {"OMP_NUM_THREADS": "5"}, "5"),
+        ({"mindspore": {"threads": 4}}, {}, None),
+        ({"parallelType": "tp", "msrun": {"nproc-per-node": 2}}, {}, "1"),
+    ],
+)
+def test_threads_follow_the_time_that_a_cgroup_gives(
+    monkeypatch: pytest.MonkeyPatch, config: dict[str, Any], env: dict[str, str], expected: str | None
+) -> None:
+    """Where nobody says how many: libraries start one for each core that they may run on."""
+    monkeypatch.setattr(spawn, "cores_by_quota", lambda: 2)
+    assert spec_of(config, env=env).ranks[0].env.get("OMP_NUM_THREADS") == expected

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from msx_frontend.config import ServerConfig
@@ -22,10 +20,6 @@ def test_the_default_follows_the_machine(
     assert limits.worker_processes(ServerConfig(max_worker_processes=said), devices) == expected
     assert limits.parallel_starts(ServerConfig()) == cores
     assert limits.parallel_starts(ServerConfig(parallel_starts=3)) == 3
-
-
-def test_cores_are_those_that_the_process_may_use() -> None:
-    assert 1 <= limits.cores() <= (os.cpu_count() or 1)
 
 
 def test_ranks_are_counted() -> None:

@@ -1,7 +1,10 @@
-"""How much memory this process and its children may have: of their cgroup (v1 or v2), else of the machine."""
+"""How much memory and how many cores this process and its children may have: of their cgroup (v1 or v2), else of the
+machine."""
 
 from __future__ import annotations
 
+import math
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,30 +40,67 @@ def memory_available(process: Path = SELF) -> int:
     return max(min([psutil.virtual_memory().available, *free]), 0)
 
 
+def cores(process: Path = SELF) -> int:
+    """Those that this process may run on, or fewer where a cgroup gives it less of their time. At least 1."""
+    return cores_by_quota(process) or _runnable()
+
+
+def cores_by_quota(process: Path = SELF) -> int | None:
+    """`cores`, where a cgroup's quota says it: libraries do not look there, and start a thread for each core that they
+    may run on."""
+    least = min((math.ceil(quota / period) for quota, period in _quotas(process)), default=None)
+    return least if least is not None and least < _runnable() else None
+
+
+def _runnable() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        return os.cpu_count() or 1
+
+
+def _quotas(process: Path) -> Iterator[tuple[int, int]]:
+    """Of the cgroup and those above it: µs of all cores together, in so many µs."""
+    for folder, version in _lineage(process, "cpu"):
+        if version == 2:
+            texts = " ".join(_lines(folder / "cpu.max")).split()
+        else:
+            texts = [*_lines(folder / "cpu.cfs_quota_us"), *_lines(folder / "cpu.cfs_period_us")]
+        if len(texts) == 2 and all(text.isdecimal() and int(text) > 0 for text in texts):  # -1 and `max`: no limit
+            yield int(texts[0]), int(texts[1])
+
+
 def _limits(process: Path) -> Iterator[tuple[Path, int, _Files]]:
     """The cgroup's folder and those above it that have a limit. A kernel, or a sandbox, without cgroups has none."""
-    for mount, folder, files in _folders(process):
+    for folder, version in _lineage(process, "memory"):
+        files = _V2 if version == 2 else _V1
+        if (limit := _number(folder / files.limit)) is not None:
+            yield folder, limit, files
+
+
+def _lineage(process: Path, controller: str) -> Iterator[tuple[Path, int]]:
+    """The folder of this process's cgroup and those above it, each with the version whose files it has."""
+    for mount, folder, version in _folders(process, controller):
         for each in (folder, *folder.parents):
-            if (limit := _number(each / files.limit)) is not None:
-                yield each, limit, files
+            yield each, version
             if each == mount:
                 break
 
 
-def _folders(process: Path) -> Iterator[tuple[Path, Path, _Files]]:
-    """Where the memory controller is mounted, and the folder of this process in it."""
+def _folders(process: Path, controller: str) -> Iterator[tuple[Path, Path, int]]:
+    """Where the controller is mounted, and the folder of this process in it."""
     paths = _paths(process)
     for line in _lines(process / "mountinfo"):
         fields, _, kind = line.partition(" - ")
         kind, _, options = kind.partition(" ")
         if kind == "cgroup2" and "" in paths:
-            path, files = paths[""], _V2
-        elif kind == "cgroup" and "memory" in options.split(" ")[-1].split(",") and "memory" in paths:
-            path, files = paths["memory"], _V1
+            path, version = paths[""], 2
+        elif kind == "cgroup" and controller in options.split(" ")[-1].split(",") and controller in paths:
+            path, version = paths[controller], 1
         else:
             continue
         root, mount = (_OCTAL.sub(_unescaped, field) for field in fields.split(" ")[3:5])
-        yield Path(mount), _below(Path(mount), root, path), files
+        yield Path(mount), _below(Path(mount), root, path), version
 
 
 def _below(mount: Path, root: str, path: str) -> Path:

@@ -1,14 +1,16 @@
-"""The memory that a cgroup leaves, of both versions of the kernel's files."""
+"""The memory and the cores that a cgroup leaves, of both versions of the kernel's files."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
 import pytest
 
-from msx_frontend.cgroup import memory_available, memory_limit
+from msx_sdk import _cgroup
+from msx_sdk._cgroup import cores, cores_by_quota, memory_available, memory_limit
 
 MB = 1 << 20
 V1_UNLIMITED = "9223372036854771712"
@@ -93,3 +95,48 @@ def test_without_cgroups_the_machine_counts(tmp_path: Path) -> None:
 
 def test_of_this_process() -> None:
     assert 0 < memory_available() <= memory_limit() <= psutil.virtual_memory().total
+
+
+@pytest.fixture
+def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_cgroup, "_runnable", lambda: 8)
+
+
+@pytest.mark.usefixtures("eight_cores")
+@pytest.mark.parametrize(
+    ("pod", "container", "expected"),
+    [
+        ("max 100000", "200000 100000", 2),
+        ("150000 100000", "max 100000", 2),  # a part of a core is worth a thread
+        ("300000 100000", "50000 100000", 1),
+        ("max 100000", "max 100000", None),
+        ("800000 100000", "900000 100000", None),
+    ],
+)
+def test_v2_has_the_cores_of_the_lowest_quota(machine: Machine, pod: str, container: str, expected: int | None) -> None:
+    machine.process("0::/pod/container\n", "cgroup2 cgroup2 rw")
+    machine.write("", {})
+    machine.write("pod", {"cpu.max": pod})
+    machine.write("pod/container", {"cpu.max": container})
+    assert cores_by_quota(machine.proc) == expected
+    assert cores(machine.proc) == (expected or 8)
+
+
+@pytest.mark.usefixtures("eight_cores")
+@pytest.mark.parametrize(("quota", "expected"), [(250000, 3), (-1, None)])
+def test_v1_has_its_quota_in_two_files(machine: Machine, quota: int, expected: int | None) -> None:
+    machine.process("4:cpu,cpuacct:/pod\n0::/elsewhere\n", "cgroup cgroup rw,cpu,cpuacct")
+    machine.write("pod", {"cpu.cfs_quota_us": quota, "cpu.cfs_period_us": 100000})
+    assert cores_by_quota(machine.proc) == expected
+
+
+def test_without_a_quota_cores_are_those_that_the_process_may_run_on(tmp_path: Path) -> None:
+    assert cores_by_quota(tmp_path / "none") is None
+    assert cores(tmp_path / "none") == len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize("text", ["", "x y", "0 100000", "100000 0", "1"])
+def test_files_that_say_nothing_limit_nothing(machine: Machine, text: str) -> None:
+    machine.process("0::/\n", "cgroup2 cgroup2 rw")
+    machine.write("", {"cpu.max": text})
+    assert cores_by_quota(machine.proc) is None
