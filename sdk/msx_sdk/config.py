@@ -77,13 +77,15 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The settings of one model version.
 
     Units are TorchServe's: `max_batch_delay` ms, `response_timeout` and `startup_timeout` s,
-    `client_timeout_in_mills` ms, `max_retry_timeout_in_sec` s; `cache_memory` MiB.
+    `client_timeout_in_mills` ms, `max_retry_timeout_in_sec` s; `cache_memory` and
+    `max_worker_memory` MiB.
     `raw` is the file's whole mapping (a handler's `context.model_yaml_config`); `explicit` holds the names of the
     fields that somebody set.
     """
 
     min_workers: Count | None = None
     max_workers: Count | None = None
+    max_worker_memory: Positive | None = None
     batch_size: Positive = 1
     max_batch_delay: Count = 100
     response_timeout: Positive = 120

@@ -66,7 +66,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Timeouts in s, sizes in bytes, ages in ms, `token_expiration_min` in minutes."""
+    """Timeouts in s, sizes in bytes, `max_worker_memory` in MiB, ages in ms, `token_expiration_min` in minutes."""
 
     inference_address: Address = Address("http", "127.0.0.1", 8080)
     management_address: Address = Address("http", "127.0.0.1", 8081)
@@ -117,6 +117,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     number_of_npu: Count | None = None
     exclusive_group_devices: Switch = False
     max_worker_processes: Positive | None = None
+    max_worker_memory: Positive | None = None
     parallel_starts: Positive | None = None
 
     direct_predictions: Switch = True

@@ -27,6 +27,7 @@ def model_settings(archive: Path, unpacked: UnpackedModel, wanted: Registration,
             response_timeout=said.response_timeout or server.default_response_timeout,
             startup_timeout=said.startup_timeout or server.default_startup_timeout,
             job_queue_size=server.job_queue_size,
+            max_worker_memory=server.max_worker_memory,
         )
     except ConfigError as error:
         text = str(error).removeprefix(f"{unpacked.path}/")

@@ -49,6 +49,7 @@ class Spawner:
             max_concurrent=config.max_concurrent,
             slots=config.batch_size * (2 if config.stateful else 1),
             rank_skew_timeout=config.rank_skew_timeout,
+            max_memory=None if config.max_worker_memory is None else config.max_worker_memory << 20,
         )
 
     def _rank(

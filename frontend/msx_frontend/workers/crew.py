@@ -116,6 +116,10 @@ class Crew:
         for member in self.members:
             await member.process.gone()
 
+    def pids(self) -> dict[int, int]:
+        """By rank."""
+        return {member.rank: member.process.pid for member in self.members}
+
     @property
     def all_loaded(self) -> bool:
         return all(member.loaded for member in self.members)

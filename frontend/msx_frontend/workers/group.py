@@ -35,6 +35,7 @@ from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.exchange import Exchange
 from msx_frontend.workers.heartbeat import Heartbeat
 from msx_frontend.workers.lockstep import Lockstep
+from msx_frontend.workers.memory_watch import MemoryWatch
 from msx_frontend.workers.stragglers import Stragglers
 from msx_sdk.generation import Capabilities
 from msx_sdk.kserve import Signature
@@ -62,6 +63,9 @@ class GroupSpec:
     """Requests at once on a continuous handler."""
     rank_skew_timeout: float = 10.0
     """How long one rank may still run after the others have ended a call, or let them wait in a collective."""
+
+    max_memory: int | None = None
+    """Bytes that one rank may take."""
 
     @property
     def load(self) -> Load:
@@ -106,6 +110,7 @@ class WorkerGroup:
         self._ended: asyncio.Future[GroupEnd] = self._loop.create_future()
         self._heartbeat = Heartbeat(len(spec.ranks), self._crew.ping, self._judge)
         self._stragglers = Stragglers(spec.rank_skew_timeout)
+        self._memory_watch = MemoryWatch(spec.max_memory, self._crew.pids, self._too_much_memory)
 
     # -- life --
 
@@ -119,6 +124,7 @@ class WorkerGroup:
             self._crew.kill()  # it ended meanwhile: what was started after that is not left
             return self._ended.result()
         self.state = GroupState.LOADING
+        self._memory_watch.start()
         self._crew.load()
         first: set[asyncio.Future[Any]] = {self._loaded, self._ended}
         await asyncio.wait(first, timeout=self.spec.startup_timeout, return_when=asyncio.FIRST_COMPLETED)
@@ -285,6 +291,10 @@ class WorkerGroup:
             process = self._crew.members[rank].process
             self._end(endings.exited(rank, process.pid, code, process.last_words))
 
+    def _too_much_memory(self, rank: int, taken: int) -> None:
+        pid, limit = self._crew.members[rank].process.pid, self.spec.max_memory or 0
+        self._end(endings.too_much_memory(rank, pid, taken, limit))
+
     def _diverged(self, sentence: str) -> None:
         self._end(endings.diverged(sentence))
 
@@ -294,6 +304,7 @@ class WorkerGroup:
             return self._ended.result()
         self.state = GroupState.ENDED
         self._heartbeat.stop()
+        self._memory_watch.stop()
         self._lockstep.close()
         self._crew.kill()
         self._ended.set_result(end)

@@ -69,6 +69,7 @@ class NodeSources:
                 response_timeout=self._config.default_response_timeout,
                 startup_timeout=self._config.default_startup_timeout,
                 job_queue_size=self._config.job_queue_size,
+                max_worker_memory=self._config.max_worker_memory,
             ),
             at_startup=at_startup,
             workflow=self._workflow,

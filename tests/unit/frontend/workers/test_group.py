@@ -20,7 +20,7 @@ from msgspec import structs
 from msx_backend.protocol import MetricForm, MetricSample
 from msx_frontend.errors import HandlerFailed, RequestCancelled, WorkerDied, WorkerTimedOut
 from msx_frontend.queueing.job import Job
-from msx_frontend.workers import heartbeat
+from msx_frontend.workers import heartbeat, memory_watch
 from msx_frontend.workers.crew import RankSpec
 from msx_frontend.workers.group import GroupSpec, GroupState, WorkerGroup
 from tests.unit.frontend.jobs import error_of, make_job, run, sink_of
@@ -619,3 +619,39 @@ def test_no_socket_is_left(tmp_path: Path) -> None:
 
 def _fds() -> list[str]:
     return [fd for fd in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{fd}")]
+
+
+GROWS = """
+held = []
+def handle(data, context):
+    for row in data:
+        held.append(bytearray(int(row["body"])))
+    return ["ok"] * len(data)
+"""
+
+
+def test_a_worker_that_takes_more_memory_than_it_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_watch, "LOOK", 0.01)
+
+    async def test(bench: Bench) -> None:
+        limit = bench.group.spec.max_memory or 0
+        (job,) = bench.predict(str(2 * limit).encode())
+        end = await bench.group.wait_ended()
+        assert end.out_of_memory
+        assert re.match(
+            r"Rank 0 \(pid \d+\) was ended: it had taken \d{3,} MiB of memory, and maxWorkerMemory lets it have 200 "
+            r"MiB\. Raise maxWorkerMemory in model-config\.yaml \(or the server's max_worker_memory\)",
+            end.reason,
+        )
+        assert error_of(job).status == 507
+        assert error_of(job).message == f"Worker died. {end.reason}"
+
+    on(spec_of(tmp_path, GROWS, max_memory=200 << 20), test)
+
+
+def test_a_model_that_takes_too_much_memory_while_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_watch, "LOOK", 0.01)
+    code = "import threading\nheld = bytearray(300 << 20)\nthreading.Event().wait()\n"
+    end = ends(spec_of(tmp_path, code, max_memory=200 << 20))
+    assert "and maxWorkerMemory lets it have 200 MiB" in end.reason
+    assert end.error.status == 507
