@@ -88,9 +88,9 @@ def too_much_memory(rank: int, pid: int, taken: int, limit: int) -> GroupEnd:
     """TorchServe's status for the OOM killer: it would have been next."""
     mine, most = taken >> 20, limit >> 20
     reason = (
-        f"Rank {rank} (pid {pid}) was ended: it had taken {mine} MiB of memory, and maxWorkerMemory lets it have {most} "
-        f"MiB. Raise maxWorkerMemory in model-config.yaml (or the server's max_worker_memory) if the model needs more; if it "
-        f"grows with each request, the handler keeps what it should let go."
+        f"Rank {rank} (pid {pid}) was ended: it had taken {mine} MiB of memory, and maxWorkerMemory lets it have "
+        f"{most} MiB. Raise maxWorkerMemory in model-config.yaml (or the server's max_worker_memory) if the model "
+        f"needs more; if it grows with each request, the handler keeps what it should let go."
     )
     return GroupEnd(reason, WorkerDied(reason, killed=True), out_of_memory=True)
 
