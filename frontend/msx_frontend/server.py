@@ -20,7 +20,9 @@ from msx_frontend.devices.sharing import SharingLog
 from msx_frontend.environments.environments import Environments
 from msx_frontend.environments.interpreter import find_interpreter
 from msx_frontend.errors import ServiceUnavailable
+from msx_frontend.free_memory import of_glibc
 from msx_frontend.health import Health
+from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.http.front import HttpFront
 from msx_frontend.http.listener import Listener
 from msx_frontend.http.plugins import PluginEndpoints
@@ -51,6 +53,7 @@ from msx_frontend.tls import identity_of
 from msx_frontend.tokens import Tokens
 from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
+from msx_sdk._cgroup import memory_limit
 from msx_sdk.plugins import ENDPOINTS
 
 if TYPE_CHECKING:
@@ -61,6 +64,8 @@ log = logging.getLogger("msx.server")
 KEY_FILE = "key_file.json"
 CLOSE_LIMIT = 5.0
 """Seconds that handlers have for their `close` when the server stops."""
+MEMORY_SHARE = 4
+"""max_queued_bytes is this part of the memory, unless it is given."""
 
 _UNFINISHED = "The server is shutting down and could not wait any longer for the request to finish (drain_timeout)."
 
@@ -96,6 +101,8 @@ class Server:
         self.health = Health(self._registry)
         self._snapshots = SnapshotWriter(serializer, config, self._registry)
         self._state.on_change = self._snapshots.changed
+        self._held = HeldBytes(config.max_queued_bytes or memory_limit() // MEMORY_SHARE)
+        self._metrics.observer.held = lambda: self._held.held
 
     async def start(self) -> InstanceInfo:
         """Returns when every listener answers and every model is registered; workers may still be loading."""
@@ -123,6 +130,8 @@ class Server:
         self.health.started = True
         if self._hint:
             log.warning("%s", self._hint)
+        if (free_memory := of_glibc()) is not None:
+            self._free_memory = asyncio.create_task(free_memory.run(), name="free-memory")
         self._snapshots.startup()
         self._status = StatusSocket(self._instance.state_dir / STATUS_SOCKET, self._described)
         info = self._info(not_loaded, self._status.path if await self._status.start() else None)
@@ -160,6 +169,8 @@ class Server:
         if hasattr(self, "_management"):
             await self._management.close(CLOSE_LIMIT)
             await self._sharing.close()
+        if hasattr(self, "_free_memory"):
+            self._free_memory.cancel()
         await self._monitoring.close()
         self._access_log.flush()
         self._state.close()
@@ -217,13 +228,21 @@ class Server:
             self._plugins,
             self._metrics,
             self._replies,
+            self._held,
         )
 
     def _make_grpc(self) -> GrpcServer:
         from msx_frontend.grpc_api.assembly import make_server  # takes a while, in which the first workers start
 
         return make_server(
-            self._config, self._registry, self.health, self._front, self._tokens, self._access_log, self._tls
+            self._config,
+            self._registry,
+            self.health,
+            self._front,
+            self._tokens,
+            self._access_log,
+            self._tls,
+            self._held,
         )
 
     def _only_model(self) -> str | None:

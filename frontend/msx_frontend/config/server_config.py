@@ -112,6 +112,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     unregister_model_timeout: Positive = 120
     drain_timeout: Seconds = 30.0
     job_queue_size: Positive = 100
+    max_queued_bytes: Positive | None = None
     max_request_size: Positive = 6553500
     max_response_size: Positive = 6553500
     number_of_npu: Count | None = None

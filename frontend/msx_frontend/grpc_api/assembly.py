@@ -11,6 +11,7 @@ from msx_frontend.grpc_api.open_inference import TORCHSERVE_PACKAGE, OpenInferen
 from msx_frontend.grpc_api.server import GrpcServer
 from msx_frontend.grpc_api.status import details, standard_code
 from msx_frontend.health import Health
+from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.http.front import HttpFront
 from msx_frontend.models.registry import Registry
 from msx_frontend.tls import TlsIdentity
@@ -25,12 +26,13 @@ def make_server(
     tokens: Tokens | None,
     access_log: LogsCalls,
     tls: TlsIdentity | None,
+    held: HeldBytes,
 ) -> GrpcServer:
     """Of `front`, gRPC has the model API and the repository."""
     keys = Admission(tokens, "inference"), Admission(tokens, "management")
-    make = partial(OpenInferenceService, registry, health, front.repository, *keys, access_log=access_log)
+    make = partial(OpenInferenceService, registry, health, front.repository, *keys, access_log=access_log, held=held)
     services = [make()]
     if config.ts_open_inference_protocol:
         torchserve = partial(make, package=TORCHSERVE_PACKAGE, code_of=standard_code, details_of=details)
         services.append(torchserve(typed_outputs=True))
-    return GrpcServer(config, registry, front.model_api, health, tokens, access_log, tls, services)
+    return GrpcServer(config, registry, front.model_api, health, tokens, access_log, tls, services, held)

@@ -16,6 +16,7 @@ from msx_frontend.grpc_api.sequences import Asked, SequenceNamer, answers_in_ord
 from msx_frontend.grpc_api.service import JobMethod, Service, describe
 from msx_frontend.grpc_api.status import status_message, torchserve_code
 from msx_frontend.grpc_api.whole_answer import ResponseTooLarge, WholeAnswer
+from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.queueing.job import PREDICT, STREAM, Field, Job, KeptHeaders, Sink
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk.sequences import SequenceKeys
@@ -51,9 +52,11 @@ class InferenceService:
         keys: SequenceKeys,
         max_response_size: int,
         access_log: LogsCalls | None = None,
+        held: HeldBytes | None = None,
     ) -> None:
         self._registry, self._health, self._admission, self._keys = registry, health, admission, keys
         self._max_response_size, self._access_log = max_response_size, access_log
+        self._held = held or HeldBytes()
 
     def service(self) -> Service:
         methods = {
@@ -73,18 +76,20 @@ class InferenceService:
     async def _predictions(self, request: Any, context: Context) -> Any:
         """The whole answer in one response, also that of a handler that streams."""
         answer = WholeAnswer(self._max_response_size)
-        job = self._submit(request, context, answer)
-        try:
-            await answer.ended
-            return _prediction(answer.data())
-        finally:
-            job.cancel()  # unless it has ended
+        with self._held.hold(request.ByteSize()):
+            job = self._submit(request, context, answer)
+            try:
+                await answer.ended
+                return _prediction(answer.data())
+            finally:
+                job.cancel()  # unless it has ended
 
     async def _stream_predictions(self, request: Any, context: Context) -> None:
         """A response for each chunk; an empty one when there was none, so that success always says something."""
         reply = ReplyBuffer()
-        reply.job = self._submit(request, context, reply, STREAM)
         try:
+            reply.hold = self._held.hold(request.ByteSize())
+            reply.job = self._submit(request, context, reply, STREAM)
             async for chunk in _said(reply):
                 await context.write(self._response(chunk))
         finally:
@@ -96,13 +101,15 @@ class InferenceService:
         sequence = SequenceNamer(self._keys)
 
         def ask(request: Any, number: int) -> Asked:
+            reply = ReplyBuffer()
             try:
                 id, headers = sequence.headers(request)
                 own_id = request_id if number == 1 else f"{request_id}-{number}"
-                reply = ReplyBuffer()
+                reply.hold = self._held.hold(request.ByteSize())
                 reply.job = self._ask(request, own_id, deadline, headers, reply)
                 return Asked(id, reply)
             except ServiceError as error:
+                reply.close()
                 return Asked(request.sequence_id, error)
 
         async with aclosing(answers_in_order(requests, ask)) as answers:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from google.protobuf.json_format import ParseDict
 
-from msx_frontend.errors import BadRequest
+from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.grpc_api.admission import Admission
 from msx_frontend.grpc_api.context import Context, LogsCalls
 from msx_frontend.grpc_api.infer_messages import InferMessages, parameters_of
@@ -17,6 +17,7 @@ from msx_frontend.grpc_api.messages import message_class
 from msx_frontend.grpc_api.service import Answer, CodeOf, DetailsOf, Service, describe
 from msx_frontend.grpc_api.status import open_inference_code, sentence
 from msx_frontend.grpc_api.typed_contents import use_typed_contents
+from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.kserve.infer import only_answer
 from msx_frontend.kserve.metadata import model_config, model_metadata, server_metadata
 from msx_frontend.kserve.repository import Repository, answers
@@ -54,10 +55,11 @@ class OpenInferenceService:
         details_of: DetailsOf = sentence,
         typed_outputs: bool = False,
         access_log: LogsCalls | None = None,
+        held: HeldBytes | None = None,
     ) -> None:
         self._registry, self._health, self._repository = registry, health, repository
         self._inference, self._management = inference, management
-        self._package, self._access_log = package, access_log
+        self._package, self._access_log, self._held = package, access_log, held or HeldBytes()
         self._code_of, self._details_of, self._typed_outputs = code_of, details_of, typed_outputs
         self._messages = InferMessages(package)
 
@@ -100,7 +102,12 @@ class OpenInferenceService:
             kind=INFER,
             deadline=_deadline(context),
         )
-        self._registry.submit(job)
+        try:
+            reply.hold = self._held.hold(len(body))
+            self._registry.submit(job)
+        except ServiceError:
+            reply.close()
+            raise
         reply.job = job
         return reply
 

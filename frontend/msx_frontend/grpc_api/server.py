@@ -14,6 +14,7 @@ from msx_frontend.grpc_api.listen import GrpcListen, GrpcListener
 from msx_frontend.grpc_api.open_inference import OpenInferenceService
 from msx_frontend.grpc_api.reflection import ReflectionService
 from msx_frontend.grpc_api.service import Service
+from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.tls import TlsIdentity
 
 
@@ -37,6 +38,7 @@ class GrpcServer:
         access_log: LogsCalls | None = None,
         tls: TlsIdentity | None = None,
         open_inference: Collection[OpenInferenceService] = (),
+        held: HeldBytes | None = None,
     ) -> None:
         tls = tls if config.enable_grpc_ssl else None
         predictions = inference.InferenceService(
@@ -46,6 +48,7 @@ class GrpcServer:
             keys=config.sequence_keys,
             max_response_size=config.max_response_size,
             access_log=access_log,
+            held=held,
         )
         operations = management.ManagementService(models, Admission(tokens, "management"), access_log)
         make = listener_class(config.direct_predictions)
@@ -54,7 +57,7 @@ class GrpcServer:
             probes = health.HealthService(registry, state, [one.name for one in services])
             served = [*services, probes.service()]
             reflection = ReflectionService([one.name for one in served])
-            return make(listen, [*served, *reflection.services()], probes.close, tls)
+            return make(listen, [*served, *reflection.services()], probes.close, tls, held)
 
         served = [predictions.service(), *(one.service() for one in open_inference)]
         self.inference = listener(_inference_listen(config), served)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import httptools
 
+from msx_frontend.held_bytes import UNCOUNTED, HeldBytes
 from msx_frontend.http.gate import Gate
 from msx_frontend.http.head import Head
 from msx_frontend.http.prediction import Order, PredictionEndpoint
@@ -29,7 +30,7 @@ LONGEST_HEAD = 8192
 class Known:
     """A head that means a prediction. The next request of a connection mostly says the same, word for word."""
 
-    __slots__ = ("asked", "head", "kinds", "method", "order", "raw", "size", "url")
+    __slots__ = ("asked", "head", "is_large", "kinds", "method", "order", "raw", "size", "url")
 
     def __init__(
         self, method: bytes, url: bytes, head: Head, order: Order, kinds: tuple[Kind, ...], client: str
@@ -42,6 +43,8 @@ class Known:
         """The head as it stood on the wire; empty while it is not kept."""
         self.size = 0
         """Bytes of the whole request."""
+        self.is_large = False
+        """They are counted."""
 
     def keep(self, request: bytes) -> None:
         """`request` is all of one request; its head is kept if the length of the body follows from it."""
@@ -49,6 +52,7 @@ class Known:
         length = self.head.content_length
         if end > 4 and length is not None and end + length == len(request) and not self._is_chunked:
             self.raw, self.size = request[:end], len(request)
+            self.is_large = self.size >= UNCOUNTED
 
     @property
     def _is_chunked(self) -> bool:
@@ -57,9 +61,15 @@ class Known:
 
 class Direct:
     def __init__(
-        self, predictions: PredictionEndpoint, access_log: LogsReplies, gate: Gate | None, cors: RawHeaders
+        self,
+        predictions: PredictionEndpoint,
+        access_log: LogsReplies,
+        gate: Gate | None,
+        cors: RawHeaders,
+        held: HeldBytes,
     ) -> None:
         self.predictions, self.access_log, self._gate, self.cors = predictions, access_log, gate, cors
+        self.held = held
         self._defaults: RawHeaders | None = None
         self._usual = b"", b"", b""
         self._answered: list[DirectReply] = []

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from msx_frontend.errors import PayloadTooLarge, ServiceError
+from msx_frontend.held_bytes import UNCOUNTED, Hold
 from msx_frontend.http.call import client_text
 from msx_frontend.http.direct import Direct, Known
 from msx_frontend.http.direct_reply import DirectReply
@@ -24,6 +25,8 @@ class DirectProtocol(HttpProtocol):
         self._parts: list[bytes] = []
         """What has come of its body."""
         self._received = 0
+        self._hold: Hold | None = None
+        """Of its bytes; made for the first large one."""
         self._open: DirectReply | None = None
         self._between = True
         """The parser stands between two requests."""
@@ -39,6 +42,7 @@ class DirectProtocol(HttpProtocol):
         if self._open is not None:
             self._open.leave()
         super().connection_lost(exc)
+        self._open = None
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
 
@@ -60,6 +64,8 @@ class DirectProtocol(HttpProtocol):
             and data.startswith(known.raw)
         ):
             reply = self._begin(known)
+            if known.is_large:
+                self._holds(reply, known.size)
             if not reply.response_complete:
                 reply.submit(data[len(known.raw) :])
         else:
@@ -97,6 +103,20 @@ class DirectProtocol(HttpProtocol):
             self._received += len(body)
             if self._received > (limit := self.direct.predictions.max_request_size):
                 self._receiving.refuse(PayloadTooLarge(f"The request is larger than max_request_size ({limit} bytes)."))
+            elif self._received >= UNCOUNTED:
+                self._holds(self._receiving, self._received)
+
+    def _holds(self, reply: DirectReply, size: int) -> None:
+        """Until it is answered."""
+        if reply.response_complete:
+            return
+        if self._hold is None:
+            self._hold = self.direct.held.hold()
+        try:
+            self._hold.resize(size)
+        except ServiceError as error:
+            self._parts = []
+            reply.refuse(error)
 
     def on_message_complete(self) -> None:
         self._between = True
@@ -149,6 +169,8 @@ class DirectProtocol(HttpProtocol):
     def answered(self, reply: DirectReply) -> None:
         """As usual: nothing is to be done but to wait for the next request, unless somebody waits already."""
         self.direct.answered(reply)
+        if self._hold is not None:
+            self._hold.release()
         if self.pipeline or self.flow.read_paused or self.timeout_keep_alive_task is None:
             self.completed(reply)
         else:
@@ -158,6 +180,8 @@ class DirectProtocol(HttpProtocol):
 
     def completed(self, reply: DirectReply) -> None:
         self._open = None
+        if self._hold is not None:
+            self._hold.release()
         if not reply.keep_alive:
             self.transport.close()
         self.on_response_complete()

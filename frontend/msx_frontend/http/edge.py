@@ -7,6 +7,7 @@ import logging
 from starlette.types import ASGIApp
 
 from msx_frontend.errors import PayloadTooLarge, RequestCancelled, ServiceError
+from msx_frontend.held_bytes import HOLD, HeldBytes
 from msx_frontend.http.call import Call
 from msx_frontend.http.direct import Direct
 from msx_frontend.http.gate import Gate
@@ -43,32 +44,36 @@ class Edge:
         language_models: LanguageModels | None = None,
         open_inference: OpenInference | None = None,
         cors: RawHeaders | None = None,
+        held: HeldBytes | None = None,
     ) -> None:
         self._app, self._access_log = app, access_log
         self._gate, self._predictions, self._language_models = gate, predictions, language_models
         self._open_inference = open_inference
         self._cors = cors or []
+        self._held = held or HeldBytes()
 
     def direct(self) -> Direct | None:
         """For connections that answer predictions by themselves, by the same rules; None where there are none."""
         if self._predictions is None:
             return None
-        return Direct(self._predictions, self._access_log, self._gate, self._cors)
+        return Direct(self._predictions, self._access_log, self._gate, self._cors, self._held)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         scope["path"] = scope["path"].rstrip("/") or "/"
         call = Call(scope)
-        status = 500
+        status, body = 500, _Body(receive, self._held)
+        scope[HOLD] = body.hold
         try:
-            status = await self._serve(call, receive, _Head(call, send, self._cors))
+            status = await self._serve(call, body, _Head(call, send, self._cors))
         except StreamBroken as broken:
             status = broken.status
             level = logging.INFO if status == RequestCancelled.status else logging.WARNING
             log.log(level, "a stream was cut: %s", broken, extra={"request_id": call.id})
             raise
         finally:
+            body.hold.release()
             self._access_log.write(call, status)
 
     async def _serve(self, call: Call, receive: Receive, send: _Head) -> int:
@@ -92,6 +97,19 @@ class Edge:
         call.scope["msx.request_id"] = call.id
         await self._app(call.scope, receive, reply)
         return reply.status
+
+
+class _Body:
+    """Counts what is read, until the request is answered. Raises ServiceError where that is too much."""
+
+    def __init__(self, receive: Receive, held: HeldBytes) -> None:
+        self._receive, self.hold = receive, held.hold()
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        if data := message.get("body"):
+            self.hold.resize(self.hold.size + len(data))
+        return message
 
 
 class _Head:

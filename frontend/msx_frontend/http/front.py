@@ -8,6 +8,7 @@ from starlette.types import ASGIApp
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.health import Health
+from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.http import workflows as workflow_routes
 from msx_frontend.http.edge import Edge
 from msx_frontend.http.gate import Gate, inference_keys, management_keys, merged_keys
@@ -48,11 +49,12 @@ class HttpFront:
         plugins: PluginEndpoints,
         metrics: ServerMetrics,
         replies: LogsReplies,
+        held: HeldBytes,
     ) -> None:
         self._config, self._registry, self._health, self._tokens = config, registry, health, tokens
         self._tls = None if tls is None else tls.context()
         self._workflows, self._plugins, self._metrics, self._replies = workflows, plugins, metrics, replies
-        self._cors = _cors(config)
+        self._cors, self._held = _cors(config), held
         self.predictions = PredictionEndpoint(registry, config.max_request_size)
         self.model_api = ModelApi(management, enabled=config.enable_model_api)
         self.repository = Repository(management, enabled=config.enable_model_api)
@@ -94,7 +96,7 @@ class HttpFront:
 
     def _management_edge(self) -> Edge:
         gate = self._gate(management_keys, "management")
-        return Edge(self._management_routes().app(), self._replies, gate=gate, cors=self._cors)
+        return Edge(self._management_routes().app(), self._replies, gate=gate, cors=self._cors, held=self._held)
 
     def _predicting_edge(self, app: ASGIApp, gate: Gate | None) -> Edge:
         limit, tokens = self._config.max_request_size, self._tokens
@@ -107,6 +109,7 @@ class HttpFront:
             language_models=LanguageModels(self._registry, limit, check_token, self._config.default_llm or ""),
             open_inference=OpenInference(self._registry, self._health, self.repository, limit, tokens),
             cors=self._cors,
+            held=self._held,
         )
 
     def _metrics_app(self) -> ASGIApp:

@@ -43,6 +43,10 @@ class HttpProtocol(HttpToolsProtocol):
         self._body = StreamBody(transport, self.flow)
         self._status_line = StatusLine(transport)
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.cycle = None  # type: ignore[assignment]  # the end of a reference cycle: its memory waits for nobody
+
     def resume_writing(self) -> None:
         super().resume_writing()
         self._body.resumed()

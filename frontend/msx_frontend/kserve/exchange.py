@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from msx_frontend.errors import BadRequest, RequestCancelled, ServiceError
+from msx_frontend.held_bytes import HOLD
 from msx_frontend.http.call import Call
 from msx_frontend.http.wire import Receive, Send, read_body, reason_of, reply_headers, send_whole
 from msx_frontend.kserve.compression import WORTHWHILE, accepted, compress, decompress
@@ -62,7 +63,10 @@ async def read(call: Call, receive: Receive, limit: int) -> bytes:
     encoding = _header(call, "content-encoding").strip().lower()
     if encoding in ("", "identity") or not body:
         return body
-    return await asyncio.to_thread(decompress, body, encoding, limit)
+    unpacked = await asyncio.to_thread(decompress, body, encoding, limit)
+    if (hold := call.scope.get(HOLD)) is not None:
+        hold.resize(len(unpacked))
+    return unpacked
 
 
 async def send_reply(send: Send, call: Call, reply: Reply) -> int:

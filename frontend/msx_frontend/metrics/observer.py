@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from prometheus_client.core import GaugeMetricFamily
@@ -43,6 +43,8 @@ class Observer(Collector):
 
     def __init__(self, versions: list[Observed]) -> None:
         self._versions = versions
+        self.held: Callable[[], int] = lambda: 0
+        """Bytes of requests that the server holds."""
         self._seen: list[GaugeMetricFamily] = []
         self.look()
 
@@ -62,7 +64,8 @@ class Observer(Collector):
                 families[name].add_metric(version.labels, value)
             for worker, rank, size in version.worker_memory():
                 memory.add_metric((*version.labels, worker, rank), size)
-        self._seen = [*families.values(), states, memory]
+        held = GaugeMetricFamily("msx_queued_bytes", "Bytes of requests that wait or run", value=self.held())
+        self._seen = [*families.values(), states, memory, held]
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
         return self._seen

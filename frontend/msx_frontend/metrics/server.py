@@ -66,8 +66,8 @@ class ServerMetrics:
         self._replied: dict[int, Adds] = {}
         """The same by status."""
         self.versions: list[Observed] = []
-        self._observer = Observer(self.versions)
-        registry.register(self._observer)
+        self.observer = Observer(self.versions)
+        registry.register(self.observer)
 
     def _make_own(self, registry: CollectorRegistry) -> None:
         self.requests = CounterFamily("msx_requests", "Requests answered, by HTTP status", (*MODEL, "code"), registry)
@@ -86,7 +86,7 @@ class ServerMetrics:
             names = names & LEGACY if names else LEGACY
         self.gathered.settle()
         wanted = self.registry.restricted_registry(list(names)) if names else self.registry
-        self._observer.look()
+        self.observer.look()
         return await asyncio.to_thread(exposition, wanted)  # takes tens of ms with many models
 
     def replied(self, status: int, count: int = 1) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from msx_frontend.errors import RequestCancelled, ServiceError
+from msx_frontend.held_bytes import Hold
 from msx_frontend.queueing.bell import Bell
 from msx_frontend.queueing.job import Job
 
@@ -39,11 +40,13 @@ class ReplyBuffer:
     What was sent before an error is read before the error is raised; a reader that is too slow loses the rest.
     """
 
-    __slots__ = ("_bell", "_chunks", "_ended", "_error", "_head", "_size", "_stall", "_stall_limit", "job")
+    __slots__ = ("_bell", "_chunks", "_ended", "_error", "_head", "_size", "_stall", "_stall_limit", "hold", "job")
 
     def __init__(self, stall_limit: float = STALL_LIMIT) -> None:
         self.job: Job | None = None
         """Whom to cancel; set by whoever makes the job."""
+        self.hold: Hold | None = None
+        """Of the request's bytes, where they are counted by its job; released by `close`."""
         self._head: Head | None = None
         self._chunks: deque[bytes] = deque()
         self._size = 0
@@ -153,6 +156,8 @@ class ReplyBuffer:
         job, self.job = self.job, None  # ends the reference cycle of the two
         if job is not None:
             job.cancel()
+        if self.hold is not None:
+            self.hold.release()
         self._drop()
 
     async def _available(self) -> bool:

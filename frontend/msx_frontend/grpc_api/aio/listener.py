@@ -11,11 +11,15 @@ import grpc
 from msx_frontend.grpc_api.aio.handlers import generic_handler
 from msx_frontend.grpc_api.listen import FRAMING, GrpcListen
 from msx_frontend.grpc_api.service import Service
+from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.tls import TlsIdentity
 
 
 class AioListener:
-    """With `tls` it speaks nothing else. `on_stop` ends calls that would not end by themselves."""
+    """With `tls` it speaks nothing else. `on_stop` ends calls that would not end by themselves.
+
+    What grpc reads is not counted before it is a message: then it is `held` by its service.
+    """
 
     def __init__(
         self,
@@ -23,6 +27,7 @@ class AioListener:
         services: Collection[Service],
         on_stop: Callable[[], None] = lambda: None,
         tls: TlsIdentity | None = None,
+        held: HeldBytes | None = None,
     ) -> None:
         self._listen, self._on_stop, self._tls = listen, on_stop, tls
         self._server = grpc.aio.server(handlers=[generic_handler(one) for one in services], options=options(listen))

@@ -7,9 +7,12 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from msx_frontend.errors import ServiceError
 from msx_frontend.grpc_api.codes import Code
 from msx_frontend.grpc_api.direct.blocks import HEAD, trailers
 from msx_frontend.grpc_api.direct.refused import Refused
+from msx_frontend.grpc_api.status import metadata
+from msx_frontend.held_bytes import Hold
 from msx_frontend.http2.stream import Stream
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ class DirectCall:
     It is what the access log writes a line of.
     """
 
-    __slots__ = ("_begun", "_calls", "_stream", "_timer", "client", "head", "id", "over", "served", "started")
+    __slots__ = ("_begun", "_calls", "_hold", "_stream", "_timer", "client", "head", "id", "over", "served", "started")
     method, protocol = "gRPC", "HTTP/2.0"
 
     def __init__(self, calls: Calls, stream: Stream, head: CallHead, served: ServedMethod, client: str) -> None:
@@ -32,6 +35,8 @@ class DirectCall:
         self.started = time.monotonic()
         self.id = ""
         self.over = self._begun = False
+        self._hold: Hold | None = None
+        """Of its bytes, where they are counted."""
         self._timer: asyncio.TimerHandle | None = None
         if head.timeout is not None:
             self._timer = asyncio.get_running_loop().call_later(head.timeout, self._expired)
@@ -65,6 +70,21 @@ class DirectCall:
             self._fail(refused.code, refused.message)
             self._stop()
 
+    def fail(self, error: ServiceError) -> None:
+        """The same, of what the server says of it; idempotent."""
+        if not self.over:
+            self._fail(self.served.code_of(error), self.served.details_of(error), metadata(error))
+            self._stop()
+
+    def _holds(self, size: int, times: int = 1) -> None:
+        """So many bytes of the client, until the call is over."""
+        if self._hold is None:
+            self._hold = self._calls.held.hold()
+        try:
+            self._hold.resize(size, times)
+        except ServiceError as error:
+            self.fail(error)
+
     def _fail(self, code: Code, message: str, metadata: Iterable[tuple[str, str]] = ()) -> None:
         self._say(trailers(code, message, [*self._metadata(), *metadata]))
         self._end(code)
@@ -81,6 +101,8 @@ class DirectCall:
         self.over = True
         self._stream.events = None  # ends the reference cycle of the two
         self._calls.open.discard(self)
+        if self._hold is not None:
+            self._hold.release()
         if self._timer is not None:
             self._timer.cancel()
         access_log = self.served.access_log

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msx_frontend.grpc_api.codes import Code
 from msx_frontend.grpc_api.direct.refused import Refused
+from msx_frontend.held_bytes import HeldBytes
 
 if TYPE_CHECKING:
     from msx_frontend.grpc_api.direct.call import DirectCall
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 class Calls:
     """`limit` and `response_limit` are in bytes of one message."""
 
-    def __init__(self, limit: int, response_limit: int) -> None:
-        self.limit, self.response_limit = limit, response_limit
+    def __init__(self, limit: int, response_limit: int, held: HeldBytes | None = None) -> None:
+        self.limit, self.response_limit, self.held = limit, response_limit, held or HeldBytes()
         self.open: set[DirectCall] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 

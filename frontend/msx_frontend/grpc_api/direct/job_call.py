@@ -16,8 +16,8 @@ from msx_frontend.grpc_api.direct.refused import Refused
 from msx_frontend.grpc_api.direct.requests import not_one, parsed
 from msx_frontend.grpc_api.direct.served import ServedMethod
 from msx_frontend.grpc_api.service import JobMethod
-from msx_frontend.grpc_api.status import metadata
 from msx_frontend.grpc_api.whole_answer import ResponseTooLarge
+from msx_frontend.held_bytes import UNCOUNTED
 from msx_frontend.http2.stream import Stream
 from msx_frontend.ids import new_request_id
 from msx_frontend.queueing.job import Job
@@ -46,6 +46,8 @@ class JobCall(DirectCall):
 
     def data(self, data: bytes) -> None:
         self._held += len(data)
+        if self._held >= UNCOUNTED and not self.over:
+            self._holds(self._held)
         if self.over:
             return
         if (
@@ -132,12 +134,8 @@ class JobCall(DirectCall):
         self._job = None
         self._end(Code.OK)
 
-    def fail(self, error: ServiceError) -> None:
-        if not self.over:
-            self._fail(self.served.code_of(error), self.served.details_of(error), metadata(error))
-            self._stop()
-
     def _stop(self) -> None:
+        self._request = self._reader = None
         job, self._job = self._job, None  # ends the reference cycle of the two
         if job is not None:
             job.cancel()

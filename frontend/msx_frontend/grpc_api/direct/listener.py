@@ -14,6 +14,7 @@ from msx_frontend.grpc_api.direct.framing import PREFIX
 from msx_frontend.grpc_api.direct.served import methods_by_path
 from msx_frontend.grpc_api.listen import FRAMING, GrpcListen
 from msx_frontend.grpc_api.service import Service
+from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.http2.connection import Http2Protocol
 from msx_frontend.http2.limits import LARGEST_WINDOW, Limits
 from msx_frontend.tls import TlsIdentity
@@ -51,12 +52,13 @@ class DirectListener:
         services: Collection[Service],
         on_stop: Callable[[], None] = lambda: None,
         tls: TlsIdentity | None = None,
+        held: HeldBytes | None = None,
     ) -> None:
         self._listen, self._on_stop = listen, on_stop
         self._tls = None if tls is None else tls.context("h2")
         self._methods = methods_by_path(services)
         message = min(listen.max_request_size, LARGEST_MESSAGE)
-        self._calls = Calls(message, listen.max_response_size + FRAMING)
+        self._calls = Calls(message, listen.max_response_size + FRAMING, held)
         self._limits = _limits(listen, message)
         self._servers: list[asyncio.Server] = []
         self._connections: set[Http2Protocol] = set()

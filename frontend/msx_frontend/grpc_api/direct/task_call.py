@@ -18,7 +18,6 @@ from msx_frontend.grpc_api.direct.head import CallHead
 from msx_frontend.grpc_api.direct.refused import Refused
 from msx_frontend.grpc_api.direct.requests import Requests
 from msx_frontend.grpc_api.direct.served import ServedMethod
-from msx_frontend.grpc_api.status import metadata
 from msx_frontend.grpc_api.whole_answer import ResponseTooLarge
 from msx_frontend.http2.stream import Stream
 from msx_frontend.queueing.bell import Bell
@@ -29,11 +28,14 @@ log = logging.getLogger("msx.grpc")
 class TaskCall(DirectCall):
     """The Context of its method. When the client leaves, or the deadline passes, the task is cancelled at once."""
 
-    __slots__ = ("_drained", "_requests", "_task", "_trailing")
+    __slots__ = ("_drained", "_requests", "_task", "_trailing", "_untaken")
 
     def __init__(self, calls: Calls, stream: Stream, head: CallHead, served: ServedMethod, client: str) -> None:
         super().__init__(calls, stream, head, served, client)
-        self._requests = Requests(served.method.parse, head.encoding, calls.limit, stream.consumed)
+        self._requests = Requests(served.method.parse, head.encoding, calls.limit, self._consumed)
+        self._untaken = 0
+        """Bytes of messages that the method has not taken. In a stream of them its service refuses each by itself: the
+        call ends only where twice as much is held as may be."""
         self._trailing: Metadata = ()
         self._drained = Bell()
         self._task: asyncio.Task[None] | None = None
@@ -42,8 +44,18 @@ class TaskCall(DirectCall):
 
     def data(self, data: bytes) -> None:
         if not self.over:
+            self._untaken += len(data)
+            self._holds(self._untaken, 2 if self.served.method.client_streams else 1)
+        if not self.over:
             self._requests.feed(data)
             self._begin()
+
+    def _consumed(self, size: int) -> None:
+        """A message was taken: whoever makes a job of it counts its bytes from now on."""
+        self._stream.consumed(size)
+        self._untaken -= size
+        if not self.over:
+            self._holds(self._untaken)
 
     def ended(self) -> None:
         self._requests.end()
@@ -63,8 +75,7 @@ class TaskCall(DirectCall):
         try:
             await self._answer()
         except ServiceError as error:
-            if not self.over:
-                self._fail(self.served.code_of(error), self.served.details_of(error), metadata(error))
+            self.fail(error)
         except Refused as refused:
             self.refuse(refused)
         except asyncio.CancelledError:

@@ -15,6 +15,7 @@ from msx_frontend.grpc_api.context import Call
 from msx_frontend.grpc_api.inference import SERVICE
 from msx_frontend.grpc_api.messages import message_class
 from msx_frontend.grpc_api.server import GrpcServer
+from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.models.model_api import Told
 from msx_frontend.models.parameters import Values
 from msx_frontend.queueing.job import Job
@@ -160,12 +161,15 @@ class Served:
 
 @asynccontextmanager
 async def serving(
-    tokens: ChecksTokens | None = None, tls: TlsIdentity | None = None, **settings: Any
+    tokens: ChecksTokens | None = None,
+    tls: TlsIdentity | None = None,
+    held: HeldBytes | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Served]:
     config = ServerConfig(grpc_inference_port=0, grpc_management_port=0, direct_predictions=WAY.direct, **settings)
     registry, health, access_log = Registry(), Health(), AccessLog()
     models = ModelOperations()
-    server = GrpcServer(config, registry, models, health, tokens, access_log, tls)
+    server = GrpcServer(config, registry, models, health, tokens, access_log, tls, held=held)
     await server.start()
     options = [("grpc.max_receive_message_length", -1)]
     async with grpc.aio.insecure_channel(server.inference.address, options=options) as channel:

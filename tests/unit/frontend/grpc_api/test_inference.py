@@ -20,10 +20,12 @@ from msx_frontend.errors import (
     WorkerDied,
 )
 from msx_frontend.grpc_api import sequences
+from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.queueing import reply_buffer
 from msx_frontend.queueing.job import PREDICT, STREAM, Field
 from tests.retry import told_wait
 from tests.unit.frontend.grpc_api.harness import WAY, Request, Served, answer, begin, failure, request, serving, told
+from tests.unit.frontend.house import until
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -180,6 +182,67 @@ def test_an_overloaded_server_says_when_to_ask_again() -> None:
             assert metadata["x-request-id"]
 
     with_server(test)
+
+
+def test_too_much_is_held() -> None:
+    held = HeldBytes(70_000)
+
+    async def test(served: Served) -> None:
+        large = request(data=bytes(30_000))
+        waiting = [asyncio.ensure_future(begun(served, large)) for begun in (one_prediction, one_stream)]
+        jobs = [await served.registry.next_job() for _ in waiting]
+        assert 60_000 <= held.held < 61_000
+        for begun in (one_prediction, one_stream):
+            with pytest.raises(grpc.aio.AioRpcError, match=r"more than max_queued_bytes \(70000\)") as refused:
+                await begun(served, large)
+            assert refused.value.code() is StatusCode.INTERNAL
+            assert told_wait(told(refused.value))
+        for job in jobs:
+            answer(job, b"1")
+        await asyncio.gather(*waiting)
+        assert held.held == 0
+        left = served.predict(large)
+        job = await served.registry.next_job()
+        left.cancel()
+        await served.registry.ended(job)
+        await until(lambda: held.held == 0)
+
+    with_server(test, held=held)
+
+
+async def one_prediction(served: Served, asked: Any) -> None:
+    await served.predict(asked)
+
+
+async def one_stream(served: Served, asked: Any) -> None:
+    assert [response async for response in served.stream(asked)]
+
+
+def test_a_sequence_holds_what_is_not_answered() -> None:
+    held = HeldBytes(50_000)
+
+    async def test(served: Served) -> None:
+        call = served.stream2()
+        for _ in range(2):
+            await call.write(request(data=bytes(30_000)))
+            job = await served.registry.next_job()
+            assert 30_000 <= held.held < 31_000
+            answer(job, b"1")
+            assert (await call.read()).prediction == b"1"
+        await call.write(request(data=bytes(30_000)))
+        job = await served.registry.next_job()
+        await call.write(request(data=bytes(30_000)))
+        await call.write(request(data=b"small"))
+        last = await served.registry.next_job()
+        answer(job, b"1")
+        answer(last, b"2")
+        assert (await call.read()).prediction == b"1"
+        assert "max_queued_bytes (50000)" in (await call.read()).status.message
+        assert (await call.read()).prediction == b"2"
+        call.cancel()
+        await until(lambda: held.held == 0)
+
+    with_server(test, held=held)
 
 
 def test_a_request_without_a_model() -> None:

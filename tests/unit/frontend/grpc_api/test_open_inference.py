@@ -19,6 +19,7 @@ from msx_frontend.grpc_api.listen import GrpcListen
 from msx_frontend.grpc_api.messages import message_class
 from msx_frontend.grpc_api.open_inference import OpenInferenceService
 from msx_frontend.grpc_api.server import listener_class
+from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.kserve.repository import Repository
 from msx_frontend.queueing.job import INFER, Job
 from msx_sdk.kserve import HEADER_LENGTH
@@ -63,10 +64,10 @@ class Client:
 
 
 @asynccontextmanager
-async def serving() -> AsyncIterator[Client]:
-    registry = FakeRegistry()
+async def serving(most_held: int = 1 << 30) -> AsyncIterator[Client]:
+    registry, held = FakeRegistry(), HeldBytes(most_held)
     unused, anybody = cast(Repository, None), Admission(None, "inference")
-    service = OpenInferenceService(as_registry(registry), Health(), unused, anybody, anybody)
+    service = OpenInferenceService(as_registry(registry), Health(), unused, anybody, anybody, held=held)
     listener = listener_class(WAY.direct)(GrpcListen("g", "127.0.0.1", 0, LIMIT, LIMIT), [service.service()])
     await listener.start()
     async with grpc.aio.insecure_channel(listener.address) as channel:
@@ -161,6 +162,25 @@ def test_codes() -> None:
                 call = asyncio.ensure_future(client.infer(request()))
                 answer(await client.job(), *messages, status=status)
                 assert (await failure(call)).code() is code
+
+    asyncio.run(test())
+
+
+def test_too_much_is_held() -> None:
+    async def test() -> None:
+        async with serving(most_held=30_000) as client:
+            large = request()
+            large.raw_input_contents[0] = bytes(20_000)
+            first = asyncio.ensure_future(client.infer(large))
+            job = await client.job()
+            error = await failure(client.infer(large))
+            assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert "more than max_queued_bytes (30000)" in (error.details() or "")
+            answer(job, tensor(b"\3"))
+            await first
+            last = asyncio.ensure_future(client.infer(large))
+            answer(await client.job(), tensor(b"\3"))
+            await last
 
     asyncio.run(test())
 

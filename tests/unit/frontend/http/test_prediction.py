@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from msx_frontend.errors import DeadlineExceeded, HandlerFailed, RequestCancelled, ServiceUnavailable, WorkerDied
+from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.http.edge import Edge
 from msx_frontend.http.prediction import PredictionEndpoint
 from msx_frontend.http.wire import StreamBroken
@@ -40,11 +41,12 @@ class Bench:
 
     way = "asgi"
 
-    def __init__(self, *, limit: int = 1000, only_model: str | None = None) -> None:
+    def __init__(self, *, limit: int = 1000, only_model: str | None = None, most_held: int = 1 << 30) -> None:
         self.registry = FakeRegistry()
         self.log = FakeAccessLog()
         endpoint = PredictionEndpoint(as_registry(self.registry), limit, only_model)
-        self.app = Edge(_unrouted, self.log, predictions=endpoint)
+        self.held = HeldBytes(most_held)
+        self.app = Edge(_unrouted, self.log, predictions=endpoint, held=self.held)
 
     def begin(self, target: str, body: bytes | None = b"", **headers: str) -> Exchange:
         if self.way == "direct":

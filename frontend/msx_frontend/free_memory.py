@@ -1,0 +1,65 @@
+"""Memory that the process has freed goes back to the system.
+
+glibc keeps what is freed below the top of its heap, where small things that live on hold it down: after many large
+requests have left, their memory would stay with the server for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import logging
+from collections.abc import Callable
+
+log = logging.getLogger("msx.server")
+
+EVERY = 5.0
+"""Seconds between two looks."""
+
+WORTHWHILE = 32 << 20
+"""Bytes that nobody has used at two looks in a row. A GiB takes some tens of milliseconds, on a thread, in which others
+may have to wait for memory."""
+
+
+class FreeMemory:
+    """`freed` tells the bytes that the allocator holds for nobody, whether or not the system has them back; `give_back`
+    gives it all of them."""
+
+    def __init__(self, freed: Callable[[], int], give_back: Callable[[], object]) -> None:
+        self._freed, self._give_back = freed, give_back
+        self._given = self._before = 0
+        """Bytes that were given back and are still free; bytes that were free at the last look."""
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(EVERY)
+            await self.look()
+
+    async def look(self) -> None:
+        freed = self._freed()
+        unused = min(freed, self._before) - self._given
+        if unused >= WORTHWHILE:
+            await asyncio.to_thread(self._give_back)
+            log.info("%d MiB that were free were given back to the system", unused >> 20)
+            freed = self._given = self._freed()
+        self._before, self._given = freed, min(self._given, freed)
+
+
+class _Mallinfo(ctypes.Structure):
+    """Of glibc before 2.33: its counts wrap at 4 GiB."""
+
+    _fields_ = [(name, ctypes.c_uint) for name in ("arena", "a", "b", "c", "d", "e", "f", "used", "free", "top")]
+
+
+class _Mallinfo2(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "a", "b", "c", "d", "e", "f", "used", "free", "top")]
+
+
+def of_glibc() -> FreeMemory | None:
+    """None with another C library: that of musl gives back by itself."""
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "malloc_trim"):
+        return None
+    info, kind = (libc.mallinfo2, _Mallinfo2) if hasattr(libc, "mallinfo2") else (libc.mallinfo, _Mallinfo)
+    info.restype = kind
+    return FreeMemory(lambda: int(info().free), lambda: libc.malloc_trim(0))

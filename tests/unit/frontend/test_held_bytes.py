@@ -1,0 +1,56 @@
+"""What all requests may hold together."""
+
+from __future__ import annotations
+
+import pytest
+
+from msx_frontend.errors import Overloaded, PayloadTooLarge
+from msx_frontend.held_bytes import UNCOUNTED, HeldBytes
+
+
+def test_what_is_held_and_released() -> None:
+    held = HeldBytes(100_000)
+    one, other = held.hold(60_000), held.hold()
+    other.resize(10_000)
+    other.resize(40_000)
+    assert held.held == 100_000
+    one.release()
+    one.release()
+    assert held.held == 40_000
+    with other:
+        other.resize(30_000)
+    assert held.held == 0
+
+
+def test_a_refusal_names_the_limit_and_its_key() -> None:
+    held = HeldBytes(100_000)
+    held.hold(99_000)
+    with pytest.raises(Overloaded, match=r"have 109000 bytes, more than max_queued_bytes \(100000\)"):
+        held.hold(10_000)
+    assert held.held == 99_000, "nothing is held of what was refused at once"
+    grows = held.hold(500)
+    with pytest.raises(Overloaded):
+        grows.resize(10_000)
+    grows.resize(11_000, times=2)
+    grows.release()
+    assert held.held == 99_000
+
+
+def test_small_ones_are_not_refused() -> None:
+    held = HeldBytes(100_000)
+    held.hold(100_000)
+    held.hold(UNCOUNTED - 1)
+
+
+def test_what_is_too_large_alone_is_no_matter_of_waiting() -> None:
+    with pytest.raises(PayloadTooLarge, match=r"max_queued_bytes \(100000 bytes\)"):
+        HeldBytes(100_000).hold(100_001)
+
+
+def test_to_become_smaller_is_never_refused() -> None:
+    held = HeldBytes(100_000)
+    held.hold(90_000)
+    grows = held.hold(10_000)
+    held.limit = 50_000
+    grows.resize(9_000)
+    assert held.held == 99_000
