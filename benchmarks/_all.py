@@ -18,14 +18,17 @@ from benchmarks._table import Report
 @click.option("--only", multiple=True, type=click.Choice(NAMES), help="May be repeated; all by default.")
 @click.option("--quick", is_flag=True, help="Few and short runs: to see whether the scripts work.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write all reports there, too.")
-@click.option("--write-docs", is_flag=True, help="Put tables and plots into docs/benchmarks.md.")
-@click.option("--even-if-busy", is_flag=True, help=f"--write-docs refuses while the load is {BUSY} or more.")
-def main(only: tuple[str, ...], quick: bool, json_file: Path | None, write_docs: bool, even_if_busy: bool) -> None:
+@click.option(
+    "--write-docs",
+    is_flag=True,
+    help=f"Put tables and plots into docs/benchmarks.md; refused at a load of {BUSY} or more.",
+)
+def main(only: tuple[str, ...], quick: bool, json_file: Path | None, write_docs: bool) -> None:
     """Run the benchmarks with their defaults: about an hour."""
-    if write_docs and machine().busy and not even_if_busy:
+    if write_docs and machine().busy:
         raise click.ClickException(
             f"The load of this machine is {machine().load:.2f}: figures of a busy machine are not worth writing down. "
-            f"Wait until it is below {BUSY}, or add --even-if-busy."
+            f"Wait until it is below {BUSY}."
         )
     if write_docs:
         require_matplotlib()

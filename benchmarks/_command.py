@@ -1,4 +1,4 @@
-"""What the command lines have in common: `--json`, `--plots`, the report, an orderly end."""
+"""What the command lines have in common: `--quick`, `--json`, `--plots`, the report, an orderly end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import shlex
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from benchmarks._machine import machine
 from benchmarks._table import Report
 
 Measure = Callable[..., Report]
+QUICK = "--quick"
 
 
 class Benchmark(click.Command):
@@ -26,10 +27,18 @@ class Benchmark(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         command = shlex.join(["python", "-m", "benchmarks", str(self.name), *args])
         ctx.obj = Report(str(self.name), command, machine())
+        if QUICK in args:  # first, so that what else is said counts
+            args = [*self._shortened(), *(arg for arg in args if arg != QUICK)]
         return super().parse_args(ctx, args)
+
+    def _shortened(self) -> Sequence[str]:
+        """Of the module: its QUICK."""
+        arguments: Sequence[str] = getattr(sys.modules[getattr(self.callback, "__module__", __name__)], "QUICK", ())
+        return arguments
 
     def invoke(self, ctx: click.Context) -> Report:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
+        ctx.params.pop("quick")
         path: Path | None = ctx.params.pop("json_file")
         plots: Path | None = ctx.params.pop("plots")
         if plots is not None:
@@ -54,6 +63,9 @@ def benchmark(name: str) -> Callable[[Callable[..., None]], Benchmark]:
         path = click.Path(path_type=Path)
         for option in (
             click.option("--plots", type=path, help="Draw what the report compares into this folder, as PNG and SVG."),
+            click.option(
+                QUICK, is_flag=True, help="A short run, to see whether it works; other options count as well."
+            ),
             click.option("--json", "json_file", type=path, help="Write the report there, too."),
         ):
             measure = option(measure)

@@ -135,7 +135,8 @@ def bars(
 ) -> Bars:
     """Their rates, a panel for each number of connections, the fewest first."""
     panels = {at(count): {one.name: one.rates(count) for one in contestants} for count in sorted({*connections})}
-    return Bars(name, title, per_second(unit), panels)
+    caption = f"The {unit}s that each server answers in a second, at the same load in turn; longer is better."
+    return Bars(name, title, per_second(unit), panels, caption)
 
 
 def per_second(unit: str) -> str:

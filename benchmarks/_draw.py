@@ -7,20 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import click
 
 from benchmarks._figures import figure, median
+from benchmarks._marks import OURS, Mark, is_ours, marks
 from benchmarks._plot import Bars, Lines, Plot, Values
 
-OURS, OTHERS, INK = "#c8102e", "#8a929b", "#1f2328"
-LINES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a929b")
-"""Okabe and Ito's colours, which the colour-blind tell apart."""
-MARKERS = ("o-", "s-", "D-", "^-", "v-", "P-", "X-")
-DASHES = ("o-", "o--", "o:")
+OTHERS, INK = "#8a929b", "#1f2328"
 STYLE: dict[str, Any] = {
     "svg.hashsalt": "msx",
     "svg.fonttype": "none",
@@ -73,7 +69,7 @@ def _bars(plot: Bars) -> Any:
 def _panel(axis: Any, bars: Mapping[str, Values]) -> None:
     for name, values in bars.items():
         middle = median(values)
-        axis.barh(name, middle, height=0.62, color=OURS if _is_ours(name) else OTHERS)
+        axis.barh(name, middle, height=0.62, color=OURS if is_ours(name) else OTHERS)
         axis.plot([min(values), max(values)], [name, name], color=INK, linewidth=1)
         axis.annotate(
             figure(middle), (max(values), name), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8
@@ -91,10 +87,9 @@ def _lines(plot: Lines) -> Any:
     axis.set(xlabel=plot.x_label, ylabel=plot.y_label)
     _scale(axis.xaxis, axis.set_xscale, plot.log_x)
     _scale(axis.yaxis, axis.set_yscale, plot.log_y)
-    ours, others = cycle(zip((OURS,) * len(DASHES), DASHES, strict=True)), cycle(zip(LINES, MARKERS, strict=True))
-    for name, points in plot.series.items():
-        colour, style = next(ours if _is_ours(name) else others)
-        _series(axis, name, points, colour, style)
+    for name, mark in marks([*plot.series]).items():
+        _series(axis, name, plot.series[name], mark)
+    _from_zero(axis, plot)
     axis.grid()
     drawn.legend(loc="outside right upper")
     return drawn
@@ -110,11 +105,30 @@ def _scale(ticks: Any, set_scale: Callable[[str], None], logarithmic: bool) -> N
     ticks.set_major_formatter(lambda value, _: f"{value:,g}")
 
 
-def _series(axis: Any, name: str, points: Mapping[float, Values], colour: str, style: str) -> None:
-    x = [*points]
-    axis.plot(x, [median(values) for values in points.values()], style, color=colour, markersize=4, label=name)
+def _from_zero(axis: Any, plot: Lines) -> None:
+    """So that a part of a quantity looks as large as it is."""
+    if not plot.log_x:
+        axis.set_xlim(left=0)
+    if not plot.log_y:
+        axis.set_ylim(0, 1.1 * max(max(values) for points in plot.series.values() for values in points.values()))
+
+
+def _series(axis: Any, name: str, points: Mapping[float, Values], mark: Mark) -> None:
+    """Two points are a mark each: a line between them would tell what nobody measured."""
+    x, middles = [*points], [median(values) for values in points.values()]
+    dash = mark.dash if len(points) > 2 else "none"
+    axis.plot(
+        x,
+        middles,
+        linestyle=dash,
+        marker=mark.marker,
+        color=mark.colour,
+        linewidth=mark.width,
+        markersize=4,
+        label=name,
+    )
     low, high = ([end(values) for values in points.values()] for end in (min, max))
-    axis.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+    axis.fill_between(x, low, high, color=mark.colour, alpha=0.12, linewidth=0)
 
 
 def _figure(title: str, *, width: float, height: float) -> Any:
@@ -123,7 +137,3 @@ def _figure(title: str, *, width: float, height: float) -> Any:
     drawn = Figure(figsize=(width, height), layout="constrained", facecolor="white")
     drawn.suptitle(title, fontsize=10, fontweight="bold")
     return drawn
-
-
-def _is_ours(name: str) -> bool:
-    return name.startswith("msx")

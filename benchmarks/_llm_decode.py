@@ -17,6 +17,7 @@ from benchmarks._table import Table, Target
 START = 32
 """Tokens that each text has before."""
 MSX, RUNNER, TORCH, HUGGING_FACE = "msx-serve", "its runner alone", "torch, eager loop", "Hugging Face generate"
+CAPTION = "Tokens of all texts together in a second, by how many texts are written at once; longer is better."
 TARGET, TARGET_SLOTS = 0.7, (8, 16)
 
 Turn = Callable[[int, int], float]
@@ -47,7 +48,7 @@ class Decode:
     def plot(self) -> Bars:
         slots = next(iter(self.rates.values()))
         panels = {f"{n} at once": {name: rates[n] for name, rates in self.rates.items()} for n in slots}
-        return Bars("llm", "Decoding", "output tokens/s", panels)
+        return Bars("llm", "Decoding", "output tokens/s", panels, CAPTION)
 
     def targets(self) -> list[Target]:
         """Loop against loop, and of all that is served, with the frontend and the client on the same cores."""

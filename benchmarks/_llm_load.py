@@ -42,6 +42,12 @@ class Row:
         return percentile((trace.per_token for trace in self.traces), 0.99)
 
 
+CAPTION = (
+    "What a client waits for each token of its answer, all waiting included, in the slowest hundredth of the requests, "
+    "by how many requests come in a second; lower is better."
+)
+
+
 @dataclass(frozen=True)
 class Load:
     idle: Row
@@ -50,7 +56,7 @@ class Load:
     best: Row | None
     """At the highest rate that keeps the promise."""
     static: list[Row]
-    """At the best rate ÷ GAIN, at the best rate, and without a pause."""
+    """At the best rate ÷ GAIN, between the two, at the best rate, and without a pause."""
     useful: float
     """The share of a static batch that somebody asked for, without a pause."""
 
@@ -83,9 +89,8 @@ class Load:
             name: {row.rate: [row.worst * 1000] for row in rows if math.isfinite(row.rate)}
             for name, rows in series.items()
         }
-        return Lines(
-            "llm-load", "Requests at random", "requests/s", "time / output tokens, p99, ms", points, log_y=True
-        )
+        label = "time / output tokens, p99, ms"
+        return Lines("llm-load", "Requests at random", "requests/s", label, points, caption=CAPTION)
 
     def target(self) -> Target:
         """Static batching that breaks the promise at 1 / GAIN of the rate gives less than that share of the tokens."""
@@ -119,7 +124,7 @@ def measure(all_: Setting, capacity: float, requests: int, tries: int, report: R
     rate = highest(holds, LOWEST * top, top, tries)
     best = next((row for row in tried if row.rate == rate), None)
     same = rate or tried[-1].rate
-    static = [_static(all_, requests // 2, one) for one in (same / GAIN, same)]
+    static = [_static(all_, requests // 2, one) for one in (same / GAIN, same / math.sqrt(GAIN), same)]
     static.append(_static(all_, BATCHES * SLOTS[-1], math.inf))
     report(f"static batching: {static[-1].tokens:.0f} tokens/s without a pause")
     crowd = all_.clients.poisson(BATCHES * SLOTS[-1], math.inf)

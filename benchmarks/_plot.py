@@ -1,7 +1,8 @@
 """What a report has to compare, to be drawn: `report.plots.append(Bars(...))`, or `Lines(...)`.
 
 Give all values of all rounds: drawn are their median and, as a thin line or a band, lowest to highest. Labels name the
-unit. `name` is the file's, begins with the benchmark's, and is followed by what it shows where there are several:
+unit, `caption` says in a sentence what is to be seen, whatever the figures are. `name` is the file's, begins with the
+benchmark's, and is followed by what it shows where there are several:
 
     report.plots.append(
         Bars(
@@ -9,6 +10,7 @@ unit. `name` is the file's, begins with the benchmark's, and is followed by what
             "Echo of 128 bytes, batch size 1",
             "requests/s",
             {"32 connections": {"msx": [41_000, 42_000, 40_500], "mosec 0.9.8": [21_900, 21_500, 22_000]}},
+            caption="Requests that are answered in a second; more is better.",
         )
     )
     report.plots.append(
@@ -19,10 +21,12 @@ unit. `name` is the file's, begins with the benchmark's, and is followed by what
             "p99 ms",
             {"msx": {100: [3.1, 3.0], 200: [4.0, 4.4]}, "wait 10 ms": {100: [13.0, 13.3], 200: [12.1, 12.8]}},
             log_y=True,
+            caption="The time within which 99 % are answered, by what arrives; lower is better.",
         )
     )
 
-Whatever begins with "msx" is drawn in the one strong colour. They are written by `--plots FOLDER`, and into docs/plots
+A server's bars and lines are told by its first word: what begins with "msx" is red, and the first line of it is the
+strong one. Scales that are not logarithmic begin at zero. They are written by `--plots FOLDER`, and into docs/plots
 by `python -m benchmarks all --write-docs`, where docs/benchmarks.md shows them under the report's tables.
 """
 
@@ -43,6 +47,7 @@ class Bars:
     """Of the axis of values, with its unit."""
     panels: Mapping[str, Mapping[str, Values]]
     """Beside each other, each with its own scale; in each a bar by its name, from the top. All have the same bars."""
+    caption: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ class Lines:
     """By name, points in their order: x to the values of y."""
     log_x: bool = False
     log_y: bool = False
+    caption: str = ""
 
 
 Plot = Bars | Lines

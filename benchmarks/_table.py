@@ -49,9 +49,10 @@ class Report:
         return "\n\n".join([*self._figures(), *self._verdict()])
 
     def page(self, folder: str) -> str:
-        """Markdown with the pictures, which are in `folder`; each is a link to its PNG."""
+        """Markdown with the pictures, which are in `folder`; each is a link to its PNG, with its caption under it."""
         pictures = [f"[![{it.title}]({folder}/{it.name}.svg)]({folder}/{it.name}.png)" for it in self.plots]
-        return "\n\n".join([*self._figures(), *pictures, *self._verdict()])
+        shown = [f"{picture}\n\n{it.caption}".rstrip() for picture, it in zip(pictures, self.plots, strict=True)]
+        return "\n\n".join([*self._figures(), *shown, *self._verdict()])
 
     def _figures(self) -> list[str]:
         """Lines that Markdown does not run together, and the tables."""

@@ -163,6 +163,12 @@ def targets(table: Mapping[str, Mapping[float, float]]) -> list[Target]:
     return made
 
 
+CAPTION = (
+    "The time within which 99 % of the requests are answered, by how many come in a second, on a logarithmic scale; "
+    "lower is better. A line ends where a server does not keep up."
+)
+
+
 def _lines(name: str, title: str, settings: Sequence[Setting]) -> Lines:
     series = {
         setting.name: {
@@ -172,7 +178,7 @@ def _lines(name: str, title: str, settings: Sequence[Setting]) -> Lines:
         }
         for setting in settings
     }
-    return Lines(name, title, "requests/s", "p99 ms", series, log_y=True)
+    return Lines(name, title, "requests/s", "p99 ms", series, log_y=True, caption=CAPTION)
 
 
 def _ms(value: float | None) -> str:

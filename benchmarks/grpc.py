@@ -61,8 +61,11 @@ def main(report: Report, rounds: int, seconds: float, warm_up: float, in_flight:
     title = f"Unary echo, {in_flight} in flight"
     report.tables.append(table(title, contestants, in_flight, [PEER, BARE]))
     rates = {one.name: one.rates(in_flight) for one in contestants}
-    report.plots.append(Bars("grpc", f"gRPC, {body} bytes", "requests/s", {title: rates}))
+    report.plots.append(Bars("grpc", f"gRPC, {body} bytes", "requests/s", {title: rates}, CAPTION))
     report.targets += targets(contestants, in_flight, [OURS], PEER, TARGET, f"{in_flight} in flight")
+
+
+CAPTION = "The calls that each server answers in a second; longer is better."
 
 
 def _ours(stack: ExitStack) -> Contestant:

@@ -125,13 +125,16 @@ def growth_table(found: dict[str, list[Weight]]) -> Table:
     return Table("The frontend's resident memory, MB", columns, rows)
 
 
+CAPTION = "All the memory of the frontend, from zero, while the load passes: a leak would be a slope that goes on."
+
+
 def growth_plot(found: dict[str, list[Weight]]) -> Lines:
     """Against the part of the load that has passed."""
     series = {
         what: {index / STEPS: [weight.resident / 1e6] for index, weight in enumerate(weights)}
         for what, weights in found.items()
     }
-    return Lines("memory", "The frontend's resident memory", "part of the load", "MB", series)
+    return Lines("memory", "The frontend's resident memory", "part of the load", "MB", series, caption=CAPTION)
 
 
 def growth_target(what: str, weights: Sequence[Weight]) -> Target:

@@ -62,8 +62,13 @@ def main(
     )
     report.tables.append(_table(turns))
     retried = {name: [_mean(turn.retries) for turn in some] for name, some in turns.items()}
-    report.plots.append(Bars("overload", f"{clients} requests at once", "retries a request", {"": retried}))
+    report.plots.append(Bars("overload", f"{clients} requests at once", "retries a request", {"": retried}, CAPTION))
     report.targets += [target(name, turns[name], turns[OWN]) for name in OBEYS]
+
+
+CAPTION = (
+    "How often a refused client asks again until it is answered, by what it makes of `Retry-After`; shorter is better."
+)
 
 
 def _turn(server: Server, policy: Policy, clients: int, retries: int) -> Turn:

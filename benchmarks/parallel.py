@@ -121,7 +121,8 @@ def main(
 
 def _plot(found: dict[int, Found]) -> Bars:
     steps = {f"{ranks} rank{'s' if ranks > 1 else ''}": [s * 1000 for s in one.steps] for ranks, one in found.items()}
-    return Bars("parallel", "A step of a model divided over ranks", "ms", {"one row": steps})
+    caption = "How long one step of the model takes, by how many ranks it is divided over; shorter is better."
+    return Bars("parallel", "A step of a model divided over ranks", "ms", {"one row": steps}, caption)
 
 
 def _measure(ranks: Sequence[int], perceptron: Perceptron, weights: Path, rounds: int, steps: int) -> dict[int, Found]:

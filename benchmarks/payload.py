@@ -70,7 +70,10 @@ def main(
         panels[f"{size} MB"] = {one.name: one.rates(connections) for one in field}
         if size in LEAST:
             report.targets += targets(field, connections, [OURS.name], PEER.name, LEAST[size], what, unit="MB")
-    report.plots.append(Bars("payload", f"Echo of large bodies, {at(connections)}", "MB/s each way", panels))
+    report.plots.append(Bars("payload", f"Echo of large bodies, {at(connections)}", "MB/s each way", panels, CAPTION))
+
+
+CAPTION = "The megabytes that each server takes, and gives back, in a second; longer is better."
 
 
 @dataclass(frozen=True)

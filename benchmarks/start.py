@@ -95,7 +95,10 @@ def main(
         found = large_archive(archive_size * MB, archive_runs, peer=bool(theirs.seconds))
         report.tables.append(large_table(archive_size * MB, found))
         panels[f"an archive of {archive_size:,} MB"] = found.first_answers()
-    report.plots.append(Bars("start", "From start to first answer", "s", panels))
+    report.plots.append(Bars("start", "From start to first answer", "s", panels, CAPTION))
+
+
+CAPTION = "Seconds from the start of the server to the answer to its first request; shorter is better."
 
 
 class _Peer:

@@ -81,12 +81,15 @@ def main(report: Report, rounds: int, seconds: float, streams: int, chunks: int,
     report.tables.append(_client(streams, chunks, rounds))
 
 
+CAPTION = "The events that clients get in a second, all streams together; longer is better."
+
+
 def _compare(report: Report, contestants: Sequence[Contestant], streams: int, title: str) -> None:
     """With mosec in that one of its settings in which it is best."""
     rates = {one.name: one.rates(streams) for one in contestants}
     best = [max(PEERS, key=lambda name: median(rates[name]))] if rates.keys() >= PEERS.keys() else []
     report.tables.append(table(title, contestants, streams, best, unit="event", latency="first event "))
-    report.plots.append(Bars("stream", "Server-sent events of 24 bytes", "events/s", {title: rates}))
+    report.plots.append(Bars("stream", "Server-sent events of 24 bytes", "events/s", {title: rates}, CAPTION))
     for name in best:
         report.targets += targets(contestants, streams, [*OURS], name, TARGET, title, unit="event")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -15,6 +17,7 @@ from benchmarks import _all, _draw
 from benchmarks._command import benchmark
 from benchmarks._docs import PAGE
 from benchmarks._machine import machine
+from benchmarks._marks import marks
 from benchmarks._plot import Bars, Lines, Plot
 from benchmarks._table import Report, Table, Target
 
@@ -26,6 +29,7 @@ BARS = Bars(
         "1 connection": {"msx": [2000.0, 3000.0, 2500.0], "peer": [1000.0]},
         "32 connections": {"msx": [123_456.0], "peer": [0.5]},
     },
+    caption="Longer is better.",
 )
 SERIES = {"msx": {100.0: [1.0, 2.0, 4.0], 1000.0: [3.0]}, "msx, tokens on": {100.0: [3.0]}, "peer": {100.0: [10.0]}}
 LINES = Lines("sample-lines", "A sweep", "requests/s", "p99 ms", SERIES, log_x=True, log_y=True)
@@ -56,6 +60,55 @@ def test_lines_have_a_legend_and_plain_numbers(tmp_path: Path) -> None:
     assert {"A sweep", "requests/s", "p99 ms", *SERIES, "1,000", "10"} <= {*found}
 
 
+def test_no_two_lines_have_the_same_mark() -> None:
+    settings = [f"{server} {wait} ms" for server in ("msx", "mosec", "TorchServe") for wait in (1, 5, 10, 50, 100, 200)]
+    found = marks(["msx dynamic", *settings])
+    assert len({(mark.colour, mark.dash, mark.marker) for mark in found.values()}) == len(found) == 19
+    assert {mark.colour for name, mark in found.items() if name.startswith("msx")}.isdisjoint(
+        mark.colour for name, mark in found.items() if not name.startswith("msx")
+    )
+    (strongest,) = [name for name, mark in found.items() if mark.width == max(mark.width for mark in found.values())]
+    assert strongest == "msx dynamic"
+
+
+@pytest.mark.usefixtures("_matplotlib")
+def test_scales_begin_at_zero_so_that_a_little_looks_little(tmp_path: Path) -> None:
+    _draw.draw(
+        [Lines("memory", "Memory", "part", "MB", {"answers": {0.2: [55.5], 0.6: [56.0], 1.0: [57.9]}})], tmp_path
+    )
+    texts = words(tmp_path / "memory.svg")
+    assert texts.count("0") == 2
+    assert "40" in texts
+
+
+@pytest.mark.usefixtures("_matplotlib")
+def test_two_points_are_marks_without_a_line_between_them(tmp_path: Path) -> None:
+    points = {1.0: [1.0], 2.0: [2.0], 3.0: [3.0]}
+    for name, series in (("two", {x: points[x] for x in (1.0, 2.0)}), ("three", points)):
+        _draw.draw([Lines(name, "Load", "requests/s", "ms", {"static": series})], tmp_path)
+    line = "stroke: #0072b2; stroke-width: 1.2"
+    assert line not in (tmp_path / "two.svg").read_text()
+    assert line in (tmp_path / "three.svg").read_text()
+
+
+def test_each_picture_of_the_page_has_a_sentence_under_it_and_is_there() -> None:
+    page = PAGE.read_text()
+    pictures = re.findall(r"^\[!\[.*\]\((\S+)\)\]\((\S+)\)\n\n(.+)$", page, re.M)
+    assert len(pictures) == page.count("[![")
+    for svg, png, sentence in pictures:
+        assert (PAGE.parent / svg).is_file()
+        assert (PAGE.parent / png).is_file()
+        assert sentence.endswith(".")
+        assert not sentence.startswith(("[", "*"))
+    assert {Path(name).name for picture in pictures for name in picture[:2]} == {
+        path.name for path in (PAGE.parent / "plots").iterdir()
+    }
+
+
+def test_the_page_has_no_figures_of_a_busy_machine() -> None:
+    assert "not worth keeping" not in PAGE.read_text()
+
+
 @pytest.mark.usefixtures("_matplotlib")
 @pytest.mark.parametrize("plot", [BARS, LINES], ids=["bars", "lines"])
 def test_the_same_values_give_the_same_files(tmp_path: Path, plot: Plot) -> None:
@@ -74,7 +127,7 @@ def test_a_page_shows_the_pictures_between_tables_and_targets() -> None:
     picture = "[![Echo](plots/sample.svg)](plots/sample.png)"
     page = report.page("plots")
     assert page.index("**Rates**") < page.index(picture) < page.index("**Targets**")
-    assert page.replace(picture + "\n\n", "") == str(report)
+    assert page.replace(f"{picture}\n\n{BARS.caption}\n\n", "") == str(report)
 
 
 @benchmark("sample")
@@ -90,15 +143,14 @@ def test_a_command_draws_its_plots_into_a_folder(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "made").iterdir()} == {"sample.png", "sample.svg"}
 
 
-@pytest.mark.parametrize(
-    ("command", "arguments"), [(sample, ["--plots", "made"]), (_all.main, ["--write-docs", "--even-if-busy"])]
-)
+@pytest.mark.parametrize(("command", "arguments"), [(sample, ["--plots", "made"]), (_all.main, ["--write-docs"])])
 def test_without_matplotlib_nothing_is_measured(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: click.Command, arguments: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(_draw, "find_spec", lambda _: None)
     monkeypatch.setattr(_all, "NAMES", ())
+    monkeypatch.setattr(_all, "machine", lambda: replace(machine(), load=0.0))
     refused = CliRunner().invoke(command, arguments)
     assert refused.exit_code == 1
     assert "pip install -e '.[benchmarks]'" in refused.output

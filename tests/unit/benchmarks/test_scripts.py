@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks import __main__ as program
-from benchmarks import _all
+from benchmarks import _all, cancel
 from benchmarks._command import benchmark
 from benchmarks._docs import PAGE, NoMarkers, replace
 from benchmarks._machine import machine
@@ -83,7 +83,14 @@ def test_figures_of_a_busy_machine_are_not_written_down(monkeypatch: pytest.Monk
     finally:
         machine.cache_clear()
     assert refused.exit_code == 1
-    assert "--even-if-busy" in refused.output
+    assert "Wait until it is below 0.5." in refused.output
+
+
+def test_a_short_run_of_one() -> None:
+    """Its QUICK, of which other options may say otherwise."""
+    context = cancel.main.make_context("cancel", ["--quick"])
+    assert context.params["runs"] == 3
+    assert cancel.main.make_context("cancel", ["--runs", "2", "--quick"]).params["runs"] == 2
 
 
 def test_only_what_is_between_the_markers_is_replaced() -> None:
