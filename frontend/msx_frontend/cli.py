@@ -22,8 +22,11 @@ PATH = click.Path(path_type=Path)
 @click.option(
     "--models", multiple=True, metavar="MODELS", help="file.mar, name=file.mar, a path, `all` or `none`; several."
 )
+@click.option("--model-store", type=PATH, help="Folder with the archives. Default: here.")
 @click.option(
-    "--model-store", type=PATH, help="Folder with the archives; the state is kept in its .msx. Default: here."
+    "--state-dir",
+    type=PATH,
+    help="Folder that the server writes: state, logs, caches. Default: .msx in the model store.",
 )
 @click.option("--workflow-store", type=PATH, help="Folder with the workflow archives. Default: the model store.")
 @click.option(

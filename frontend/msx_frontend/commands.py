@@ -13,7 +13,8 @@ from typing import Any
 import click
 import psutil
 
-from msx_frontend.instance import InstanceInfo, all_running, running_on
+from msx_frontend.instance import InstanceInfo, all_running, running_in
+from msx_frontend.state_folder import ENV, usual_folders
 
 STOP_LIMIT = 90.0
 """Seconds that `--stop` waits: longer than the server's own limits."""
@@ -37,6 +38,7 @@ class Options:
     log_config: Path | None
     enable_model_api: bool | None
     disable_token_auth: bool | None
+    state_dir: Path | None = None
     wait: bool = False
     wait_timeout: float = 600.0
     argv: list[str] = field(default_factory=list)
@@ -47,6 +49,7 @@ class Options:
         return {
             "model_store": self.model_store,
             "workflow_store": self.workflow_store,
+            "state_dir": self.state_dir,
             "plugins_path": self.plugins_path,
             "load_models": self.models or None,
             "log_config": self.log_config,
@@ -82,7 +85,7 @@ def _missing(options: Options) -> Iterator[str]:
 def stop(options: Options) -> int:
     """That none runs is no failure: scripts of TorchServe stop before they start."""
     try:
-        info = _the_one(options.model_store)
+        info = _the_one(options)
     except _SeveralServersError:
         return 1
     if info is None:
@@ -116,7 +119,7 @@ def status(options: Options) -> int:
     """1 when no server runs, one does not answer, or a model of one has failed: a script may rely on it."""
     from msx_frontend.status import show
 
-    infos = [info for info in [_of_store(options.model_store)] if info] if options.model_store else all_running()
+    infos = _running(options)
     if not infos:
         click.echo(NOT_RUNNING, err=True)
         return 1
@@ -124,18 +127,33 @@ def status(options: Options) -> int:
     return 0 if all(healthy) else 1
 
 
-def _of_store(model_store: Path) -> InstanceInfo | None:
-    return running_on(model_store.resolve())
+def _running(options: Options) -> list[InstanceInfo]:
+    """Those that the flags mean, each once: by its state folder, by its model store, or all."""
+    if options.state_dir:
+        return running_in([options.state_dir.resolve()])
+    told = options.env.get(ENV)
+    folders = [*usual_folders(options.model_store or Path.cwd()), *([Path(told).resolve()] if told else [])]
+    infos = {info.pid: info for info in [*running_in(folders), *all_running()]}.values()
+    store = options.model_store and str(options.model_store.resolve())
+    return [info for info in infos if store in (None, info.model_store)]
 
 
-def _the_one(model_store: Path | None) -> InstanceInfo | None:
-    """The server of this model store, of the current folder, or the only one; None where none runs."""
-    found = _of_store(model_store or Path.cwd())
-    if found is None and model_store is None:
-        running = all_running()
-        if len(running) > 1:
-            stores = ", ".join(info.model_store for info in running)
-            click.echo(f"Several servers are running; say which by --model-store: {stores}", err=True)
-            raise _SeveralServersError
-        found = running[0] if running else None
-    return found
+def _the_one(options: Options) -> InstanceInfo | None:
+    """The only one of those, or the one of the current folder, or of MSX_STATE_DIR; None where none runs."""
+    running = _running(options)
+    here, told = str(Path.cwd()), options.env.get(ENV)
+    near = [
+        info for info in running if here == info.model_store or (told and Path(told).resolve() == info.state_folder)
+    ]
+    found = near if len(near) == 1 and options.model_store is None else running
+    if len(found) > 1:
+        click.echo(_which(found), err=True)
+        raise _SeveralServersError
+    return found[0] if found else None
+
+
+def _which(running: list[InstanceInfo]) -> str:
+    stores = [info.model_store for info in running]
+    if len(set(stores)) == len(stores):
+        return f"Several servers are running; say which by --model-store: {', '.join(stores)}"
+    return f"Several servers are running; say which by --state-dir: {', '.join(str(i.state_folder) for i in running)}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -13,20 +15,23 @@ import platformdirs
 from msx_archiver.room import why
 from msx_frontend.pid_file import PidFile
 from msx_frontend.start_errors import StartError
+from msx_frontend.state_folder import BESIDE_MODELS, INFO, LOCK, StateFolder, usual_folders
 from msx_frontend.whole_file import NotWritten, sweep, write_whole
 
-STATE_DIR = ".msx"
+log = logging.getLogger("msx.server")
 
 
 class InstanceError(StartError):
-    """Another server uses this model store, or there is none where one is expected."""
+    """Another server has this state folder, or its description cannot be written."""
 
 
 class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a running server tells of itself in `<model-store>/.msx/server.json`."""
+    """What a running server tells of itself in `server.json` of its state folder."""
 
     pid: int
     model_store: str
+    state_dir: str = ""
+    """Where this lies. "" is said by servers that always had it in `.msx` of the model store."""
     inference: str
     management: str
     metrics: str | None
@@ -38,16 +43,22 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     status_socket: str | None = None
     """What `--status` asks; None where the folder of the state can have no socket."""
     log_file: str | None
+    log_folder: str | None = None
+    """Of TorchServe's log files, where they are written."""
     started_at: float
     not_loaded: list[str] = []
     """Why models that it should have started with are not there."""
     configuration: str = ""
     """The file of its settings, or that there is none."""
     state: str = ""
-    """The file in which it remembers its models."""
+    """The file in which it remembers its models, or that there is none, and what it writes instead."""
     models: str = ""
     """What it started with: asked for, and remembered."""
     hint: str = ""
+
+    @property
+    def state_folder(self) -> Path:
+        return Path(self.state_dir or Path(self.model_store) / BESIDE_MODELS)
 
     def places(self) -> dict[str, str]:
         """What it read, where it listens, where its tokens and its log are; as texts for the user."""
@@ -60,7 +71,9 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
             "gRPC": f"{self.grpc_inference}, management {self.grpc_management}",
             "tokens": self.key_file or "off (--disable-token-auth)",
         }
-        return {**found, "log": self.log_file} if self.log_file else found
+        if self.log_file:
+            found["log"] = self.log_file
+        return {**found, "log files": self.log_folder} if self.log_folder else found
 
     def summary(self) -> str:
         return ", ".join(f"{name} {place}" for name, place in self.places().items())
@@ -69,63 +82,86 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
 class Instance:
     """Held by a server while it lives. A server that was killed leaves files, but no lock: they count for nothing."""
 
-    def __init__(self, model_store: Path) -> None:
-        """Raises InstanceError when another server holds this model store, or it cannot be written."""
-        self.state_dir = model_store / STATE_DIR
-        self._pid_file = PidFile()
+    def __init__(self, state: StateFolder) -> None:
+        """Raises StateFolderError, or InstanceError when another server holds this folder."""
+        state.make()
+        self.state = state
+        self._pid_file, self._index = PidFile(), _index()
         try:
-            self.state_dir.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.state_dir / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            self._lock = os.open(state.lock, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise InstanceError(
-                f"The model store {model_store} cannot be written: {why(error, model_store)}. "
-                f"The server keeps its state in {self.state_dir}."
-            ) from None
+            raise InstanceError(f"{state.lock} cannot be written: {why(error, state.path)}.") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._lock)
-            running = _read(self.state_dir / "server.json")
-            who = f" (pid {running.pid}, inference at {running.inference})" if running else ""
-            raise InstanceError(
-                f"MSX is already running on the model store {model_store}{who}, please use msx-serve --stop to stop it."
-            ) from None
-        for aside in self.state_dir.glob("server.*.tmp"):  # of a server that was killed
+            raise InstanceError(_taken(state, _read(state.info))) from None
+        if not state.is_named and (others := self._others()):
+            os.close(self._lock)
+            raise InstanceError(_taken(state, others[0]))
+        for aside in state.path.glob("server.*.tmp"):  # of a server that was killed
             aside.unlink(missing_ok=True)
-        sweep(_index(), "*")
+        if self._index is not None:
+            sweep(self._index, "*")
+
+    def _others(self) -> list[InstanceInfo]:
+        """With and without `--ncs` there are different folders for one model store."""
+        return running_in(path for path in usual_folders(self.state.model_store) if path != self.state.path)
 
     def publish(self, info: InstanceInfo) -> None:
         """Raises InstanceError."""
         self._pid_file.write()
         data = msgspec.json.format(msgspec.json.encode(info), indent=2)
         try:
-            for path in (self.state_dir / "server.json", _index() / f"{info.pid}.json"):
-                write_whole(path, data)
+            write_whole(self.state.info, data)
         except NotWritten as error:
             raise InstanceError(f"{error}.") from error
+        self._list(f"{info.pid}.json", data)
+
+    def _list(self, name: str, data: bytes) -> None:
+        """Only a convenience of `--stop` and `--status`: not everybody has a home."""
+        try:
+            if self._index is not None:
+                write_whole(self._index / name, data)
+        except NotWritten as error:
+            log.info("%s; --stop and --status find this server by --state-dir %s", error, self.state.path)
 
     def close(self) -> None:
-        for path in (self.state_dir / "server.json", _index() / f"{os.getpid()}.json"):
-            path.unlink(missing_ok=True)
+        for path in (self.state.info, self._index and self._index / f"{os.getpid()}.json"):
+            if path is not None:
+                with contextlib.suppress(OSError):
+                    path.unlink(missing_ok=True)
         self._pid_file.remove()
         os.close(self._lock)
 
 
-def running_on(model_store: Path) -> InstanceInfo | None:
-    """The server that holds this model store now."""
-    state_dir = model_store / STATE_DIR
-    return _read(state_dir / "server.json") if _is_locked(state_dir / "server.lock") else None
+def _taken(state: StateFolder, running: InstanceInfo | None) -> str:
+    who = f" (pid {running.pid}, inference at {running.inference})" if running else ""
+    place = f"with the state folder {state.path}" if state.is_named else f"on the model store {state.model_store}"
+    return (
+        f"MSX is already running {place}{who}, please use msx-serve --stop to stop it, or give another one "
+        "a --state-dir of its own."
+    )
+
+
+def running_in(folders: Iterable[Path]) -> list[InstanceInfo]:
+    """The servers that hold these state folders now."""
+    infos = [_read(folder / INFO) for folder in folders if _is_locked(folder / LOCK)]
+    return [info for info in infos if info is not None]
 
 
 def all_running() -> list[InstanceInfo]:
-    """All servers of this user; what a killed one left in the index is removed."""
+    """All listed servers of this user; what a killed one left in the index is removed."""
     found: list[InstanceInfo] = []
-    for path in sorted(_index().glob("*.json")):
+    index = _index()
+    for path in [] if index is None else sorted(index.glob("*.json")):
         info = _read(path)
-        if info is not None and (now := running_on(Path(info.model_store))) is not None and now.pid == info.pid:
-            found.append(now)
+        now = running_in([info.state_folder]) if info is not None else []
+        if info is not None and [one.pid for one in now] == [info.pid]:
+            found += now
         else:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
     return found
 
 
@@ -149,8 +185,10 @@ def _read(path: Path) -> InstanceInfo | None:
     return None
 
 
-def _index() -> Path:
-    return Path(platformdirs.user_state_dir("msx-serve")) / "servers"
+def _index() -> Path | None:
+    """None for a user without a home, for whom `~` stays as it is."""
+    path = Path(platformdirs.user_state_dir("msx-serve")) / "servers"
+    return path if path.is_absolute() else None
 
 
-__all__ = ["Instance", "InstanceError", "InstanceInfo", "all_running", "running_on"]
+__all__ = ["Instance", "InstanceError", "InstanceInfo", "all_running", "running_in"]

@@ -38,11 +38,17 @@ def run_in_foreground(options: Options) -> int:
     prepare_process()
     import uvloop
 
+    from msx_frontend.state_folder import state_folder
+    from msx_frontend.surroundings import settle_logs
+
     parent = _Parent(options.env.get(READY_FD))
     if options.wait and not parent.waits:
         return parent.failed("--wait says when --start returns, and --foreground does not: ask /readyz instead.")
     try:
         config, notices = _load_config(options)
+        state = state_folder(config)
+        state.make()
+        settle_logs(os.environ, state)
         with copied_to_console(options.env):
             uvloop.run(_serve(config, notices, options, parent))
     except StartError as error:
@@ -72,7 +78,7 @@ async def _serve(config: ServerConfig, notices: list[str], options: Options, par
     from msx_frontend.snapshots.serializer import log_location
 
     over = time.monotonic() + options.wait_timeout
-    output = set_up_logging(config.log_config, sys.stdout, folder=log_location(options.env))
+    output = set_up_logging(config.log_config, sys.stdout, folder=log_location(os.environ))
     for notice in notices:
         logging.getLogger("msx.config").warning("%s", notice)
     server = Server(config, configuration_file(options.ts_config, options.env), output)
@@ -99,7 +105,7 @@ def run_in_background(options: Options) -> int:
     """The same command again, detached, with its output in a log file."""
     try:
         config, notices = _load_config(options)
-        log_file = _log_file(config.model_store)
+        log_file = _log_file(config)
     except StartError as error:
         click.echo(str(error), err=True)
         return 1
@@ -190,14 +196,16 @@ def _load_config(options: Options) -> tuple[ServerConfig, list[str]]:
     return ServerConfig.load(options.overrides(), options.ts_config, options.env)
 
 
-def _log_file(model_store: Path) -> Path:
+def _log_file(config: ServerConfig) -> Path:
     from msx_archiver.room import why
-    from msx_frontend.instance import STATE_DIR, InstanceError
+    from msx_frontend.state_folder import StateFolderError, state_folder
 
-    path = model_store.resolve() / STATE_DIR / "logs" / "msx.log"
+    state = state_folder(config)
+    state.make()
+    path = state.logs / "msx.log"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     except OSError as error:
-        raise InstanceError(f"The model store {model_store} cannot be written: {why(error, path)}: {path}") from None
+        raise StateFolderError(f"The state folder {state.path} cannot be written: {why(error, path)}: {path}") from None
     return path

@@ -47,8 +47,10 @@ from msx_frontend.resources.starts import Starts
 from msx_frontend.snapshots.files import unread
 from msx_frontend.snapshots.serializer import SnapshotSerializer, make_serializer
 from msx_frontend.snapshots.writer import SnapshotWriter
+from msx_frontend.state_folder import state_folder
 from msx_frontend.status_socket import NAME as STATUS_SOCKET
 from msx_frontend.status_socket import StatusSocket
+from msx_frontend.surroundings import in_current_folder, settle_home
 from msx_frontend.tls import identity_of
 from msx_frontend.tokens import Tokens
 from msx_frontend.workflows.management import WorkflowManagement
@@ -85,14 +87,14 @@ class Server:
         self._plugins = self._load_plugins()
         serializer = self._serializer()
         self._tls = identity_of(config)
-        self._store_dir = config.model_store.resolve()
-        self._instance = Instance(self._store_dir)
-        self._run_dir = self._instance.state_dir / "run"
-        shutil.rmtree(self._run_dir, ignore_errors=True)
-        self._state_file = self._instance.state_dir / "state.db"
+        self._folder = state_folder(config)
+        self._instance = Instance(self._folder)
+        shutil.rmtree(self._folder.run, ignore_errors=True)
+        settle_home(os.environ, self._folder)
         self._state: State = self._open_state()
         self._hint = unread(serializer) if self._state.new and config.model_snapshot is None else ""
-        self._tokens = None if config.disable_token_authorization else _new_tokens(config)
+        self._tokens = None if config.disable_token_authorization else self._new_tokens()
+        self._log_folder = str(Path(output.access_file.baseFilename).parent) if output.access_file else None
         self._access_log = AccessLog(
             output.write, as_json=output.as_json, logger=output.logger, file=output.access_file
         )
@@ -110,8 +112,7 @@ class Server:
         npus = await asyncio.to_thread(detect_npus, self._config.number_of_npu)
         self._monitoring.start(npus)
         interpreter = await asyncio.to_thread(find_interpreter, self._config.python, os.environ)
-        folder = self._instance.state_dir / "environments"
-        self._environments = Environments(folder, self._config, os.environ, interpreter)
+        self._environments = Environments(self._folder.environments, self._config, os.environ, interpreter)
         await self._environments.recover()
         self._management = self._make_management(self._make_resources(npus))
         self._workflow_management = WorkflowManagement(self._management, self._workflows, self._state, self._config)
@@ -121,6 +122,8 @@ class Server:
         not_loaded = await self._startup.load()
         not_loaded += await self._workflow_management.restore_all()
         await self._management.store.clean()
+        if not self._config.snapshots:  # else the state knows them
+            await self._management.store.clean_downloads(self._urls())
         await self._environments.clean(version.environment for version in self._registry.all_versions())
         self._front.predictions.only_model = self._only_model()
         self._grpc = self._make_grpc()
@@ -133,7 +136,7 @@ class Server:
         if (free_memory := of_glibc()) is not None:
             self._free_memory = asyncio.create_task(free_memory.run(), name="free-memory")
         self._snapshots.startup()
-        self._status = StatusSocket(self._instance.state_dir / STATUS_SOCKET, self._described)
+        self._status = StatusSocket(self._folder.path / STATUS_SOCKET, self._described)
         info = self._info(not_loaded, self._status.path if await self._status.start() else None)
         self._instance.publish(info)
         gc.freeze()  # modules and models live as long as the server: not worth a look at each collection
@@ -178,7 +181,7 @@ class Server:
             self._tokens.close()
         if hasattr(self, "_status"):
             self._status.close()
-        shutil.rmtree(self._run_dir, ignore_errors=True)
+        shutil.rmtree(self._folder.run, ignore_errors=True)
         self._instance.close()
 
     # -- parts --
@@ -186,7 +189,10 @@ class Server:
     def _open_state(self) -> State:
         if not self._config.snapshots:
             return ForgottenState()
-        return KeptState(StateStore(self._state_file))
+        return KeptState(StateStore(self._folder.database))
+
+    def _new_tokens(self) -> Tokens:
+        return Tokens(in_current_folder(KEY_FILE, self._folder), self._config.token_expiration_min)
 
     def _load_plugins(self) -> PluginEndpoints:
         config = self._config
@@ -208,10 +214,9 @@ class Server:
         return Resources(devices, processes, Starts(limits.parallel_starts(config)))
 
     def _make_management(self, resources: Resources) -> Management:
-        downloads = Downloads(self._config, self._instance.state_dir / "downloads")
-        store = ModelStore(self._store_dir, self._instance.state_dir, downloads)
-        compiled = self._instance.state_dir / "compiled"
-        spawner = Spawner(self._config, self._run_dir, compiled, os.environ)
+        folder = self._folder
+        store = ModelStore(folder.model_store, folder, Downloads(self._config, folder.downloads))
+        spawner = Spawner(self._config, folder.run, folder.compiled, os.environ)
         return Management(
             self._config, self._registry, store, resources, self._state, spawner, self._metrics, self._environments
         )
@@ -245,6 +250,11 @@ class Server:
             self._held,
         )
 
+    def _urls(self) -> list[str]:
+        """Of all archives that something is served from."""
+        versions = [version.source.url for version in self._registry.all_versions()]
+        return versions + [self._workflows.find(name).url for name in self._workflows.names()]
+
     def _only_model(self) -> str | None:
         """The model of `/invocations` without a name: the one loaded at startup, if there is just one."""
         names = [name for name in self._registry.names() if not self._registry.find(name).source.workflow]
@@ -255,9 +265,11 @@ class Server:
 
     def _info(self, not_loaded: list[str], status_socket: Path | None) -> InstanceInfo:
         addresses = {listener.name: str(listener.address) for listener in self._listeners}
+        folder = self._folder
         return InstanceInfo(
             pid=os.getpid(),
-            model_store=str(self._store_dir),
+            model_store=str(folder.model_store),
+            state_dir=str(folder.path),
             inference=addresses["inference"],
             management=addresses.get("management", addresses["inference"]),
             metrics=addresses.get("metrics"),
@@ -267,14 +279,11 @@ class Server:
             key_file=None if self._tokens is None else str(self._tokens.path),
             status_socket=None if status_socket is None else str(status_socket),
             log_file=os.environ.get("MSX_LOG_FILE"),
+            log_folder=self._log_folder,
             started_at=time.time(),
             not_loaded=not_loaded,
             configuration=str(self._file.absolute()) if self._file else "none: flags and defaults",
-            state=str(self._state_file) if self._config.snapshots else "off (--ncs)",
+            state=str(folder.database) if self._config.snapshots else f"off (--ncs); caches in {folder.path}",
             models=self._startup.account.text(),
             hint=self._hint,
         )
-
-
-def _new_tokens(config: ServerConfig) -> Tokens:
-    return Tokens(Path(KEY_FILE), config.token_expiration_min)

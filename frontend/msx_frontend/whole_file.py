@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -23,7 +24,8 @@ def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
             file.write(data)
         aside.rename(path)
     except OSError as error:
-        aside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            aside.unlink()
         raise NotWritten(f"{path} cannot be written: {why(error, path, len(data))}") from error
 
 

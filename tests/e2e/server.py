@@ -68,6 +68,10 @@ class RunningServer:
     def store(self) -> Path:
         return self.folder / "store"
 
+    @property
+    def state(self) -> Path:
+        return Path(self.info["state_dir"])
+
     def predict(self, model: str, content: Any = b"", **kwargs: Any) -> httpx.Response:
         if not isinstance(content, (bytes, str)):
             return self.inference.post(f"/predictions/{model}", json=content, **kwargs)
@@ -101,7 +105,7 @@ class RunningServer:
 
     def unpacked(self) -> list[str]:
         """The archives in the cache, by their digests."""
-        return [entry.name for entry in (self.store / ".msx" / "models").iterdir() if entry.is_dir()]
+        return [entry.name for entry in (self.state / "models").iterdir() if entry.is_dir()]
 
     def wait_ready(self, limit: float = WATCHDOG) -> None:
         wait_until(lambda: self.inference.get("/readyz").status_code == 200, "the server is ready", self.tail, limit)
@@ -203,27 +207,36 @@ def start_server(
     command += [] if tokens else ["--disable-token-auth"]
     command += ["--enable-model-api"] if model_api else []
     log = folder / "server.log"
-    info_file = store / ".msx" / "server.json"
-    info_file.unlink(missing_ok=True)
+    environment = server_environment(folder, env)
+    for info_file in _info_files(folder, flags, environment):
+        info_file.unlink(missing_ok=True)
     with log.open("a") as output:
-        process = subprocess.Popen(
-            command, cwd=folder, stdout=output, stderr=output, text=True, env=server_environment(folder, env)
-        )
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output, text=True, env=environment)
     atexit.register(process.kill)  # for tests that fail before they end it; does nothing to one that has been reaped
 
     def started() -> Any:
         assert process.poll() is None, f"the server ended with {process.returncode}\n{log.read_text()[-6000:]}"
-        return info_file.exists()
+        return next((path for path in _info_files(folder, flags, environment) if path.exists()), None)
 
-    wait_until(started, "the server answers", log.read_text)
+    info_file = wait_until(started, "the server answers", log.read_text)
     return RunningServer(process, json.loads(info_file.read_text()), folder, log)
 
 
+def _info_files(folder: Path, flags: tuple[str, ...], env: dict[str, str]) -> list[Path]:
+    """Where a server tells of itself: with `--state-dir`, with `--ncs`, else beside its models."""
+    if "--state-dir" in flags:
+        return [Path(flags[flags.index("--state-dir") + 1]) / "server.json"]
+    if "--ncs" in flags:
+        return list(Path(env["XDG_CACHE_HOME"]).glob("msx-serve/stores/*/server.json"))
+    return [folder / "store" / ".msx" / "server.json"]
+
+
 def server_environment(folder: Path, more: dict[str, str] | None = None) -> dict[str, str]:
-    """Temp files and the list of running servers lie in the test's own folder, apart from other servers'."""
+    """Temp files, caches and the list of running servers lie in the test's own folder, apart from other servers'."""
     temp = folder / "temp"
     temp.mkdir(exist_ok=True)
-    return {**os.environ, "TMPDIR": str(temp), "XDG_STATE_HOME": str(folder / "index"), **(more or {})}
+    own = {"XDG_STATE_HOME": str(folder / "index"), "XDG_CACHE_HOME": str(folder / "cache")}
+    return {**os.environ, "TMPDIR": str(temp), **own, **(more or {})}
 
 
 def assert_nothing_left(server: RunningServer, processes: list[psutil.Process]) -> None:
@@ -239,7 +252,7 @@ def assert_nothing_left(server: RunningServer, processes: list[psutil.Process]) 
             assert not _answers(address.rpartition("//")[2]), f"{name} still listens"
     for name in ("grpc_inference", "grpc_management"):
         assert not _answers(server.info[name]), f"{name} still listens"
-    state = server.store / ".msx"
+    state = server.state
     assert not (state / "run").exists(), "working directories are left"
     assert not (state / "server.json").exists() or server.process.returncode < 0, "server.json is left"
     assert not list((state / "models").glob(".tmp-*")), "a half-unpacked archive is left"

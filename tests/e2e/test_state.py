@@ -122,12 +122,14 @@ def test_the_next_start_has_the_same(tmp_path: Path) -> None:
 
 
 def test_ncs_neither_reads_nor_writes(tmp_path: Path) -> None:
-    pack_all(tmp_path)
+    store = pack_all(tmp_path)
     with run_server(tmp_path, "--models", "echo.mar") as server:
         before = summary(server)
+    files = {path: path.stat().st_mtime_ns for path in store.rglob("*")}
     with run_server(tmp_path, "--ncs") as server:
         assert summary(server) == {}
         server.register(Path("env.mar"))
+        assert {path: path.stat().st_mtime_ns for path in store.rglob("*")} == files, "nothing beside the models"
     with run_server(tmp_path) as server:
         assert summary(server) == before
 

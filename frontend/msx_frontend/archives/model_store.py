@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 from msx_archiver.cache import ArchiveCache, Unpacked, UnpackedModel, UnpackedWorkflow
 from msx_archiver.errors import ArchiveError
 from msx_archiver.members import path_problem
+from msx_archiver.room import why
 from msx_archiver.schema import M
 from msx_frontend.archives.archive_urls import check_url, file_name, is_remote, local_path, shown
 from msx_frontend.archives.download import Downloads
 from msx_frontend.config import ServerConfig
 from msx_frontend.errors import ArchiveNotFound, Conflict, DownloadFailed, InvalidModel
+from msx_frontend.state_folder import StateFolder, StateFolderError
 from msx_frontend.workflows.errors import InvalidWorkflow
 
 log = logging.getLogger("msx.store")
@@ -37,12 +39,14 @@ class Found(NamedTuple):
 class ModelStore:
     """Resolves the `url` of a registration, unpacks once per content, and frees what no version uses any more."""
 
-    def __init__(self, root: Path, state_dir: Path, downloads: Downloads | None = None) -> None:
-        self.root = root
-        self._downloads = downloads or Downloads(ServerConfig(), state_dir / "downloads")
+    def __init__(self, root: Path, state: StateFolder, downloads: Downloads | None = None) -> None:
+        """Raises StateFolderError."""
+        self.root, self._state = root, state
+        self._downloaded = root if state.is_beside_models else state.archives
+        self._downloads = downloads or Downloads(ServerConfig(), state.downloads)
         self._fetching: set[Path] = set()
-        self._compiled = state_dir / "compiled"
-        self._cache = ArchiveCache(state_dir / "models")
+        self._compiled = state.compiled
+        self._cache = _cache(state)
         self._users: Counter[str] = Counter()
         self._archives: dict[str, tuple[Path, Callable[[Path], Unpacked[Any]]]] = {}
         """By digest, of what is unpacked: from where, and how."""
@@ -51,7 +55,7 @@ class ModelStore:
 
     def beside(self, root: Path) -> ModelStore:
         """Another folder of archives, to locate and download them."""
-        return ModelStore(root, self._compiled.parent, self._downloads)
+        return ModelStore(root, self._state, self._downloads)
 
     def locate(self, url: str) -> Path:
         """The archive or folder that `url` names, by its file name, in the model store (TorchServe's rule).
@@ -62,8 +66,10 @@ class ModelStore:
         check_url(url)
         if folder := self._folder(url):
             return folder
-        path = self.root / file_name(url)
-        if not os.path.exists(path):  # false also for a name that no file can have
+        folders = (self._downloaded, self.root) if is_remote(url) else (self.root, self._downloaded)
+        paths = (folder / file_name(url) for folder in folders)
+        path = next(filter(os.path.exists, paths), None)  # false also for a name that no file can have
+        if path is None:
             raise ArchiveNotFound(f"Model not found at: {shown(url)} (model store: {self.root})")
         return path
 
@@ -71,21 +77,22 @@ class ModelStore:
     async def obtained(
         self, url: str, *, signed: bool = False, replace: bool = False, reuse: bool = False
     ) -> AsyncIterator[Found]:
-        """What `url` names, downloaded into the model store if it is elsewhere, and removed again if the block fails.
+        """What `url` names, downloaded if it is elsewhere, and removed again if the block fails.
 
         A file of that name must not be there, unless to `replace` it or to `reuse` it. Raises ArchiveNotFound,
         DownloadFailed, or Conflict.
         """
         check_url(url)
         path = self._download_path(url)
-        if path is None or (reuse and path.exists()):
+        if path is None or (reuse and self._has(url)):
             path = self.locate(url)
-            yield Found(path, url if is_remote(url) and path.parent == self.root else self.url_of(path))
+            yield Found(path, url if is_remote(url) and self._is_ours(path) else self.url_of(path))
             return
         if path.is_dir() or (path.exists() and not replace) or path in self._fetching:
             raise Conflict(f"Model file already exists {path.name}")
         self._fetching.add(path)
         try:
+            path.parent.mkdir(exist_ok=True)
             async with self._downloads.placed(url, path, signed=signed):
                 self._fetching.discard(path)
                 yield Found(path, url)
@@ -105,7 +112,13 @@ class ModelStore:
         name = file_name(url)
         if path_problem(name) or name.startswith("."):
             raise DownloadFailed(shown(url), "its path ends with no name of a file")
-        return self.root / name
+        return self._downloaded / name
+
+    def _has(self, url: str) -> bool:
+        return any((folder / file_name(url)).exists() for folder in (self._downloaded, self.root))
+
+    def _is_ours(self, path: Path) -> bool:
+        return path.parent.resolve() in (self.root, self._downloaded)
 
     def _folder(self, url: str) -> Path | None:
         """A folder that is used where it is."""
@@ -118,7 +131,7 @@ class ModelStore:
 
     def url_of(self, path: Path) -> str:
         """What a file or folder of this machine is registered as."""
-        return path.name if path.parent.resolve() == self.root else str(path)
+        return path.name if self._is_ours(path) else str(path)
 
     def all_archives(self) -> list[Path]:
         """What `--models all` means: every archive, and every folder with a manifest."""
@@ -220,6 +233,16 @@ class ModelStore:
         await asyncio.to_thread(self._downloads.clean)
         await asyncio.to_thread(self._clean_compiled)
 
+    async def clean_downloads(self, urls: Iterable[str]) -> None:
+        """Throw away what an earlier server has downloaded beside its state, and is none of these."""
+        if self._downloaded != self.root:
+            await asyncio.to_thread(self._clean_downloaded, {file_name(url) for url in urls})
+
+    def _clean_downloaded(self, names: set[str]) -> None:
+        for path in self._downloaded.glob("*"):
+            if path.name not in names:
+                path.unlink(missing_ok=True)
+
     def _remove(self, digest: str) -> None:
         self._archives.pop(digest, None)
         self._cache.remove(digest)
@@ -230,6 +253,13 @@ class ModelStore:
             for entry in self._compiled.iterdir():
                 if entry.name not in self._users:
                     shutil.rmtree(entry, ignore_errors=True)
+
+
+def _cache(state: StateFolder) -> ArchiveCache:
+    try:
+        return ArchiveCache(state.models)
+    except OSError as error:
+        raise StateFolderError(f"{state.models} cannot be made: {why(error, state.path)}.") from None
 
 
 def _is_archive(path: Path) -> bool:

@@ -2,13 +2,14 @@
 
 ALIASES = {"number_of_gpu": "number_of_npu"}
 
-# Upstream has no TS_ variable for these.
+# Upstream has no TS_ variable for these; `state_dir` has MSX_STATE_DIR, which always counts.
 NOT_FROM_ENV = {
     "enable_envvars_config",
     "metric_time_interval",
     "model_snapshot",
     "models",
     "snapshots",
+    "state_dir",
     "system_metrics_cmd",
 }
 

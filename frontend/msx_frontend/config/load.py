@@ -14,6 +14,8 @@ from msx_frontend.config.properties import PropertiesError, read_properties
 from msx_frontend.plugins.loading import use_plugins_path
 from msx_frontend.snapshots.named import is_name, snapshot_named
 from msx_frontend.snapshots.serializer import make_serializer
+from msx_frontend.state_folder import ENV, state_folder
+from msx_frontend.surroundings import settle_logs
 from msx_sdk.values import ConfigError, convert, near_miss, show
 
 FIELDS = {field.name: field for field in msgspec.structs.fields(ServerConfig)}
@@ -27,6 +29,8 @@ def load_server_config(
     notices: list[str] = []
     file = configuration_file(ts_config, env)
     values = _from_file(file, cli, env, notices) if file else {}
+    if env.get(ENV):
+        values["state_dir"] = _read(ENV, "state_dir", env[ENV])
     values |= {name: _read(name, name, value) for name, value in cli.items() if value is not None}
     values |= _from_env(values, env)
     for name in _LISTENERS:
@@ -59,10 +63,20 @@ def _from_file(path: Path, cli: Mapping[str, Any], env: Mapping[str, str], notic
         notices.append(f"{path}: model_snapshot: the snapshot {name} is not read because of --ncs")
         return _values(texts, str(path), notices)
     use_plugins_path(_read("plugins_path", "plugins_path", cli.get("plugins_path") or texts.get("plugins_path", "")))
-    saved = snapshot_named(name, make_serializer(env, texts.get("snapshot_serializer"), texts))
+    saved = snapshot_named(name, make_serializer(_with_logs(texts, cli, env), texts.get("snapshot_serializer"), texts))
     if saved is not None:
         texts.pop("load_models", None)
     return _values(texts, str(path), notices) | {"model_snapshot": saved}
+
+
+def _with_logs(texts: Mapping[str, str], cli: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, str]:
+    """The environment as this server will have it: snapshots lie below the logs, and those in the state folder where
+    the current one cannot be written."""
+    folder = cli.get("state_dir") or env.get(ENV) or texts.get("state_dir")
+    store = Path(cli.get("model_store") or texts.get("model_store", "."))
+    told = dict(env)
+    settle_logs(told, state_folder(ServerConfig(model_store=store, state_dir=Path(folder) if folder else None)))
+    return told
 
 
 def _values(texts: dict[str, str], origin: str, notices: list[str]) -> dict[str, Any]:

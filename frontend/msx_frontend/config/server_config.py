@@ -88,6 +88,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     model_store: PathName = Path(".")
     workflow_store: PathName | None = None
+    state_dir: PathName | None = None
     load_models: Names = ()
     models: Models = {}
     model_snapshot: Snapshot | None = None
@@ -170,8 +171,9 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
         """The settings, and notices for the log on keys that do nothing here.
 
         `cli` maps field names to what the flags say, None where a flag was not given. Environment (when the file
-        has `enable_envvars_config=true`) beats flags, flags beat the file: TS_CONFIG_FILE, else `ts_config`, else
-        ./config.properties. Raises ServerConfigError, or SnapshotError for a snapshot that the file names.
+        has `enable_envvars_config=true`) beats flags, flags beat MSX_STATE_DIR, which beats the file:
+        TS_CONFIG_FILE, else `ts_config`, else ./config.properties. Raises ServerConfigError, or SnapshotError
+        for a snapshot that the file names.
         """
         from msx_frontend.config.load import load_server_config
 

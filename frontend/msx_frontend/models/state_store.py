@@ -1,4 +1,4 @@
-"""What a restarted server must know: the registered models, in `<model-store>/.msx/state.db` (SQLite).
+"""What a restarted server must know: the registered models, in `state.db` of the state folder (SQLite).
 
 Each change is one transaction and is on the disk when its method returns. Methods block; call them from one thread
 at a time. While a server lives, the file is locked, so that a second one on the same model store is told so.

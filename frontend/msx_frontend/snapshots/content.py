@@ -27,13 +27,14 @@ NOT_WRITTEN = {
 
 
 def properties_of(config: ServerConfig) -> dict[str, str]:
-    """What differs from the defaults, and the model store, which the next start needs."""
+    """What differs from the defaults, and the folders, which the next start needs."""
     found: dict[str, str] = {}
     defaults = msgspec.structs.asdict(ServerConfig())
     for name, value in msgspec.structs.asdict(config).items():
         if name not in NOT_WRITTEN and value != defaults[name]:
             found[_TORCHSERVE_NAMES.get(name, name)] = text_of(value)
-    return {**found, "model_store": str(config.model_store.resolve())}
+    folders = {"model_store": config.model_store, **({"state_dir": config.state_dir} if config.state_dir else {})}
+    return {**found, **{name: str(folder.resolve()) for name, folder in folders.items()}}
 
 
 def models_of(registry: Registry, name: str) -> str:

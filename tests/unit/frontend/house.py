@@ -30,6 +30,7 @@ from msx_frontend.resources import limits
 from msx_frontend.resources.claims import Resources
 from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.starts import Starts
+from msx_frontend.state_folder import StateFolder
 from msx_frontend.workers import endings, replica
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupEvents, GroupSpec, GroupState
@@ -142,12 +143,12 @@ class House:
     def __init__(self, folder: Path, npus: int = 0, **config: Any) -> None:
         self.folder, self.root = folder, folder / "store"
         self.root.mkdir(exist_ok=True)
-        state_dir = self.root / ".msx"
+        state = StateFolder(self.root / ".msx", self.root)
         self.config = ServerConfig(model_store=self.root, **config)
         self.metrics = ServerMetrics()
         self.registry = Registry(self.metrics)
         self.health = Health(self.registry)
-        self.store = ModelStore(self.root, state_dir)
+        self.store = ModelStore(self.root, state)
         self.shared: list[tuple[str, list[str]]] = []
         exclusive = self.config.exclusive_group_devices
         npus_of_it = [Npu(n, "910B") for n in range(npus)]
@@ -156,8 +157,8 @@ class House:
         processes = Processes(limits.worker_processes(self.config, npus))
         self.starts = Starts(self.config.parallel_starts or 64, lambda: self.memory)
         self.resources = Resources(self.devices, processes, self.starts)
-        self.state = KeptState(StateStore(state_dir / "state.db"))
-        spawner = Spawner(self.config, state_dir / "run", state_dir / "compiled", {})
+        self.state = KeptState(StateStore(state.database))
+        spawner = Spawner(self.config, state.run, state.compiled, {})
         self.management = Management(
             self.config, self.registry, self.store, self.resources, self.state, spawner, self.metrics
         )

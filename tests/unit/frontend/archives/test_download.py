@@ -17,6 +17,7 @@ from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
 from msx_frontend.errors import ArchiveNotFound, Conflict, DownloadFailed, ServiceError
+from msx_frontend.state_folder import StateFolder
 from tests.disks import small_disk
 from tests.file_server import FileServer, file_server
 from tests.unit.frontend.jobs import run
@@ -198,7 +199,7 @@ def test_keys_sign_only_when_asked(root: Path, web: FileServer) -> None:
 
 
 def store_of(root: Path, **settings: object) -> ModelStore:
-    return ModelStore(root, root / ".msx", downloads(root, **settings))
+    return ModelStore(root, StateFolder(root / ".msx", root), downloads(root, **settings))
 
 
 async def fail_with(store: ModelStore, url: str, *, replace: bool = False) -> None:
@@ -310,3 +311,45 @@ def test_clean_throws_unfinished_downloads_away(root: Path) -> None:
     (root / ".msx" / "downloads" / "x.part").touch()
     run(store_of(root).clean())
     assert not (root / ".msx" / "downloads").exists()
+
+
+def test_where_the_state_lies_apart_nothing_is_put_into_the_model_store(
+    tmp_path: Path, root: Path, web: FileServer
+) -> None:
+    state = StateFolder(tmp_path / "state", root)
+    (root / "ours.mar").write_text("x")
+    before = sorted(root.iterdir())
+
+    async def test() -> None:
+        store = ModelStore(root, state, Downloads(ServerConfig(), state.downloads))
+        url = web.put("/new.mar", DATA)
+        async with store.obtained(url) as found:
+            assert found == (state.archives / "new.mar", url)
+        for known in (url, "new.mar"):  # as a state or a snapshot names it
+            assert store.locate(known) == state.archives / "new.mar"
+        async with store.obtained(url, reuse=True) as found:
+            assert found.url == url
+        async with store.obtained("new.mar") as found:
+            assert found.url == "new.mar"
+        async with store.obtained(web.put("/sub/ours.mar", DATA), reuse=True) as found:
+            assert found.path == root / "ours.mar", "a file of that name in the store counts, as it always did"
+        with pytest.raises(KeyError, match="new bytes"):
+            await fail_with(store, web.put("/sub/two.mar", DATA))
+        assert [path.name for path in state.archives.iterdir()] == ["new.mar"]
+        await store.clean_downloads([url])
+        assert (state.archives / "new.mar").exists()
+        await store.forget(url, [])
+        assert list(state.archives.iterdir()) == []
+        async with store.obtained(url):
+            pass
+        await store.clean_downloads(["ours.mar"])
+        assert list(state.archives.iterdir()) == []
+        assert sorted(root.iterdir()) == before
+
+    run(test())
+
+
+def test_beside_the_models_downloads_in_the_store_are_not_cleaned(root: Path) -> None:
+    (root / "ours.mar").write_text("x")
+    run(store_of(root).clean_downloads([]))
+    assert (root / "ours.mar").exists()

@@ -13,6 +13,7 @@ import pytest
 from msx_archiver.cache import ArchiveCache, UnpackedModel
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.errors import ArchiveNotFound, InvalidModel
+from msx_frontend.state_folder import StateFolder
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.packing import pack_model
 
@@ -26,7 +27,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(root: Path) -> ModelStore:
-    return ModelStore(root, root / ".msx")
+    return ModelStore(root, StateFolder(root / ".msx", root))
 
 
 def contents(root: Path) -> list[str]:

@@ -298,3 +298,12 @@ def test_no_key_is_in_two_lists() -> None:
 
 def test_public_names() -> None:
     assert module.__all__ == sorted(module.__all__)
+
+
+def test_the_state_folder_by_flag_variable_and_file(write: Write) -> None:
+    path = write("state_dir=file\n")
+    assert quiet().state_dir is None
+    assert quiet(file=path).state_dir == Path("file")
+    assert quiet(file=path, env={"MSX_STATE_DIR": "variable"}).state_dir == Path("variable")
+    assert quiet({"state_dir": Path("flag")}, path, {"MSX_STATE_DIR": "variable"}).state_dir == Path("flag")
+    assert quiet(env={"MSX_STATE_DIR": ""}).state_dir is None

@@ -1,0 +1,173 @@
+"""The folder that a server writes: its state, its logs, its workers' folders and what it keeps of archives."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
+
+from msx_archiver.room import why
+from msx_frontend.start_errors import StartError
+
+if TYPE_CHECKING:
+    from msx_frontend.config import ServerConfig
+
+BESIDE_MODELS = ".msx"
+ENV = "MSX_STATE_DIR"
+LOCK, INFO = "server.lock", "server.json"
+
+
+class StateFolderError(StartError):
+    """It cannot be written, or belongs to another user; the message names it and the key."""
+
+
+@dataclass(frozen=True)
+class StateFolder:
+    """One server at a time has it: the lock is in it. `path` is absolute; names below it are here and nowhere else."""
+
+    path: Path
+    model_store: Path
+    """Whose archives are served. Several servers may share one, each with a state folder that was named."""
+    is_named: bool = False
+    """By the user: else one server at a time has the model store."""
+
+    @property
+    def lock(self) -> Path:
+        return self.path / LOCK
+
+    @property
+    def info(self) -> Path:
+        return self.path / INFO
+
+    @property
+    def database(self) -> Path:
+        return self.path / "state.db"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def run(self) -> Path:
+        """Of this life of the server only: emptied at its start and removed at its end."""
+        return self.path / "run"
+
+    @property
+    def models(self) -> Path:
+        """Unpacked archives, by content."""
+        return self.path / "models"
+
+    @property
+    def compiled(self) -> Path:
+        return self.path / "compiled"
+
+    @property
+    def environments(self) -> Path:
+        return self.path / "environments"
+
+    @property
+    def downloads(self) -> Path:
+        """Unfinished ones."""
+        return self.path / "downloads"
+
+    @property
+    def archives(self) -> Path:
+        """Where whole downloads lie: in the model store, as TorchServe's, but a server whose state lies apart writes
+        nothing there."""
+        return self.model_store if self.is_beside_models else self.path / "archives"
+
+    @property
+    def is_beside_models(self) -> bool:
+        return self.path == self.model_store / BESIDE_MODELS
+
+    def make(self) -> None:
+        """Raises StateFolderError."""
+        try:
+            self._make()
+            if not takes_files(self.path):
+                raise PermissionError(13, os.strerror(13), str(self.path))
+        except OSError as error:
+            raise StateFolderError(self._refusal(error)) from None
+
+    def _make(self) -> None:
+        shared = _temporary()
+        if shared in self.path.parents:  # where everybody may write
+            shared.mkdir(mode=0o700, exist_ok=True)
+            _check_own(shared)
+        self.path.mkdir(parents=True, exist_ok=True)
+
+    def _refusal(self, error: OSError) -> str:
+        elsewhere = f"(--state-dir, state_dir in config.properties, or {ENV})"
+        if self.is_beside_models:
+            return (
+                f"The model store {self.model_store} cannot be written: {why(error, self.model_store)}. The server "
+                f"keeps its state in {self.path}: name a folder for it {elsewhere}, or keep none (--ncs)."
+            )
+        return f"The state folder {self.path} cannot be written: {why(error, self.path)}. Name another one {elsewhere}."
+
+
+def state_folder(config: ServerConfig) -> StateFolder:
+    """`state_dir`, else `.msx` in the model store; with `--ncs` a cache: then nothing is written beside the models."""
+    store = config.model_store.resolve()
+    if config.state_dir is not None:
+        return StateFolder(config.state_dir.resolve(), store, is_named=True)
+    return StateFolder(store / BESIDE_MODELS, store) if config.snapshots else _cache_of(store)
+
+
+def usual_folders(model_store: Path) -> list[Path]:
+    """Where a server of this model store has its state unless it was told otherwise."""
+    store = model_store.resolve()
+    return [store / BESIDE_MODELS, *_caches(store)]
+
+
+def can_be_made(path: Path) -> bool:
+    """Whether this user may write into that folder, or make it."""
+    return takes_files(next(folder for folder in (path, *path.parents) if os.path.lexists(folder)))
+
+
+def takes_files(folder: Path) -> bool:
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK, effective_ids=True)
+
+
+def _cache_of(store: Path) -> StateFolder:
+    caches = list(_caches(store))
+    return StateFolder(next(filter(can_be_made, caches), caches[-1]), store)
+
+
+def _caches(store: Path) -> Iterator[Path]:
+    """By what the store is called: of two servers with `--ncs` on one, each needs a `state_dir`."""
+    name = hashlib.sha256(os.fsencode(store)).hexdigest()[:16]
+    for folder in (platformdirs.user_cache_path("msx-serve"), _temporary()):
+        if folder.is_absolute():  # `~` stays as it is for a user without a home
+            yield folder / "stores" / name
+
+
+def _temporary() -> Path:
+    env = os.environ  # the module tempfile would want to write there
+    return Path(env.get("TEMP") or env.get("TMPDIR") or "/tmp").resolve() / f"msx-{os.geteuid()}"  # noqa: S108 - checked
+
+
+def _check_own(folder: Path) -> None:
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise PermissionError(13, "it is not a folder that this user alone may write", str(folder))
+
+
+__all__ = [
+    "BESIDE_MODELS",
+    "ENV",
+    "INFO",
+    "LOCK",
+    "StateFolder",
+    "StateFolderError",
+    "can_be_made",
+    "state_folder",
+    "takes_files",
+    "usual_folders",
+]
