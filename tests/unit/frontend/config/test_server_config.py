@@ -193,6 +193,17 @@ def test_a_named_snapshot_lies_in_log_location(write: Write, tmp_path: Path) -> 
     assert quiet(file=write(f"model_snapshot={NAME}"), env=env).model_snapshot is not None
 
 
+def test_a_named_snapshot_lies_in_the_state_folder_where_the_current_one_takes_no_files(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last_snapshot(tmp_path / "state", ONE)
+    path = write("model_snapshot=last\nstate_dir=/elsewhere")
+    monkeypatch.chdir("/proc/self")
+    assert quiet({"state_dir": tmp_path / "state"}, path).model_snapshot is not None
+    assert quiet(file=path, env={"MSX_STATE_DIR": str(tmp_path / "state")}).model_snapshot is not None
+    assert quiet(file=path).model_snapshot is None
+
+
 def test_a_named_snapshot_that_cannot_be_used(write: Write, tmp_path: Path) -> None:
     last_snapshot(tmp_path, "job_queue_size=4")
     with pytest.raises(SnapshotError, match=f"^model_snapshot=last: {NAME} does not say its models: "):
