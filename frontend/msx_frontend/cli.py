@@ -18,6 +18,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--start", "action", flag_value="start", default=True, help="Start the server (the default).")
 @click.option("--stop", "action", flag_value="stop", help="Stop the running server.")
 @click.option("--status", "action", flag_value="status", help="Show the running servers and their models.")
+@click.option("--backup", type=PATH, metavar="DIR", help="Copy the state into DIR, whether the server runs or not.")
 @click.option("-v", "--version", "action", flag_value="version", help="Show the version.")
 @click.option(
     "--models", multiple=True, metavar="MODELS", help="file.mar, name=file.mar, a path, `all` or `none`; several."
@@ -59,6 +60,10 @@ def main(action: str, **options: Any) -> None:
         return
     from msx_frontend import commands
 
+    if options["backup"] is not None:
+        if action != "start":
+            raise click.UsageError(f"--backup is a command of its own: leave out --{action}.")
+        action = "backup"
     options.pop("cpp_log_config")
     options["models"] = (*options.pop("models"), *options.pop("more_models"))
     sys.exit(getattr(commands, action)(commands.Options(**options, argv=sys.argv[1:], env=os.environ)))

@@ -14,7 +14,8 @@ import click
 import psutil
 
 from msx_frontend.instance import InstanceInfo, all_running, running_in
-from msx_frontend.state_folder import ENV, usual_folders
+from msx_frontend.start_errors import StartError
+from msx_frontend.state_folder import DATABASE, ENV, state_folder, usual_folders
 
 STOP_LIMIT = 90.0
 """Seconds that `--stop` waits: longer than the server's own limits."""
@@ -39,6 +40,7 @@ class Options:
     enable_model_api: bool | None
     disable_token_auth: bool | None
     state_dir: Path | None = None
+    backup: Path | None = None
     wait: bool = False
     wait_timeout: float = 600.0
     argv: list[str] = field(default_factory=list)
@@ -125,6 +127,36 @@ def status(options: Options) -> int:
         return 1
     healthy = [show(info) for info in infos]
     return 0 if all(healthy) else 1
+
+
+def backup(options: Options) -> int:
+    """Of the server that the flags mean; of one that does not run, as it would be started."""
+    from msx_frontend.models.state_backup import back_up
+
+    assert options.backup is not None
+    try:
+        state = _state_file(options)
+        made = back_up(state, options.backup)
+    except _SeveralServersError:
+        return 1
+    except StartError as error:
+        click.echo(str(error), err=True)
+        return 1
+    held = f"{_counted(made.versions, 'version')} of models, {_counted(made.workflows, 'workflow')}"
+    click.echo(f"{made.path}: {held} (schema {made.schema}), of {state}. The archives that it names are not in it.")
+    return 0
+
+
+def _state_file(options: Options) -> Path:
+    from msx_frontend.config import ServerConfig
+
+    if (info := _the_one(options)) is not None:
+        return info.state_folder / DATABASE
+    return state_folder(ServerConfig.load(options.overrides(), options.ts_config, options.env)[0]).database
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _running(options: Options) -> list[InstanceInfo]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 BESIDE_MODELS = ".msx"
 ENV = "MSX_STATE_DIR"
-LOCK, INFO = "server.lock", "server.json"
+LOCK, INFO, DATABASE = "server.lock", "server.json", "state.db"
 
 
 class StateFolderError(StartError):
@@ -47,7 +47,7 @@ class StateFolder:
 
     @property
     def database(self) -> Path:
-        return self.path / "state.db"
+        return self.path / DATABASE
 
     @property
     def logs(self) -> Path:
@@ -161,6 +161,7 @@ def _check_own(folder: Path) -> None:
 
 __all__ = [
     "BESIDE_MODELS",
+    "DATABASE",
     "ENV",
     "INFO",
     "LOCK",

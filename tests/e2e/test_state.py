@@ -5,8 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
 import threading
 import zipfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +24,7 @@ from tests.e2e.server import (
     new_store,
     pack_service,
     run_server,
+    server_environment,
     start_server,
     wait_until,
 )
@@ -231,6 +237,34 @@ def test_sigkill_while_unpacking(tmp_path: Path) -> None:
         assert len(server.unpacked()) == 1
 
 
+def test_a_backup_of_a_running_server_is_restored(tmp_path: Path) -> None:
+    """By the command, by SQLite's own way to copy, which `sqlite3 .backup` is, and by a plain copy of the file."""
+    pack_all(tmp_path)
+    with run_server(tmp_path, "--models", "echo.mar") as server:
+        before = arrange(server)
+        state = server.store / ".msx" / "state.db"
+        command = [sys.executable, "-m", "msx_frontend.cli", "--backup", "b", "--model-store", "store"]
+        env = server_environment(tmp_path)
+        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == (
+            f"b/state.db: 3 versions of models, 0 workflows (schema 2), of {state}. "
+            "The archives that it names are not in it.\n"
+        )
+        with closing(sqlite3.connect(state)) as source, closing(sqlite3.connect(tmp_path / "plain.db")) as copy:
+            source.backup(copy)
+        shutil.copy(state, tmp_path / "copy.db")
+        assert server.management.delete("/models/mine").status_code == 200
+    with (
+        closing(sqlite3.connect(tmp_path / "plain.db")) as plain,
+        closing(sqlite3.connect(tmp_path / "copy.db")) as copy,
+    ):
+        assert list(plain.iterdump()) == list(copy.iterdump())
+    shutil.copy(tmp_path / "b" / "state.db", state)
+    with run_server(tmp_path) as server:
+        assert summary(server) == before
+
+
 def make_big_archive(path: Path, megabytes: int) -> None:
     manifest = {"model": {"modelName": "big", "handler": "h.py"}}
     with zipfile.ZipFile(path, "w") as file:
@@ -246,8 +280,8 @@ def test_a_full_disk_under_the_state(tmp_path: Path) -> None:
     pack_all(tmp_path)
     with run_server(tmp_path, "--models", "echo.mar") as server:
         before = summary(server)
-        size = (server.store / ".msx" / "state.db-wal").stat().st_size
-        _, most = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        page = 4096  # SQLite notes one and its own header before it changes anything
+        _, most = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (page, resource.RLIM_INFINITY))
         refused = [
             server.register(Path("env.mar")),
             server.register(Path("next.mar"), model_name="echo"),

@@ -1,0 +1,68 @@
+"""A copy of the state, taken at any time: while the server runs, or when it does not."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from msx_archiver.room import why
+from msx_frontend.models.state_file import PATIENCE, StateStoreError, copy_whole, errors_named, schema_of
+
+
+class Backup(NamedTuple):
+    path: Path
+    schema: int
+    versions: int
+    """Of models."""
+    workflows: int
+
+
+def back_up(state: Path, folder: Path) -> Backup:
+    """Into `folder`, by the name of the file; one of an earlier backup is replaced when the new one is whole.
+
+    Raises StateStoreError.
+    """
+    size, target = _size(state), folder / state.name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if target.exists() and target.samefile(state):
+            raise StateStoreError(f"--backup {folder}: {target} is the state itself; name another folder")
+        with errors_named(state), closing(_opened(state)) as db:
+            return _copied(db, target)
+    except OSError as error:
+        raise StateStoreError(f"--backup {folder}: {target} cannot be written: {why(error, folder, size)}") from error
+
+
+def _size(state: Path) -> int:
+    try:
+        with state.open("rb") as file:
+            return file.seek(0, 2)
+    except FileNotFoundError:
+        raise StateStoreError(
+            f"{state} is not there, so that there is nothing to back up: a server with --ncs, or one that was never "
+            "started, keeps no state. Name the model store (--model-store) or the state folder (--state-dir)"
+        ) from None
+    except OSError as error:
+        raise StateStoreError(f"{state} cannot be read: {error.strerror}") from error
+
+
+def _opened(state: Path) -> sqlite3.Connection:
+    """What a server that was killed had begun is undone by the first read, hence not opened for reading only."""
+    return sqlite3.connect(f"{state.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=PATIENCE)
+
+
+def _copied(db: sqlite3.Connection, target: Path) -> Backup:
+    if not (schema := schema_of(db)):
+        raise sqlite3.DatabaseError("it has no tables")
+    copy_whole(db, target)
+    with closing(sqlite3.connect(target)) as copy:
+        counts = [_count(copy, table) for table in ("versions", "workflows")]
+    return Backup(target, schema, *counts)
+
+
+def _count(db: sqlite3.Connection, table: str) -> int:
+    """0 for a table that a schema has not."""
+    known = db.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone()[0]
+    return int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) if known else 0  # noqa: S608 - constants

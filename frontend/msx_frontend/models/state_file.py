@@ -1,0 +1,179 @@
+"""The SQLite file of the state: opened, checked, migrated, copied; its errors as sentences.
+
+A rollback journal instead of a write-ahead log: all that was committed is in the one file, so that a copy of it is a
+backup, and other programs may read it at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from msx_archiver.room import room, why
+from msx_frontend.models import state_schema
+from msx_frontend.start_errors import StartError
+
+PATIENCE = 5.0
+"""Seconds that a change waits for another program that reads the file."""
+
+_MOST_OF_A_CHANGE = 64 << 10
+"""Bytes, about, with SQLite's journal."""
+
+
+class StateStoreError(StartError):
+    """The state cannot be read or written; the message names the file and the remedy."""
+
+
+class StateFile:
+    """For one server at a time: the lock of its folder says that, not this file's. Methods block."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens it, or creates it with its folder. Raises StateStoreError."""
+        self.path = path
+        self.new = False
+        """It was made just now."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # URLs may hold credentials. SQLite gives its journal the same mode.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as exc:
+            raise StateStoreError(
+                f"{path}: the server's state cannot be opened: {why(exc, path, _MOST_OF_A_CHANGE)}"
+            ) from exc
+        with errors_named(path):
+            self.db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=PATIENCE)
+        try:
+            with errors_named(path):
+                self._prepare()
+        except BaseException:
+            self.db.close()
+            raise
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """On the disk at its end; nothing has happened when it fails."""
+        with errors_named(self.path):
+            self.db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self.db
+                self.db.execute("COMMIT")
+            finally:
+                if self.db.in_transaction:
+                    self.db.execute("ROLLBACK")
+
+    def _prepare(self) -> None:
+        self.db.execute("PRAGMA locking_mode = EXCLUSIVE")  # a log of an older MSX is read on any file system then
+        version = schema_of(self.db)
+        if version > len(state_schema.SCRIPTS):
+            raise StateStoreError(self._too_new(version))
+        check(self.db)
+        self.db.execute("PRAGMA journal_mode = DELETE")
+        self.db.execute("PRAGMA locking_mode = NORMAL")
+        schema_of(self.db)  # lets the lock go
+        self.db.execute("PRAGMA synchronous = EXTRA")
+        self.new = version == 0
+        if version < len(state_schema.SCRIPTS):
+            if not self.new:
+                self._keep(version)
+            self.db.executescript(state_schema.migration(version))
+
+    def _keep(self, version: int) -> None:
+        target = copy_of_schema(self.path, version)
+        try:
+            copy_whole(self.db, target)
+        except (OSError, sqlite3.Error) as exc:
+            reason = why(exc, target, self.path.stat().st_size) if isinstance(exc, OSError) else exc
+            raise StateStoreError(
+                f"{self.path} has schema {version} and is not migrated, because the copy to keep of it, {target}, "
+                f"cannot be written: {reason}"
+            ) from exc
+
+    def _too_new(self, version: int) -> str:
+        known = len(state_schema.SCRIPTS)
+        copy = copy_of_schema(self.path, known)
+        older = f"put {copy}, the copy of before, in its place" if copy.exists() else "put a backup in its place"
+        return (
+            f"{self.path} was written by a newer MSX (schema {version}, this one knows {known}): "
+            f"upgrade, or {older}, or start with --ncs"
+        )
+
+
+def copy_of_schema(path: Path, version: int) -> Path:
+    """Of the file as it was before its migration from that version."""
+    return path.with_name(f"{path.stem}-schema-{version}{path.suffix}")
+
+
+def copy_whole(source: sqlite3.Connection, target: Path) -> None:
+    """A checked copy, put at `target` whole, private, and on the disk. Raises OSError, sqlite3.Error."""
+    aside = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    aside.unlink(missing_ok=True)
+    try:
+        os.close(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        with closing(sqlite3.connect(aside, isolation_level=None)) as copy, _held(source):
+            source.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
+            check(copy)
+        aside.replace(target)
+        _on_disk(target.parent)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _held(source: sqlite3.Connection) -> Iterator[None]:
+    """A lock for reading, or an error after the connection's time-out: `backup` itself would wait without an end."""
+    source.execute("BEGIN")
+    try:
+        schema_of(source)
+        yield
+    finally:
+        source.execute("ROLLBACK")
+
+
+def _on_disk(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def schema_of(db: sqlite3.Connection) -> int:
+    """0 for a file without tables."""
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def check(db: sqlite3.Connection) -> None:
+    """Raises sqlite3.DatabaseError for a damaged file."""
+    found = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise sqlite3.DatabaseError(found)
+
+
+@contextmanager
+def errors_named(path: Path) -> Iterator[None]:
+    """SQLite's errors as StateStoreError."""
+    try:
+        yield
+    except sqlite3.ProgrammingError:
+        raise  # ours, not the file's: closed, or used from two threads at once
+    except sqlite3.OperationalError as exc:
+        if "locked" in str(exc):
+            raise StateStoreError(
+                f"{path} has been held by another program for {PATIENCE:g} s, a SQLite shell in a transaction or a "
+                "server of an older MSX: end it, and try again"
+            ) from exc
+        left = f" ({room(path, _MOST_OF_A_CHANGE)})" if "full" in str(exc) else ""
+        raise StateStoreError(f"{path}: the server's state cannot be written: {exc}{left}") from exc
+    except sqlite3.DatabaseError as exc:
+        raise StateStoreError(damaged(path, exc)) from exc
+
+
+def damaged(path: Path, reason: Exception) -> str:
+    return (
+        f"{path} is damaged ({reason}): put a backup in its place, or remove it together with {path.name}-journal and "
+        f"{path.name}-wal to start without the models registered in it, or start with --ncs"
+    )

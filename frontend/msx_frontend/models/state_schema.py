@@ -1,0 +1,35 @@
+"""The versions of the state's schema: SQLite's `user_version` says which one a file has."""
+
+SCRIPTS = (
+    """
+    CREATE TABLE versions (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL,
+        version TEXT NOT NULL,
+        url TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        options TEXT NOT NULL,
+        min_workers INTEGER NOT NULL,
+        max_workers INTEGER NOT NULL,
+        is_default INTEGER NOT NULL,
+        created_at REAL NOT NULL,
+        UNIQUE (name, version)
+    );
+    CREATE UNIQUE INDEX one_default ON versions (name) WHERE is_default;
+    """,
+    """
+    CREATE TABLE workflows (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        url TEXT NOT NULL,
+        workers TEXT NOT NULL,
+        created_at REAL NOT NULL
+    );
+    """,
+)
+"""One a version; a file of version n gets those from n on. What an older MSX wrote must stay readable: append only."""
+
+
+def migration(version: int) -> str:
+    """From `version` to the newest, in one transaction."""
+    return f"BEGIN IMMEDIATE; {' '.join(SCRIPTS[version:])} PRAGMA user_version = {len(SCRIPTS)}; COMMIT;"
