@@ -490,3 +490,11 @@ def test_a_console_has_the_log_and_never_holds_up_the_server(terminal: Terminal)
     assert shown.partition("\n")[0] in log
     assert '"message": "Model server started: ' in shown
     assert re.search(r"The console was not read: \d+ lines of the log were not copied to it\.", log)
+
+
+def test_a_backup_where_there_is_no_state(terminal: Terminal) -> None:
+    """In a container that has no server yet, or by a mistyped folder."""
+    said = refused(terminal.serve("--backup", "b"))
+    assert said.startswith(f"{terminal.folder}/.msx/state.db is not there, so that there is nothing to back up: ")
+    both = terminal.serve("--stop", "--backup", "b")
+    assert (both.code, "--backup is a command of its own: leave out --stop." in both.err) == (2, True)

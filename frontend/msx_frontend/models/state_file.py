@@ -15,6 +15,7 @@ from pathlib import Path
 from msx_archiver.room import room, why
 from msx_frontend.models import state_schema
 from msx_frontend.start_errors import StartError
+from msx_frontend.whole_file import sweep
 
 PATIENCE = 5.0
 """Seconds that a change waits for another program that reads the file."""
@@ -109,7 +110,7 @@ def copy_of_schema(path: Path, version: int) -> Path:
 def copy_whole(source: sqlite3.Connection, target: Path) -> None:
     """A checked copy, put at `target` whole, private, and on the disk. Raises OSError, sqlite3.Error."""
     aside = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    aside.unlink(missing_ok=True)
+    sweep(target.parent, target.name)
     try:
         os.close(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         with closing(sqlite3.connect(aside, isolation_level=None)) as copy, _held(source):

@@ -93,6 +93,13 @@ def test_a_backup_of_a_state_that_nobody_has_with_an_unfinished_change(store: St
     assert back_up(killed / "state.db", killed / "backup").versions == 1
 
 
+def test_what_a_killed_backup_left_is_swept(store: StateStore, path: Path, tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "state.db.99999999.tmp").touch()
+    back_up(path, tmp_path / "b")
+    assert [entry.name for entry in (tmp_path / "b").iterdir()] == ["state.db"]
+
+
 def test_a_backup_of_nothing(path: Path, tmp_path: Path) -> None:
     with pytest.raises(StateStoreError, match=r"state\.db is not there, so that there is nothing to back up"):
         back_up(path, tmp_path / "b")
