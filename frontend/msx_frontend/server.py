@@ -8,8 +8,11 @@ import logging
 import os
 import shutil
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.model_store import ModelStore
@@ -26,7 +29,7 @@ from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.http.front import HttpFront
 from msx_frontend.http.listener import Listener
 from msx_frontend.http.plugins import PluginEndpoints
-from msx_frontend.instance import Instance, InstanceInfo
+from msx_frontend.instance import Instance, InstanceError, InstanceInfo
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.logs.output import LogOutput
 from msx_frontend.models.describe import describe
@@ -51,7 +54,7 @@ from msx_frontend.state_folder import state_folder
 from msx_frontend.status_socket import NAME as STATUS_SOCKET
 from msx_frontend.status_socket import StatusSocket
 from msx_frontend.surroundings import in_current_folder, settle_home
-from msx_frontend.tls import identity_of
+from msx_frontend.tls_listeners import server_tls
 from msx_frontend.tokens import Tokens
 from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
@@ -86,7 +89,7 @@ class Server:
         self._registry = Registry(self._metrics)
         self._plugins = self._load_plugins()
         serializer = self._serializer()
-        self._tls = identity_of(config)
+        self._tls = server_tls(config)
         self._folder = state_folder(config)
         self._instance = Instance(self._folder)
         shutil.rmtree(self._folder.run, ignore_errors=True)
@@ -139,6 +142,8 @@ class Server:
         self._status = StatusSocket(self._folder.path / STATUS_SOCKET, self._described)
         info = self._info(not_loaded, self._status.path if await self._status.start() else None)
         self._instance.publish(info)
+        if self._tls is not None:
+            self._tls_watch = asyncio.create_task(self._tls.watch(partial(self._republish, info)), name="tls-watch")
         gc.freeze()  # modules and models live as long as the server: not worth a look at each collection
         return info
 
@@ -161,6 +166,8 @@ class Server:
 
     async def stop(self) -> None:
         """What was not finished fails now. Then listeners, gRPC, groups, state: what is there after a failed start."""
+        if hasattr(self, "_tls_watch"):
+            self._tls_watch.cancel()
         await self._snapshots.close()
         self._workflows.cancel_all(ServiceUnavailable(_UNFINISHED))
         if hasattr(self, "_management"):
@@ -263,6 +270,14 @@ class Server:
     def _described(self) -> list[dict[str, Any]]:
         return [describe(version) for version in self._registry.all_versions()]
 
+    def _republish(self, info: InstanceInfo) -> None:
+        """The certificate is another one."""
+        assert self._tls is not None
+        try:
+            self._instance.publish(msgspec.structs.replace(info, certificate=self._tls.identity.chain.decode()))
+        except InstanceError as error:
+            log.warning("%s", error)
+
     def _info(self, not_loaded: list[str], status_socket: Path | None) -> InstanceInfo:
         addresses = {listener.name: str(listener.address) for listener in self._listeners}
         folder = self._folder
@@ -275,7 +290,7 @@ class Server:
             metrics=addresses.get("metrics"),
             grpc_inference=self._grpc.inference.address,
             grpc_management=self._grpc.management.address,
-            certificate=None if self._tls is None else self._tls.chain.decode(),
+            certificate=None if self._tls is None else self._tls.identity.chain.decode(),
             key_file=None if self._tokens is None else str(self._tokens.path),
             status_socket=None if status_socket is None else str(status_socket),
             log_file=os.environ.get("MSX_LOG_FILE"),

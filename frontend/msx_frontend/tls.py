@@ -1,6 +1,7 @@
 """The server's certificate and key: two PEM files, or a PKCS12 keystore, as TorchServe takes them.
 
-Every listener with TLS uses the same: by `context()`, or grpc.aio by `key` and `chain`.
+Every listener with TLS uses the same: by `context()`, or grpc.aio by `key` and `chain`. `tls_listeners`
+reads them again.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from msx_frontend.config import ServerConfig
 from msx_frontend.start_errors import StartError
 
 log = logging.getLogger("msx.tls")
+
+MOST_BYTES = 1 << 20
+"""Of a file."""
 
 _JKS = b"\xfe\xed\xfe\xed"
 _CONVERT = (
@@ -48,8 +52,17 @@ class TlsIdentity:
     key: bytes = field(repr=False)
     chain: bytes
 
-    def context(self, protocol: str = "http/1.1") -> ssl.SSLContext:
-        """For listeners that speak `protocol`: TLS 1.2 and later.
+    @property
+    def told(self) -> str:
+        """For the log."""
+        from cryptography.x509 import load_pem_x509_certificate
+
+        own = load_pem_x509_certificate(self.chain)
+        return f"{own.subject.rfc4514_string()}, valid until {own.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
+
+    def context(self, protocol: str = "http/1.1", authorities: bytes | None = None) -> ssl.SSLContext:
+        """For listeners that speak `protocol`: TLS 1.2 and later. With `authorities` (PEM), only for clients with a
+        certificate that one of them has signed, or that is one of them.
 
         The key is read from memory, never from a temporary file.
         """
@@ -58,14 +71,9 @@ class TlsIdentity:
         context.set_alpn_protocols([protocol])
         with _in_memory(self.key + self.chain) as path:
             context.load_cert_chain(path)
+        if authorities is not None:
+            _demand(context, authorities)
         return context
-
-
-def identity_of(config: ServerConfig) -> TlsIdentity | None:
-    """None where no listener speaks TLS: files that nobody needs are not read. Raises TlsError."""
-    addresses = (config.inference_address, config.management_address, config.metrics_address)
-    wanted = config.enable_grpc_ssl or any(address.scheme == "https" for address in addresses)
-    return load_identity(config) if wanted else None
 
 
 def load_identity(config: ServerConfig) -> TlsIdentity:
@@ -85,6 +93,20 @@ def load_identity(config: ServerConfig) -> TlsIdentity:
     identity = TlsIdentity(_key_pem(key), b"".join(_certificate_pem(one) for one in certificates))
     _check_usable(name, identity)
     return identity
+
+
+def authorities_of(key: str, path: Path) -> bytes:
+    """What `path`, which the configuration's `key` names, says of who may sign certificates of clients, as PEM. Raises
+    TlsError. Reads the file."""
+    return b"".join(_certificate_pem(one) for one in _certificates_of(path, key))
+
+
+def _demand(context: ssl.SSLContext, authorities: bytes) -> None:
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an authority need not have signed itself
+    context.load_verify_locations(cadata=authorities.decode())
+    context.num_tickets = 0  # who resumes a session is not asked again, whoever has been let in and out meanwhile
+    context.options |= ssl.OP_NO_TICKET
 
 
 def _nothing_set(config: ServerConfig) -> str:
@@ -143,20 +165,24 @@ def _key_of(path: Path) -> Any:
         raise TlsError(f"private_key_file: {path} is no private key in PEM format") from None
 
 
-def _certificates_of(path: Path) -> list[Any]:
+def _certificates_of(path: Path, key: str = "certificate_file") -> list[Any]:
     from cryptography.x509 import load_pem_x509_certificates
 
     try:
-        return list(load_pem_x509_certificates(_read("certificate_file", path)))
+        return list(load_pem_x509_certificates(_read(key, path)))
     except ValueError:
-        raise TlsError(f"certificate_file: {path} holds no certificate in PEM format") from None
+        raise TlsError(f"{key}: {path} holds no certificate in PEM format") from None
 
 
 def _read(name: str, path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise TlsError(f"{name}: {path} cannot be read: {error.strerror}") from None
+    if len(data) > MOST_BYTES:
+        raise TlsError(f"{name}: {path} has more than {MOST_BYTES >> 20} MiB: it is not a key or certificates")
+    return data
 
 
 def _check_dates(name: str, certificate: Any) -> None:

@@ -10,6 +10,7 @@ import re
 import resource
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -229,8 +230,16 @@ def test_status_needs_no_key_and_no_listener(terminal: Terminal, tmp_path: Path)
     os.unlink(started.place("tokens"))
     status = terminal.serve("--status")
     assert (status.code, bool(re.search(r"echo +1\.0 +READY", status.out))) == (0, True), status
+    _, certificate = write_pem(Certificate.make(), tmp_path)
+    wait_until(lambda: trusts(address, certificate), "new connections get the new certificate")
     assert terminal.serve("--stop").code == 0
     assert not (terminal.folder / ".msx" / "status.sock").exists()
+
+
+def trusts(address: str, certificate: Path) -> bool:
+    with contextlib.suppress(httpx.ConnectError):
+        return httpx.get(f"{address}/livez", verify=ssl.create_default_context(cafile=certificate)).status_code == 200
+    return False
 
 
 def test_a_start_that_waits_for_its_models(terminal: Terminal) -> None:

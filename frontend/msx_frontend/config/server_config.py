@@ -85,6 +85,12 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     keystore: PathName | None = None
     keystore_pass: Text = "changeit"  # noqa: S105  # TorchServe's default, known to all
     keystore_type: Text = "PKCS12"
+    client_ca: PathName | None = None
+    inference_client_ca: PathName | None = None
+    management_client_ca: PathName | None = None
+    metrics_client_ca: PathName | None = None
+    grpc_inference_client_ca: PathName | None = None
+    grpc_management_client_ca: PathName | None = None
 
     model_store: PathName = Path(".")
     workflow_store: PathName | None = None

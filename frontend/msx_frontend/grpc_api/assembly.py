@@ -14,7 +14,7 @@ from msx_frontend.health import Health
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.http.front import HttpFront
 from msx_frontend.models.registry import Registry
-from msx_frontend.tls import TlsIdentity
+from msx_frontend.tls_listeners import ServerTls
 from msx_frontend.tokens import Tokens
 
 
@@ -25,7 +25,7 @@ def make_server(
     front: HttpFront,
     tokens: Tokens | None,
     access_log: LogsCalls,
-    tls: TlsIdentity | None,
+    tls: ServerTls | None,
     held: HeldBytes,
 ) -> GrpcServer:
     """Of `front`, gRPC has the model API and the repository."""

@@ -15,7 +15,7 @@ from msx_frontend.grpc_api.open_inference import OpenInferenceService
 from msx_frontend.grpc_api.reflection import ReflectionService
 from msx_frontend.grpc_api.service import Service
 from msx_frontend.held_bytes import HeldBytes
-from msx_frontend.tls import TlsIdentity
+from msx_frontend.tls_listeners import ServerTls
 
 
 class Models(inference.TakesJobs, health.FindsModels, Protocol):
@@ -36,11 +36,10 @@ class GrpcServer:
         state: health.KnowsHealth,
         tokens: ChecksTokens | None,
         access_log: LogsCalls | None = None,
-        tls: TlsIdentity | None = None,
+        tls: ServerTls | None = None,
         open_inference: Collection[OpenInferenceService] = (),
         held: HeldBytes | None = None,
     ) -> None:
-        tls = tls if config.enable_grpc_ssl else None
         predictions = inference.InferenceService(
             registry,
             state,
@@ -57,7 +56,7 @@ class GrpcServer:
             probes = health.HealthService(registry, state, [one.name for one in services])
             served = [*services, probes.service()]
             reflection = ReflectionService([one.name for one in served])
-            return make(listen, [*served, *reflection.services()], probes.close, tls, held)
+            return make(listen, [*served, *reflection.services()], probes.close, tls and tls.of(listen.keys), held)
 
         served = [predictions.service(), *(one.service() for one in open_inference)]
         self.inference = listener(_inference_listen(config), served)

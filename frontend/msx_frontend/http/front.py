@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
 
 from starlette.types import ASGIApp
@@ -28,7 +29,7 @@ from msx_frontend.metrics import ServerMetrics
 from msx_frontend.models.management import Management
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.registry import Registry
-from msx_frontend.tls import TlsIdentity
+from msx_frontend.tls_listeners import ServerTls
 from msx_frontend.tokens import Kind, Tokens
 from msx_frontend.workflows.api import WorkflowApi
 from msx_frontend.workflows.management import WorkflowManagement
@@ -43,7 +44,7 @@ class HttpFront:
         registry: Registry,
         health: Health,
         tokens: Tokens | None,
-        tls: TlsIdentity | None,
+        tls: ServerTls | None,
         management: Management,
         workflows: WorkflowManagement,
         plugins: PluginEndpoints,
@@ -52,7 +53,7 @@ class HttpFront:
         held: HeldBytes,
     ) -> None:
         self._config, self._registry, self._health, self._tokens = config, registry, health, tokens
-        self._tls = None if tls is None else tls.context()
+        self._tls = tls
         self._workflows, self._plugins, self._metrics, self._replies = workflows, plugins, metrics, replies
         self._cors, self._held = _cors(config), held
         self.predictions = PredictionEndpoint(registry, config.max_request_size)
@@ -65,12 +66,16 @@ class HttpFront:
         try:
             for name, edge in self._edges().items():
                 address, direct = getattr(self._config, f"{name}_address"), self._config.direct_predictions
-                bound.append(Listener(name, address, edge, self._tls, edge.direct() if direct else None))
+                bound.append(Listener(name, address, edge, self._context(name), edge.direct() if direct else None))
         except BaseException:
             for listener in bound:
                 listener.close()
             raise
         return bound
+
+    def _context(self, listener: str) -> ssl.SSLContext | None:
+        tls = self._tls and self._tls.of(listener)
+        return tls.context() if tls else None
 
     def _edges(self) -> dict[str, Edge]:
         config = self._config

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from msx_frontend.address import Address
 from msx_frontend.config import ServerConfig
-from msx_frontend.tls import TlsError, TlsIdentity, identity_of, load_identity
+from msx_frontend.tls import TlsError, TlsIdentity, load_identity
 from tests.certificates import Certificate, write_keystore, write_pem
 
 
@@ -89,20 +88,11 @@ def test_the_key_is_in_no_text(own: Certificate) -> None:
     assert "PRIVATE" not in repr(TlsIdentity(own.key_pem, own.pem))
 
 
-@pytest.mark.parametrize(
-    ("config", "wanted"),
-    [
-        (ServerConfig(), False),
-        (ServerConfig(metrics_address=Address("https", "127.0.0.1", 8082)), True),
-        (ServerConfig(enable_grpc_ssl=True), True),
-    ],
-)
-def test_files_are_read_only_where_a_listener_needs_them(config: ServerConfig, wanted: bool) -> None:
-    if not wanted:
-        assert identity_of(config) is None
-        return
-    with pytest.raises(TlsError, match="there is no certificate: set private_key_file and certificate_file"):
-        identity_of(config)
+def test_a_file_of_any_size_is_not_read(own: Certificate, tmp_path: Path) -> None:
+    key, certificate = write_pem(own, tmp_path)
+    certificate.write_bytes(b" " * ((1 << 20) + 1))
+    said = refusal(private_key_file=key, certificate_file=certificate)
+    assert said == (f"certificate_file: {certificate} has more than 1 MiB: it is not a key or certificates")
 
 
 def test_half_of_it() -> None:

@@ -13,6 +13,7 @@ from msx_frontend.grpc_api.listen import FRAMING, GrpcListen
 from msx_frontend.grpc_api.service import Service
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.tls import TlsIdentity
+from msx_frontend.tls_listeners import ListenerTls
 
 
 class AioListener:
@@ -26,7 +27,7 @@ class AioListener:
         listen: GrpcListen,
         services: Collection[Service],
         on_stop: Callable[[], None] = lambda: None,
-        tls: TlsIdentity | None = None,
+        tls: ListenerTls | None = None,
         held: HeldBytes | None = None,
     ) -> None:
         self._listen, self._on_stop, self._tls = listen, on_stop, tls
@@ -48,12 +49,29 @@ class AioListener:
     def _add_port(self, target: str) -> int:
         if self._tls is None:
             return self._server.add_insecure_port(target)
-        credentials = grpc.ssl_server_credentials([(self._tls.key, self._tls.chain)])
-        return self._server.add_secure_port(target, credentials)
+        return self._server.add_secure_port(target, _credentials(self._tls))
 
     async def stop(self, grace: float) -> None:
         self._on_stop()
         await self._server.stop(grace)
+
+
+def _credentials(tls: ListenerTls) -> grpc.ServerCredentials:
+    """gRPC asks for each handshake, in a thread of its own, whether there is something new."""
+    given = [tls.now]  # that nothing is new is told by None, which grpc-stubs does not know
+
+    def renewed() -> grpc.ServerCertificateConfiguration | None:
+        if (now := tls.now) is given[0]:
+            return None
+        given[0] = now
+        return _configuration(*now)
+
+    demanded = given[0][1] is not None
+    return grpc.dynamic_ssl_server_credentials(_configuration(*given[0]), renewed, demanded)  # type: ignore[arg-type]
+
+
+def _configuration(identity: TlsIdentity, authorities: bytes | None) -> grpc.ServerCertificateConfiguration:
+    return grpc.ssl_server_certificate_configuration([(identity.key, identity.chain)], authorities)
 
 
 def options(listen: GrpcListen) -> list[tuple[str, int]]:

@@ -17,7 +17,7 @@ from msx_frontend.grpc_api.service import Service
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.http2.connection import Http2Protocol
 from msx_frontend.http2.limits import LARGEST_WINDOW, Limits
-from msx_frontend.tls import TlsIdentity
+from msx_frontend.tls_listeners import ListenerTls
 
 BACKLOG = 2048
 WINDOW, CONNECTION_WINDOW = 1 << 20, 16 << 20
@@ -51,7 +51,7 @@ class DirectListener:
         listen: GrpcListen,
         services: Collection[Service],
         on_stop: Callable[[], None] = lambda: None,
-        tls: TlsIdentity | None = None,
+        tls: ListenerTls | None = None,
         held: HeldBytes | None = None,
     ) -> None:
         self._listen, self._on_stop = listen, on_stop

@@ -19,7 +19,7 @@ from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.models.model_api import Told
 from msx_frontend.models.parameters import Values
 from msx_frontend.queueing.job import Job
-from msx_frontend.tls import TlsIdentity
+from msx_frontend.tls_listeners import ServerTls
 
 PACKAGE = "org.pytorch.serve.grpc.inference"
 Request = message_class(f"{PACKAGE}.PredictionsRequest")
@@ -162,7 +162,7 @@ class Served:
 @asynccontextmanager
 async def serving(
     tokens: ChecksTokens | None = None,
-    tls: TlsIdentity | None = None,
+    tls: ServerTls | None = None,
     held: HeldBytes | None = None,
     **settings: Any,
 ) -> AsyncIterator[Served]:
