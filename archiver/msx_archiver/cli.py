@@ -13,16 +13,26 @@ import click
 from msx_archiver.abbreviations import Abbreviating
 from msx_archiver.errors import ArchiveError
 from msx_archiver.formats import FORMATS, RUNTIMES
+from msx_archiver.own_version import show_version
 
 if TYPE_CHECKING:
     from msx_archiver.guard import Limits
 
 _FILE = click.Path(path_type=Path)
+_VERSION = ("-v", "--version")
 _REQUIRED = {"model_name": "--model-name", "version": "-v / --version", "handler": "--handler"}
 
 
 class _Group(Abbreviating, click.Group):
-    """Our own errors end the command with one sentence and status 1."""
+    """Our own errors end the command with one sentence and status 1.
+
+    `--version` alone asks for the tool's; with a value it is the model's, as torch-model-archiver has it.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if len(args) == 1 and args[0] in _VERSION:
+            show_version(ctx)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -38,7 +48,7 @@ class _Group(Abbreviating, click.Group):
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option("--model-name", help="Name of the model, and of the archive without its suffix.")
-@click.option("-v", "--version", help="Version of the model, for instance 1.0.")
+@click.option("-v", "--version", help="Version of the model, for instance 1.0; alone: show the tool's.")
 @click.option("--handler", help="h.py, h.py:function, or the name of a built-in or installed handler.")
 @click.option("--serialized-file", help="Weights: .mindir, .ckpt, .safetensors, …; {rank} in it counts from 0.")
 @click.option("--model-file", help="Python file that defines the network.")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msx_archiver.errors import PackError
-from msx_archiver.handler_source import cannot_be_led, installed, parallel_types, source_of
+from msx_archiver.handler_source import PARALLEL_TYPES, cannot_be_led, installed, source_of, stated
 from msx_archiver.options import RANK
 from msx_archiver.python_files import HandlerFile
 from msx_archiver.weights import rank_files
@@ -44,7 +44,7 @@ def _check_handler(handler: HandlerFile, kind: str) -> None:
     tree = source_of(handler)
     if tree is None:
         return
-    kinds = parallel_types(tree, handler.name)
+    kinds = stated(tree, handler.name, PARALLEL_TYPES)
     if kinds is not None and kind not in kinds:
         sentence = group_refused(handler.name, kinds, kind)
         raise PackError(f"{sentence[0].upper()}{sentence[1:]}.")

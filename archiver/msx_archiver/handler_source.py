@@ -10,6 +10,7 @@ from pathlib import Path
 from msx_archiver.python_files import ENTRY_POINTS, HandlerFile
 
 PARALLEL_TYPES = "parallel_types"
+PACKED_WITH = "packed_with"
 _KNOWN_BASES = ("Handler", "object")
 
 
@@ -27,11 +28,11 @@ def source_of(handler: HandlerFile) -> ast.Module | None:
     return ast.parse(file.read_bytes()) if file is not None and file.suffix == ".py" else None
 
 
-def parallel_types(tree: ast.Module, handler: str) -> tuple[str, ...] | None:
-    """What its class, or the module of a function, states by a literal; None where nothing is stated."""
+def stated(tree: ast.Module, handler: str, name: str) -> tuple[str, ...] | None:
+    """What its class, or the module of a function, states by a literal under `name`; None where nothing is stated."""
     for body in (*(node.body for node in _classes(tree, handler)), tree.body):
         for node in body:
-            if (value := _assigned(node, PARALLEL_TYPES)) is not None:
+            if (value := _assigned(node, name)) is not None:
                 return _texts(value)
     return None
 

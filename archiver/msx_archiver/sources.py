@@ -12,6 +12,7 @@ from msx_archiver.errors import PackError
 from msx_archiver.extra_files import expand_extra_files
 from msx_archiver.groups import check_group
 from msx_archiver.members import path_problem
+from msx_archiver.needs import check_needs
 from msx_archiver.options import PackOptions
 from msx_archiver.python_files import check_python, find_handler, find_library
 from msx_archiver.weights import find_weights, serialized_name
@@ -82,6 +83,8 @@ def collect(options: PackOptions) -> Sources:
         found, warnings = expand_extra_files(options.extra_files)
         sources.add(found, "--extra-files")
         sources.warnings += warnings
+    if not is_library:
+        check_needs(handler, options, sources.files)
     return sources
 
 

@@ -9,6 +9,7 @@ import click
 
 from msx_archiver.abbreviations import Abbreviating
 from msx_archiver.errors import ArchiveError
+from msx_archiver.own_version import show_version
 
 
 @click.command(cls=Abbreviating, context_settings={"help_option_names": ["-h", "--help"]})
@@ -18,6 +19,15 @@ from msx_archiver.errors import ArchiveError
 @click.option("--extra-files", help="Comma-separated files, globs, and folders whose content is added.")
 @click.option("--export-path", type=click.Path(path_type=Path), help="Folder of the archive; made if missing.")
 @click.option("-f", "--force", is_flag=True, help="Overwrite an archive of the same name.")
+@click.option(
+    "-v",
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda ctx, _, given: show_version(ctx) if given else None,
+    help="Show the version.",
+)
 def main(export_path: Path | None, **options: Any) -> None:
     """Pack a workflow of several models into a .war archive."""
     from msx_archiver.pack_workflow import pack_workflow

@@ -4,22 +4,43 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from msx_frontend import __version__
 
 PATH = click.Path(path_type=Path)
+_ACTION = "msx_frontend.action"
+
+T = TypeVar("T")
+
+
+def _action(*names: str, help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """One of several flags, of which a command has one at most, as torchserve's."""
+    return click.option(*names, is_flag=True, expose_value=False, callback=_chosen, help=help)
+
+
+def _chosen(ctx: click.Context, option: click.Parameter, given: T) -> T:
+    if given and (first := ctx.meta.setdefault(_ACTION, option.name)) != option.name:
+        raise click.UsageError(f"--{first} and --{option.name} exclude each other: give one of them.", ctx)
+    return given
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--start", "action", flag_value="start", default=True, help="Start the server (the default).")
-@click.option("--stop", "action", flag_value="stop", help="Stop the running server.")
-@click.option("--status", "action", flag_value="status", help="Show the running servers and their models.")
-@click.option("--backup", type=PATH, metavar="DIR", help="Copy the state into DIR, whether the server runs or not.")
-@click.option("-v", "--version", "action", flag_value="version", help="Show the version.")
+@_action("--start", help="Start the server (the default).")
+@_action("--stop", help="Stop the running server.")
+@_action("--status", help="Show the running servers and their models.")
+@click.option(
+    "--backup",
+    type=PATH,
+    metavar="DIR",
+    callback=_chosen,
+    help="Copy the state into DIR, whether the server runs or not.",
+)
+@_action("-v", "--version", help="Show the version.")
 @click.option(
     "--models", multiple=True, metavar="MODELS", help="file.mar, name=file.mar, a path, `all` or `none`; several."
 )
@@ -50,20 +71,18 @@ PATH = click.Path(path_type=Path)
 @click.option("--enable-model-api", is_flag=True, default=None, help="Allow registering and unregistering models.")
 @click.option("--disable-token-auth", "--dt", is_flag=True, default=None, help="Take requests without a token.")
 @click.argument("more_models", nargs=-1, metavar="[MODELS]...")
-def main(action: str, **options: Any) -> None:
+@click.pass_context
+def main(ctx: click.Context, /, **options: Any) -> None:
     """Serve MindSpore models packed by msx-archiver.
 
     Without --foreground, `msx-serve` returns as soon as the server answers; with --wait, when its models do.
     """
+    action = ctx.meta.get(_ACTION, "start")
     if action == "version":
         click.echo(f"MSX Version is {__version__}")
         return
     from msx_frontend import commands
 
-    if options["backup"] is not None:
-        if action != "start":
-            raise click.UsageError(f"--backup is a command of its own: leave out --{action}.")
-        action = "backup"
     options.pop("cpp_log_config")
     options["models"] = (*options.pop("models"), *options.pop("more_models"))
     sys.exit(getattr(commands, action)(commands.Options(**options, argv=sys.argv[1:], env=os.environ)))

@@ -12,6 +12,8 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
+from msx_sdk.extras import remedy
+
 OUT_OF_RESOURCES = 507
 HEAD_REFUSED = 500
 """Of a reply whose head HTTP does not allow."""
@@ -85,7 +87,7 @@ def summary(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return f"the handler called sys.exit({error.code!r})"
     text = shortened(" ".join(_FOR_DEVELOPERS.split(_text(error), maxsplit=1)[0].split()), MAX_SUMMARY)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return f"{type(error).__name__}: {text}{remedy(error)}" if text else type(error).__name__
 
 
 def is_out_of_memory(error: BaseException) -> bool:

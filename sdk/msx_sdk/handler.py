@@ -30,6 +30,12 @@ class Handler:
     Written as a literal, it is read when the model is packed, and refuses others then.
     """
 
+    packed_with: tuple[str, ...] = ()
+    """What it cannot load without: options of msx-archiver (`--serialized-file`, `--model-file`) and names of files.
+
+    Written as a literal, it is read when the model is packed: an archive without is refused then.
+    """
+
     json_bodies: JsonBodies = "strict"
     """`strict`: a body that says that it is JSON arrives decoded, or is refused with 400 before `handle` is called.
     `lenient`: what cannot be parsed arrives as bytes, as in TorchServe. model-config.yaml's `jsonBodies` goes first."""

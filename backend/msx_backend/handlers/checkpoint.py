@@ -11,6 +11,7 @@ class CheckpointHandler(TensorHandler):
     """Serves `--model-file net.py` with the parameters of `--serialized-file`, a `.ckpt` or `.safetensors`."""
 
     parallel_types = ("tp",)
+    packed_with = ("--model-file", "--serialized-file")
     platform = "mindspore_checkpoint"
 
     def load(self, context: Context) -> Network:

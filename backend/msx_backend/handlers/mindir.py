@@ -11,6 +11,7 @@ class MindIRHandler(TensorHandler):
     """Serves the MindIR file that was packed with `--serialized-file`; in a group each rank its own, `{rank}`."""
 
     parallel_types = ("tp",)
+    packed_with = ("--serialized-file",)
     platform = "mindspore_mindir"
 
     def load(self, context: Context) -> Network:

@@ -61,6 +61,8 @@ NO_REQUEST_TEMPLATE = (
 
 
 class TextGenerator(TextGenerationHandler):
+    packed_with = ("config.json", "tokenizer.json")
+
     def initialize(self, context: Context) -> Awaitable[None] | None:
         super().initialize(context)
         if context.rank == 0:

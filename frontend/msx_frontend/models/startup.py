@@ -116,7 +116,8 @@ class Startup:
             return [(name, location)]
         path = Path(location) if Path(location).exists() else store.root / location
         if not path.exists():
-            raise StartupError(f"--models {model}: {location} is neither a path nor in the model store {store.root}")
+            nowhere = f"--models {model}: {location} is neither a path nor in the model store {store.root}"
+            raise StartupError(nowhere + _several(model))
         return [(name, Path(os.path.abspath(path)))]
 
     async def _restore_default(self, name: str, version: str) -> None:
@@ -204,6 +205,12 @@ def _name_and_location(model: str) -> tuple[str | None, str]:
     if not location or Path(model).exists() or not MODEL_NAME.fullmatch(name):
         return None, model
     return name, location
+
+
+def _several(model: str) -> str:
+    """Of what looks like a list of config.properties: how the command line has it."""
+    models = " ".join(part for part in map(str.strip, model.split(",")) if part)
+    return f"; models are separated by spaces: --models {models}" if "," in model else ""
 
 
 def _stem(path: Path) -> str:

@@ -6,12 +6,14 @@ import pty
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from msx_archiver.cli import main
+from msx_archiver.workflow_cli import main as workflow_main
 from tests.unit.archiver.conftest import FILES, HANDLER, tree, write_zip
 
 InFolder = Callable[..., Path]
@@ -71,6 +73,21 @@ def test_warnings_go_to_stderr(in_folder: InFolder) -> None:
     result = run("--model-name", "m", "-v", "1", "--handler", "h", "--extra-files", "*.none")
     assert result.exit_code == 0
     assert result.stderr == "Warning: --extra-files: nothing matches '*.none'.\n"
+
+
+@pytest.mark.parametrize("flag", ["--version", "-v"])
+def test_version_alone_is_the_tools(flag: str) -> None:
+    result = run(flag)
+    assert (result.exit_code, result.stdout) == (0, f"msx-archiver {version('msx-serve')}\n")
+    workflow = CliRunner().invoke(workflow_main, [flag], prog_name="msx-workflow-archiver")
+    assert (workflow.exit_code, workflow.stdout) == (0, f"msx-workflow-archiver {version('msx-serve')}\n")
+
+
+def test_version_with_anything_else_is_the_models(in_folder: InFolder) -> None:
+    in_folder(h__py=HANDLER)
+    result = run("--version", "--model-name", "m", "--handler", "h.py")
+    assert result.exit_code == 2
+    assert run("--model-name", "m", "--handler", "h.py", "--version").exit_code == 2
 
 
 @pytest.mark.parametrize("command", [["inspect"], ["verify"], ["unpack", "--to", "out"]])

@@ -38,6 +38,7 @@ def packed(handler: str, serialized_file: str | None = None, config: bool = True
         serialized_file=serialized_file,
         config_file="c.yaml" if config else None,
         model_file="net.py" if handler == "checkpoint" else None,
+        extra_files="config.json,tokenizer.json" if handler == "text_generation" else None,
     )
     return collect(options).warnings
 
@@ -50,7 +51,7 @@ def refused(handler: str, serialized_file: str | None = None, config: bool = Tru
 
 @pytest.fixture
 def folder(in_folder: InFolder) -> Path:
-    return in_folder(net__py=b"", w__ckpt=b"", c__yaml=group())
+    return in_folder(net__py=b"", w__ckpt=b"", c__yaml=group(), config__json=b"{}", tokenizer__json=b"{}")
 
 
 @pytest.mark.parametrize("kind", ["pp", "pptp"])

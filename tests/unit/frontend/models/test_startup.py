@@ -119,6 +119,16 @@ def test_an_archive_that_is_not_there_keeps_the_server_from_starting(tmp_path: P
     in_a_house(tmp_path, test)
 
 
+@pytest.mark.parametrize("models", ["m.mar,n.mar", "m.mar, n.mar,"])
+def test_models_of_the_command_line_are_separated_by_spaces(tmp_path: Path, models: str) -> None:
+    async def test(house: House) -> None:
+        house.pack("m")
+        with pytest.raises(StartupError, match=r"; models are separated by spaces: --models m\.mar n\.mar$"):
+            await house.start(models)
+
+    in_a_house(tmp_path, test)
+
+
 def test_an_archive_that_is_damaged_does_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def test(house: House) -> None:
         house.pack("m")

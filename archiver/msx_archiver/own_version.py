@@ -1,0 +1,13 @@
+"""The version of the commands that pack."""
+
+from __future__ import annotations
+
+import click
+
+
+def show_version(ctx: click.Context) -> None:
+    """Print it and end the command."""
+    from importlib.metadata import version  # takes long: nothing that a command needs before it is known what to do
+
+    click.echo(f"{ctx.info_name} {version('msx-serve')}")
+    ctx.exit()
