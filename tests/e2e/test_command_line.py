@@ -506,4 +506,4 @@ def test_a_backup_where_there_is_no_state(terminal: Terminal) -> None:
     said = refused(terminal.serve("--backup", "b"))
     assert said.startswith(f"{terminal.folder}/.msx/state.db is not there, so that there is nothing to back up: ")
     both = terminal.serve("--stop", "--backup", "b")
-    assert (both.code, "--backup is a command of its own: leave out --stop." in both.err) == (2, True)
+    assert (both.code, "--stop and --backup exclude each other: give one of them." in both.err) == (2, True)
