@@ -43,6 +43,9 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     status_socket: str | None = None
     """What `--status` asks; None where the folder of the state can have no socket."""
     log_file: str | None
+    """Of stdout and stderr, where they go to one."""
+    log_files: list[str] | None = None
+    """Where the log is; None is said by servers that write it to `log_file`."""
     log_folder: str | None = None
     """Of TorchServe's log files, where they are written."""
     started_at: float
@@ -60,6 +63,12 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     def state_folder(self) -> Path:
         return Path(self.state_dir or Path(self.model_store) / BESIDE_MODELS)
 
+    @property
+    def logs(self) -> list[str]:
+        if self.log_files is not None:
+            return self.log_files
+        return [self.log_file] if self.log_file else []
+
     def places(self) -> dict[str, str]:
         """What it read, where it listens, where its tokens and its log are; as texts for the user."""
         read = {"config": self.configuration, "state": self.state, "models": self.models}
@@ -71,8 +80,8 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
             "gRPC": f"{self.grpc_inference}, management {self.grpc_management}",
             "tokens": self.key_file or "off (--disable-token-auth)",
         }
-        if self.log_file:
-            found["log"] = self.log_file
+        if self.logs:
+            found["log"] = ", ".join(self.logs)
         return {**found, "log files": self.log_folder} if self.log_folder else found
 
     def summary(self) -> str:

@@ -153,7 +153,7 @@ class _Parent:
     def started(self, info: InstanceInfo, failures: Sequence[str] = ()) -> None:
         """`failures`: why it does not serve all that it should."""
         if self._fd is not None:
-            self._say({"text": started_text(info), "error": "\n".join(failures)})
+            self._say({"text": started_text(info), "error": "\n".join(failures), "log": ", ".join(info.logs)})
         elif sys.stdout.isatty():
             click.echo(started_text(info))  # elsewhere the log says it, in its own format
 
@@ -182,7 +182,8 @@ def _report(said: str, child: subprocess.Popen[bytes], log_file: Path) -> int:
     if "text" in message:
         click.echo(message["text"])
         if failures := message.get("error"):
-            click.echo(f"{failures}\nThe server goes on: see {log_file}; msx-serve --stop ends it.", err=True)
+            log = message.get("log") or log_file
+            click.echo(f"{failures}\nThe server goes on: see {log}; msx-serve --stop ends it.", err=True)
         return 1 if failures else 0
     code = child.wait()
     reason = message.get("error") or f"The server ended with exit code {code} while starting; see {log_file}."

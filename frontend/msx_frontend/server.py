@@ -98,6 +98,7 @@ class Server:
         self._hint = unread(serializer) if self._state.new and config.model_snapshot is None else ""
         self._tokens = None if config.disable_token_authorization else self._new_tokens()
         self._log_folder = str(Path(output.access_file.baseFilename).parent) if output.access_file else None
+        self._log_files = output.files(os.environ.get("MSX_LOG_FILE"))
         self._access_log = AccessLog(
             output.write, as_json=output.as_json, logger=output.logger, file=output.access_file
         )
@@ -294,6 +295,7 @@ class Server:
             key_file=None if self._tokens is None else str(self._tokens.path),
             status_socket=None if status_socket is None else str(status_socket),
             log_file=os.environ.get("MSX_LOG_FILE"),
+            log_files=self._log_files,
             log_folder=self._log_folder,
             started_at=time.time(),
             not_loaded=not_loaded,

@@ -445,6 +445,7 @@ def test_a_log_config(terminal: Terminal) -> None:
     )
     started = terminal.serve("--start", "--models", "echo.mar", "--dt", "--log-config", "logs.yaml")
     assert started.code == 0, started
+    assert started.place("log") == str(terminal.folder / "mine.log")
     httpx.post(started.place("inference") + "/predictions/echo", content=b"x")
     assert terminal.serve("--stop").code == 0
     lines = (terminal.folder / "mine.log").read_text()
@@ -452,7 +453,7 @@ def test_a_log_config(terminal: Terminal) -> None:
     assert re.search(r'MINE msx\.access \S+ "POST /predictions/echo HTTP/1\.1" 200 ', lines)
 
 
-@pytest.mark.parametrize("text", [None, "version: 1\nroot: {handlers: [absent]}\n", "just words"])
+@pytest.mark.parametrize("text", [None, "", "version: 1\nroot: {handlers: [absent]}\n", "just words"])
 def test_a_log_config_that_cannot_be_used(terminal: Terminal, text: str | None) -> None:
     if text is not None:
         (terminal.folder / "logs.yaml").write_text(text)

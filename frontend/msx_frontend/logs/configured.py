@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import logging.config
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from msx_frontend.start_errors import StartError
 from msx_sdk.safe_yaml import read_yaml
@@ -29,8 +31,15 @@ def is_for_java(path: Path) -> bool:
         return False
 
 
-def apply(path: Path, default: logging.Formatter) -> tuple[Path, ...]:
-    """The files that it writes to. A handler whose lines have no form gets `default`: Python's has no time.
+class Places(NamedTuple):
+    """Where the log is written: files, and whether also to stdout or stderr."""
+
+    files: tuple[Path, ...] = ()
+    console: bool = False
+
+
+def apply(path: Path, default: logging.Formatter) -> Places:
+    """Where it writes to. A handler whose lines have no form gets `default`: Python's has no time.
 
     Raises LogConfigError.
     """
@@ -47,7 +56,10 @@ def apply(path: Path, default: logging.Formatter) -> tuple[Path, ...]:
         if handler.formatter is None:
             handler.setFormatter(default)
     files = (Path(handler.baseFilename) for handler in handlers if isinstance(handler, logging.FileHandler))
-    return tuple(dict.fromkeys(files))
+    return Places(
+        tuple(dict.fromkeys(path for path in files if path != Path(os.devnull))),
+        any(handler.stream in (sys.stdout, sys.stderr) for handler in handlers),
+    )
 
 
 def _configure(path: Path) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from msx_frontend.logs.configured import LogConfigError, apply, is_for_java
+from msx_frontend.logs.configured import LogConfigError, Places, apply, is_for_java
 from msx_frontend.logs.log_files import add_log_files
 from msx_frontend.logs.rotating import RotatingFile
 
@@ -35,8 +35,15 @@ class LogOutput:
     logger: logging.Logger | None = None
     access_file: RotatingFile | None = None
     """TorchServe's access_log.log."""
-    files: tuple[Path, ...] = ()
-    """Those of the user's configuration."""
+    places: Places | None = None
+    """Those of the user's configuration, if there is one."""
+
+    def files(self, background: str | None) -> list[str]:
+        """Where a user finds the log; `background` is the file of stdout and stderr, where they go to one."""
+        if self.places is None:
+            return [background] if background else []
+        own = [str(path) for path in self.places.files]
+        return [*own, background] if background and self.places.console else own
 
 
 class JsonFormatter(logging.Formatter):
@@ -67,9 +74,9 @@ def set_up_logging(log_config: Path | None, stream: TextIO = sys.stdout, folder:
     counts as none. `folder` is that of TorchServe's log files, which a configuration of the user's replaces."""
     human = stream.isatty()
     for_java = log_config is not None and is_for_java(log_config)
-    access_file, files = None, tuple[Path, ...]()
+    access_file, places = None, None
     if log_config is not None and not for_java:
-        files = apply(log_config, HumanFormatter())
+        places = apply(log_config, HumanFormatter())
     else:
         handler = logging.StreamHandler(stream)
         handler.setFormatter(HumanFormatter() if human else JsonFormatter())
@@ -84,7 +91,7 @@ def set_up_logging(log_config: Path | None, stream: TextIO = sys.stdout, folder:
         stream.flush()
 
     logger = logging.getLogger("msx.access") if log_config and not for_java else None
-    return LogOutput(write, not human, logger, access_file, files)
+    return LogOutput(write, not human, logger, access_file, places)
 
 
 def _origin(record: logging.LogRecord) -> str:

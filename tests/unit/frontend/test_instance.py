@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,8 +38,8 @@ def held(store: Path) -> Iterator[Instance]:
     instance.close()
 
 
-def info(store: Path, pid: int | None = None, changes: dict[str, str | None] | None = None) -> InstanceInfo:
-    places: dict[str, str | None] = {
+def info(store: Path, pid: int | None = None, changes: dict[str, Any] | None = None) -> InstanceInfo:
+    places: dict[str, Any] = {
         "inference": "http://127.0.0.1:1",
         "management": "http://127.0.0.1:2",
         "metrics": "http://127.0.0.1:3",
@@ -49,7 +50,7 @@ def info(store: Path, pid: int | None = None, changes: dict[str, str | None] | N
         "state_dir": str(store / ".msx"),
         **(changes or {}),
     }
-    return InstanceInfo(pid=pid or os.getpid(), model_store=str(store), started_at=1.5, **places)  # type: ignore[arg-type]
+    return InstanceInfo(pid=pid or os.getpid(), model_store=str(store), started_at=1.5, **places)
 
 
 def test_a_published_server_is_found(store: Path, held: Instance) -> None:
@@ -125,9 +126,14 @@ def test_a_store_that_cannot_be_written(store: Path) -> None:
             "metrics off, gRPC 127.0.0.1:4, management 127.0.0.1:5, tokens off (--disable-token-auth), "
             "log /l, log files /logs",
         ),
+        (
+            {"log_file": "/l", "log_files": ["/a.log", "/b.log"]},
+            "metrics http://127.0.0.1:3, gRPC 127.0.0.1:4, management 127.0.0.1:5, tokens /k/key_file.json, "
+            "log /a.log, /b.log",
+        ),
     ],
 )
-def test_summary(store: Path, changes: dict[str, str | None], expected: str) -> None:
+def test_summary(store: Path, changes: dict[str, Any], expected: str) -> None:
     start = "inference http://127.0.0.1:1, management http://127.0.0.1:2, "
     assert info(store, changes=changes).summary() == start + expected
     more = changes | {"configuration": "/c", "state": "/s", "models": "none"}

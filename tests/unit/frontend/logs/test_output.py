@@ -147,7 +147,29 @@ def test_lines_have_a_time_where_a_configuration_gives_them_no_form(tmp_path: Pa
         r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \[INFO   \] msx\.access - /1\.2\.3\.4:5 "POST .*" 200 [\d.]+ \[r1\]\n'
     )
     assert re.fullmatch(line, out.read_text())
-    assert out in output.files
+    assert output.files("/msx.log") == [str(out)]
+
+
+def test_where_the_log_is(tmp_path: Path) -> None:
+    assert set_up_logging(None, io.StringIO()).files("/msx.log") == ["/msx.log"]
+    assert set_up_logging(None, io.StringIO()).files(None) == []
+    one, two = str(tmp_path / "a.log"), str(tmp_path / "b.log")
+    (tmp_path / "log.yaml").write_text(f"""
+version: 1
+handlers:
+  a: {{class: logging.FileHandler, filename: {one}}}
+  b: {{class: logging.FileHandler, filename: {two}}}
+  again: {{class: logging.FileHandler, filename: {one}, delay: true}}
+  stdout: {{class: logging.StreamHandler, stream: ext://sys.stdout}}
+loggers: {{msx.access: {{handlers: [a]}}, msx.test: {{handlers: [b, again]}}}}
+root: {{handlers: [stdout]}}
+""")
+    output = set_up_logging(tmp_path / "log.yaml", io.StringIO())
+    assert sorted(output.files("/msx.log")) == sorted([one, two, "/msx.log"])
+    assert sorted(output.files(None)) == [one, two]
+    for handler in logging.getLogger("msx.test").handlers[:]:
+        handler.close()
+        logging.getLogger("msx.test").removeHandler(handler)
 
 
 @pytest.mark.parametrize(
