@@ -305,7 +305,7 @@ def test_a_worker_waits_for_memory_and_goes_on_by_itself(tmp_path: Path) -> None
             "m:1.0 needs 1 MB of memory, 1.2 times what a worker of it takes, and 0 MB are available; it starts when"
         )
         assert version.reason.startswith(words)
-        assert "waitsFor" in describe(version)["workers"][1]
+        assert ["waitsFor" in worker for worker in describe(version)["workers"]].count(True) == 1
         house.memory = 1 << 21
         await until(lambda: version.state is ModelState.READY)
 
@@ -364,8 +364,8 @@ def test_groups_start_a_few_at_once_and_are_not_split(tmp_path: Path) -> None:
         assert {len(group.spec.ranks) for group in house.groups()} == {2}
         assert version.state is ModelState.LOADING
         assert version.expecting_workers, "requests wait for those that start"
-        in_line = [worker["phase"] for worker in describe(version)["workers"]][2:]
-        assert in_line == ["in line to start: 2 do so at once (parallel_starts)"] * 2
+        in_line = "in line to start: 2 do so at once (parallel_starts)"
+        await until(lambda: [worker.get("phase") for worker in describe(version)["workers"]].count(in_line) == 2)
         FakeGroup.loading.clear()
         await until(lambda: version.state is ModelState.READY)
         FakeGroup.loading.add("m")
