@@ -22,6 +22,8 @@ PREDICTION_FAILED = 503
 MAX_SUMMARY = 2_000
 """Characters: handlers put whole inputs into the texts of their errors."""
 MAX_TRACEBACK = 32_000
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+(?=[>,])")
+"""In what Python shows of an object that has no text of its own: `<_io.BytesIO object at 0x7f…>`."""
 _FOR_DEVELOPERS = re.compile(r"\n(-{20,}\n- |At:\n  )")
 """Begins what MindSpore and pybind11 append to their messages: stacks in C++ and Python, the network's code."""
 
@@ -75,7 +77,7 @@ class Failure:
     def of(cls, error: BaseException) -> Failure:
         """Map as TorchServe does: the handler's own status, 507 when memory ran out, else 503."""
         if isinstance(error, PredictionError):
-            return cls(error.status, error.message, code=error.code)
+            return cls(error.status, without_addresses(error.message), code=error.code)
         trace = shortened("".join(traceback.format_exception(error)), MAX_TRACEBACK)
         if is_out_of_memory(error):
             return cls(OUT_OF_RESOURCES, f"Out of resources: {summary(error)}", trace)
@@ -85,9 +87,15 @@ class Failure:
 def summary(error: BaseException) -> str:
     """`ValueError: text`, on one line, without what MindSpore appends for developers."""
     if isinstance(error, SystemExit):
-        return f"the handler called sys.exit({error.code!r})"
+        return without_addresses(f"the handler called sys.exit({error.code!r})")
     text = shortened(" ".join(_FOR_DEVELOPERS.split(_text(error), maxsplit=1)[0].split()), MAX_SUMMARY)
+    text = without_addresses(text)
     return f"{type(error).__name__}: {text}{remedy(error)}" if text else type(error).__name__
+
+
+def without_addresses(text: str) -> str:
+    """They tell a client nothing, and somebody who attacks the server where its memory is."""
+    return _ADDRESS.sub("", text) if " at 0x" in text else text
 
 
 def is_out_of_memory(error: BaseException) -> bool:

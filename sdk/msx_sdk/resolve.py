@@ -122,7 +122,9 @@ def resolve_object(target: Any) -> ResolvedHandler:
         return _of_instance(target)
     if callable(target):
         return _of_function(sys.modules.get(getattr(target, "__module__", "")), target)
-    raise HandlerLoadError(f"{target!r} is no handler: expected a class, an instance, a function or a module")
+    raise HandlerLoadError(
+        f"{type(target).__name__} is not a handler: expected a class, an instance, a function or a module"
+    )
 
 
 def _from_archive(location: str, model_dir: Path) -> ModuleType | None:

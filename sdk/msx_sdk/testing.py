@@ -13,7 +13,9 @@ from typing import Any
 
 import msgspec
 
+from msx_sdk._local_archive import given_files, is_archive, unpacked
 from msx_sdk.bodies import JSON
+from msx_sdk.config import load_model_config
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.continuous import ContinuousRunner
 from msx_sdk.errors import Failure
@@ -63,8 +65,11 @@ class _Collector:
 class LocalModel:
     """A handler loaded in this process; a context manager that initialises, warms up and closes it.
 
-    `handler` is a handler class, instance, function or module, or the handler string of a manifest together with
-    `model_dir`. All calls of an async handler share one loop, as in the worker.
+    `handler` is an archive (`m.mar`, or its unpacked folder); a handler class, instance, function or module; or the
+    handler string of a manifest together with `model_dir`. `weights` and `model_file` stand for what is packed by
+    `--serialized-file` and `--model-file`. `config` is that of model-config.yaml, as a mapping or its file; of an
+    archive, it goes before the packed one. All calls of an async handler share one loop, as in the worker.
+    Raises HandlerLoadError, and for what is wrong with an archive or a file what says so.
     """
 
     def __init__(
@@ -72,16 +77,27 @@ class LocalModel:
         handler: Any,
         model_dir: str | Path = ".",
         *,
-        config: dict[str, Any] | None = None,
+        config: dict[str, Any] | str | Path | None = None,
         manifest: dict[str, Any] | None = None,
-        name: str = "local",
+        weights: str | Path | None = None,
+        model_file: str | Path | None = None,
+        name: str | None = None,
         isolate: bool = True,
     ) -> None:
-        directory = Path(model_dir).resolve()
-        info = ModelInfo(name, model_dir=directory, manifest=manifest or {}, config=config or {})
+        settings = load_model_config(config)[0].raw if isinstance(config, (str, Path)) else config or {}
+        archive = unpacked(Path(handler), self) if is_archive(handler) else None
+        directory, manifest, package = Path(model_dir).resolve(), manifest or {}, ""
+        if archive is not None:
+            directory, manifest, handler = archive.folder, {**archive.manifest, **manifest}, archive.handler
+            settings, name, package = {**archive.config, **settings}, name or archive.name, archive.package
+        if files := given_files(serializedFile=weights, modelFile=model_file):
+            manifest = {**manifest, "model": {**manifest.get("model", {}), **files}}
+        info = ModelInfo(name or "local", model_dir=directory, manifest=manifest, config=dict(settings))
         self._model_thread = ThreadPoolExecutor(1, thread_name_prefix="model")
         self.context = Context(info, model_thread=self._model_thread)
-        self.handler = resolve_handler(handler, directory) if isinstance(handler, str) else resolve_object(handler)
+        self.handler = (
+            resolve_handler(handler, directory, package) if isinstance(handler, str) else resolve_object(handler)
+        )
         self._isolate = isolate
 
     def __enter__(self) -> LocalModel:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 from msgspec import Meta
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from msx_backend.handlers._arrays import Array
 from msx_sdk import HandlerLoadError, InvalidInput
@@ -79,6 +79,8 @@ class ImageReader:
             return upright.convert("L" if self.channels == 1 else "RGB")
         except Image.DecompressionBombError as error:
             raise InvalidInput(f"the image is refused: {error}") from None
+        except UnidentifiedImageError:
+            raise InvalidInput(f"not an image that Pillow can read: {len(data)} bytes of no known format") from None
         except (OSError, ValueError, SyntaxError) as error:
             raise InvalidInput(f"not an image that Pillow can read: {error}") from None
 

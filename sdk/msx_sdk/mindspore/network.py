@@ -33,7 +33,8 @@ _DTYPES = {"BOOL": "bool", "FP16": "float16", "FP32": "float32", "FP64": "float6
 
 @dataclass(frozen=True)
 class Network:
-    """Call it with one array per input; it returns one array per output, tuples flattened in order.
+    """Call it with a list of one array per input; it returns one array per output, tuples flattened in order.
+    Raises TypeError for anything else.
 
     `outputs` is empty where nobody knows them before the first call (a checkpoint).
     """
@@ -43,6 +44,8 @@ class Network:
     run: Callable[..., Any] = field(repr=False)
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        if not isinstance(arrays, (list, tuple)) or len(arrays) != len(self.inputs):
+            raise TypeError(_call_refused(arrays, self.inputs))
         tensors = [_tensor(array, spec) for array, spec in zip(arrays, self.inputs, strict=True)]
         return [_array(tensor) for tensor in _flat(self.run(*tensors))]
 
@@ -157,6 +160,21 @@ def _flat(value: Any) -> Iterator[Any]:
             yield from _flat(item)
     else:
         yield value
+
+
+def _call_refused(arrays: Any, inputs: Sequence[TensorSpec]) -> str:
+    wanted = ", ".join(f"{spec.name}: {spec.dtype}{_shape(spec)}" for spec in inputs)
+    given = f"{len(arrays)} in a list" if isinstance(arrays, (list, tuple)) else _shown(arrays)
+    return f"the network takes a list with one array for each input, network([{wanted}]), and was given {given}"
+
+
+def _shape(spec: TensorSpec) -> str:
+    return " of any shape" if spec.shape == DYNAMIC_RANK else str(list(spec.shape)).replace("-1", "n")
+
+
+def _shown(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    return type(value).__name__ if shape is None else f"a single array of shape {list(shape)}"
 
 
 def _described(spec: TensorSpec) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import ts
 SURFACE = {
     "ts.context": "Context RequestProcessor",
     "ts.handler_utils.distributed.deepspeed": "get_ds_engine create_checkpoints_json",
-    "ts.handler_utils.distributed.pt_pippy": "get_pipeline_driver initialize_rpc_workers",
+    "ts.handler_utils.distributed.pt_pippy": "get_pipeline_driver get_pipline_driver initialize_rpc_workers",
     "ts.handler_utils.hf_batch_streamer": "TextIteratorStreamerBatch",
     "ts.handler_utils.micro_batching": "MicroBatching",
     "ts.handler_utils.text_utils": "get_tokenizer ngrams_iterator",

@@ -101,3 +101,23 @@ def test_an_error_that_quotes_a_whole_input_is_shortened() -> None:
     assert len(failure.message) < 2_100
     assert len(failure.traceback) < 33_000
     assert "ValueError: begin" in failure.traceback
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("cannot identify image file <_io.BytesIO object at 0x7f3a5c0d1e90>", "image file <_io.BytesIO object>"),
+        (
+            "<function f at 0x7F3A>, <bound method A.b of <m.A object at 0x1f>>",
+            "<function f>, <bound method A.b of <m.A",
+        ),
+        ('<code object f at 0x7f3a, file "h.py", line 1>', '<code object f, file "h.py", line 1>'),
+        ("a byte at 0xff is wrong", "a byte at 0xff is wrong"),
+    ],
+)
+def test_no_answer_shows_where_an_object_is(text: str, shown: str) -> None:
+    for error in (ValueError(text), InvalidInput(text), PredictionError(503, text), MemoryError(text)):
+        message = Failure.of(error).message
+        assert shown in message
+        assert "at 0x7" not in message
+    assert "0x" not in summary(SystemExit(object()))

@@ -1,14 +1,20 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
+import tempfile
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from msx_archiver.options import PackOptions
+from msx_archiver.pack import pack
 from msx_sdk import Handler, HandlerLoadError, InvalidInput
 from msx_sdk.context import Context
+from msx_sdk.mindspore import model_file
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.testing import LocalModel
 
@@ -121,3 +127,48 @@ def test_the_handler_is_closed() -> None:
     with LocalModel(Closes) as model:
         model.predict(["a"])
     assert Closes.closed
+
+
+class Scaled(Handler):
+    def initialize(self, context: Context) -> None:
+        super().initialize(context)
+        self.factor = int(model_file(context).read_text()) + int(context.model_yaml_config.get("more", 0))
+
+    def inference(self, inputs: Any) -> Any:
+        return [row["body"] * self.factor for row in inputs]
+
+
+def test_weights_and_a_config_file(tmp_path: Path) -> None:
+    (tmp_path / "w.txt").write_text("3")
+    (tmp_path / "c.yaml").write_text("more: 1\n")
+    with LocalModel(Scaled, weights=tmp_path / "w.txt", config=tmp_path / "c.yaml") as model:
+        assert model.predict([10])[0].json() == 40
+    with pytest.raises(HandlerLoadError, match=r"none\.txt does not exist"):
+        LocalModel(Scaled, weights=tmp_path / "none.txt")
+
+
+@pytest.mark.parametrize("format", ["default", "tgz", "no-archive"])
+def test_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str) -> None:
+    source = "from tests.unit.sdk.test_testing import Scaled\n\n\nclass Packed(Scaled): ...\n"
+    for name, text in {"scaled_handler.py": source, "w.txt": "3", "c.yaml": "more: 1\n"}.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    options = PackOptions(
+        model_name="scaled",
+        handler="scaled_handler.py",
+        serialized_file="w.txt",
+        config_file="c.yaml",
+        archive_format=format,
+        export_path=tmp_path / "packed",
+    )
+    archive = pack(options)
+    with LocalModel(archive) as model:
+        assert model.context.model_name == "scaled"
+        assert model.predict([10])[0].json() == 40
+    with LocalModel(str(archive), config={"more": 2}) as model:
+        assert model.predict([10])[0].json() == 50
+    del model
+    gc.collect()
+    assert not list(tmp_path.glob("msx-local-*"))

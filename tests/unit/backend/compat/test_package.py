@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from msx_backend import compat
+from msx_backend.compat.ts.handler_utils.distributed import pt_pippy
 from msx_backend.compat.ts.torch_handler.base_handler import BaseHandler
 from msx_backend.compat.ts.torch_handler.dali_image_classifier import DALIImageClassifier
 from msx_backend.compat.ts.torch_handler.distributed.base_deepspeed_handler import BaseDeepSpeedHandler
@@ -143,3 +144,10 @@ def test_torch_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.Monk
 def test_what_is_different_here_names_what_to_use(handler: type, words: str) -> None:
     with pytest.raises(HandlerLoadError, match=words):
         handler()
+
+
+@pytest.mark.parametrize("name", ["get_pipeline_driver", "get_pipline_driver"])
+def test_both_spellings_of_the_pipeline_driver(name: str) -> None:
+    """The second one is that of TorchServe's page on large models."""
+    with pytest.raises(HandlerLoadError, match=r"PiPPy \(get_pipeline_driver\) is not served here: .*PipelineHandler"):
+        getattr(pt_pippy, name)(None, 1, None)

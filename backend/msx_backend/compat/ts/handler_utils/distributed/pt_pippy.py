@@ -11,3 +11,7 @@ def initialize_rpc_workers(local_rank: int, world_size: int, ctx: Any) -> NoRetu
 
 def get_pipeline_driver(model: Any, world_size: int, ctx: Any) -> NoReturn:
     gone("PiPPy (get_pipeline_driver)")
+
+
+get_pipline_driver = get_pipeline_driver
+"""As TorchServe's page on large models spells it."""
