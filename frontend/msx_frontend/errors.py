@@ -12,6 +12,7 @@ ServiceError
 │   ├── TooManyWorkers                         more than the server may start
 │   └── NotOffered                             an operation that the model's handler does not have
 ├── InvalidKey                                 its token
+├── ModelNotAllowed, TooManyRequests           what its key does not allow
 ├── InvalidModel, Conflict, DefaultVersionInUse, ModelApiDisabled, WorkersNotStarted, NotSaved   management
 │   └── ResourcesMissing                       WorkersNotStarted for want of devices
 ├── UnregisterTimedOut                         it is out, but its workers have not ended
@@ -93,6 +94,15 @@ class TooManyWorkers(BadRequest):
 
 class InvalidKey(ServiceError):
     status, type, grpc_code = 400, "InvalidKeyException", "PERMISSION_DENIED"
+
+
+class ModelNotAllowed(ServiceError):
+    """The key is good, but for other models."""
+
+    status, type, grpc_code = 403, "InvalidKeyException", "PERMISSION_DENIED"
+
+    def __init__(self, key: str, model: str, allowed: list[str]) -> None:
+        super().__init__(f'The key "{key}" is not for model {model}, but for: {", ".join(allowed)} (api_keys_file).')
 
 
 class InvalidModel(ServiceError):
@@ -204,6 +214,16 @@ class DeadlineExceeded(ServiceError):
 
 
 TOO_MANY_REQUESTS = 429
+
+
+class TooManyRequests(ServiceError):
+    """More than the key allows, however idle the server is. `wait`: seconds until it allows one more."""
+
+    status, type, grpc_code = TOO_MANY_REQUESTS, "TooManyRequestsException", "RESOURCE_EXHAUSTED"
+
+    def __init__(self, key: str, per_second: float, wait: float) -> None:
+        super().__init__(f'The key "{key}" allows {per_second:g} requests per second (rate in api_keys_file).')
+        self.headers = retry_headers(wait)
 
 
 class HandlerFailed(ServiceError):

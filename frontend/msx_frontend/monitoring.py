@@ -19,6 +19,8 @@ from msx_frontend.metrics.line import log4j_time
 from msx_frontend.metrics.log import MetricLine, MetricLogs, Mirror
 from msx_frontend.metrics.system import SystemMetrics, of_command, of_machine
 
+HTTP, GRPC = "http", "grpc"
+
 COMMAND_LIMIT = 10.0
 """Seconds, or the interval if that is shorter: the server's end waits for it."""
 
@@ -36,8 +38,12 @@ class Monitoring:
         )
         self._system: SystemMetrics | None = None
 
-    def counted(self, access_log: AccessLog) -> CountedReplies:
-        return CountedReplies(access_log, self.metrics)
+    def counted(self, access_log: AccessLog, *, by_key: bool) -> CountedReplies:
+        """`by_key`: some keys have names."""
+        return CountedReplies(access_log, self.metrics, by_key=by_key)
+
+    def counted_calls(self, access_log: AccessLog) -> CountedCalls:
+        return CountedCalls(access_log, self.metrics)
 
     def start(self, npus: list[Npu]) -> None:
         if self._logs is not None:
@@ -63,19 +69,38 @@ class CountedReplies:
     """The access log of the HTTP listeners: each of its lines is a reply to count, but for probes, which TorchServe
     has not: a server that is not ready yet has no failures."""
 
-    def __init__(self, access_log: AccessLog, metrics: ServerMetrics) -> None:
+    def __init__(self, access_log: AccessLog, metrics: ServerMetrics, *, by_key: bool) -> None:
         self._write, self._write_all, self._replied = access_log.write, access_log.write_all, metrics.replied
+        self._keys = metrics.key_requests if by_key else None
 
     def write(self, call: Served, status: int) -> None:
         if call.target not in PROBES:
             self._replied(status)
+        if self._keys is not None and (name := call.key_name):
+            self._keys.labels(name, HTTP, str(status)).inc()
         self._write(call, status)
 
     def write_all(self, entries: list[Entry]) -> None:
         """Predictions, all of the same status."""
         *_, status = entries[0][0]
         self._replied(status, len(entries))
+        if self._keys is not None:
+            for (_, name, *_), *_ in entries:
+                if name:
+                    self._keys.labels(name, HTTP, str(status)).inc()
         self._write_all(entries)
+
+
+class CountedCalls:
+    """The access log of gRPC, where some keys have names."""
+
+    def __init__(self, access_log: AccessLog, metrics: ServerMetrics) -> None:
+        self._write, self._keys = access_log.write, metrics.key_requests
+
+    def write(self, call: Served, status: int) -> None:
+        if name := call.key_name:
+            self._keys.labels(name, GRPC, str(status)).inc()
+        self._write(call, status)
 
 
 def _logs(output: LogOutput, env: Mapping[str, str]) -> MetricLogs:

@@ -30,6 +30,7 @@ from msx_frontend.http.front import HttpFront
 from msx_frontend.http.listener import Listener
 from msx_frontend.http.plugins import PluginEndpoints
 from msx_frontend.instance import Instance, InstanceError, InstanceInfo
+from msx_frontend.keys.opening import open_keys
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.logs.output import LogOutput
 from msx_frontend.models.describe import describe
@@ -55,7 +56,7 @@ from msx_frontend.status_socket import NAME as STATUS_SOCKET
 from msx_frontend.status_socket import StatusSocket
 from msx_frontend.surroundings import in_current_folder, settle_home
 from msx_frontend.tls_listeners import server_tls
-from msx_frontend.tokens import Tokens
+from msx_frontend.workers.credentials import without_credentials
 from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_sdk._cgroup import memory_limit
@@ -96,13 +97,13 @@ class Server:
         settle_home(os.environ, self._folder)
         self._state: State = self._open_state()
         self._hint = unread(serializer) if self._state.new and config.model_snapshot is None else ""
-        self._tokens = None if config.disable_token_authorization else self._new_tokens()
+        self._keys = open_keys(config, in_current_folder(KEY_FILE, self._folder), os.environ)
         self._log_folder = str(Path(output.access_file.baseFilename).parent) if output.access_file else None
         self._log_files = output.files(os.environ.get("MSX_LOG_FILE"))
         self._access_log = AccessLog(
             output.write, as_json=output.as_json, logger=output.logger, file=output.access_file
         )
-        self._replies = self._monitoring.counted(self._access_log)
+        self._replies = self._monitoring.counted(self._access_log, by_key=self._keys.named)
         self._workflows = WorkflowRegistry()
         self.health = Health(self._registry)
         self._snapshots = SnapshotWriter(serializer, config, self._registry)
@@ -116,7 +117,8 @@ class Server:
         npus = await asyncio.to_thread(detect_npus, self._config.number_of_npu)
         self._monitoring.start(npus)
         interpreter = await asyncio.to_thread(find_interpreter, self._config.python, os.environ)
-        self._environments = Environments(self._folder.environments, self._config, os.environ, interpreter)
+        env = without_credentials(os.environ, keep_stores=self._config.worker_credentials)
+        self._environments = Environments(self._folder.environments, self._config, env, interpreter)
         await self._environments.recover()
         self._management = self._make_management(self._make_resources(npus))
         self._workflow_management = WorkflowManagement(self._management, self._workflows, self._state, self._config)
@@ -139,6 +141,7 @@ class Server:
             log.warning("%s", self._hint)
         if (free_memory := of_glibc()) is not None:
             self._free_memory = asyncio.create_task(free_memory.run(), name="free-memory")
+        self._keys.watch()
         self._snapshots.startup()
         self._status = StatusSocket(self._folder.path / STATUS_SOCKET, self._described)
         info = self._info(not_loaded, self._status.path if await self._status.start() else None)
@@ -185,8 +188,7 @@ class Server:
         await self._monitoring.close()
         self._access_log.flush()
         self._state.close()
-        if self._tokens is not None:
-            self._tokens.close()
+        await self._keys.close()
         if hasattr(self, "_status"):
             self._status.close()
         shutil.rmtree(self._folder.run, ignore_errors=True)
@@ -198,9 +200,6 @@ class Server:
         if not self._config.snapshots:
             return ForgottenState()
         return KeptState(StateStore(self._folder.database))
-
-    def _new_tokens(self) -> Tokens:
-        return Tokens(in_current_folder(KEY_FILE, self._folder), self._config.token_expiration_min)
 
     def _load_plugins(self) -> PluginEndpoints:
         config = self._config
@@ -234,7 +233,7 @@ class Server:
             self._config,
             self._registry,
             self.health,
-            self._tokens,
+            self._keys.tokens,
             self._tls,
             self._management,
             self._workflow_management,
@@ -247,13 +246,14 @@ class Server:
     def _make_grpc(self) -> GrpcServer:
         from msx_frontend.grpc_api.assembly import make_server  # takes a while, in which the first workers start
 
+        access_log = self._monitoring.counted_calls(self._access_log) if self._keys.named else self._access_log
         return make_server(
             self._config,
             self._registry,
             self.health,
             self._front,
-            self._tokens,
-            self._access_log,
+            self._keys.tokens,
+            access_log,
             self._tls,
             self._held,
         )
@@ -292,7 +292,7 @@ class Server:
             grpc_inference=self._grpc.inference.address,
             grpc_management=self._grpc.management.address,
             certificate=None if self._tls is None else self._tls.identity.chain.decode(),
-            key_file=None if self._tokens is None else str(self._tokens.path),
+            key_file=None if self._keys.tokens is None else str(self._keys.tokens.path),
             status_socket=None if status_socket is None else str(status_socket),
             log_file=os.environ.get("MSX_LOG_FILE"),
             log_files=self._log_files,

@@ -191,6 +191,11 @@ def _check_paths(config: ServerConfig, given: Mapping[str, Any]) -> None:
         raise ServerConfigError(f"model_store (--model-store): {config.model_store} is not an existing folder")
     if config.workflow_store is not None and not config.workflow_store.is_dir():
         raise ServerConfigError(f"workflow_store (--workflow-store): {config.workflow_store} is not an existing folder")
+    if config.api_keys_file is not None and config.disable_token_authorization:
+        raise ServerConfigError(
+            "api_keys_file: gives keys that disable_token_authorization=true (--disable-token-auth) would make "
+            "meaningless; remove one of the two"
+        )
     for name in ("log_config", "metrics_config", "python"):
         if name in given and not given[name].is_file():
             raise ServerConfigError(f"{name}: {given[name]} is not an existing file")

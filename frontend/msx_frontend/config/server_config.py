@@ -132,13 +132,16 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     decode_input_request: Switch = True
     limit_max_image_pixels: Switch = True
     blacklist_env_vars: Regex | None = None
+    worker_credentials: Switch = False
     ts_header_key_sequence_id: Text = "ts_request_sequence_id"
     ts_header_key_sequence_start: Text = "ts_request_sequence_start"
     ts_header_key_sequence_end: Text = "ts_request_sequence_end"
     ts_open_inference_protocol: Switch = False
 
     disable_token_authorization: Switch = False
-    token_expiration_min: Annotated[float, Meta(gt=0, le=1e9, description="a number of minutes above 0")] = 60.0
+    token_expiration_min: Annotated[float, Meta(ge=0, le=1e9, description="a number of minutes, or 0 for never")] = 60.0
+    keep_tokens: Switch = False
+    api_keys_file: PathName | None = None
     cors_allowed_origin: HeaderText | None = None
     cors_allowed_methods: HeaderText | None = None
     cors_allowed_headers: HeaderText | None = None

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from msx_frontend.grpc_api.context import REQUEST_ID, Context
 from msx_frontend.ids import new_request_id, valid_request_id
-from msx_frontend.tokens import Kind
+from msx_frontend.keys.key import Key, Kind
 
 
 class ChecksTokens(Protocol):
-    def check(self, kind: Kind, authorization: str | None) -> None:
+    def check(self, kind: Kind, authorization: str | None) -> Key:
         """Raises InvalidKey."""
+
+
+class Admitted(NamedTuple):
+    id: str
+    """The request's, which the client may choose and gets back."""
+    key: Key | None
+    """None when authorization is off."""
+
+    def check_model(self, model: str) -> None:
+        """Raises ModelNotAllowed."""
+        if self.key is not None:
+            self.key.check_model(model)
+
+    def may_use(self, model: str) -> bool:
+        """For lists, which show no more."""
+        return self.key is None or self.key.allows(model)
+
+    def once_more(self) -> None:
+        """Another request of the same call. Raises TooManyRequests."""
+        if self.key is not None:
+            self.key.take()
 
 
 class Admission:
@@ -20,8 +41,11 @@ class Admission:
     def __init__(self, tokens: ChecksTokens | None, kind: Kind) -> None:
         self._tokens, self._kind = tokens, kind
 
-    def admit(self, context: Context) -> str:
-        """The request's id, which the client may choose and gets back. Raises InvalidKey."""
+    def admit(self, context: Context, model: str = "") -> Admitted:
+        """`model` is the one that is asked for, if the request names one.
+
+        Raises InvalidKey, TooManyRequests, ModelNotAllowed.
+        """
         request_id = authorization = None
         for key, value in context.invocation_metadata() or ():
             if key == REQUEST_ID:
@@ -30,10 +54,14 @@ class Admission:
                 authorization = str(value)
         request_id = request_id or new_request_id()
         context.set_trailing_metadata(((REQUEST_ID, request_id),))
-        self.check(authorization)
-        return request_id
+        admitted = Admitted(request_id, self.check(authorization))
+        if admitted.key is not None:
+            context.key_name = admitted.key.name
+            admitted.key.take()
+            if model:
+                admitted.key.check_model(model)
+        return admitted
 
-    def check(self, authorization: str | None) -> None:
-        """Raises InvalidKey."""
-        if self._tokens is not None:
-            self._tokens.check(self._kind, authorization)
+    def check(self, authorization: str | None) -> Key | None:
+        """The key, of which nothing is taken yet. Raises InvalidKey."""
+        return None if self._tokens is None else self._tokens.check(self._kind, authorization)

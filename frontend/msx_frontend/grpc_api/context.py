@@ -11,7 +11,9 @@ Metadata = Sequence[tuple[str, str | bytes]]
 
 
 class Context(Protocol):
-    """The part of `grpc.aio.ServicerContext` that the services use."""
+    """The part of `grpc.aio.ServicerContext` that the services use, and the name of the key that was given."""
+
+    key_name: str
 
     def invocation_metadata(self) -> Any:
         """Metadata, or None."""
@@ -36,6 +38,7 @@ class Call(NamedTuple):
     started: float
     method: str = "gRPC"
     protocol: str = "HTTP/2.0"
+    key_name: str = ""
 
 
 class LogsCalls(Protocol):

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from msx_frontend.errors import ServiceError
+from msx_frontend.grpc_api.admission import Admitted
 from msx_frontend.grpc_api.context import Context
 from msx_frontend.grpc_api.infer_messages import InferMessages
 from msx_frontend.grpc_api.status import sentence
@@ -29,10 +30,10 @@ class InferStream:
     """A bad request is answered by an `error_message`, and the call goes on. Responses say by `id` whose they are."""
 
     def __init__(
-        self, submit: Submit, messages: InferMessages, response: Any, context: Context, request_id: str
+        self, submit: Submit, messages: InferMessages, response: Any, context: Context, admitted: Admitted
     ) -> None:
         self._submit, self._messages, self._response = submit, messages, response
-        self._context, self._id = context, request_id
+        self._context, self._admitted = context, admitted
         self._writing = asyncio.Lock()
         self._room = asyncio.Semaphore(AT_ONCE)
         self._open: set[asyncio.Task[None]] = set()
@@ -52,8 +53,7 @@ class InferStream:
 
     def _start(self, request: Any) -> None:
         self._count += 1
-        request_id = self._id if self._count == 1 else f"{self._id}-{self._count - 1}"
-        task = asyncio.create_task(self._answered(request, request_id))
+        task = asyncio.create_task(self._answered(request, self._count - 1))
         self._open.add(task)
         task.add_done_callback(self._ended)
 
@@ -63,8 +63,13 @@ class InferStream:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.info("a response could not be sent: %s", error)
 
-    async def _answered(self, request: Any, request_id: str) -> None:
+    async def _answered(self, request: Any, number: int) -> None:
+        """`number`: how many of the call came before it."""
+        request_id = f"{self._admitted.id}-{number}" if number else self._admitted.id
         try:
+            if number:
+                self._admitted.once_more()
+            self._admitted.check_model(request.model_name)
             await self._answer(request, request_id)
         except ServiceError as error:
             await self._fail(request, sentence(error))

@@ -97,14 +97,18 @@ class InferenceService:
 
     async def _stream_predictions2(self, requests: Any, context: Context) -> None:
         """The requests of one sequence, and their answers in order; an error of one does not end the call."""
-        request_id, deadline = self._admission.admit(context), _deadline(context)
+        admitted, deadline = self._admission.admit(context), _deadline(context)
         sequence = SequenceNamer(self._keys)
 
         def ask(request: Any, number: int) -> Asked:
             reply = ReplyBuffer()
             try:
                 id, headers = sequence.headers(request)
-                own_id = request_id if number == 1 else f"{request_id}-{number}"
+                own_id = admitted.id
+                if number > 1:
+                    own_id = f"{own_id}-{number}"
+                    admitted.once_more()
+                admitted.check_model(request.model_name)
                 reply.hold = self._held.hold(request.ByteSize())
                 reply.job = self._ask(request, own_id, deadline, headers, reply)
                 return Asked(id, reply)
@@ -126,7 +130,8 @@ class InferenceService:
             asked.close()
 
     def _submit(self, request: Any, context: Context, sink: Sink, kind: str = PREDICT) -> Job:
-        return self._job(request, self._admission.admit(context), _deadline(context), sink, kind)
+        admitted = self._admission.admit(context, request.model_name)
+        return self._job(request, admitted.id, _deadline(context), sink, kind)
 
     def _job(self, request: Any, id: str, deadline: float | None, sink: Sink, kind: str = PREDICT) -> Job:
         """Raises ServiceError when it is not taken."""

@@ -72,7 +72,7 @@ class ManagementService:
 
     def _method(self, answer: Answer) -> Callable[[Any, Context], Awaitable[Any]]:
         async def method(request: Any, context: Context) -> Any:
-            request_id = self._admission.admit(context)
+            request_id = self._admission.admit(context).id
             try:
                 return _Response(msg=await self._to_its_end(answer(request, request_id)))
             except ModelApiDisabled:

@@ -114,7 +114,7 @@ class OpenInferenceService:
     # -- inference --
 
     async def _infer(self, request: Any, context: Context) -> Any:
-        reply = self.submit(request, context, self._inference.admit(context))
+        reply = self.submit(request, context, self._inference.admit(context, request.model_name).id)
         try:
             answer = await only_answer(reply, request.model_name)
             response = self._messages.response(answer.body, answer.json_size)
@@ -125,9 +125,9 @@ class OpenInferenceService:
             reply.close()
 
     async def _stream_infer(self, requests: Any, context: Context) -> None:
-        request_id = self._inference.admit(context)
+        admitted = self._inference.admit(context)
         make = message_class(f"{self._package}.ModelStreamInferResponse")
-        await InferStream(self.submit, self._messages, make, context, request_id).run(requests)
+        await InferStream(self.submit, self._messages, make, context, admitted).run(requests)
 
     # -- the server and its models --
 
@@ -142,28 +142,32 @@ class OpenInferenceService:
         return self._made("ServerMetadataResponse", server_metadata())
 
     async def _model_ready(self, request: Any, context: Context) -> Any:
-        self._inference.admit(context)
+        self._inference.admit(context, request.name)
         version = self._registry.find(request.name, request.version or None)
         return self._made("ModelReadyResponse", {"ready": answers(version)})
 
     async def _model_metadata(self, request: Any, context: Context) -> Any:
-        self._inference.admit(context)
+        self._inference.admit(context, request.name)
         return self._made("ModelMetadataResponse", model_metadata(self._registry, *_named(request)))
 
     async def _config(self, request: Any, context: Context) -> Any:
-        self._inference.admit(context)
+        self._inference.admit(context, request.name)
         return self._made("ModelConfigResponse", {"config": model_config(self._registry, *_named(request))})
 
     async def _statistics(self, request: Any, context: Context) -> Any:
-        self._inference.admit(context)
+        admitted = self._inference.admit(context, request.name)
         name, version = _named(request)
-        return self._made("ModelStatisticsResponse", statistics(self._registry, name or None, version))
+        found = statistics(self._registry, name or None, version, admitted.may_use)
+        return self._made("ModelStatisticsResponse", found)
 
     # -- the repository --
 
     async def _index(self, request: Any, context: Context) -> Any:
-        self._inference.admit(context)
-        return self._made("RepositoryIndexResponse", {"models": await self._repository.index(request.ready)})
+        admitted = self._inference.admit(context)
+        index = await self._repository.index(request.ready)
+        return self._made(
+            "RepositoryIndexResponse", {"models": [one for one in index if admitted.may_use(one["name"])]}
+        )
 
     async def _load(self, request: Any, context: Context) -> Any:
         self._management.admit(context)

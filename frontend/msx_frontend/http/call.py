@@ -6,10 +6,11 @@ import time
 
 from msx_frontend.http.head import Head
 from msx_frontend.http.wire import Scope, request_id_of
+from msx_frontend.keys.key import Key
 
 
 class Call(Head):
-    __slots__ = ("client", "id", "scope", "started")
+    __slots__ = ("client", "id", "key", "scope", "started")
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(
@@ -24,6 +25,28 @@ class Call(Head):
         self.started = time.monotonic()
         self.client = client_text(scope.get("client"))
         self.id = request_id_of(self.given_id)
+        self.key: Key | None = None
+        """By which it may pass; None where it needs none, or has none."""
+
+    @property
+    def key_name(self) -> str:
+        """For the access log; empty for a key without a name."""
+        return "" if self.key is None else self.key.name
+
+    def use(self, key: Key | None) -> None:
+        """It passes by this key. Raises TooManyRequests."""
+        self.key = key
+        if key is not None:
+            key.take()
+
+    def check_model(self, model: str) -> None:
+        """Raises ModelNotAllowed."""
+        if self.key is not None:
+            self.key.check_model(model)
+
+    def may_use(self, model: str) -> bool:
+        """For lists, which show no more."""
+        return self.key is None or self.key.allows(model)
 
 
 def client_text(client: tuple[str, int] | None) -> str:

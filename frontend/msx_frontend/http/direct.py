@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import urllib.parse
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING
 
 import httptools
@@ -15,7 +15,7 @@ from msx_frontend.http.head import Head
 from msx_frontend.http.prediction import Order, PredictionEndpoint
 from msx_frontend.http.targets import target_of
 from msx_frontend.http.wire import CACHE_BYTES, LogsReplies, RawHeaders
-from msx_frontend.tokens import Kind
+from msx_frontend.keys.key import Key, Kind
 
 if TYPE_CHECKING:
     from msx_frontend.http.direct_reply import DirectReply
@@ -30,14 +30,16 @@ LONGEST_HEAD = 8192
 class Known:
     """A head that means a prediction. The next request of a connection mostly says the same, word for word."""
 
-    __slots__ = ("asked", "head", "is_large", "kinds", "method", "order", "raw", "size", "url")
+    __slots__ = ("asked", "head", "is_large", "key", "kinds", "method", "order", "raw", "size", "url")
 
     def __init__(
         self, method: bytes, url: bytes, head: Head, order: Order, kinds: tuple[Kind, ...], client: str
     ) -> None:
         """`kinds` are those of the keys that it needs one of; none where it needs none."""
         self.method, self.url, self.head, self.order, self.kinds = method, url, head, order, kinds
-        self.asked = client, head.method, head.target, head.protocol, 200
+        self.key: Key | None = None
+        """By which it passed the last time."""
+        self.asked = client, "", head.method, head.target, head.protocol, 200
         """For the access log, if it is answered as usual."""
         self.raw = b""
         """The head as it stood on the wire; empty while it is not kept."""
@@ -53,6 +55,12 @@ class Known:
         if end > 4 and length is not None and end + length == len(request) and not self._is_chunked:
             self.raw, self.size = request[:end], len(request)
             self.is_large = self.size >= UNCOUNTED
+
+    def use(self, key: Key | None) -> None:
+        self.key = key
+        self.order.key = key if key is not None and key.models is not None else None
+        client, _, method, target, protocol, status = self.asked
+        self.asked = client, "" if key is None else key.name, method, target, protocol, status
 
     @property
     def _is_chunked(self) -> bool:
@@ -91,9 +99,18 @@ class Direct:
         return Known(method, url, head, Order(head, target), kinds, client)
 
     def check(self, known: Known) -> None:
-        """Raises InvalidKey."""
-        if self._gate is not None:
-            self._gate.check_any(known.kinds, known.head.authorization)
+        """The key that was good for this very head is good until it ends, or is withdrawn.
+
+        Raises InvalidKey, TooManyRequests.
+        """
+        key = known.key
+        if key is None or time() >= key.until:
+            known.use(None)
+            assert self._gate is not None
+            key = self._gate.check_any(known.kinds, known.head.authorization)
+            known.use(key)
+        if key.rate is not None:
+            key.take()
 
     def usual(self, defaults: RawHeaders) -> tuple[bytes, bytes, bytes]:
         """The head of most replies: what stands before the request's id, and from there to the length of the body; the

@@ -10,7 +10,7 @@ from msx_frontend.errors import PayloadTooLarge, RequestCancelled, ServiceError
 from msx_frontend.held_bytes import HOLD, HeldBytes
 from msx_frontend.http.call import Call
 from msx_frontend.http.direct import Direct
-from msx_frontend.http.gate import Gate
+from msx_frontend.http.gate import WORKFLOW, Gate
 from msx_frontend.http.prediction import PredictionEndpoint
 from msx_frontend.http.status_line import EXTENSION as STATUS_LINE
 from msx_frontend.http.targets import target_of
@@ -87,7 +87,9 @@ class Edge:
             return await self._open_inference(call, receive, send)
         try:
             if self._gate is not None:
-                self._gate.check(call)
+                call.use(self._gate.check(call))
+            if call.path.startswith(WORKFLOW):
+                call.check_model(call.path.removeprefix(WORKFLOW))
         except ServiceError as error:
             await send_error(send, error, call.id)
             return error.status
@@ -95,6 +97,7 @@ class Edge:
             return await self._predictions(call, target, receive, send)
         reply = _Reply(call, send)
         call.scope["msx.request_id"] = call.id
+        call.scope["msx.call"] = call
         await self._app(call.scope, receive, reply)
         return reply.status
 

@@ -22,6 +22,7 @@ from msx_frontend.http.metrics import metrics_app, metrics_routes
 from msx_frontend.http.plugins import PluginEndpoints
 from msx_frontend.http.prediction import PredictionEndpoint
 from msx_frontend.http.wire import LogsReplies, RawHeaders
+from msx_frontend.keys.key import Kind
 from msx_frontend.kserve.endpoint import OpenInference
 from msx_frontend.kserve.repository import Repository
 from msx_frontend.llm.endpoint import LanguageModels
@@ -30,7 +31,7 @@ from msx_frontend.models.management import Management
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.registry import Registry
 from msx_frontend.tls_listeners import ServerTls
-from msx_frontend.tokens import Kind, Tokens
+from msx_frontend.tokens import Tokens
 from msx_frontend.workflows.api import WorkflowApi
 from msx_frontend.workflows.management import WorkflowManagement
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msx_frontend.http.head import Head
 from msx_frontend.http.targets import target_of
-from msx_frontend.tokens import KINDS, Kind
+from msx_frontend.keys.key import KINDS, Key, Kind
 
 PROBES = frozenset({"/livez", "/readyz"})
 OPEN_PATHS = PROBES | {"/api-description"}
@@ -18,8 +18,12 @@ MANAGEMENT = frozenset({"models", "token", "workflows"})
 """First segments of the paths that manage."""
 
 
+WORKFLOW = "/wfpredict/"
+"""Before the name of a workflow, which is asked like a model."""
+
+
 class ChecksKeys(Protocol):
-    def check_any(self, kinds: tuple[Kind, ...], authorization: str | None) -> None: ...
+    def check_any(self, kinds: tuple[Kind, ...], authorization: str | None) -> Key: ...
 
 
 class Gate:
@@ -34,14 +38,14 @@ class Gate:
         """`plugins`: the same for the paths of plugins, by their first segments."""
         self._tokens, self._kinds, self._plugins = tokens, kinds, plugins
 
-    def check(self, head: Head) -> None:
-        """Raises InvalidKey."""
-        self.check_any(self.kinds(head), head.authorization)
+    def check(self, head: Head) -> Key | None:
+        """The key by which it passes; None where it needs none. Raises InvalidKey."""
+        kinds = self.kinds(head)
+        return self.check_any(kinds, head.authorization) if kinds else None
 
-    def check_any(self, kinds: tuple[Kind, ...], authorization: str | None) -> None:
-        """For whoever keeps the `kinds` of a head. Raises InvalidKey."""
-        if kinds:
-            self._tokens.check_any(kinds, authorization)
+    def check_any(self, kinds: tuple[Kind, ...], authorization: str | None) -> Key:
+        """For whoever keeps the `kinds` of a head, if there are any. Raises InvalidKey."""
+        return self._tokens.check_any(kinds, authorization)
 
     def kinds(self, head: Head) -> tuple[Kind, ...]:
         """By which keys this request may pass; none where it needs none."""
@@ -62,7 +66,7 @@ def management_keys(head: Head) -> tuple[Kind, ...]:
 
 def merged_keys(head: Head) -> tuple[Kind, ...]:
     """Of one listener for both: the key of the call's side, and either where both sides have it."""
-    if target_of(head.path) is not None or head.path.startswith("/wfpredict/"):
+    if target_of(head.path) is not None or head.path.startswith(WORKFLOW):
         return ("inference",)
     if head.path.split("/", 2)[1] in MANAGEMENT:
         return management_keys(head)

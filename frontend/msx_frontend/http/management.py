@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from msx_frontend.errors import MethodNotAllowed, ResourceNotFound
 from msx_frontend.health import Health
+from msx_frontend.http.call import Call
 from msx_frontend.http.openapi import Operations, managed_model_description, management_description
 from msx_frontend.http.routes import ANY, JsonReply, described_by, make_app, parameters, status_reply
 from msx_frontend.models.describe import kserve_ready
@@ -101,5 +102,6 @@ class ManagementRoutes:
         if self._tokens is None:
             raise ResourceNotFound
         kind = request.query_params.get("type")
-        await asyncio.to_thread(self._tokens.regenerate, kind, request.headers.get("authorization"))
+        call: Call = request.scope["msx.call"]
+        call.key = await asyncio.to_thread(self._tokens.regenerate, kind, call.authorization)
         return Response(b"", media_type="application/json")

@@ -14,10 +14,10 @@ from msx_frontend.errors import ServiceError
 from msx_frontend.http.openapi import INFERENCE, MANAGEMENT, METRICS, Operation
 from msx_frontend.http.routes import ANY, read_whole
 from msx_frontend.http.wire import BODYLESS, json_bytes, own_headers
+from msx_frontend.keys.key import Kind
 from msx_frontend.llm.endpoint import EXACT
 from msx_frontend.plugins.endpoints import PluginEndpoint, make_endpoint
 from msx_frontend.plugins.loading import Plugin, PluginError
-from msx_frontend.tokens import Kind
 from msx_sdk.plugins import EndpointRequest, EndpointResponse, ServerView
 from msx_sdk.request import Headers
 

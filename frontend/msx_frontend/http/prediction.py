@@ -26,6 +26,7 @@ from msx_frontend.http.wire import (
     send_whole,
     start_message,
 )
+from msx_frontend.keys.key import Key
 from msx_frontend.models.registry import Registry
 from msx_frontend.parse import fields_of_query, fields_parser, merge_fields
 from msx_frontend.queueing.job import Field, Job, KeptHeaders, Sink
@@ -39,10 +40,12 @@ class Reply(Sink, Protocol):
 class Order:
     """What a head says of the job: made once for all requests that have the same."""
 
-    __slots__ = ("fields", "headers", "target")
+    __slots__ = ("fields", "headers", "key", "target")
 
     def __init__(self, head: Head, target: Target) -> None:
         self.target, self.headers = target, KeptHeaders([*head.headers(), *target.headers])
+        self.key: Key | None = None
+        """Where it is good for some models only."""
         self.fields = fields_parser(head.content_type)
         """Of a body. Raises BadRequest."""
         if target.takes_query and head.query:
@@ -60,10 +63,13 @@ class PredictionEndpoint:
         """Answer; returns the status for the access log."""
         try:
             if call.method == "OPTIONS" and target.model is not None:
+                call.check_model(target.model)
                 return await self._describe(target.model, call, send)
             body = await read_body(receive, call.content_length, self.max_request_size)
             reply = ReplyBuffer()
-            job = self.submit(Order(call, target), call.id, body, reply)
+            order = Order(call, target)
+            order.key = call.key
+            job = self.submit(order, call.id, body, reply)
         except ServiceError as error:
             await send_error(send, error, call.id)
             return error.status
@@ -77,6 +83,8 @@ class PredictionEndpoint:
         model = target.model or _text(fields, "model_name") or self.only_model
         if model is None:
             raise BadRequest("Parameter model_name is required.")
+        if order.key is not None:
+            order.key.check_model(model)
         job = reply.job = Job(id, model, target.version, fields, order.headers, reply, kind=target.kind)
         self._registry.submit(job)
         return job

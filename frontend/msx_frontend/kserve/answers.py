@@ -47,7 +47,7 @@ class Answers:
     # -- models --
 
     async def models(self, request: Request) -> Reply:
-        return json_reply({"models": self._registry.names()})
+        return json_reply({"models": [name for name in self._registry.names() if request.call.may_use(name)]})
 
     async def model(self, request: Request) -> Reply:
         return json_reply(model_metadata(self._registry, request.model, request.version))
@@ -66,7 +66,7 @@ class Answers:
         return json_reply(statistics(self._registry, request.model, request.version))
 
     async def all_statistics(self, request: Request) -> Reply:
-        return json_reply(statistics(self._registry, None, None))
+        return json_reply(statistics(self._registry, None, None, request.call.may_use))
 
     # -- the repository --
 
@@ -74,7 +74,8 @@ class Answers:
         only_ready = request.object().get("ready", False)
         if not isinstance(only_ready, bool):
             raise BadRequest("'ready' must be true or false.")
-        return json_reply(await self._repository.index(only_ready))
+        index = await self._repository.index(only_ready)
+        return json_reply([entry for entry in index if request.call.may_use(entry["name"])])
 
     async def load(self, request: Request) -> Reply:
         parameters = request.object().get("parameters", {})

@@ -10,19 +10,19 @@ from msx_frontend.errors import MethodNotAllowed, RequestCancelled, ResourceNotF
 from msx_frontend.health import Health
 from msx_frontend.http.call import Call
 from msx_frontend.http.wire import ClientGone, Receive, Send, reply_headers, send_whole
+from msx_frontend.keys.key import Key, Kind
 from msx_frontend.kserve.answers import Answers
 from msx_frontend.kserve.exchange import Reply, Request, read, send_failure, send_reply
 from msx_frontend.kserve.repository import Repository
 from msx_frontend.kserve.routes import Found, Route, find, refusal
 from msx_frontend.llm.errors import Bug
 from msx_frontend.models.registry import Registry
-from msx_frontend.tokens import Kind
 
 log = logging.getLogger("msx.http")
 
 
 class ChecksTokens(Protocol):
-    def check(self, kind: Kind, authorization: str | None) -> None:
+    def check(self, kind: Kind, authorization: str | None) -> Key:
         """Raises InvalidKey."""
 
 
@@ -51,7 +51,9 @@ class OpenInference:
             if call.method == "OPTIONS":
                 return await _preflight(found.route, call, send)
             if self._tokens is not None and found.route.key is not None:
-                self._tokens.check(found.route.key, call.authorization)
+                call.use(self._tokens.check(found.route.key, call.authorization))
+                if found.model:
+                    call.check_model(found.model)
             body = await read(call, receive, self._limit)
         except ServiceError as error:
             return await send_failure(send, call, error, body_read=False)

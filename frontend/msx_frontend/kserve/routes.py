@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from msx_frontend.keys.key import Kind
 from msx_frontend.kserve.repository import Unsupported
-from msx_frontend.tokens import Kind
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from msx_frontend.models.model_version import ModelVersion
@@ -11,10 +12,15 @@ from msx_frontend.models.statistics import Total
 _NONE = {"count": 0, "ns": 0}
 
 
-def statistics(registry: Registry, name: str | None, number: str | None) -> dict[str, Any]:
-    """Of one version, of all versions of a name, or of every version. Raises ModelNotFound, ModelVersionNotFound."""
+def statistics(
+    registry: Registry, name: str | None, number: str | None, shown: Callable[[str], bool] = lambda name: True
+) -> dict[str, Any]:
+    """Of one version, of all versions of a name, or of every version whose name is to be shown.
+
+    Raises ModelNotFound, ModelVersionNotFound.
+    """
     if name is None:
-        versions = registry.all_versions()
+        versions = [version for version in registry.all_versions() if shown(version.source.name)]
     elif number is None:
         versions = registry.versions_of(name)
     else:

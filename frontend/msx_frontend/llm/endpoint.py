@@ -8,6 +8,7 @@ from collections.abc import Callable
 from msx_frontend.errors import MethodNotAllowed, ResourceNotFound, ServiceError
 from msx_frontend.http.call import Call
 from msx_frontend.http.wire import Receive, Send, reply_headers, send_whole
+from msx_frontend.keys.key import Key
 from msx_frontend.llm.chat import chat_completions
 from msx_frontend.llm.completions import completions
 from msx_frontend.llm.directory import Directory
@@ -57,13 +58,13 @@ NOWHERE = Route(_nowhere, openai_failure)
 
 
 class LanguageModels:
-    """`check_token` is given the Authorization header, and raises InvalidKey."""
+    """`check_token` is given the Authorization header, returns the key in it, or raises InvalidKey."""
 
     def __init__(
         self,
         registry: Registry,
         max_request_size: int,
-        check_token: Callable[[str | None], None] | None = None,
+        check_token: Callable[[str | None], Key] | None = None,
         default_llm: str = "",
     ) -> None:
         self._registry, self._limit, self._check_token = registry, max_request_size, check_token
@@ -86,7 +87,7 @@ class LanguageModels:
             return await self._refuse(any_of_them, call, send, MethodNotAllowed() if routes else ResourceNotFound())
         if self._check_token is not None and not route.open:
             try:
-                self._check_token(call.authorization)
+                call.use(self._check_token(call.authorization))
             except ServiceError as error:
                 return await self._refuse(route, call, send, error)
         return await self._exchange(route, call, send).answer(receive, self._limit, path)

@@ -97,6 +97,8 @@ TABLE: dict[type[ServiceError], Row] = {
     errors.NotOffered: Row(400, INVALID, "unsupported_operation", 422, "validation", 400),
     errors.PayloadTooLarge: Row(413, INVALID, "request_too_large", 413, "validation", 413),
     errors.InvalidKey: Row(401, INVALID, "invalid_api_key", 401, "unauthorized", 401),
+    errors.ModelNotAllowed: Row(403, INVALID, "model_not_allowed", 403, "forbidden", 403),
+    errors.TooManyRequests: Row(429, "rate_limit_error", "rate_limit_exceeded", 429, "overloaded", 429),
     errors.Overloaded: _OVERLOADED,
     errors.ServiceUnavailable: _UNAVAILABLE,
     errors.DeadlineExceeded: _TIMEOUT,

@@ -74,9 +74,10 @@ class Jobs:
         self._left = False
 
     def submit(self, version: ModelVersion, operation: str, message: msgspec.Struct) -> TimedReply:
-        """Raises ServiceError when the job cannot be taken."""
+        """Raises ServiceError when the job cannot be taken, or the call's key is for other models."""
         if self._left:
             raise RequestCancelled
+        self._call.check_model(version.source.name)
         number = len(self._replies)
         reply = TimedReply()
         job = ToldJob(

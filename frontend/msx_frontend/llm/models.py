@@ -11,11 +11,13 @@ from msx_frontend.models.model_version import ModelVersion
 
 
 async def list_models(request: Request) -> Reply:
-    models = [_described(version) for version in request.directory.language_models()]
-    return Whole({"object": "list", "data": models, "models": request.directory.names()})
+    mine, directory = request.call.may_use, request.directory
+    models = [_described(version) for version in directory.language_models() if mine(version.source.name)]
+    return Whole({"object": "list", "data": models, "models": [name for name in directory.names() if mine(name)]})
 
 
 async def show_model(request: Request) -> Reply:
+    request.call.check_model(request.path["model"])
     version = request.directory.default(request.path["model"])
     described = _described(version) if version in request.directory.language_models() else {}
     return Whole({**described, **kserve_ready(version)})

@@ -18,6 +18,8 @@ class Asked(NamedTuple):
     """What many requests of one connection have in common."""
 
     client: str
+    key: str
+    """The name of the key by which they passed; empty where it has none."""
     method: str
     target: str
     protocol: str
@@ -25,11 +27,15 @@ class Asked(NamedTuple):
 
     @property
     def line(self) -> str:
-        return f'/{self.client} "{self.method} {self.target} {self.protocol}"'
+        key = f" {self.key}" if self.key else ""
+        return f'/{self.client}{key} "{self.method} {self.target} {self.protocol}"'
 
 
-Entry = tuple[tuple[str, str, str, str, int], str, float, float]
-"""An Asked as a bare tuple, which is made faster; the request's id; its beginning and its end by `time.monotonic()`."""
+Request = tuple[str, str, str, str, str, int]
+"""An Asked as a bare tuple, which is made faster."""
+
+Entry = tuple[Request, str, float, float]
+"""What was asked; the request's id; its beginning and its end by `time.monotonic()`."""
 
 Texts = tuple[str, str]
 """Of the same for a line of the console, and for one of the file."""
@@ -40,7 +46,7 @@ class AccessLines:
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
-        self._requests: dict[tuple[str, str, str, str, int], Texts] = {}
+        self._requests: dict[Request, Texts] = {}
         self._durations: dict[float, Texts] = {}
 
     def __call__(self, entries: list[Entry]) -> tuple[str, str]:
@@ -76,7 +82,7 @@ class AccessLines:
             now = f"{date.replace('T', ' ')}.{rest:03} [INFO   ] access - "
         return now, f"{date},{rest:03} - "
 
-    def _request(self, key: tuple[str, str, str, str, int]) -> Texts:
+    def _request(self, key: Request) -> Texts:
         asked = Asked(*key)
         line = f"{asked.line} {asked.status} "
         texts = (self._json_request(asked) if self._as_json else line), line
@@ -88,7 +94,8 @@ class AccessLines:
 
     def _json_request(self, asked: Asked) -> str:
         client, method, path = quoted(asked.client), quoted(asked.method), quoted(asked.target)
-        return f'"client":{client},"method":{method},"path":{path},"status":{asked.status},"ms":'
+        key = f'"key":{quoted(asked.key)},' if asked.key else ""
+        return f'"client":{client},{key}"method":{method},"path":{path},"status":{asked.status},"ms":'
 
     def _duration(self, hundredths: float) -> Texts:
         if len(self._durations) >= MOST_DURATIONS:

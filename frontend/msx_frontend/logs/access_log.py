@@ -22,6 +22,8 @@ class Served(Protocol):
     @property
     def client(self) -> str: ...
     @property
+    def key_name(self) -> str: ...
+    @property
     def target(self) -> str: ...
     @property
     def method(self) -> str: ...
@@ -54,7 +56,7 @@ class AccessLog:
         self._soon: asyncio.Handle | None = None
 
     def write(self, call: Served, status: int) -> None:
-        asked = (call.client, call.method, call.target, call.protocol, status)
+        asked = (call.client, call.key_name, call.method, call.target, call.protocol, status)
         self.write_all([(asked, call.id, call.started, monotonic())])
 
     def write_all(self, entries: list[Entry]) -> None:

@@ -22,6 +22,8 @@ from msx_frontend.metrics.observer import MODEL, Observed, Observer
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
+KEY = ("key", "protocol", "code")
+
 LEGACY = frozenset(
     {"ts_inference_requests_total", "ts_inference_latency_microseconds", "ts_queue_latency_microseconds"}
 )
@@ -75,6 +77,9 @@ class ServerMetrics:
         self.first_chunk_seconds = _seconds("msx_first_chunk_seconds", "Arrival to first chunk of a reply", registry)
         self.request_seconds = _seconds("msx_request_seconds", "Arrival to end of a reply", registry)
         self.batch_seconds = _seconds("msx_batch_seconds", "Time a worker took for a batch", registry)
+        self.key_requests = CounterFamily(
+            "msx_key_requests", "Requests by the name of their key, and by HTTP's or gRPC's status", KEY, registry
+        )
         self.batch_size = HistogramFamily("msx_batch_size", "Requests per batch", MODEL, SIZES, registry)
         self.restarts = CounterFamily("msx_worker_restarts", "Worker groups started again", MODEL, registry)
 

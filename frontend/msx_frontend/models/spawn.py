@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import sys
@@ -16,10 +17,13 @@ from msx_frontend.environments.build import Place
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.snapshots.serializer import log_location
+from msx_frontend.workers.credentials import KEYS, without_credentials
 from msx_frontend.workers.crew import RankSpec
 from msx_frontend.workers.environment import worker_environment
 from msx_frontend.workers.group import GroupSpec
 from msx_sdk._cgroup import cores_by_quota
+
+log = logging.getLogger("msx.workers")
 
 OWN_PYTHON = Place(sys.executable)
 
@@ -29,8 +33,11 @@ class Spawner:
 
     def __init__(self, config: ServerConfig, run_dir: Path, compiled_dir: Path, env: Mapping[str, str]) -> None:
         self._config, self._run_dir, self._compiled_dir = config, run_dir, compiled_dir
-        self._env = {**env, **_told(config, env)}
         self._fewer_cores = cores_by_quota()
+        inherited = without_credentials(env, keep_stores=config.worker_credentials)
+        self._env = {**inherited, **_told(config, env)}
+        if left := sorted(env.keys() - inherited.keys() - KEYS):
+            log.info("workers do not inherit %s (worker_credentials=true hands them on)", ", ".join(left))
         declared = load_spec(config.metrics_config).model
         self._metrics = [DeclaredMetric(kind, one.name, one.unit, list(one.dimensions)) for kind, one in declared]
 

@@ -21,7 +21,7 @@ SERVER = Setup(services=("echo",), load=("echo.mar",), tokens=True)
 
 REFUSED = "Token Authorization failed. Token either incorrect, expired, or not provided correctly"
 NOT_RENEWED = "Token Authentication failed. Token either incorrect, expired, or not provided correctly"
-KEY = r"[\w-]{8}"
+KEY = r"[\w-]{24}"
 
 
 def key_file(server: RunningServer) -> Path:

@@ -57,7 +57,7 @@ def test_the_file_is_torchserves_and_private(path: Path, tokens: Tokens, clock: 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     texts = [found[kind]["key"] for kind in found]
     assert len(set(texts)) == 3
-    assert all(len(text) == 8 and len(base64.urlsafe_b64decode(text)) == 6 for text in texts)
+    assert all(8 * len(base64.urlsafe_b64decode(text)) >= 128 for text in texts)
     assert list(found["API"]) == ["key"]
     moment = found["inference"]["expiration time"]
     assert moment.endswith("Z")
@@ -208,6 +208,73 @@ def test_a_file_that_keeps_changing_does_not_hang_the_start(path: Path, monkeypa
     monkeypatch.setattr(os.path, "samestat", lambda *_: False)
     with pytest.raises(TokenFileError, match="keeps changing"):
         Tokens(path, 60)
+
+
+def test_a_key_that_never_expires(path: Path, clock: Clock) -> None:
+    tokens = Tokens(path, 0, clock)
+    assert [list(entry) for entry in read(path).values()] == [["key"]] * 3
+    clock.now += 1e9
+    tokens.check("inference", bearer(path, "inference"))
+    tokens.close()
+
+
+def test_an_api_key_is_good_for_nothing_else_and_is_told(path: Path, tokens: Tokens) -> None:
+    assert tokens.regenerate("inference", bearer(path, "API")).kinds == {"API"}
+
+
+# -- keys that are kept --
+
+
+def test_kept_keys_survive_a_restart(path: Path, clock: Clock) -> None:
+    first = Tokens(path, 60, clock, keep=True)
+    before = read(path)
+    first.close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    clock.now += 1000
+    second = Tokens(path, 60, clock, keep=True)
+    assert read(path) == before
+    second.check("inference", f"Bearer {before['inference']['key']}")
+    second.regenerate("inference", bearer(path, "API"))
+    second.close()
+    clock.now += 3000
+    third = Tokens(path, 60, clock, keep=True)
+    after = read(path)
+    assert after["API"] == before["API"]
+    assert after["management"]["key"] != before["management"]["key"], "it has expired"
+    assert after["inference"]["expiration time"] > before["inference"]["expiration time"]
+    third.check("inference", bearer(path, "inference"))
+    third.close()
+    Tokens(path, 60, clock).close()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "",
+        "[]",
+        '{"inference": 5}',
+        '{"inference": {"key": 7}}',
+        '{"inference": {"key": "8chars__"}}',
+        '{"inference": {"key": "%s", "expiration time": "soon"}}' % ("k" * 24),
+    ],
+)
+def test_what_is_no_key_is_not_kept(path: Path, clock: Clock, left: str) -> None:
+    path.write_text(left)
+    path.chmod(0o600)
+    tokens = Tokens(path, 60, clock, keep=True)
+    assert all(len(entry["key"]) == 24 and entry["key"] != "k" * 24 for entry in read(path).values())
+    tokens.close()
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o620, 0o640])
+def test_keys_that_others_could_see_or_write_are_not_kept(path: Path, clock: Clock, mode: int) -> None:
+    Tokens(path, 60, clock, keep=True).close()
+    before = read(path)
+    path.chmod(mode)
+    tokens = Tokens(path, 60, clock, keep=True)
+    assert not [kind for kind, entry in read(path).items() if entry["key"] == before[kind]["key"]]
+    tokens.close()
 
 
 def test_no_key_is_in_a_repr(path: Path, tokens: Tokens) -> None:

@@ -39,9 +39,9 @@ def _guarded(service: Service, method: Method) -> Callable[[Any, Any], Any]:
     answer, target, access_log = method.answer, method.target, service.access_log
 
     async def guarded(request: Any, context: Any) -> Any:
-        started, status = time.monotonic(), Code.UNKNOWN
+        started, status, known = time.monotonic(), Code.UNKNOWN, _Known(context)
         try:
-            response = await answer(request, context)
+            response = await answer(request, known)
             status = Code.OK
             return response
         except ServiceError as error:
@@ -54,9 +54,30 @@ def _guarded(service: Service, method: Method) -> Callable[[Any, Any], Any]:
         finally:
             if access_log is not None:
                 id = request_id_in(context.trailing_metadata())
-                access_log.write(Call(_client(context), target, id, started), status.value)
+                call = Call(_client(context), target, id, started, key_name=known.key_name)
+                access_log.write(call, status.value)
 
     return guarded
+
+
+class _Known:
+    """The Context of a call: grpc's, which takes no attributes, and what admission knows."""
+
+    def __init__(self, context: Any) -> None:
+        self._context, self.key_name = context, ""
+        self.write = context.write
+
+    def invocation_metadata(self) -> Any:
+        return self._context.invocation_metadata()
+
+    def set_trailing_metadata(self, trailing_metadata: Any, /) -> None:
+        self._context.set_trailing_metadata(trailing_metadata)
+
+    def trailing_metadata(self) -> Any:
+        return self._context.trailing_metadata()
+
+    def time_remaining(self) -> Any:
+        return self._context.time_remaining()
 
 
 def _client(context: Any) -> str:

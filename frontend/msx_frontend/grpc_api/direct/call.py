@@ -27,13 +27,26 @@ class DirectCall:
     It is what the access log writes a line of.
     """
 
-    __slots__ = ("_begun", "_calls", "_hold", "_stream", "_timer", "client", "head", "id", "over", "served", "started")
+    __slots__ = (
+        "_begun",
+        "_calls",
+        "_hold",
+        "_stream",
+        "_timer",
+        "client",
+        "head",
+        "id",
+        "key_name",
+        "over",
+        "served",
+        "started",
+    )
     method, protocol = "gRPC", "HTTP/2.0"
 
     def __init__(self, calls: Calls, stream: Stream, head: CallHead, served: ServedMethod, client: str) -> None:
         self._calls, self._stream, self.head, self.served, self.client = calls, stream, head, served, client
         self.started = time.monotonic()
-        self.id = ""
+        self.id = self.key_name = ""
         self.over = self._begun = False
         self._hold: Hold | None = None
         """Of its bytes, where they are counted."""

@@ -96,8 +96,13 @@ class JobCall(DirectCall):
         if self._request is None:
             raise not_one("none")
         method = self._method
-        method.admission.check(self.head.authorization)
+        key = method.admission.check(self.head.authorization)
+        if key is not None:
+            self.key_name = key.name
+            key.take()
         request, self._request = parsed(self.served.method.parse, self._request), None
+        if key is not None and key.models is not None:
+            key.check_model(request.model_name)
         if self._timer is not None:
             self._timer.cancel()  # from now on the job has the deadline
         job = method.submit(request, self.id, self.deadline, self)

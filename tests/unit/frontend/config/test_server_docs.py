@@ -21,6 +21,7 @@ from msx_frontend.http.inference import InferenceRoutes
 from msx_frontend.http.management import ManagementRoutes
 from msx_frontend.http.openapi import INFERENCE, MANAGEMENT
 from msx_frontend.http.workflows import inference_routes, management_routes
+from msx_frontend.keys.api_keys_file import parse
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.states import ModelState
 from msx_frontend.workflows import errors as workflow_errors
@@ -108,8 +109,15 @@ def subclasses(kind: type[ServiceError]) -> set[type[ServiceError]]:
     return {kind}.union(*(subclasses(below) for below in kind.__subclasses__()))
 
 
+def test_the_keys_file_works() -> None:
+    example = re.search(r"```yaml\n(keys:.*?)```", SERVER, re.DOTALL)
+    assert example
+    keys, short = parse(Path("docs/server.md"), example[1].encode())
+    assert ([key.name for key in keys], short) == (["team-a", "batch", "operations"], [])
+
+
 def test_the_log_configuration_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    example = re.search(r"```yaml\n(.*?)```", SERVER, re.DOTALL)
+    example = re.search(r"```yaml\n(version: .*?)```", SERVER, re.DOTALL)
     assert example
     monkeypatch.chdir(tmp_path)
     config = yaml.safe_load(example[1])

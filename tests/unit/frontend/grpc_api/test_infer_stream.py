@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from msx_frontend.grpc_api.admission import Admitted
 from msx_frontend.grpc_api.context import Context
 from msx_frontend.grpc_api.infer_messages import InferMessages
 from msx_frontend.grpc_api.infer_stream import InferStream
@@ -32,7 +33,7 @@ class Call:
         self.left: list[str] = []
         self.waiting = asyncio.Event()
         messages, context = InferMessages("inference"), cast(Context, None)
-        self.stream = InferStream(self._submit, messages, StreamResponse, context, "r")
+        self.stream = InferStream(self._submit, messages, StreamResponse, context, Admitted("r", None))
 
     async def requests(self) -> AsyncIterator[Any]:
         for _ in range(2):

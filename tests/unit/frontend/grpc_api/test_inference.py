@@ -21,11 +21,13 @@ from msx_frontend.errors import (
 )
 from msx_frontend.grpc_api import sequences
 from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.keys.key import Key
 from msx_frontend.queueing import reply_buffer
 from msx_frontend.queueing.job import PREDICT, STREAM, Field
 from tests.retry import told_wait
 from tests.unit.frontend.grpc_api.harness import WAY, Request, Served, answer, begin, failure, request, serving, told
 from tests.unit.frontend.house import until
+from tests.unit.frontend.keys.some import some_key
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -41,9 +43,13 @@ def with_server(test: Callable[[Served], Awaitable[None]], **settings: object) -
 
 
 class Tokens:
-    def check(self, kind: str, authorization: str | None) -> None:
+    def __init__(self, key: Key | None = None) -> None:
+        self.key = key or some_key()
+
+    def check(self, kind: str, authorization: str | None) -> Key:
         if (kind, authorization) != ("inference", "Bearer K"):
             raise InvalidKey("Token refused")
+        return self.key
 
 
 # -- Predictions --
@@ -638,6 +644,46 @@ def test_the_right_token() -> None:
         assert (await call).prediction == b"in"
 
     with_server(test, tokens=Tokens())
+
+
+def test_a_key_for_some_models() -> None:
+    async def test(served: Served) -> None:
+        metadata = (("authorization", "Bearer K"),)
+        for call in (
+            served.predict(request("n"), metadata=metadata),
+            served.stream(request("n"), metadata=metadata),
+        ):
+            error = await failure(call)
+            assert error.code() == StatusCode.PERMISSION_DENIED
+            assert 'The key "team-a" is not for model n, but for: m (api_keys_file).' in (error.details() or "")
+        requests = served.stream2(request("n"), metadata=metadata)
+        (refused,) = [response async for response in requests]
+        assert refused.status.code == StatusCode.PERMISSION_DENIED.value[0]
+        call = served.predict(request("m"), metadata=metadata)
+        job = await served.registry.next_job()
+        assert job.model_name == "m", "of the others came no job"
+        answer(job, b"in")
+        await call
+
+    with_server(test, tokens=Tokens(some_key("team-a", models=("m",))))
+
+
+def test_a_rate_is_that_of_all_calls_and_of_each_request_of_a_stream() -> None:
+    async def test(served: Served) -> None:
+        metadata = (("authorization", "Bearer K"), ("x-request-id", "a"))
+        call = served.predict(request("m"), metadata=metadata)
+        answer(await served.registry.next_job(), b"in")
+        await call
+        stream = served.stream2(request("m"), request("m"), metadata=metadata)
+        answer(await served.registry.next_job(), b"in")
+        answered, refused = [response async for response in stream]
+        assert (answered.prediction, refused.status.code) == (b"in", StatusCode.RESOURCE_EXHAUSTED.value[0])
+        error = await failure(served.predict(request("m"), metadata=metadata))
+        assert error.code() == StatusCode.RESOURCE_EXHAUSTED
+        assert 'The key "team-a" allows 2 requests per second' in (error.details() or "")
+        assert [(await served.access_log.lines.get())[0].key_name for _ in range(3)] == ["team-a"] * 3
+
+    with_server(test, tokens=Tokens(some_key("team-a", rate=2)))
 
 
 def test_the_access_log_has_every_call() -> None:

@@ -18,7 +18,9 @@ from msx_frontend.errors import (
 )
 from msx_frontend.grpc_api.management import SERVICE
 from msx_frontend.grpc_api.messages import POOL, message_class
+from msx_frontend.keys.key import Key
 from tests.unit.frontend.grpc_api.harness import Served, failure, serving
+from tests.unit.frontend.keys.some import some_key
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -27,9 +29,13 @@ Response = message_class(f"{PACKAGE}.ManagementResponse")
 
 
 class Tokens:
-    def check(self, kind: str, authorization: str | None) -> None:
+    def __init__(self, key: Key | None = None) -> None:
+        self.key = key or some_key()
+
+    def check(self, kind: str, authorization: str | None) -> Key:
         if (kind, authorization) != ("management", "Bearer K"):
             raise InvalidKey("Token refused")
+        return self.key
 
 
 Ask = Callable[..., Any]

@@ -180,10 +180,13 @@ def begin_answer(
 class FakeAccessLog:
     def __init__(self) -> None:
         self.lines: list[tuple[str, int]] = []
+        self.keys: list[str] = []
 
     def write(self, call: Any, status: int) -> None:
+        self.keys.append(call.key_name)
         self.lines.append((f"{call.method} {call.target}", status))
 
     def write_all(self, entries: list[Entry]) -> None:
         assert len({asked[-1] for asked, *_ in entries}) == 1
-        self.lines += [(f"{method} {target}", status) for (_, method, target, _, status), *_ in entries]
+        self.keys += [key for (_, key, *_), *_ in entries]
+        self.lines += [(f"{method} {target}", status) for (*_, method, target, _, status), *_ in entries]

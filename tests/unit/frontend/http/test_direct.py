@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -15,11 +16,13 @@ from msx_frontend.http.head import Head
 from msx_frontend.http.prediction import Order, PredictionEndpoint
 from msx_frontend.http.targets import target_of
 from msx_frontend.http.wire import Receive, Scope, Send, read_body, send_whole
+from msx_frontend.keys.key import Key
 from msx_frontend.queueing.job import Job
 from msx_sdk.reply_head import JSON_TYPE
 from tests.unit.frontend.http.client import FakeAccessLog, FakeRegistry, as_registry, begin_answer
 from tests.unit.frontend.http.direct_client import connect, request
 from tests.unit.frontend.jobs import run
+from tests.unit.frontend.keys.some import some_key
 
 KEYS = ("inference",)
 
@@ -33,7 +36,7 @@ async def show(scope: Scope, receive: Receive, send: Send) -> None:
 class Bench:
     def __init__(self, *, limit: int = 1000, tokens: bool = False) -> None:
         self.registry, self.log = FakeRegistry(), FakeAccessLog()
-        self.good = "Bearer good"
+        self.good, self.key, self.checked = "Bearer good", some_key(), 0
         gate = Gate(self, inference_keys) if tokens else None
         endpoint = PredictionEndpoint(as_registry(self.registry), limit)
         edge = Edge(show, self.log, gate=gate, predictions=endpoint)
@@ -50,10 +53,12 @@ class Bench:
         self.direct: Direct = direct
         self.connection, self.transport = connect(edge, direct)
 
-    def check_any(self, kinds: tuple[str, ...], authorization: str | None) -> None:
+    def check_any(self, kinds: tuple[str, ...], authorization: str | None) -> Key:
         assert kinds == KEYS
+        self.checked += 1
         if authorization != self.good:
             raise InvalidKey("no")
+        return self.key
 
     def send(self, *parts: bytes) -> None:
         for part in parts:
@@ -177,11 +182,92 @@ def test_a_key_that_is_no_longer_good_is_refused_with_the_same_head() -> None:
         for _ in range(2):
             bench.send(ask(authorization="Bearer good"))
             answer(await bench.job())
-        bench.good = "Bearer new"
+        bench.good, bench.key.until = "Bearer new", 0.0
         bench.send(ask(authorization="Bearer good"))
         assert bench.registry.idle
         assert bench.transport.closed
         assert b"InvalidKeyException" in bench.transport.written
+
+    run(test())
+
+
+def test_a_key_is_looked_up_once_for_a_head_that_is_kept() -> None:
+    async def test() -> None:
+        bench = Bench(tokens=True)
+        for _ in range(3):
+            bench.send(ask(authorization="Bearer good"))
+            answer(await bench.job())
+        await asyncio.sleep(0)  # they are logged
+        assert bench.checked == 1
+        bench.key.until, bench.key = 0.0, some_key("renewed")
+        for _ in range(2):
+            bench.send(ask(authorization="Bearer good"))
+            answer(await bench.job())
+        await asyncio.sleep(0)
+        assert bench.checked == 2
+        assert bench.log.keys == ["", "", "", "renewed", "renewed"]
+
+    run(test())
+
+
+def test_a_key_expires_for_a_head_that_is_kept() -> None:
+    async def test() -> None:
+        bench = Bench(tokens=True)
+        bench.send(ask(authorization="Bearer good"))
+        answer(await bench.job())
+        bench.key.until, bench.good = time.time(), "Bearer new"
+        bench.send(ask(authorization="Bearer good"))
+        assert b"InvalidKeyException" in bench.transport.written
+        assert bench.registry.idle
+
+    run(test())
+
+
+def test_a_rate_counts_for_a_head_that_is_kept() -> None:
+    async def test() -> None:
+        bench = Bench(tokens=True)
+        bench.key = some_key("team-a", rate=2)
+        for _ in range(2):
+            bench.send(ask(authorization="Bearer good"))
+            answer(await bench.job())
+        bench.send(ask(authorization="Bearer good"))
+        assert bench.registry.idle
+        said = bytes(bench.transport.written)
+        assert b"HTTP/1.1 429 " in said
+        assert b"TooManyRequestsException" in said
+        assert b"retry-after: " in said
+        assert bench.log.lines[-1] == ("POST /predictions/m", 429)
+        assert bench.log.keys[-1] == "team-a"
+
+    run(test())
+
+
+@pytest.mark.parametrize("way", ["direct", "asgi"])
+@pytest.mark.parametrize(
+    ("target", "body", "status"),
+    [
+        ("/predictions/m", b"", 200),
+        ("/predictions/n", b"", 403),
+        ("/invocations?model_name=m", b"", 200),
+        ("/invocations?model_name=n", b"", 403),
+        ("/v1/models/n:predict", b"", 403),
+        ("/models/n/invoke", b"", 403),
+        ("/n/predict", b"", 403),
+    ],
+)
+def test_a_key_for_some_models(way: str, target: str, body: bytes, status: int) -> None:
+    async def test() -> None:
+        bench = Bench(tokens=True)
+        bench.key = some_key("team-a", models=("m", "k"))
+        sent = ask(body, target, authorization="Bearer good")
+        bench.send(sent if way == "direct" else sent.replace(b"HTTP/1.1", b"HTTP/1.0"))
+        if status == 200:
+            answer(await bench.job(), b"answer")
+            await bench.said(b"answer")
+        else:
+            said = await bench.said(b"403", b'The key \\"team-a\\" is not for model n, but for: k, m (api_keys_file).')
+            assert b"InvalidKeyException" in said
+            assert bench.registry.idle
 
     run(test())
 

@@ -12,7 +12,7 @@ from msx_frontend.http.edge import Edge
 from msx_frontend.http.gate import Gate, inference_keys
 from msx_frontend.http.prediction import PredictionEndpoint
 from msx_frontend.http.routes import ANY, JsonReply, make_app
-from msx_frontend.tokens import Kind
+from msx_frontend.keys.key import Key, Kind
 from tests.unit.frontend.http.client import (
     Exchange,
     FakeAccessLog,
@@ -24,6 +24,7 @@ from tests.unit.frontend.http.client import (
     scope,
 )
 from tests.unit.frontend.jobs import run
+from tests.unit.frontend.keys.some import some_key
 
 
 async def show(request: Request) -> Response:
@@ -38,6 +39,7 @@ class Bench:
     def __init__(self, *, tokens: bool = False, cors: bool = False) -> None:
         self.log, self.registry = FakeAccessLog(), FakeRegistry()
         self.checked: list[str | None] = []
+        self.key = some_key()
         self.edge = Edge(
             make_app([Route("/", show, methods=ANY), Route("/show", show, methods=ANY), Route("/bug", break_down)]),
             self.log,
@@ -46,14 +48,34 @@ class Bench:
             cors=[(b"access-control-allow-origin", b"*")] if cors else None,
         )
 
-    def check_any(self, kinds: tuple[Kind, ...], authorization: str | None) -> None:
+    def check_any(self, kinds: tuple[Kind, ...], authorization: str | None) -> Key:
         assert kinds == ("inference",)
         self.checked.append(authorization)
         if authorization != "Bearer good":
             raise InvalidKey("Token Authentication failed.")
+        return self.key
 
     def ask(self, target: str, method: str = "GET", **headers: str) -> Exchange:
         return run(ask(self.edge, method, target, b"", **headers))
+
+
+def test_a_key_names_who_asked_and_how_often() -> None:
+    bench = Bench(tokens=True)
+    bench.key = some_key("team-a", rate=1)
+    assert bench.ask("/show", authorization="Bearer good").status == 200
+    refused = bench.ask("/show", authorization="Bearer good")
+    assert (refused.status, refused.json["type"]) == (429, "TooManyRequestsException")
+    assert refused.json["message"] == 'The key "team-a" allows 1 requests per second (rate in api_keys_file).'
+    assert bench.ask("/show").status == 400
+    assert bench.log.keys == ["team-a", "team-a", ""]
+
+
+def test_a_workflow_is_asked_like_a_model() -> None:
+    bench = Bench(tokens=True)
+    bench.key = some_key("team-a", models=("w",))
+    assert bench.ask("/wfpredict/w", authorization="Bearer good").status == 404
+    assert bench.ask("/wfpredict/v", authorization="Bearer good").status == 403
+    assert bench.ask("/predictions/v", "OPTIONS", authorization="Bearer good").status == 403
 
 
 def test_every_reply_has_an_id_and_cache_headers() -> None:

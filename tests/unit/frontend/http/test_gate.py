@@ -7,7 +7,7 @@ import pytest
 from msx_frontend.errors import InvalidKey
 from msx_frontend.http.call import Call
 from msx_frontend.http.gate import Gate, management_keys, merged_keys
-from msx_frontend.tokens import Kind
+from msx_frontend.keys.key import Key, Kind
 from tests.unit.frontend.http.client import scope
 
 EITHER = ("management", "inference")
@@ -19,7 +19,7 @@ class Checked:
     def __init__(self) -> None:
         self.kinds: tuple[Kind, ...] = ()
 
-    def check_any(self, kinds: tuple[Kind, ...], authorization: str | None) -> None:
+    def check_any(self, kinds: tuple[Kind, ...], authorization: str | None) -> Key:
         self.kinds = kinds
         raise InvalidKey("no")
 

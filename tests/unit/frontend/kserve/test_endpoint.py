@@ -10,14 +10,15 @@ from msx_frontend.errors import InvalidKey, Overloaded
 from msx_frontend.health import Health
 from msx_frontend.http.call import Call
 from msx_frontend.http.wire import Receive, Scope, Send
+from msx_frontend.keys.key import Key, Kind
 from msx_frontend.kserve.endpoint import OpenInference
 from msx_frontend.kserve.repository import Repository
 from msx_frontend.queueing.job import INFER, PREDICT
-from msx_frontend.tokens import Kind
 from msx_sdk.kserve.message import join
 from tests.retry import told_wait
 from tests.unit.frontend.http.client import Exchange, FakeRegistry, answer, as_registry, ask, begin, begin_answer
 from tests.unit.frontend.jobs import run
+from tests.unit.frontend.keys.some import some_key
 
 PATH = "/v2/models/m/infer"
 HEAD: dict[str, Any] = {"model_name": "m", "model_version": "1.0", "outputs": []}
@@ -27,9 +28,13 @@ BODY = b'{"inputs": []}'
 class Tokens:
     """Wants the kind of key as the key."""
 
-    def check(self, kind: Kind, authorization: str | None) -> None:
+    def __init__(self, key: Key | None = None) -> None:
+        self.key = key or some_key()
+
+    def check(self, kind: Kind, authorization: str | None) -> Key:
         if authorization != f"Bearer {kind}":
             raise InvalidKey("wrong")
+        return self.key
 
 
 class House:
@@ -231,5 +236,28 @@ def test_a_body_that_is_no_object(body: bytes) -> None:
     async def test() -> None:
         exchange = await ask(House(), "POST", "/v2/repository/index", body)
         assert (exchange.status, list(exchange.json)) == (400, ["error"])
+
+    run(test())
+
+
+def test_a_key_for_some_models() -> None:
+    async def test() -> None:
+        house = House(Tokens(some_key("team-a", models=("m",))))
+        for method, path in (("POST", "/v2/models/n/infer"), ("GET", "/v2/models/n"), ("GET", "/v2/models/n/ready")):
+            refused = await ask(house, method, path, BODY, authorization="Bearer inference")
+            assert refused.status == 403
+            assert refused.json == {"error": 'The key "team-a" is not for model n, but for: m (api_keys_file).'}
+        assert (await house.infer(join(HEAD, []), authorization="Bearer inference")).status == 200
+
+    run(test())
+
+
+def test_a_rate() -> None:
+    async def test() -> None:
+        house = House(Tokens(some_key("team-a", rate=1)))
+        assert (await ask(house, "GET", "/v2", b"", authorization="Bearer inference")).status == 200
+        refused = await ask(house, "GET", "/v2", b"", authorization="Bearer inference")
+        assert refused.status == 429
+        assert "retry-after" in refused.headers
 
     run(test())

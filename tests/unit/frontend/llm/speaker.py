@@ -13,6 +13,7 @@ import msgspec
 from msx_frontend.errors import ModelNotFound, ServiceError
 from msx_frontend.http.edge import Edge
 from msx_frontend.http.routes import make_app
+from msx_frontend.keys.key import Key
 from msx_frontend.llm.endpoint import LanguageModels
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
@@ -85,7 +86,7 @@ class Speaker:
     refusal: ServiceError | None = None
     jobs: list[Job] = field(default_factory=list)
     came: asyncio.Event = field(default_factory=asyncio.Event)
-    check_token: Callable[[str | None], None] | None = None
+    check_token: Callable[[str | None], Key] | None = None
     default_llm: str = ""
 
     def __post_init__(self) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from msx_frontend.errors import InvalidKey
+from msx_frontend.keys.key import Key
 from msx_frontend.llm import endpoint
 from msx_sdk.generation import Capabilities
 from tests.unit.frontend.jobs import run
+from tests.unit.frontend.keys.some import some_key
 from tests.unit.frontend.llm.speaker import Speaker, words
 
 DOCS = Path(__file__).parents[4] / "docs" / "language-models.md"
@@ -22,9 +24,10 @@ PATHS = {
 }
 
 
-def deny(given: str | None) -> None:
+def deny(given: str | None) -> Key:
     if given != "Bearer right":
         raise InvalidKey("Token Authorization failed.")
+    return some_key()
 
 
 @pytest.mark.parametrize(("path", "method"), PATHS.items())
@@ -97,6 +100,35 @@ def test_tokens() -> None:
         assert speaker.jobs == []
         right = await speaker.ask("/v1/completions", {"prompt": "x"}, authorization="Bearer right")
         assert right.status == 200
+
+    run(test())
+
+
+def test_a_key_for_some_models() -> None:
+    async def test() -> None:
+        models: dict[str, Capabilities | None] = {"m": Capabilities(generate=True), "n": Capabilities(generate=True)}
+        key = some_key("team-a", models=("m",))
+        speaker = Speaker([words("a")], models=models, check_token=lambda given: key)
+        assert (await speaker.ask("/v1/completions", {"model": "m", "prompt": "x"})).status == 200
+        openai = await speaker.ask("/v1/completions", {"model": "n", "prompt": "x"})
+        assert (openai.status, openai.json["error"]["code"]) == (403, "model_not_allowed")
+        assert openai.json["error"]["message"] == 'The key "team-a" is not for model n, but for: m (api_keys_file).'
+        listed = (await speaker.ask("/v1/models", method="GET")).json
+        assert ([one["id"] for one in listed["data"]], listed["models"]) == (["m"], ["m"])
+        assert (await speaker.ask("/v1/models/n", method="GET")).status == 403
+        assert speaker.log.keys == ["team-a"] * 4
+
+    run(test())
+
+
+def test_a_rate() -> None:
+    async def test() -> None:
+        key = some_key("team-a", rate=1)
+        speaker = Speaker([words("a")], check_token=lambda given: key)
+        assert (await speaker.ask("/v1/completions", {"prompt": "x"})).status == 200
+        refused = await speaker.ask("/v1/completions", {"prompt": "x"})
+        assert (refused.status, refused.json["error"]["code"]) == (429, "rate_limit_exceeded")
+        assert "retry-after" in refused.headers
 
     run(test())
 

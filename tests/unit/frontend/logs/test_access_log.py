@@ -19,6 +19,7 @@ from tests.unit.frontend.jobs import run
 @dataclass
 class Call:
     client: str = "10.0.0.1:4711"
+    key_name: str = ""
     target: str = "/predictions/m?x=1"
     method: str = "POST"
     id: str = "id-1"
@@ -137,8 +138,10 @@ def test_what_cannot_be_written_is_no_matter_of_the_request() -> None:
     assert [str(error) for error in errors] == ["no space"]
 
 
-def entry(at: float, seconds: float = 0.0, target: str = "/x", client: str = "c:1", id: str = "i") -> Entry:
-    return (client, "GET", target, "HTTP/1.1", 200), id, at - seconds, at
+def entry(
+    at: float, seconds: float = 0.0, target: str = "/x", client: str = "c:1", id: str = "i", key: str = ""
+) -> Entry:
+    return (client, key, "GET", target, "HTTP/1.1", 200), id, at - seconds, at
 
 
 def test_the_same_for_the_console_and_the_file() -> None:
@@ -175,3 +178,13 @@ def test_what_is_remembered_is_bounded() -> None:
     assert len(lines._durations) <= MOST_DURATIONS
     lines([entry(1.0, target="/" + LONGEST_TARGET * "x")])
     assert len(lines._requests) == 2, "long ones are not remembered"
+
+
+def test_the_name_of_a_key_stands_behind_the_client() -> None:
+    console, file = AccessLines(as_json=False)([entry(1.0, key="team-a"), entry(1.0)])
+    named, unnamed = console.splitlines()
+    assert '/c:1 team-a "GET /x HTTP/1.1" 200 ' in named
+    assert '/c:1 "GET /x HTTP/1.1" 200 ' in unnamed
+    assert '/c:1 team-a "GET /x HTTP/1.1" 200 0' in file
+    as_json, _ = AccessLines(as_json=True)([entry(1.0, key="team-a"), entry(1.0)])
+    assert [json.loads(line).get("key") for line in as_json.splitlines()] == ["team-a", None]

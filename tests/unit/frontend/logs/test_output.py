@@ -198,6 +198,7 @@ def test_a_configuration_that_is_not_there(tmp_path: Path) -> None:
 @dataclass
 class Call:
     client: str = "1.2.3.4:5"
+    key_name: str = ""
     target: str = "/predictions/m?x=1"
     method: str = "POST"
     protocol: str = "HTTP/1.1"

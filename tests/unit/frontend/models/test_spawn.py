@@ -148,3 +148,13 @@ def test_threads_follow_the_time_that_a_cgroup_gives(
     """Where nobody says how many: libraries start one for each core that they may run on."""
     monkeypatch.setattr(spawn, "cores_by_quota", lambda: 2)
     assert spec_of(config, env=env).ranks[0].env.get("OMP_NUM_THREADS") == expected
+
+
+@pytest.mark.parametrize("handed_on", [False, True])
+def test_credentials_of_the_server(handed_on: bool, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    env = {"MSX_API_KEY": "k", "HF_TOKEN": "h", "AWS_DEFAULT_REGION": "r"}
+    found = only_rank(env=env, worker_credentials=handed_on).env
+    assert [name for name in env if name in found] == (["HF_TOKEN"] if handed_on else []) + ["AWS_DEFAULT_REGION"]
+    said = "workers do not inherit HF_TOKEN (worker_credentials=true hands them on)"
+    assert (said in caplog.text) == (not handed_on)

@@ -9,7 +9,9 @@ import pytest
 from msx_frontend.errors import InvalidKey, RequestCancelled
 from msx_frontend.grpc_api.codes import Code
 from msx_frontend.grpc_api.direct.framing import framed
+from msx_frontend.keys.key import Key
 from tests.unit.frontend.grpc_api.direct.fakes import LIMIT, FakeService, Peer, error
+from tests.unit.frontend.keys.some import some_key
 
 Test = Callable[[Peer, FakeService], None]
 
@@ -108,9 +110,13 @@ def test_a_job_that_is_not_taken(refusal: Exception) -> None:
 
 
 class Tokens:
-    def check(self, kind: str, authorization: str | None) -> None:
+    def __init__(self, key: Key | None = None) -> None:
+        self.key = key or some_key()
+
+    def check(self, kind: str, authorization: str | None) -> Key:
         if (kind, authorization) != ("inference", "Bearer K"):
             raise InvalidKey("Token refused")
+        return self.key
 
 
 def test_tokens() -> None:

@@ -1,0 +1,88 @@
+"""One entry of a keys file, checked. What is wrong is named by the entry and the member, never by a key's value."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import date, datetime, timezone
+from typing import Annotated, Any, get_args
+
+from msgspec import Meta
+
+from msx_frontend.keys.key import LONGEST, Key, KeyKind, digest_of
+from msx_frontend.keys.rate import Rate
+from msx_sdk.values import ConfigError, convert, near_miss, show
+
+MEMBERS = ("name", "key", "kind", "expires", "models", "rate")
+SHORT = 16
+"""Characters: a shorter key can be guessed."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:/+-]{0,63}")
+_KEY = re.compile(r"[!-~]+")
+_MODELS = Annotated[
+    list[Annotated[str, Meta(min_length=1)]], Meta(min_length=1, max_length=1000, description="a list of models")
+]
+_RATE = Annotated[float, Meta(ge=1e-3, le=1e6, description="a number of requests per second, from 0.001 to 1000000")]
+
+
+def read_entry(number: int, value: Any) -> tuple[Key, bool]:
+    """The key, and whether it is short. Raises ConfigError."""
+    if not isinstance(value, dict):
+        raise ConfigError(f"entry {number} is not a mapping with {', '.join(MEMBERS)}")
+    name = value.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"entry {number}: name: {show(name)} is not a name of up to 64 letters, digits and ._@:/+-, "
+            "which begins with a letter or digit"
+        )
+    try:
+        return _key(name, value), len(value["key"]) < SHORT
+    except ConfigError as error:
+        raise ConfigError(f"entry {number} ({name}): {error}") from None
+
+
+def checked_key(text: Any) -> str:
+    """Raises ConfigError, which does not show it."""
+    if not isinstance(text, str):
+        raise ConfigError("key: is not a text: put it in quotes" if text is not None else "key: is missing")
+    if not _KEY.fullmatch(text) or len(text) > LONGEST:
+        raise ConfigError(f"key: is not a text of 1 to {LONGEST} printable ASCII characters without spaces")
+    return text
+
+
+def _key(name: str, value: Mapping[str, Any]) -> Key:
+    for member in value:
+        if member not in MEMBERS:
+            meant = near_miss(str(member), MEMBERS)
+            raise ConfigError(f"{show(member)[1:-1]}: is not a member" + (f"; did you mean {meant}?" if meant else ""))
+    kinds = _kinds(value.get("kind"))
+    models = None if value.get("models") is None else frozenset(convert("models", value["models"], _MODELS))
+    if models is not None and kinds != {"inference"}:
+        raise ConfigError("models: only a key whose kind is inference alone can be limited to models")
+    rate = None if value.get("rate") is None else Rate(convert("rate", value["rate"], _RATE))
+    until = _moment(value.get("expires"))
+    return Key(digest_of(checked_key(value.get("key"))), kinds, name, until=until, models=models, rate=rate)
+
+
+def _kinds(value: Any) -> frozenset[KeyKind]:
+    given = value if isinstance(value, list) else [value]
+    found = frozenset(kind for kind in get_args(KeyKind) if kind in given)
+    if not given or len(found) != len(given):
+        raise ConfigError(f"kind: {show(value)} is not inference, management, API, or a list of them")
+    return found
+
+
+def _moment(value: Any) -> float:
+    """Seconds since the epoch. Without an offset it is in UTC; a day ends the key at its beginning."""
+    if value is None:
+        return math.inf
+    try:
+        moment = datetime.fromisoformat(value.replace("Z", "+00:00")) if isinstance(value, str) else value
+        if isinstance(moment, date) and not isinstance(moment, datetime):
+            moment = datetime(moment.year, moment.month, moment.day)
+        if isinstance(moment, datetime):
+            return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+    except (ValueError, OverflowError):
+        pass
+    raise ConfigError(f"expires: {show(value)} is not a time like 2027-01-31T12:00:00Z")

@@ -1,0 +1,85 @@
+"""One key: who has it, what it opens, until when and how often. Its value is not kept, so that nothing can show it."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import secrets
+from functools import lru_cache
+from time import monotonic
+from typing import Literal
+
+from msx_frontend.errors import ModelNotAllowed, TooManyRequests
+from msx_frontend.keys.rate import Rate
+
+Kind = Literal["inference", "management"]
+KINDS: tuple[Kind, ...] = ("management", "inference")
+KeyKind = Literal["inference", "management", "API"]
+"""The third opens nothing but `/token`."""
+
+LONGEST = 512
+"""Characters of a key that somebody gives."""
+
+_BEARER = re.compile(r"bearer\s+(\S+)", re.IGNORECASE)
+"""RFC 9110, 11.1: the name of a scheme is the same in any case."""
+_SALT = secrets.token_bytes(32)
+
+
+class Key:
+    """`until`: seconds since the epoch; 0 for one that has been withdrawn, which whoever keeps it sees at once."""
+
+    __slots__ = ("digest", "kinds", "models", "name", "rate", "until")
+
+    def __init__(
+        self,
+        digest: bytes,
+        kinds: frozenset[KeyKind],
+        name: str = "",
+        *,
+        until: float = math.inf,
+        models: frozenset[str] | None = None,
+        rate: Rate | None = None,
+    ) -> None:
+        """`name` is empty for one that the server has made; `models` is None for one that is good for all."""
+        self.digest, self.kinds, self.name, self.until = digest, kinds, name, until
+        self.models, self.rate = models, rate
+
+    def take(self) -> None:
+        """One request. Raises TooManyRequests above its rate."""
+        if self.rate is not None and (wait := self.rate.take(monotonic())):
+            raise TooManyRequests(self.name, self.rate.per_second, wait)
+
+    def check_model(self, model: str) -> None:
+        """Raises ModelNotAllowed."""
+        if not self.allows(model):
+            raise ModelNotAllowed(self.name, model, sorted(self.models or ()))
+
+    def allows(self, model: str) -> bool:
+        return self.models is None or model in self.models
+
+    def same_as(self, other: Key) -> bool:
+        """In all that it was given; not in what has become of it."""
+        return self._given() == other._given()
+
+    def _given(self) -> tuple[object, ...]:
+        rate = None if self.rate is None else self.rate.per_second
+        return self.digest, self.kinds, self.name, self.until, self.models, rate
+
+
+def digest_of(text: str) -> bytes:
+    """By which keys are found: of a secret salt, so that the time that it takes to look one up tells nothing of any."""
+    return hashlib.blake2b(text.encode(errors="surrogateescape"), key=_SALT, digest_size=32).digest()
+
+
+def digest_in(authorization: str | None) -> bytes:
+    """Of the key in the header, right or wrong; empty where there is none."""
+    if authorization is None or len(authorization) > 2 * LONGEST:
+        return b""
+    return _digest_in(authorization)
+
+
+@lru_cache(maxsize=1024)
+def _digest_in(authorization: str) -> bytes:
+    match = _BEARER.fullmatch(authorization)
+    return b"" if match is None else digest_of(match[1])

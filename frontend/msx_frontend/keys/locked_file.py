@@ -1,0 +1,120 @@
+"""A file of one running server: whole, private, and its owner known by a lock."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from msx_archiver.room import why
+from msx_frontend.start_errors import StartError
+
+_ATTEMPTS = 100
+_MOST_BYTES = 1 << 16
+
+
+class TokenFileError(StartError):
+    """The key file cannot be written, or belongs to another running server; the message names it."""
+
+
+class LockedFile:
+    """A file that is always whole, mode 0600, with a flock on whatever inode its name has at the moment.
+
+    Whoever finds the file unlocked knows that its server has died, and takes it over.
+    """
+
+    def __init__(self, path: Path, text_after: Callable[[bytes], str]) -> None:
+        """`text_after` makes the text, of what the server before has left: nothing, if others could have written it."""
+        self._path, self._text_after = path, text_after
+        self._fd = -1
+        with _errors_named(path):
+            if not any(self._take() for _ in range(_ATTEMPTS)):
+                raise TokenFileError(f"{path} keeps changing: other servers are starting in the same folder")
+
+    def replace(self, text: str) -> None:
+        with _errors_named(self._path, len(text)):
+            fd = self._publish(text, os.replace)
+        os.close(self._fd)
+        self._fd = fd
+
+    def close(self, *, keep: bool = False) -> None:
+        """Removes the file, unless it is to be kept for the next server. May be called again."""
+        if self._fd < 0:
+            return
+        with suppress(OSError):
+            if not keep and self._is_named(self._fd):
+                self._path.unlink()
+        os.close(self._fd)
+        self._fd = -1
+
+    def _take(self) -> bool:
+        """False when another process changed the file meanwhile: then look again."""
+        try:
+            old = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return self._create(self._text_after(b""))
+        try:
+            if not _lock(old):
+                raise TokenFileError(
+                    f"{self._path} belongs to a server that is running: stop it, or start this one in another folder"
+                )
+            if not self._is_named(old):
+                return False
+            self._fd = self._publish(self._text_after(_private_content(old)), os.replace)
+            return True
+        finally:
+            os.close(old)
+
+    def _create(self, text: str) -> bool:
+        try:
+            self._fd = self._publish(text, os.link)  # unlike a rename, it never replaces another server's file
+        except FileExistsError:
+            return False
+        return True
+
+    def _publish(self, text: str, move: Callable[[str, Path], None]) -> int:
+        """A new file, written and locked before it gets its name."""
+        fd, temporary = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
+        try:
+            _lock(fd)
+            os.write(fd, text.encode())
+            move(temporary, self._path)
+        except OSError:
+            os.close(fd)
+            raise
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+        return fd
+
+    def _is_named(self, fd: int) -> bool:
+        with suppress(FileNotFoundError):
+            return os.path.samestat(os.fstat(fd), os.lstat(self._path))
+        return False
+
+
+def _private_content(fd: int) -> bytes:
+    """Empty unless this user alone can have written, and read, the file."""
+    found = os.fstat(fd)
+    private = stat.S_ISREG(found.st_mode) and not found.st_mode & 0o077 and found.st_uid == os.geteuid()
+    return os.read(fd, _MOST_BYTES) if private else b""
+
+
+def _lock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def _errors_named(path: Path, size: int = 512) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        raise TokenFileError(f"{path}: the key file cannot be written: {why(exc, path, size)}") from exc

@@ -1,0 +1,106 @@
+"""The keys that the server makes, in TorchServe's key_file.json.
+
+`{"management": {"key", "expiration time"}, "inference": {…}, "API": {"key"}}`
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from msx_frontend.keys.key import KINDS, Key, KeyKind, Kind, digest_of
+from msx_frontend.keys.locked_file import LockedFile
+
+API: KeyKind = "API"
+ALL: tuple[KeyKind, ...] = (*KINDS, API)
+
+_RANDOM_BYTES = 18
+"""144 bits, as 24 characters."""
+_STRONG = re.compile(r"[\w-]{22,512}", re.ASCII)
+"""At least 128 bits, where each character is one of 64."""
+
+
+@dataclass(frozen=True)
+class _Made:
+    kind: KeyKind
+    text: str = field(repr=False)
+    until: float = math.inf
+
+    def as_json(self) -> dict[str, str]:
+        if self.until == math.inf:
+            return {"key": self.text}
+        moment = datetime.fromtimestamp(self.until, timezone.utc).isoformat(timespec="milliseconds")
+        return {"key": self.text, "expiration time": moment.replace("+00:00", "Z")}
+
+    def key(self) -> Key:
+        return Key(digest_of(self.text), frozenset({self.kind}), until=self.until)
+
+
+class MadeKeys:
+    """One a kind. Not safe for threads; `renew` and `close` touch the disk."""
+
+    def __init__(self, path: Path, lifetime: float, clock: Callable[[], float], *, keep: bool) -> None:
+        """`lifetime` in seconds, infinite for keys that never expire.
+
+        With `keep` the file stays when the server ends, and the keys in it that are still good are these. Raises
+        TokenFileError.
+        """
+        self.path = path.absolute()
+        self._lifetime, self._clock, self._keep = lifetime, clock, keep
+        self._made: Mapping[KeyKind, _Made] = {}
+        self._file = LockedFile(self.path, self._first_text)
+        self.keys: dict[KeyKind, Key] = {kind: one.key() for kind, one in self._made.items()}
+
+    def renew(self, kind: Kind) -> Key:
+        """A new key of this kind, in the file too; returns the old one. Raises TokenFileError: then it stays."""
+        made = {**self._made, kind: self._new(kind)}
+        self._file.replace(_text(made))
+        old, self._made = self.keys[kind], made
+        self.keys[kind] = made[kind].key()
+        return old
+
+    def close(self) -> None:
+        """May be called again."""
+        self._file.close(keep=self._keep)
+
+    def _first_text(self, left: bytes) -> str:
+        kept = _read(left) if self._keep else {}
+        now = self._clock()
+        self._made = {kind: one if (one := kept.get(kind)) and now < one.until else self._new(kind) for kind in ALL}
+        return _text(self._made)
+
+    def _new(self, kind: KeyKind) -> _Made:
+        until = math.inf if kind == API else self._clock() + self._lifetime
+        return _Made(kind, secrets.token_urlsafe(_RANDOM_BYTES), until)
+
+
+def _text(made: Mapping[KeyKind, _Made]) -> str:
+    return json.dumps({kind: made[kind].as_json() for kind in ALL}, indent=2) + "\n"
+
+
+def _read(content: bytes) -> dict[KeyKind, _Made]:
+    """What of the file can be used again."""
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return {}
+    entries = found if isinstance(found, dict) else {}
+    return {kind: one for kind in ALL if (one := _entry(kind, entries.get(kind))) is not None}
+
+
+def _entry(kind: KeyKind, value: Any) -> _Made | None:
+    with suppress(KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        if not _STRONG.fullmatch(value["key"]):
+            return None
+        moment = value.get("expiration time")
+        until = math.inf if moment is None else datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp()
+        return _Made(kind, value["key"], until)
+    return None

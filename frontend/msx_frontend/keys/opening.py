@@ -1,0 +1,51 @@
+"""The keys of a server, as its configuration and environment have them."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import NamedTuple
+
+from msx_frontend.config import ServerConfig, ServerConfigError
+from msx_frontend.keys.given_keys import VARIABLE, GivenKeys
+from msx_frontend.tokens import Tokens
+
+
+class OpenKeys(NamedTuple):
+    """`tokens` is None when authorization is off."""
+
+    tokens: Tokens | None
+    given: GivenKeys | None
+
+    @property
+    def named(self) -> bool:
+        """Some keys have names, or may have."""
+        return self.given is not None and self.given.any
+
+    def watch(self) -> None:
+        if self.given is not None:
+            self.given.watch()
+
+    async def close(self) -> None:
+        """May be called again."""
+        if self.given is not None:
+            await self.given.close()
+        if self.tokens is not None:
+            self.tokens.close()
+
+
+def open_keys(config: ServerConfig, made: Path, env: MutableMapping[str, str]) -> OpenKeys:
+    """Keys that the server makes are written to `made`; MSX_API_KEY is taken out of `env`. Raises StartError."""
+    if config.disable_token_authorization:
+        if env.pop(VARIABLE, "").strip():
+            raise ServerConfigError(
+                f"{VARIABLE}: is set, but with disable_token_authorization=true (--disable-token-auth) no request "
+                "needs a key; remove one of the two"
+            )
+        return OpenKeys(None, None)
+    tokens = Tokens(made, config.token_expiration_min, keep=config.keep_tokens)
+    try:
+        return OpenKeys(tokens, GivenKeys(config.api_keys_file, env, tokens.give))
+    except BaseException:
+        tokens.close()
+        raise

@@ -1,0 +1,16 @@
+"""Keys for whoever checks none."""
+
+from __future__ import annotations
+
+import math
+
+from msx_frontend.keys.key import Key, digest_of
+from msx_frontend.keys.rate import Rate
+
+
+def some_key(
+    name: str = "", *, until: float = math.inf, models: tuple[str, ...] = (), rate: float | None = None
+) -> Key:
+    allowed = frozenset(models) if models else None
+    limit = None if rate is None else Rate(rate)
+    return Key(digest_of("K"), frozenset({"inference"}), name, until=until, models=allowed, rate=limit)
