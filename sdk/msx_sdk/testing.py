@@ -13,9 +13,8 @@ from typing import Any
 
 import msgspec
 
-from msx_sdk._local_archive import given_files, is_archive, unpacked
+from msx_sdk._local_archive import given_files, is_archive, read_config, unpacked
 from msx_sdk.bodies import JSON
-from msx_sdk.config import load_model_config
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.continuous import ContinuousRunner
 from msx_sdk.errors import Failure
@@ -84,7 +83,7 @@ class LocalModel:
         name: str | None = None,
         isolate: bool = True,
     ) -> None:
-        settings = load_model_config(config)[0].raw if isinstance(config, (str, Path)) else config or {}
+        settings = read_config(config) if isinstance(config, (str, Path)) else config or {}
         archive = unpacked(Path(handler), self) if is_archive(handler) else None
         directory, manifest, package = Path(model_dir).resolve(), manifest or {}, ""
         if archive is not None:

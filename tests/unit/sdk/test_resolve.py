@@ -247,7 +247,7 @@ def test_objects_are_resolved_as_they_are(target: Any, is_async: bool) -> None:
 
 
 def test_what_is_no_handler() -> None:
-    with pytest.raises(HandlerLoadError, match="5 is no handler"):
+    with pytest.raises(HandlerLoadError, match="int is not a handler"):
         resolve_object(5)
 
 
