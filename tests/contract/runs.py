@@ -13,30 +13,34 @@ from pathlib import Path
 from tests.e2e.server import RunningServer
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+CLIENTS = HERE / "clients"
 WATCHDOG = 300
 
 
-def checks_of(name: str) -> list[tuple[str, str]]:
+def checks_of(name: str, folder: Path = CLIENTS) -> list[tuple[str, str]]:
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    tree = ast.parse((HERE / "clients" / f"{name}.py").read_text())
+    tree = ast.parse((folder / f"{name}.py").read_text())
     return [(name, node.name) for node in tree.body if isinstance(node, functions) and node.name.startswith("check_")]
 
 
-def make_environment() -> str:
-    """The clients' Python. Their environment is made where it is missing."""
-    with (HERE / "requirements.txt").open() as lock:
+def make_environment(requirements: Path = HERE / "requirements.txt", venv: Path = ROOT / ".venv-clients") -> str:
+    """Its Python. It is made where it is missing."""
+    with requirements.open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         made = subprocess.run(
-            [str(HERE / "make_venv")], env={**os.environ, "PYTHON": sys.executable}, capture_output=True
+            [str(HERE / "make_venv"), str(requirements), str(venv)],
+            env={**os.environ, "PYTHON": sys.executable},
+            capture_output=True,
         )
-    assert made.returncode == 0, f"the clients could not be installed:\n{made.stderr.decode()}"
+    assert made.returncode == 0, f"{requirements.name} could not be installed:\n{made.stderr.decode()}"
     return made.stdout.decode().strip()
 
 
-def run(name: str, server: RunningServer, python: str) -> dict[str, str]:
+def run(name: str, server: RunningServer, python: str, folder: Path = CLIENTS) -> dict[str, str]:
     assert server.keys is not None
     keys = [server.keys[kind]["key"] for kind in ("inference", "management")]
-    command = [python, str(HERE / "clients" / "run.py"), str(HERE / "clients" / f"{name}.py")]
+    command = [python, str(CLIENTS / "run.py"), str(folder / f"{name}.py")]
     command += [server.info["inference"], server.info["management"], *keys, server.info["grpc_inference"]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=WATCHDOG)
     assert done.returncode == 0, done.stderr

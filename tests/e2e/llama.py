@@ -12,8 +12,8 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "llama"
 DATA = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 
 
-def pack_llama(store: Path, name: str, config: str) -> Path:
-    """`config`: the text of its model-config.yaml."""
+def pack_llama(store: Path, name: str, config: str, data: Path = EXAMPLE) -> Path:
+    """`config`: the text of its model-config.yaml. `data`: the folder of the small files."""
     config_file = store / f"{name}.yaml"
     config_file.write_text(config)
     return pack(
@@ -23,7 +23,7 @@ def pack_llama(store: Path, name: str, config: str) -> Path:
             handler="text_generation",
             serialized_file=str(EXAMPLE / "model.safetensors"),
             config_file=str(config_file),
-            extra_files=",".join(str(EXAMPLE / file) for file in DATA),
+            extra_files=",".join(str(data / file) for file in DATA),
             export_path=store,
         )
     )

@@ -91,8 +91,8 @@ def test_openais_route_in_base64_with_fewer_dimensions(server: RunningServer) ->
 
 def test_what_is_too_long_is_refused_with_the_limit(server: RunningServer) -> None:
     sentence = (
-        "input: This model's maximum context length is 64 tokens (maxInputTokens); the input has 72. Shorten "
-        "or truncate it."
+        "input: This model's maximum context length is 64 tokens (maxInputTokens); the input has 72. Input "
+        "tokens exceed the configured limit: shorten or truncate it."
     )
     reply = server.predict("bert", {"input": "cat " * 70})
     assert (reply.status_code, sentence in reply.text) == (400, True), reply.text

@@ -63,8 +63,8 @@ def _check_length(tokens: Sequence[int], limit: int) -> None:
 
 
 def too_long(parameter: str, tokens: int, limit: int) -> str:
-    """Of a text that is sent."""
+    """Of a text that is sent. The sentences are OpenAI's, by which LiteLLM and LangChain know what is wrong."""
     return (
         f"{parameter}: This model's maximum context length is {limit} tokens (maxInputTokens); "
-        f"the {parameter} has {tokens}. Shorten or truncate it."
+        f"the {parameter} has {tokens}. Input tokens exceed the configured limit: shorten or truncate it."
     )

@@ -341,8 +341,8 @@ def test_usage_says_what_was_in_the_cache(paged: bool) -> None:
         (GenerateRequest(), "prompt: expected a text, or token ids"),
         (
             request(range(64)),
-            "prompt: This model's maximum context length is 63 tokens (maxInputTokens); the prompt has 64. Shorten "
-            "or truncate it.",
+            "prompt: This model's maximum context length is 63 tokens (maxInputTokens); the prompt has 64. Input "
+            "tokens exceed the configured limit: shorten or truncate it.",
         ),
         (
             request(range(60), 5),

@@ -89,8 +89,8 @@ def test_one_that_is_refused_leaves_its_neighbours_alone(model: LocalModel) -> N
     assert long.failure is not None
     assert (long.status, long.failure.message) == (
         400,
-        "input: This model's maximum context length is 48 tokens (maxInputTokens); the input has 62. Shorten or "
-        "truncate it.",
+        "input: This model's maximum context length is 48 tokens (maxInputTokens); the input has 62. Input "
+        "tokens exceed the configured limit: shorten or truncate it.",
     )
     assert dimensions.failure is not None
     assert (dimensions.status, dimensions.failure.message) == (400, "dimensions: 33 is more than the 32 of this model")

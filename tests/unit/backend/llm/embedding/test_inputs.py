@@ -59,8 +59,8 @@ def test_a_tokenizer_may_know_more_tokens_than_the_network() -> None:
 
 
 TOO_LONG = (
-    "input: This model's maximum context length is 12 tokens (maxInputTokens); the input has 13. Shorten or "
-    "truncate it."
+    "input: This model's maximum context length is 12 tokens (maxInputTokens); the input has 13. Input "
+    "tokens exceed the configured limit: shorten or truncate it."
 )
 
 

@@ -35,6 +35,8 @@ CALLED = [
     {"role": "tool", "content": "-3 °C", "tool_call_id": "1"},
 ]
 
+CONTINUED = {"continue_final_message": True, "add_generation_prompt": False}
+
 CHATS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]] | None, dict[str, Any]]] = {
     "one question": ([user("  Hi <there> & 'you'\n")], None, {}),
     "with a system": ([SYSTEM, user("Hi"), assistant(" Hello "), user("日本 😀")], None, {}),
@@ -46,4 +48,9 @@ CHATS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]] | None, dict[s
     "a call and an answer": ([*CALLED, assistant("Yes."), user("Brr")], None, {}),
     "out of turn": ([user("Hi"), user("Hi?")], None, {}),
     "two calls": ([user("Hi"), {"role": "assistant", "content": "", "tool_calls": [CALL, CALL]}], None, {}),
+    "a continued answer": ([user("Hi"), assistant("Hello, I")], None, CONTINUED),
+    "a continued answer that ends with spaces": ([user("Hi"), assistant("Hello, \n")], None, CONTINUED),
+    "continued as it is said above": ([user("So"), assistant("So")], None, CONTINUED),
+    "a continued question": ([SYSTEM, user("Is it c")], None, CONTINUED),
+    "documents": ([user("Hi")], None, {"documents": [{"title": "a", "text": "<b>"}], "reasoning_effort": "low"}),
 }
