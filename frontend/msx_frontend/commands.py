@@ -17,8 +17,8 @@ from msx_frontend.instance import InstanceInfo, all_running, running_in
 from msx_frontend.start_errors import StartError
 from msx_frontend.state_folder import DATABASE, ENV, state_folder, usual_folders
 
-STOP_LIMIT = 90.0
-"""Seconds that `--stop` waits: longer than the server's own limits."""
+LEAST_STOP_LIMIT, BEYOND_DRAIN = 90.0, 60.0
+"""Seconds."""
 
 NOT_RUNNING = "MSX is not currently running."
 
@@ -95,13 +95,16 @@ def stop(options: Options) -> int:
         return 0
     process = psutil.Process(info.pid)
     process.send_signal(signal.SIGTERM)
-    if not _ended(process, STOP_LIMIT):
-        click.echo(
-            f"MSX (pid {info.pid}) has not stopped within {STOP_LIMIT:g} s; it is still finishing work.", err=True
-        )
+    if not _ended(process, limit := stop_limit(info)):
+        click.echo(f"MSX (pid {info.pid}) has not stopped within {limit:g} s; it is still finishing work.", err=True)
         return 1
     click.echo("MSX has stopped.")
     return 0
+
+
+def stop_limit(info: InstanceInfo) -> float:
+    """Seconds that `--stop` waits: longer than the server's own limits."""
+    return max(LEAST_STOP_LIMIT, info.drain_timeout + BEYOND_DRAIN)
 
 
 def _ended(process: psutil.Process, limit: float) -> bool:

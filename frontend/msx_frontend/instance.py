@@ -49,6 +49,8 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     log_folder: str | None = None
     """Of TorchServe's log files, where they are written."""
     started_at: float
+    drain_timeout: float = 30.0
+    """Seconds."""
     not_loaded: list[str] = []
     """Why models that it should have started with are not there."""
     configuration: str = ""

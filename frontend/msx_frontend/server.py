@@ -298,6 +298,7 @@ class Server:
             log_files=self._log_files,
             log_folder=self._log_folder,
             started_at=time.time(),
+            drain_timeout=self._config.drain_timeout,
             not_loaded=not_loaded,
             configuration=str(self._file.absolute()) if self._file else "none: flags and defaults",
             state=str(folder.database) if self._config.snapshots else f"off (--ncs); caches in {folder.path}",
