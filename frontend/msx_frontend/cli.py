@@ -76,6 +76,7 @@ def main(ctx: click.Context, /, **options: Any) -> None:
     """Serve MindSpore models packed by msx-archiver.
 
     Without --foreground, `msx-serve` returns as soon as the server answers; with --wait, when its models do.
+    `msx-serve examples DIR` copies the examples, the ready-made configurations and the docs into a folder.
     """
     action = ctx.meta.get(_ACTION, "start")
     if action == "version":
@@ -84,8 +85,18 @@ def main(ctx: click.Context, /, **options: Any) -> None:
     from msx_frontend import commands
 
     options.pop("cpp_log_config")
+    if options["more_models"][:1] == ("examples",) and not options["models"]:
+        sys.exit(_examples(ctx, options["more_models"][1:]))
     options["models"] = (*options.pop("models"), *options.pop("more_models"))
     sys.exit(getattr(commands, action)(commands.Options(**options, argv=sys.argv[1:], env=os.environ)))
+
+
+def _examples(ctx: click.Context, folders: tuple[str, ...]) -> int:
+    from msx_frontend.examples import copy_examples
+
+    if _ACTION in ctx.meta or len(folders) != 1:
+        raise click.UsageError("`msx-serve examples DIR` copies them into one folder, and does nothing else.", ctx)
+    return copy_examples(Path(folders[0]))
 
 
 if __name__ == "__main__":

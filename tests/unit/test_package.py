@@ -1,0 +1,75 @@
+"""The wheel and the sdist, without the source tree."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("hatchling", reason="in a clean environment with the extra dev it is there")
+
+ROOT = Path(__file__).parents[2]
+RUN = """
+import sys
+sys.path.insert(0, {wheel!r})
+from msx_frontend import cli
+assert cli.__file__.startswith({wheel!r}), cli.__file__
+cli.main(["examples", {to!r}])
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.Path:
+    """Built from the sdist, as PyPI's users build it."""
+    folder = tmp_path_factory.mktemp("built")
+    build(ROOT, "sdist", folder)
+    with tarfile.open(next(folder.glob("*.tar.gz"))) as sdist:
+        sdist.extractall(folder, filter="data")
+    (source,) = (path for path in folder.iterdir() if path.is_dir())
+    for name in ("LICENSE", "NOTICE", "CHANGELOG.md", "tests/conftest.py", "scripts/demo"):
+        assert (source / name).is_file(), name
+    build(source, "wheel", folder)
+    return zipfile.Path(next(folder.glob("*.whl")))
+
+
+def build(source: Path, target: str, to: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(to)]
+    subprocess.run(command, cwd=source, capture_output=True, check=True)
+
+
+def tracked(*folders: str) -> set[str]:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *folders]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a clone")
+def test_the_wheel_has_what_git_has(wheel: zipfile.Path) -> None:
+    names = {name for name in wheel.root.namelist() if ".dist-info/" not in name and name[-1] != "/"}
+    packages = ("sdk/msx_sdk", "archiver/msx_archiver", "backend/msx_backend", "frontend/msx_frontend")
+    code = {name.partition("/")[2] for name in tracked(*packages)}
+    shipped = {f"msx_frontend/shipped/{name}" for name in tracked("examples", "model-configs", "docs")}
+    assert names == {*code, *shipped, "msx_torchserve.pth"}
+
+
+def test_the_metadata(wheel: zipfile.Path) -> None:
+    (info,) = (path for path in wheel.iterdir() if path.name.endswith(".dist-info"))
+    metadata = (info / "METADATA").read_text()
+    for line in ("Author: The MSX Authors", "License-Expression: Apache-2.0", "License-File: NOTICE"):
+        assert f"\n{line}\n" in metadata
+    assert "Copyright 2026 The MSX Authors" in (info / "licenses" / "NOTICE").read_text()
+
+
+def test_the_wheel_alone_copies_its_examples(wheel: zipfile.Path, tmp_path: Path) -> None:
+    installed, to = tmp_path / "installed", tmp_path / "msx"
+    wheel.root.extractall(installed)
+    code = RUN.format(wheel=str(installed), to=str(to))
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, check=True)
+    assert (to / "examples" / "llama" / "model.safetensors").is_file()
+    assert (to / "model-configs" / "streaming.yaml").is_file()
