@@ -1,0 +1,217 @@
+"""The commands of README, docs and the examples' READMEs, as they stand there, and the output that the pages show."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.checkpoint import write_qwen
+from tests.e2e.page_shell import PageShell
+from tests.pages import ROOT, blocks, files, pages, shows
+from tests.plugins import install
+
+pytestmark = pytest.mark.e2e
+
+Prepare = Callable[[PageShell], None]
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What is there before a page's first command is typed; its own files always are."""
+
+    prepare: Prepare = lambda shell: None
+    mindspore: bool = False
+    long: bool = False
+
+
+def copy_example(shell: PageShell, name: str, to: str = ".") -> Path:
+    """With its ports in the clients."""
+    folder = shell.folder / to
+    ignored = shutil.ignore_patterns("build", "__pycache__", ".msx", "README.md", "*.mar", "*.war", "logs")
+    shutil.copytree(ROOT / "examples" / name, folder, ignore=ignored, dirs_exist_ok=True)
+    for client in folder.glob("*.py"):
+        client.write_text(shell.translate(client.read_text()))
+    return folder
+
+
+def example(name: str) -> Prepare:
+    return lambda shell: void(copy_example(shell, name))
+
+
+def void(_: object) -> None:
+    return None
+
+
+def tour(shell: PageShell) -> None:
+    copy_example(shell, "llama", "examples/llama")
+
+
+def pack_echo(shell: PageShell, *names: str, folder: str = ".") -> None:
+    """The archive of docs/server.md under these names."""
+    (shell.folder / folder).mkdir(exist_ok=True)
+    (shell.folder / "echo.py").write_text(files((ROOT / "docs/server.md").read_text())["echo.py"])
+    for name in names:
+        shell.run(f"msx-archiver --model-name {name} --version 1.0 --handler echo.py --export-path {folder}")
+
+
+def echo_server(shell: PageShell) -> None:
+    pack_echo(shell, "echo")
+    shell.run("msx-serve --start --models echo.mar")
+
+
+def open_server(shell: PageShell) -> None:
+    pack_echo(shell, "echo")
+    shell.run("msx-serve --start --enable-model-api")
+
+
+def torchserve_store(shell: PageShell) -> None:
+    pack_echo(shell, "echo", folder="model_store")
+    (shell.folder / "config.properties").write_text(shell.settings)
+
+
+def pets(shell: PageShell) -> None:
+    pack_echo(shell, "classify", "detect")
+    (shell.folder / "cat.jpg").write_bytes(b"a cat")
+
+
+def archives(shell: PageShell) -> None:
+    folder = copy_example(shell, "digits")
+    shell.run("python train.py && mv build/digits.mindir .")
+    (folder / "llama.py").write_text("def handle(data, context):\n    return data\n")
+    for rank in range(2):
+        (folder / f"out/rank_{rank}").mkdir(parents=True)
+        (folder / f"out/model_{rank}.safetensors").touch()
+        (folder / f"out/rank_{rank}/net.ckpt").touch()
+    copy_example(shell, "workflow", "reviews")
+    shutil.copy(folder / "reviews/reviews.yaml", folder / "workflow.yaml")
+    shutil.copy(folder / "reviews/functions.py", folder / "workflow_handler.py")
+
+
+def digits_server(shell: PageShell) -> None:
+    copy_example(shell, "digits")
+    shell.run("python train.py && cp build/three.png .")
+    packed = (
+        "--serialized-file build/digits.mindir --extra-files build/index_to_name.json --config-file model-config.yaml"
+    )
+    shell.run(f"msx-archiver --model-name digits --version 1.0 --handler image_classifier {packed}")
+    shell.run("msx-serve --start --models digits.mar")
+
+
+def qwen(shell: PageShell) -> None:
+    copy_example(shell, "llama", "../llama")
+    copy_example(shell, "qwen")
+    write_qwen(shell.folder / "checkpoint")
+
+
+def language_models(shell: PageShell) -> None:
+    from tests.unit.backend.llm.embedding.checkpoints import write_checkpoint  # needs NumPy
+
+    qwen(shell)
+    write_checkpoint(shell.folder / "minilm")
+    shutil.copytree(ROOT / "model-configs", shell.folder / "model-configs")
+    shell.run("msx-archiver --model-name qwen --version 1.0 --handler text_generation --extra-files checkpoint")
+    minilm = "--model-name minilm --version 1.0 --handler embedding --extra-files minilm"
+    shell.run(f"msx-archiver {minilm} --config-file model-configs/embedding.yaml --export-path store")
+    shell.run("mv store/minilm.mar given.mar")
+    shell.run("msx-serve --start --models qwen.mar minilm=given.mar")
+
+
+def plugin(shell: PageShell) -> None:
+    folder = copy_example(shell, "plugin")
+    install(folder / "plugins", folder)
+    shell.configure((folder / "config.properties").read_text())
+
+
+def exported(shell: PageShell) -> None:
+    copy_example(shell, "matmul")
+    shell.run("python export.py 2 && cp model-config-tp2.yaml model-config.yaml")
+
+
+PAGES = {
+    "README.md": Needs(tour, mindspore=True),
+    "docs/archives.md": Needs(archives, mindspore=True),
+    "docs/benchmarks.md": Needs(lambda shell: void(shell.run(f"ln -s '{ROOT / 'benchmarks'}' benchmarks"))),
+    "docs/from-torchserve.md": Needs(torchserve_store),
+    "docs/grpc.md": Needs(digits_server, mindspore=True, long=True),
+    "docs/inference.md": Needs(echo_server),
+    "docs/language-models.md": Needs(language_models, mindspore=True, long=True),
+    "docs/llm-engine.md": Needs(qwen, mindspore=True, long=True),
+    "docs/management.md": Needs(open_server),
+    "docs/mindspore-models.md": Needs(exported, mindspore=True, long=True),
+    "docs/parallel-models.md": Needs(mindspore=True, long=True),
+    "docs/server.md": Needs(),
+    "docs/workflows.md": Needs(pets),
+    "examples/digits/README.md": Needs(example("digits"), mindspore=True),
+    "examples/llama/README.md": Needs(example("llama"), mindspore=True, long=True),
+    "examples/matmul/README.md": Needs(example("matmul"), mindspore=True, long=True),
+    "examples/plugin/README.md": Needs(plugin),
+    "examples/qwen/README.md": Needs(qwen, mindspore=True, long=True),
+    "examples/workflow/README.md": Needs(example("workflow")),
+}
+
+INSTALLS = "installs what the tests run with already"
+HUB = "loads from a hub; the checkpoint that it would load stands for it"
+NOT_RUN = {
+    "README.md": {
+        "./scripts/demo": "makes an environment of its own, then does what the examples do",
+        "./scripts/test": "these tests",
+        "pip install": INSTALLS,
+    },
+    "docs/archives.md": {"msx-archiver --model-name matmul": "needs MindIR files of eight ranks"},
+    "docs/benchmarks.md": {
+        "pip install": INSTALLS,
+        "sudo apt-get": INSTALLS,
+        "python -m benchmarks overhead": "takes minutes, and a machine that does nothing else",
+        "python -m benchmarks all": "takes an hour, and a machine that does nothing else",
+    },
+    "docs/from-torchserve.md": {"pip install": INSTALLS},
+    "docs/grpc.md": {"pip install": INSTALLS, "grpcurl": "a program in Go that the tests do not bring"},
+    "docs/kserve.md": {"pip install": "tests/contract uses the client, in an environment of its own"},
+    "docs/language-models.md": {"hf download": HUB},
+    "examples/digits/README.md": {"pip install": INSTALLS},
+    "examples/plugin/README.md": {
+        "pip install": "builds with hatchling, from PyPI; tests/plugins.py installs the same"
+    },
+    "examples/qwen/README.md": {"pip install": HUB, "hf download": HUB},
+}
+"""Commands by their beginning, and why no test types them."""
+
+
+def runs(page: str, command: str) -> bool:
+    return not any(command.startswith(beginning) for beginning in NOT_RUN.get(page, {}))
+
+
+def marked(page: str, needs: Needs) -> object:
+    marks = [pytest.mark.mindspore] * needs.mindspore + [pytest.mark.long] * needs.long
+    return pytest.param(page, marks=marks)
+
+
+@pytest.mark.parametrize("page", [marked(page, needs) for page, needs in PAGES.items()])
+def test_what_a_page_says_happens(page: str, tmp_path: Path) -> None:
+    folder = tmp_path / (Path(page).parent.name or "checkout")
+    folder.mkdir()
+    shell = PageShell(folder)
+    text = shell.translate((ROOT / page).read_text())
+    try:
+        PAGES[page].prepare(shell)
+        for name, content in files(text).items():
+            (folder / name).write_text(content)
+        for block in blocks(text):
+            ran = [command for command in block.commands if runs(page, command)]
+            refused = '"code": ' in block.shown
+            actual = "".join(shell.run(command, refused=refused) for command in ran)
+            assert not ran or shows(actual, block.shown), f"{ran}\nsay\n{actual}\nand the page shows\n{block.shown}"
+    finally:
+        shell.stop()
+
+
+@pytest.mark.parametrize("page", pages())
+def test_each_command_is_run_or_said_not_to_be(page: str) -> None:
+    commands = [command for block in blocks((ROOT / page).read_text()) for command in block.commands]
+    assert (page in PAGES) == any(runs(page, command) for command in commands)
+    for beginning in NOT_RUN.get(page, {}):
+        assert any(command.startswith(beginning) for command in commands), beginning
