@@ -222,7 +222,7 @@ class TooManyRequests(ServiceError):
     status, type, grpc_code = TOO_MANY_REQUESTS, "TooManyRequestsException", "RESOURCE_EXHAUSTED"
 
     def __init__(self, key: str, per_second: float, wait: float) -> None:
-        super().__init__(f'The key "{key}" allows {per_second:g} requests per second (rate in api_keys_file).')
+        super().__init__(f'The key "{key}" is above its rate of {per_second:g} per second (api_keys_file).')
         self.headers = retry_headers(wait)
 
 

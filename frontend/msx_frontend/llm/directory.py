@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msx_frontend.errors import ModelNotFound, NotOffered, ServiceError, ServiceUnavailable
+from msx_frontend.keys.key import Key
 from msx_frontend.llm.errors import UnknownModel, WrongParameter
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
@@ -18,8 +19,12 @@ class Directory:
     `default_llm` is what TGI's clients mean, who know of one model and cannot name any; empty for the first one.
     """
 
-    def __init__(self, registry: Registry, default_llm: str = "") -> None:
-        self._registry, self._default_llm = registry, default_llm
+    def __init__(self, registry: Registry, default_llm: str = "", key: Key | None = None) -> None:
+        self._registry, self._default_llm, self._key = registry, default_llm, key
+
+    def seen_by(self, key: Key | None) -> Directory:
+        """A key for some models sees no others: neither in lists nor as the one that is meant without a name."""
+        return self if key is None or key.models is None else Directory(self._registry, self._default_llm, key)
 
     def find(self, name: str | None, operation: str, version: str | None = None) -> ModelVersion:
         """Raises ModelNotFound, NotOffered, WrongParameter where a name is needed, ServiceUnavailable during a load."""
@@ -37,7 +42,7 @@ class Directory:
         """As `find`, but no name is ever needed."""
         if self._names_one(name):
             return self._named(name or "", operation)
-        if self._default_llm:
+        if self._default_llm and self._allows(self._default_llm):
             return self._named(self._default_llm, operation, said_by=" (default_llm)")
         for one in sorted(self.defaults(), key=lambda one: bool(one.source.workflow)):
             if one.capabilities and getattr(one.capabilities, operation):
@@ -47,7 +52,7 @@ class Directory:
         raise self._none(name, operation)
 
     def names(self) -> list[str]:
-        return self._registry.names()
+        return [name for name in self._registry.names() if self._allows(name)]
 
     def default(self, name: str) -> ModelVersion:
         """Raises ModelNotFound."""
@@ -57,7 +62,7 @@ class Directory:
 
     def defaults(self) -> list[ModelVersion]:
         """The default version of each model, in the order in which they were registered."""
-        return [self._registry.find(name) for name in self._registry.names_by_age()]
+        return [self._registry.find(name) for name in self._registry.names_by_age() if self._allows(name)]
 
     def language_models(self) -> list[ModelVersion]:
         """Those that generate or embed, by name."""
@@ -68,12 +73,17 @@ class Directory:
         return name is not None and (name in self._registry.names() or name not in ALIASES)
 
     def _named(self, name: str, operation: str, version: str | None = None, said_by: str = "") -> ModelVersion:
+        if self._key is not None:
+            self._key.check_model(name)
         if name not in self._registry.names():
             raise self._unknown(f"{name}{said_by}", operation)
         found = self._registry.find(name, version)
         if found.capabilities is not None and not getattr(found.capabilities, operation):
             raise NotOffered(name, operation)
         return found
+
+    def _allows(self, name: str) -> bool:
+        return self._key is None or self._key.allows(name)
 
     def _offering(self, operation: str) -> list[ModelVersion]:
         return [one for one in self.defaults() if one.capabilities and getattr(one.capabilities, operation)]

@@ -96,7 +96,7 @@ class LanguageModels:
         return await self._exchange(route, call, send).fail(error)
 
     def _exchange(self, route: Route, call: Call, send: Send) -> Exchange:
-        return Exchange(self._registry, self._directory, route, call, send)
+        return Exchange(self._registry, self._directory.seen_by(call.key), route, call, send)
 
 
 async def _preflight(routes: dict[str, Route], call: Call, send: Send) -> int:

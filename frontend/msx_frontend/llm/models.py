@@ -11,9 +11,8 @@ from msx_frontend.models.model_version import ModelVersion
 
 
 async def list_models(request: Request) -> Reply:
-    mine, directory = request.call.may_use, request.directory
-    models = [_described(version) for version in directory.language_models() if mine(version.source.name)]
-    return Whole({"object": "list", "data": models, "models": [name for name in directory.names() if mine(name)]})
+    models = [_described(version) for version in request.directory.language_models()]
+    return Whole({"object": "list", "data": models, "models": request.directory.names()})
 
 
 async def show_model(request: Request) -> Reply:

@@ -680,7 +680,7 @@ def test_a_rate_is_that_of_all_calls_and_of_each_request_of_a_stream() -> None:
         assert (answered.prediction, refused.status.code) == (b"in", StatusCode.RESOURCE_EXHAUSTED.value[0])
         error = await failure(served.predict(request("m"), metadata=metadata))
         assert error.code() == StatusCode.RESOURCE_EXHAUSTED
-        assert 'The key "team-a" allows 2 requests per second' in (error.details() or "")
+        assert 'The key "team-a" is above its rate of 2 per second (api_keys_file).' in (error.details() or "")
         assert [(await served.access_log.lines.get())[0].key_name for _ in range(3)] == ["team-a"] * 3
 
     with_server(test, tokens=Tokens(some_key("team-a", rate=2)))

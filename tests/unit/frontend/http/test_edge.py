@@ -65,7 +65,7 @@ def test_a_key_names_who_asked_and_how_often() -> None:
     assert bench.ask("/show", authorization="Bearer good").status == 200
     refused = bench.ask("/show", authorization="Bearer good")
     assert (refused.status, refused.json["type"]) == (429, "TooManyRequestsException")
-    assert refused.json["message"] == 'The key "team-a" allows 1 requests per second (rate in api_keys_file).'
+    assert refused.json["message"] == 'The key "team-a" is above its rate of 1 per second (api_keys_file).'
     assert bench.ask("/show").status == 400
     assert bench.log.keys == ["team-a", "team-a", ""]
 

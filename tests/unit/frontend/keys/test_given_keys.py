@@ -83,7 +83,7 @@ def test_a_key_that_stays_keeps_what_it_has_used_up(bench: Bench) -> None:
     bench.look()
     after = bench.tokens.check("inference", f"Bearer {OLD}")
     assert after is before
-    with pytest.raises(TooManyRequests, match=r'The key "old" allows 1 requests per second \(rate in api_keys_file\)'):
+    with pytest.raises(TooManyRequests, match=r'The key "old" is above its rate of 1 per second \(api_keys_file\)'):
         after.take()
 
 

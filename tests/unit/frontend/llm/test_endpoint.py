@@ -116,7 +116,11 @@ def test_a_key_for_some_models() -> None:
         listed = (await speaker.ask("/v1/models", method="GET")).json
         assert ([one["id"] for one in listed["data"]], listed["models"]) == (["m"], ["m"])
         assert (await speaker.ask("/v1/models/n", method="GET")).status == 403
-        assert speaker.log.keys == ["team-a"] * 4
+        unnamed = await speaker.ask("/v1/completions", {"prompt": "x"})
+        assert (unnamed.status, unnamed.json["model"]) == (200, "m"), "the only one that the key sees"
+        unknown = await speaker.ask("/v1/completions", {"model": "k", "prompt": "x"})
+        assert (unknown.status, unknown.json["error"]["code"]) == (403, "model_not_allowed")
+        assert speaker.log.keys == ["team-a"] * 6
 
     run(test())
 
