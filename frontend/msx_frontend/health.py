@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.states import ModelState
@@ -10,24 +12,57 @@ from msx_frontend.models.states import ModelState
 class Health:
     """`draining` is set by the life cycle when the end has begun, `started` when the models of the start are known."""
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def __init__(self, registry: Registry, *, strict: bool = False) -> None:
+        """`strict`: ready means that every model serves, at any time (`readyz_strict`)."""
+        self._registry, self._strict = registry, strict
         self.started = False
         self.draining = False
+        self._awaited: frozenset[tuple[str, str]] = frozenset()
+        """Names and versions of the start, until each has had a ready worker; from then on none."""
+        self._absent: Callable[[], Iterable[str]] = tuple
+
+    def begin(self, absent: Callable[[], Iterable[str]] = tuple) -> None:
+        """The models of the start are registered now; `absent` names those that could not be, as long as that is so."""
+        self._awaited = frozenset(version.labels for version in self._registry.all_versions())
+        self._absent = absent
+        self.started = True
 
     def ready(self) -> bool:
-        """Every model answers, and the server is not ending. False while loading and after a failure."""
-        if self.draining or not self.started:
-            return False
-        return all(version.serving for version in self._registry.all_versions())
+        """Whether new requests should be sent here; for the rule see `not_ready_because`."""
+        return not self.not_ready_because()
 
     def not_ready_because(self) -> str:
+        """ "" when ready.
+
+        At the start every model must have had a ready worker, so that a rollout stops at a server with one that does
+        not work. Later one model that serves is enough: a server is not taken out of service for another's trouble.
+        """
         if self.draining:
             return "the server is shutting down"
         if not self.started:
             return "the server is starting"
-        missing = sorted({_named(version) for version in self._registry.all_versions() if not version.serving})
+        missing = sorted({*self._not_begun(), *map(_named, self._not_serving())})
         return f"not serving: {', '.join(missing)}" if missing else ""
+
+    def _not_begun(self) -> list[str]:
+        if not self._awaited and self._absent is tuple:
+            return []
+        missing = [*map(_named, filter(_has_not_served, self._of_the_start())), *self._absent()]
+        if not missing:
+            self._awaited, self._absent = frozenset(), tuple
+        return missing
+
+    def _of_the_start(self) -> Iterator[ModelVersion]:
+        """Without those that were unregistered meanwhile; what was registered again stands for what failed."""
+        return (self._registry.find(*labels) for labels in self._awaited if self._registry.has(*labels))
+
+    def _not_serving(self) -> list[ModelVersion]:
+        """Those that matter: all of them if strict, else all that want workers if none of these can serve."""
+        versions = self._registry.all_versions()
+        if self._strict:
+            return [version for version in versions if not version.serving]
+        wanting = [version for version in versions if version.wants_workers]
+        return [] if any(map(_has_worker, wanting)) else wanting
 
     def ping(self) -> tuple[int, str]:
         """TorchServe's: unhealthy only when a default version has workers that will not come back."""
@@ -35,6 +70,19 @@ class Health:
         return (200, "Healthy") if all(version.healthy for version in defaults) else (500, "Unhealthy")
 
 
+def _has_not_served(version: ModelVersion) -> bool:
+    if version.state is ModelState.FAILED and not version.wants_workers:
+        return True  # its archive is lost
+    return version.wants_workers and not version.has_served
+
+
+def _has_worker(version: ModelVersion) -> bool:
+    return version.serving and version.ready_workers > 0
+
+
 def _named(version: ModelVersion) -> str:
+    name = version.source.name
+    if version.state is ModelState.FAILED:
+        return f"{name} (failed)"
     waits = version.shortage if version.state is ModelState.WAITING else None
-    return f"{version.source.name} (waits for {waits.resource})" if waits else version.source.name
+    return f"{name} (waits for {waits.resource})" if waits else name

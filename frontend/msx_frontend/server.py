@@ -105,7 +105,7 @@ class Server:
         )
         self._replies = self._monitoring.counted(self._access_log, by_key=self._keys.named)
         self._workflows = WorkflowRegistry()
-        self.health = Health(self._registry)
+        self.health = Health(self._registry, strict=config.readyz_strict)
         self._snapshots = SnapshotWriter(serializer, config, self._registry)
         self._state.on_change = self._snapshots.changed
         self._held = HeldBytes(config.max_queued_bytes or memory_limit() // MEMORY_SHARE)
@@ -136,7 +136,7 @@ class Server:
         await self._grpc.start()
         for listener in self._listeners:
             await listener.start()
-        self.health.started = True
+        self.health.begin(self._absent)
         if self._hint:
             log.warning("%s", self._hint)
         if (free_memory := of_glibc()) is not None:
@@ -267,6 +267,9 @@ class Server:
         """The model of `/invocations` without a name: the one loaded at startup, if there is just one."""
         names = [name for name in self._registry.names() if not self._registry.find(name).source.workflow]
         return names[0] if len(names) == 1 else None
+
+    def _absent(self) -> list[str]:
+        return self._startup.absent() + self._workflow_management.lost()
 
     def _described(self) -> list[dict[str, Any]]:
         return [describe(version) for version in self._registry.all_versions()]

@@ -108,7 +108,13 @@ class RunningServer:
         return [entry.name for entry in (self.state / "models").iterdir() if entry.is_dir()]
 
     def wait_ready(self, limit: float = WATCHDOG) -> None:
+        """Until every model serves; /readyz asks for less once a server has begun."""
         wait_until(lambda: self.inference.get("/readyz").status_code == 200, "the server is ready", self.tail, limit)
+        wait_until(lambda: all(map(_serves, self.all_versions())), "every model serves", self.tail, limit)
+
+    def all_versions(self) -> list[dict[str, Any]]:
+        names = [model["modelName"] for model in self.management.get("/models").json()["models"]]
+        return [version for name in names for version in self.versions(name)]
 
     def kill_worker(self, pid: int, model: str) -> None:
         """SIGKILL; returns when another one serves."""
@@ -134,6 +140,11 @@ class RunningServer:
     def close(self) -> None:
         for client in (self.inference, self.management, self.metrics):
             client.close()
+
+
+def _serves(version: dict[str, Any]) -> bool:
+    states = [worker["status"] for worker in version["workers"]]
+    return version["state"] in ("READY", "DEGRADED") and ("READY" in states or not states)
 
 
 def client_of(address: str, key: str | None = None, certificate: str | None = None) -> httpx.Client:

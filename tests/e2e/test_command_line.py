@@ -274,6 +274,9 @@ def test_models_that_are_not_there_after_the_start_are_named(terminal: Terminal)
     for said, code in ((started, 0), (terminal.serve("--status"), 1)):
         assert said.code == code, said
         assert re.search(r"^  model bad\.mar could not be loaded: .*bad\.mar is ", said.out, re.MULTILINE), said
+    ready = httpx.get(started.place("inference") + "/readyz")
+    assert ready.status_code == 503, "a rollout stops here"
+    assert "bad.mar" in ready.json()["status"]
     assert terminal.serve("--stop").code == 0
 
 

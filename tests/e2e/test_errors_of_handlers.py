@@ -228,8 +228,7 @@ def test_load_fails_later(server: RunningServer) -> None:
         'Model "broken" has no worker to serve inference request: it was given up'
     )
     assert MISSING in reply.json()["message"]
-    assert server.inference.get("/readyz").status_code == 503
-    assert "broken" in server.inference.get("/readyz").json()["status"]
+    assert server.inference.get("/readyz").status_code == 200, "it is not of the start, and others serve"
     assert server.inference.get("/ping").status_code == 500
     assert server.management.delete("/models/broken").status_code == 200
     assert server.inference.get("/readyz").status_code == 200

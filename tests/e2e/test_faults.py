@@ -139,6 +139,7 @@ def test_a_model_that_never_loads(tmp_path: Path) -> None:
         assert server.management.put("/models/m?min_worker=1&synchronous=true").status_code == 200
         assert server.describe("m")["state"] == "READY"
         assert "reason" not in server.describe("m")
+        assert server.inference.get("/readyz").status_code == 200
         assert server.inference.get("/ping").status_code == 200
         assert ask(server, "m", "x")[0] == 200
 

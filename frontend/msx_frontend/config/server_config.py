@@ -118,6 +118,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     default_startup_timeout: Positive = 120
     unregister_model_timeout: Positive = 120
     drain_timeout: Seconds = 30.0
+    readyz_strict: Switch = False
     job_queue_size: Positive = 100
     max_queued_bytes: Positive | None = None
     max_request_size: Positive = 6553500

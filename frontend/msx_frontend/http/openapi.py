@@ -26,7 +26,12 @@ INFERENCE = (
     Operation("/api-description", "get", "apiDescription", "This description"),
     Operation("/ping", "get", "ping", "Healthy unless a model has workers that will not come back"),
     Operation("/livez", "get", "live", "The process answers; needs no token"),
-    Operation("/readyz", "get", "ready", "Every model answers and the server is not ending; needs no token"),
+    Operation(
+        "/readyz",
+        "get",
+        "ready",
+        "Requests should be sent here: models serve, and the server is not ending; needs no token",
+    ),
     Operation("/predictions/{model_name}", "post", "predictions", "Predict by the default version"),
     Operation("/predictions/{model_name}/{model_version}", "post", "version_predictions", "Predict by one version"),
     Operation("/explanations/{model_name}", "post", "explanations", "Explain by the default version"),

@@ -290,6 +290,15 @@ class ModelVersion:
         return self.state in (ModelState.READY, ModelState.DEGRADED) and (self.ready_workers > 0 or not self._kept)
 
     @property
+    def has_served(self) -> bool:
+        """A worker has been ready once."""
+        return self._standing.served
+
+    @property
+    def wants_workers(self) -> bool:
+        return self.min_workers > 0 or bool(self._kept)
+
+    @property
     def healthy(self) -> bool:
         """TorchServe's: no worker of the wanted ones has been given up; one that restarts counts as healthy."""
         kept = self._kept

@@ -25,6 +25,8 @@ class Standing:
         self.leaving = False
         """It is being removed: its state follows from nothing else any more."""
         self.last_end: GroupEnd | None = None
+        self.served = False
+        """A worker has been ready once."""
         self._waits: Replica | None = None
         """The first of its workers that cannot start."""
         self.lost = ""
@@ -51,7 +53,7 @@ class Standing:
     def replica_changed(self, replica: Replica) -> None:
         """It has loaded the model, has failed to, or has ended after it had served."""
         if replica.state is ReplicaState.READY:
-            self._unloaded = None
+            self._unloaded, self.served = None, True
         else:
             self.last_end = replica.last_end or self.last_end
             if replica.state is not ReplicaState.STOPPED:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from msx_archiver.cache import UnpackedModel
-from msx_frontend.archives.archive_urls import is_remote, shown
+from msx_frontend.archives.archive_urls import file_name, is_remote, shown
 from msx_frontend.archives.model_store import ARCHIVE_SUFFIXES, Found
 from msx_frontend.config import Snapshot
 from msx_frontend.errors import ServiceError
@@ -55,6 +55,8 @@ class Startup:
         self._management, self._state, self._models = management, state, models
         self._snapshot = snapshot
         self._failures: list[str] = []
+        self._not_loaded: list[str] = []
+        """The URLs of archives of the command line that could not be registered."""
         self.account = StartAccount()
 
     async def load(self) -> list[str]:
@@ -69,6 +71,12 @@ class Startup:
         self.account.remembered = [said_of(stored) for stored in state]
         await self._load_all(wanted, state)
         return self._failures
+
+    def absent(self) -> list[str]:
+        """The files of the command line that could not be loaded, until a model from one of that name has served."""
+        versions = self._management.registry.all_versions()
+        served = {file_name(one.source.url) for one in versions if one.has_served or not one.wants_workers}
+        return [name for name in map(file_name, self._not_loaded) if name not in served]
 
     async def _load_all(self, wanted: Mapping[tuple[str, str], _Wanted], state: list[StoredVersion]) -> None:
         """In the state's order, so that the first of all, and of each name's versions, is the same as before. Of a
@@ -164,6 +172,7 @@ class Startup:
                 return await self._identify(name, found)
         except ServiceError as error:
             self._failed(f"model {at.name if isinstance(at, Path) else shown(at)} could not be loaded: {error.message}")
+            self._not_loaded.append(str(at))
             return None
 
     async def _identify(self, name: str | None, found: Found) -> _Wanted:
@@ -180,6 +189,7 @@ class Startup:
             await self._management.register_from(path, wanted)
         except ServiceError as error:
             self._failed(f"model {path.name} could not be loaded: {error.message}")
+            self._not_loaded.append(url)
             await self._management.store.forget(
                 url, [version.source.url for version in self._management.registry.all_versions()]
             )

@@ -83,6 +83,10 @@ class WorkflowManagement:
                 log.error("%s", failures[-1])
         return failures
 
+    def lost(self) -> list[str]:
+        """Those in the state that could not be restored."""
+        return [f"workflow {name}" for name in sorted(self._lost)]
+
     async def unregister(self, name: str) -> None:
         """Requests that run may finish, within the longest responseTimeout of its nodes.
 

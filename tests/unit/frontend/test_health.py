@@ -7,6 +7,8 @@ from unittest.mock import patch
 
 import pytest
 
+from msx_frontend.health import Health
+from msx_frontend.models.startup import Startup
 from msx_frontend.models.states import ModelState
 from msx_frontend.workers import endings
 from tests.unit.frontend.house import FakeGroup, House, Test, house_of, until
@@ -38,7 +40,6 @@ def test_a_server_without_models_is_ready_once_it_has_started(tmp_path: Path) ->
 
 def test_it_is_not_ready_while_a_model_loads(tmp_path: Path) -> None:
     async def test(house: House) -> None:
-        await house.register("n")
         FakeGroup.loading.add("m")
         await house.register("m", synchronous=False)
         assert not house.health.ready()
@@ -105,10 +106,8 @@ def test_a_model_that_will_not_come_back(tmp_path: Path) -> None:
         version = house.registry.find("m", "1.0")
         await until(lambda: version.state is ModelState.FAILED)
         assert house.health.ping() == (500, "Unhealthy")
-        assert not house.health.ready()
         await house.management.set_default("m", "2.0")
         assert house.health.ping() == (200, "Healthy")  # TorchServe looks at default versions only
-        assert not house.health.ready()
 
     in_a_house(tmp_path, test)
 
@@ -133,5 +132,128 @@ def test_a_server_that_is_ending_is_not_ready(tmp_path: Path) -> None:
         house.health.draining = True
         assert not house.health.ready()
         assert house.health.not_ready_because() == "the server is shutting down"
+
+    in_a_house(tmp_path, test)
+
+
+# -- ready: at the start all of them once, later one of them --
+
+
+def test_a_second_version_that_loads_takes_nothing_out_of_service(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        await house.register("m", "1.0")
+        FakeGroup.loading.add("m")
+        await house.register("m", "2.0", synchronous=False)
+        assert house.health.not_ready_because() == ""
+        strict = Health(house.registry, strict=True)
+        strict.begin()
+        assert strict.not_ready_because() == "not serving: m"
+        FakeGroup.loading.clear()
+        await until(strict.ready)
+
+    in_a_house(tmp_path, test)
+
+
+def test_one_broken_model_of_several_takes_nothing_out_of_service(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        await house.register("good")
+        await house.register("bad", config="maxRetryTimeoutInSec: 0")
+        house.groups("bad")[0].end(DIED)
+        await until(lambda: house.registry.find("bad").state is ModelState.FAILED)
+        assert house.health.ready()
+        FakeGroup.loading.add("good")
+        house.groups("good")[0].end(DIED)
+        assert house.health.not_ready_because() == "not serving: bad (failed), good"
+        FakeGroup.loading.clear()
+        await until(house.health.ready)
+
+    in_a_house(tmp_path, test)
+
+
+def test_only_models_that_want_workers_count(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        await house.register("idle", initial_workers=0)
+        FakeGroup.loading.add("m")
+        await house.register("m", synchronous=False)
+        assert house.health.not_ready_because() == "not serving: m"
+        await house.management.scale("m", None, 0, 0, wait=False)
+        await until(house.health.ready)
+
+    in_a_house(tmp_path, test)
+
+
+def test_each_model_of_the_start_must_have_served_once(tmp_path: Path) -> None:
+    async def test(house: House) -> None:
+        FakeGroup.loading.add("slow")
+        await house.register("quick")
+        await house.register("idle", initial_workers=0)
+        await house.register("slow", synchronous=False)
+        house.health.begin()
+        assert house.health.not_ready_because() == "not serving: slow"
+        FakeGroup.loading.add("quick")
+        house.groups("quick")[0].end(DIED)
+        FakeGroup.loading.discard("slow")
+        await until(house.health.ready)
+        assert house.registry.find("quick").ready_workers == 0, "it has served, and comes back"
+        FakeGroup.loading.add("later")
+        await house.register("later", synchronous=False)
+        assert house.health.ready(), "it is not of the start"
+
+    in_a_house(tmp_path, test)
+
+
+@pytest.mark.parametrize("remedy", ["unregister", "scale"])
+def test_one_that_fails_at_the_start_stops_the_rollout(tmp_path: Path, remedy: str) -> None:
+    async def test(house: House) -> None:
+        FakeGroup.failing.add("bad")
+        await house.register("good")
+        await house.register("bad", config="maxRetryTimeoutInSec: 0", synchronous=False)
+        house.health.begin()
+        await until(lambda: house.registry.find("bad").state is ModelState.FAILED)
+        assert house.health.not_ready_because() == "not serving: bad (failed)"
+        if remedy == "unregister":
+            await house.management.unregister("bad", None)
+        else:
+            FakeGroup.failing.clear()
+            await house.management.scale("bad", None, 1, 1, wait=True)
+        assert house.health.ready()
+
+    in_a_house(tmp_path, test)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_one_whose_archive_is_lost_does_too(tmp_path: Path, workers: int) -> None:
+    async def before(house: House) -> None:
+        await house.register("good")
+        await house.register("m", initial_workers=workers)
+        (house.root / "m.mar").unlink()
+
+    async def after(house: House) -> None:
+        await house.start()
+        house.health.begin()
+        await until(lambda: house.registry.find("good").ready_workers == 1)
+        assert house.health.not_ready_because() == "not serving: m (failed)"
+        await house.management.unregister("m", None)
+        assert house.health.ready()
+
+    in_a_house(tmp_path, before)
+    in_a_house(tmp_path, after)
+
+
+def test_what_could_not_be_loaded_at_the_start(tmp_path: Path) -> None:
+    """Its name is not known: a model from a file of that name stands for it."""
+
+    async def test(house: House) -> None:
+        house.pack("good")
+        (house.root / "bad.mar").write_bytes(b"PK nonsense")
+        startup = Startup(house.management, house.state, ("good.mar", "bad.mar"))
+        assert len(await startup.load()) == 1
+        house.health.begin(startup.absent)
+        await until(lambda: house.registry.find("good").ready_workers == 1)
+        assert house.health.not_ready_because() == "not serving: bad.mar"
+        await house.register("bad")
+        assert house.health.ready()
+        await house.management.unregister("bad", None)
+        assert house.health.ready()
 
     in_a_house(tmp_path, test)

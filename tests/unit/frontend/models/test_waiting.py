@@ -130,7 +130,7 @@ def test_a_model_that_waits(tmp_path: Path) -> None:
         await house.register("other", config="exclusiveDevices: true\n")
         await house.register("m", config="maxRetryTimeoutInSec: 0\n")
         health = Health(house.registry)
-        health.started = True
+        health.begin()
         version = house.registry.find("m")
         words = "m:1.0 needs 1 device, and none of 1 device is left for it: 0 is held by other:1.0"
         with pytest.raises(ServiceUnavailable) as caught:
