@@ -19,7 +19,8 @@ import json, pathlib, urllib.request
 from ts import launcher
 
 queue = launcher.start("store", "config.properties", True, disable_token=True, models="echo=echo.mar")
-server = json.loads(pathlib.Path("store/.msx/server.json").read_text())
+(info,) = pathlib.Path("cache").glob("msx-serve/stores/*/server.json")  # it runs without a state
+server = json.loads(info.read_text())
 url, headers = server["inference"] + "/predictions/echo", {"content-type": "text/plain"}
 urllib.request.urlopen(urllib.request.Request(url, data=b"x", headers=headers)).read()
 while "/predictions/echo" not in queue.get(timeout=60):
