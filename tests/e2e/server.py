@@ -110,6 +110,10 @@ class RunningServer:
     def wait_ready(self, limit: float = WATCHDOG) -> None:
         """Until every model serves; /readyz asks for less once a server has begun."""
         wait_until(lambda: self.inference.get("/readyz").status_code == 200, "the server is ready", self.tail, limit)
+        self.wait_serving(limit)
+
+    def wait_serving(self, limit: float = WATCHDOG) -> None:
+        """The same where something of the start is missing, so that the server is not ready."""
         wait_until(lambda: all(map(_serves, self.all_versions())), "every model serves", self.tail, limit)
 
     def all_versions(self) -> list[dict[str, Any]]:

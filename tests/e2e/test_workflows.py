@@ -68,16 +68,19 @@ def test_an_archive_that_is_gone_is_named_at_the_start(tmp_path: Path) -> None:
     with run_server(tmp_path) as server:
         register(server)
     (store / "chain.war").unlink()
-    with run_server(tmp_path, model_api=False) as again:
+    with run_server(tmp_path, model_api=False, ready=False) as again:
         assert again.info["not_loaded"] == [
             "workflow chain could not be restored: Workflow not found in workflow store: chain.war"
         ]
+        ready = again.inference.get("/readyz")
+        assert (ready.status_code, ready.json()["status"]) == (503, "Not ready: not serving: workflow chain")
         assert again.management.get("/models").json()["models"] == []
         for reply in (again.management.post("/workflows?url=x"), again.management.delete("/workflows/x")):
             assert (reply.status_code, reply.json()["type"]) == (405, "MethodNotAllowedException")
-    with run_server(tmp_path) as third:
+    with run_server(tmp_path, ready=False) as third:
         assert third.info["not_loaded"]
         assert third.management.delete("/workflows/chain").status_code == 200
+        assert third.inference.get("/readyz").status_code == 200
         assert third.management.delete("/workflows/chain").status_code == 404
     with run_server(tmp_path) as last:
         assert last.info["not_loaded"] == []

@@ -232,11 +232,11 @@ def test_models_by_url_at_the_start(web: FileServer, tmp_path: Path) -> None:
     with serving(setup, folder) as first:
         assert [model["modelName"] for model in first.management.get("/models").json()["models"]] == ["b", "one"]
         assert any("absent.mar" in why and "HTTP 404" in why for why in first.info["not_loaded"])
-        first.wait_ready()
+        first.wait_serving()
         assert first.predict("one", b"x").content == b"x"
     asked = len(web.asked)
     with serving(setup, folder) as second:
-        second.wait_ready()
+        second.wait_serving()
         assert [path for path, _ in web.asked[asked:]] == ["/absent.mar"]
         assert second.describe("one")["modelUrl"] == f"{web.url}/a.mar?token=x=y"
         assert second.management.delete("/models/one").status_code == 200
