@@ -9,8 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$|^#+ [^\n]*$", re.MULTILINE | re.DOTALL)
-_FILE = re.compile(r"^(?:# |`)([\w.-]+\.\w+)(?:`.*:)?$")
-"""Names a file: `# echo.py` as its own first line, or a paragraph before it that begins with the name."""
+_FILE = re.compile(r"^# ([\w.-]+\.\w+)$|.*`([\w.-]+\.\w+)`[^`]*:$")
+"""Names a file: `# echo.py` as its own first line, or a line before it that has the name, and ends in a colon."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ def files(page: str) -> dict[str, str]:
     """What a reader is to write, by name."""
     found: dict[str, str] = {}
     for match in _FENCE.finditer(page):
-        if match[1] and match[1] not in ("sh", "console"):
-            paragraph = page[: match.start()].rstrip().rpartition("\n\n")[2].replace("\n", " ")
-            if named := _FILE.match(match[2].partition("\n")[0]) or _FILE.match(paragraph):
-                found[named[1]] = match[2]
+        if match[1] in ("python", "yaml"):
+            before = page[: match.start()].rstrip().rpartition("\n")[2]
+            if named := _FILE.match(match[2].partition("\n")[0]) or _FILE.match(before):
+                found[named[1] or named[2]] = match[2]
     return found
 
 

@@ -33,11 +33,18 @@ it says
 $ four
 ```
 
-`net.py`, which is long:
+This is the whole network.
+`net.py`:
 
 ```python
 # a comment
 x = 1
+```
+
+What a server writes into `file.json`:
+
+```json
+{}
 ```
 
 ```yaml
