@@ -41,6 +41,7 @@ from msx_frontend.models.spawn import Spawner
 from msx_frontend.models.startup import Startup
 from msx_frontend.models.state import ForgottenState, KeptState, State
 from msx_frontend.models.state_store import StateStore
+from msx_frontend.models.worker_rights import WorkerRights
 from msx_frontend.monitoring import Monitoring
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
 from msx_frontend.plugins.view import View, config_view
@@ -121,6 +122,7 @@ class Server:
         self._environments = Environments(self._folder.environments, self._config, env, interpreter)
         await self._environments.recover()
         self._management = self._make_management(self._make_resources(npus))
+        await asyncio.to_thread(self._rights.open, interpreter.path, os.environ)
         self._workflow_management = WorkflowManagement(self._management, self._workflows, self._state, self._config)
         self._front = self._make_front()
         self._listeners = self._front.listen()
@@ -223,7 +225,8 @@ class Server:
     def _make_management(self, resources: Resources) -> Management:
         folder = self._folder
         store = ModelStore(folder.model_store, folder, Downloads(self._config, folder.downloads))
-        spawner = Spawner(self._config, folder.run, folder.compiled, os.environ)
+        self._rights = WorkerRights(self._config, folder, store.in_use)
+        spawner = Spawner(self._config, folder.run, folder.compiled, os.environ, self._rights)
         return Management(
             self._config, self._registry, store, resources, self._state, spawner, self._metrics, self._environments
         )

@@ -211,6 +211,9 @@ class ModelStore:
         """One version more uses this content, which is in use already."""
         self._users[digest] += 1
 
+    def in_use(self, digest: str) -> bool:
+        return self._users[digest] > 0
+
     async def release(self, digest: str) -> None:
         """One version less uses this content; "" is that of a version that was lost."""
         if not digest:

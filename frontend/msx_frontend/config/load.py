@@ -11,6 +11,7 @@ from msx_frontend.address import Address
 from msx_frontend.config import Models, ServerConfig, ServerConfigError, Snapshot
 from msx_frontend.config.keys import ALIASES, NOT_FROM_ENV, WITHOUT_MEANING, env_names
 from msx_frontend.config.properties import PropertiesError, read_properties
+from msx_frontend.config.worker_rights import worker_limits, worker_users
 from msx_frontend.plugins.loading import use_plugins_path
 from msx_frontend.snapshots.named import is_name, snapshot_named
 from msx_frontend.snapshots.serializer import make_serializer
@@ -39,6 +40,8 @@ def load_server_config(
     config = ServerConfig(**values)
     _check_ports(config)
     _check_paths(config, values)
+    worker_users(config)
+    worker_limits(config.worker_limits)
     return config, notices
 
 
@@ -126,7 +129,7 @@ def _read(key: str, name: str, value: Any) -> Any:
         return _address(key, value)
     if name in _JSON and isinstance(value, str):
         return _json(key, value, _JSON[name])
-    if name in ("load_models", "allowed_urls", "plugins_path"):
+    if name in ("load_models", "allowed_urls", "plugins_path", "worker_groups", "worker_limits"):
         value = _split(value)
     try:
         return convert(key, value, FIELDS[name].type, strict=False, hook=_hook)

@@ -128,6 +128,10 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_worker_processes: Positive | None = None
     max_worker_memory: Positive | None = None
     parallel_starts: Positive | None = None
+    worker_user: Text | None = None
+    worker_groups: Names = ()
+    worker_limits: Names = ()
+    worker_no_new_privileges: Switch | None = None
 
     direct_predictions: Switch = True
     decode_input_request: Switch = True

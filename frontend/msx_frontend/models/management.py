@@ -178,8 +178,12 @@ class Management:
         metrics = ModelMetrics(self._metrics, source.name, source.version)
         resources = ModelResources(self._resources, f"{source.name}:{source.version}", source.config)
         environment, keys = self._environments.of(source), self._config.sequence_keys
-        intact = partial(self.store.intact, source.digest)
-        return ModelVersion(source, resources, self._spawner.spec, metrics, keys, environment, intact)
+        prepare = partial(self._prepare, source)
+        return ModelVersion(source, resources, self._spawner.spec, metrics, keys, environment, prepare)
+
+    async def _prepare(self, source: ModelSource) -> None:
+        await self.store.intact(source.digest)
+        await self._spawner.prepare(source)
 
     # -- nodes of workflows: served like any other version, but remembered and removed with their workflow --
 

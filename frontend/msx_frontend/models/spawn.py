@@ -16,7 +16,9 @@ from msx_frontend.devices.lease import Lease
 from msx_frontend.environments.build import Place
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.models.model_source import ModelSource
+from msx_frontend.models.worker_rights import WorkerRights
 from msx_frontend.snapshots.serializer import log_location
+from msx_frontend.workers.confinement import FREE
 from msx_frontend.workers.credentials import KEYS, without_credentials
 from msx_frontend.workers.crew import RankSpec
 from msx_frontend.workers.environment import worker_environment
@@ -31,7 +33,15 @@ OWN_PYTHON = Place(sys.executable)
 class Spawner:
     """Knows the server's part of it; a model version brings its source, its lease and its numbers."""
 
-    def __init__(self, config: ServerConfig, run_dir: Path, compiled_dir: Path, env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        run_dir: Path,
+        compiled_dir: Path,
+        env: Mapping[str, str],
+        rights: WorkerRights | None = None,
+    ) -> None:
+        self._rights = rights
         self._config, self._run_dir, self._compiled_dir = config, run_dir, compiled_dir
         self._fewer_cores = cores_by_quota()
         inherited = without_credentials(env, keep_stores=config.worker_credentials)
@@ -40,6 +50,11 @@ class Spawner:
             log.info("workers do not inherit %s (worker_credentials=true hands them on)", ", ".join(left))
         declared = load_spec(config.metrics_config).model
         self._metrics = [DeclaredMetric(kind, one.name, one.unit, list(one.dimensions)) for kind, one in declared]
+
+    async def prepare(self, source: ModelSource) -> None:
+        """Before each generation. Raises ServiceUnavailable."""
+        if self._rights is not None:
+            await self._rights.prepare(source.digest)
 
     def spec(
         self, source: ModelSource, lease: Lease, number: int, generation: int, place: Place = OWN_PYTHON
@@ -69,12 +84,15 @@ class Spawner:
         place: Place,
         worker: int,
     ) -> RankSpec:
+        confinement = FREE if self._rights is None else self._rights.of(source.digest)
+        work_dir = self._run_dir / f"{folder}-r{rank}"
         return RankSpec(
             load=self._load(source, lease, rank, place.site_dir),
-            env=self._environment(source, lease, rank, port),
-            work_dir=self._run_dir / f"{folder}-r{rank}",
+            env={**self._environment(source, lease, rank, port), **confinement.environment(work_dir)},
+            work_dir=work_dir,
             python=place.python,
             worker=worker,
+            confinement=confinement,
         )
 
     def _load(self, source: ModelSource, lease: Lease, rank: int, site_dir: str | None) -> Load:

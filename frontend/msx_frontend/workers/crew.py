@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from msx_backend.protocol import Load, Loaded, LoadProgress, MetricSample, Pong, ToFrontend, encode_frame
+from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.rank import RankProcess
 
 
@@ -24,6 +25,7 @@ class RankSpec:
     python: str = sys.executable
     worker: int = 0
     """The replica's number, for the log."""
+    confinement: Confinement = FREE
 
 
 class CrewEvents(Protocol):
@@ -89,7 +91,8 @@ class Crew:
             pairs = [_plan_pair(plans) for _ in self.members[1:]]
             fds = [tuple(ours.fileno() for ours, _ in pairs), *((theirs.fileno(),) for _, theirs in pairs)]
             for member, plan_fds in zip(self.members, fds, strict=True):
-                await member.process.spawn(member.spec.env, member.spec.work_dir, plan_fds, member.spec.python)
+                spec = member.spec
+                await member.process.spawn(spec.env, spec.work_dir, plan_fds, spec.python, spec.confinement)
 
     def load(self) -> None:
         for member in self.members:

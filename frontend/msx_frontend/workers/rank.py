@@ -19,6 +19,7 @@ import psutil
 
 from msx_backend.protocol import MetricSample, Pong, ToFrontend
 from msx_frontend.workers.channel import Channel
+from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.output import WorkerOutput
 from msx_frontend.workers.own_memory import own_memory
 
@@ -48,17 +49,26 @@ class RankProcess:
         self.pid = 0
 
     async def spawn(
-        self, env: Mapping[str, str], work_dir: Path, plan_fds: Sequence[int] = (), python: str = sys.executable
+        self,
+        env: Mapping[str, str],
+        work_dir: Path,
+        plan_fds: Sequence[int] = (),
+        python: str = sys.executable,
+        confinement: Confinement = FREE,
     ) -> None:
         """Raises OSError when the machine lets no process start; nothing is left then."""
         self._work_dir = work_dir
         work_dir.mkdir(parents=True)
         with ExitStack() as ours, ExitStack() as theirs:
             ours.callback(shutil.rmtree, work_dir, ignore_errors=True)
+            confinement.furnish(work_dir)
             sockets = [_socket_pair(ours, theirs) for _ in range(2)]
             pipes = [_pipe(ours, theirs) for _ in self._outputs]
-            fds = [end.fileno() for _, end in sockets]
-            self._process = _popen(python, fds, plan_fds, [write for _, write in pipes], env, work_dir)
+            for _, write in pipes:
+                confinement.give(write)
+            command = confinement.command(_command(python, [end.fileno() for _, end in sockets], plan_fds))
+            fds = [*(end.fileno() for _, end in sockets), *plan_fds]
+            self._process = _popen(command, fds, [write for _, write in pipes], env, work_dir)
             ours.pop_all()
         self.pid = self._process.pid
         self._watch = asyncio.create_task(self._watch_exit(), name=f"watch-{self.pid}")
@@ -140,18 +150,22 @@ def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
     return read, write
 
 
-def _popen(
-    python: str, sockets: list[int], plans: Sequence[int], outputs: list[int], env: Mapping[str, str], work_dir: Path
-) -> subprocess.Popen[bytes]:
+def _command(python: str, sockets: list[int], plans: Sequence[int]) -> list[str]:
     data, control = sockets
     command = [python, "-m", "msx_backend.worker", "--parent", str(os.getpid())]
     command += [f"--plan-fd={fd}" for fd in plans]
+    return [*command, "--data-fd", str(data), "--control-fd", str(control)]
+
+
+def _popen(
+    command: list[str], fds: list[int], outputs: list[int], env: Mapping[str, str], work_dir: Path
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [*command, "--data-fd", str(data), "--control-fd", str(control)],
+        command,
         stdin=subprocess.DEVNULL,
         stdout=outputs[0],
         stderr=outputs[1],
-        pass_fds=[*sockets, *plans],
+        pass_fds=fds,
         cwd=work_dir,
         env=dict(env),
         start_new_session=True,
