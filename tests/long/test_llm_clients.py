@@ -16,7 +16,8 @@ from tests.long.environments import environment
 
 pytest.importorskip("mindspore")
 
-pytestmark = [pytest.mark.e2e, pytest.mark.contract, pytest.mark.mindspore, pytest.mark.long]
+pytestmark = [pytest.mark.e2e, pytest.mark.contract, pytest.mark.mindspore, pytest.mark.long, pytest.mark.timeout(1800)]
+"""Seconds: the first run installs packages."""
 
 CLIENTS = Path(__file__).parent / "clients"
 FILES = {
