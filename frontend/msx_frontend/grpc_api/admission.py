@@ -21,8 +21,8 @@ class Admitted(NamedTuple):
     """None when authorization is off."""
 
     def check_model(self, model: str) -> None:
-        """Raises ModelNotAllowed."""
-        if self.key is not None:
+        """Empty where none is named, which is no matter of keys. Raises ModelNotAllowed."""
+        if self.key is not None and model:
             self.key.check_model(model)
 
     def may_use(self, model: str) -> bool:
@@ -58,8 +58,7 @@ class Admission:
         if admitted.key is not None:
             context.key_name = admitted.key.name
             admitted.key.take()
-            if model:
-                admitted.key.check_model(model)
+            admitted.check_model(model)
         return admitted
 
     def check(self, authorization: str | None) -> Key | None:

@@ -101,7 +101,7 @@ class JobCall(DirectCall):
             self.key_name = key.name
             key.take()
         request, self._request = parsed(self.served.method.parse, self._request), None
-        if key is not None and key.models is not None:
+        if key is not None and key.models is not None and request.model_name:
             key.check_model(request.model_name)
         if self._timer is not None:
             self._timer.cancel()  # from now on the job has the deadline

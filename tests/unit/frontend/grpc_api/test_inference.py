@@ -27,7 +27,7 @@ from msx_frontend.queueing.job import PREDICT, STREAM, Field
 from tests.retry import told_wait
 from tests.unit.frontend.grpc_api.harness import WAY, Request, Served, answer, begin, failure, request, serving, told
 from tests.unit.frontend.house import until
-from tests.unit.frontend.keys.some import some_key
+from tests.unit.frontend.keys.some import SELDOM, some_key
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -668,22 +668,32 @@ def test_a_key_for_some_models() -> None:
     with_server(test, tokens=Tokens(some_key("team-a", models=("m",))))
 
 
-def test_a_rate_is_that_of_all_calls_and_of_each_request_of_a_stream() -> None:
+def test_a_rate() -> None:
     async def test(served: Served) -> None:
-        metadata = (("authorization", "Bearer K"), ("x-request-id", "a"))
+        metadata = (("authorization", "Bearer K"),)
         call = served.predict(request("m"), metadata=metadata)
         answer(await served.registry.next_job(), b"in")
         await call
-        stream = served.stream2(request("m"), request("m"), metadata=metadata)
+        for refused in (
+            served.predict(request("m"), metadata=metadata),
+            served.stream(request("m"), metadata=metadata),
+        ):
+            error = await failure(refused)
+            assert error.code() == StatusCode.RESOURCE_EXHAUSTED
+            assert 'The key "team-a" is above its rate of 0.001 per second (api_keys_file).' in (error.details() or "")
+        assert [(await served.access_log.lines.get())[0].key_name for _ in range(3)] == ["team-a"] * 3
+
+    with_server(test, tokens=Tokens(some_key("team-a", rate=SELDOM)))
+
+
+def test_each_request_of_a_sequence_counts_for_the_rate() -> None:
+    async def test(served: Served) -> None:
+        stream = served.stream2(request("m"), request("m"), metadata=(("authorization", "Bearer K"),))
         answer(await served.registry.next_job(), b"in")
         answered, refused = [response async for response in stream]
         assert (answered.prediction, refused.status.code) == (b"in", StatusCode.RESOURCE_EXHAUSTED.value[0])
-        error = await failure(served.predict(request("m"), metadata=metadata))
-        assert error.code() == StatusCode.RESOURCE_EXHAUSTED
-        assert 'The key "team-a" is above its rate of 2 per second (api_keys_file).' in (error.details() or "")
-        assert [(await served.access_log.lines.get())[0].key_name for _ in range(3)] == ["team-a"] * 3
 
-    with_server(test, tokens=Tokens(some_key("team-a", rate=2)))
+    with_server(test, tokens=Tokens(some_key("team-a", rate=SELDOM)))
 
 
 def test_the_access_log_has_every_call() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import grpc
 import msgspec
@@ -20,6 +20,7 @@ from msx_frontend.grpc_api.messages import message_class
 from msx_frontend.grpc_api.open_inference import OpenInferenceService
 from msx_frontend.grpc_api.server import listener_class
 from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.keys.key import Key, Kind
 from msx_frontend.kserve.repository import Repository
 from msx_frontend.queueing.job import INFER, Job
 from msx_sdk.kserve import HEADER_LENGTH
@@ -27,6 +28,7 @@ from msx_sdk.kserve.message import join, split
 from tests.retry import told_wait
 from tests.unit.frontend.grpc_api.harness import WAY, Health, answer, begin, failure, told
 from tests.unit.frontend.http.client import FakeRegistry, as_registry
+from tests.unit.frontend.keys.some import SELDOM, some_key
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -63,10 +65,18 @@ class Client:
         return await asyncio.wait_for(self.registry.next_job(), 30)
 
 
+class Anybody(NamedTuple):
+    key: Key
+
+    def check(self, kind: Kind, authorization: str | None) -> Key:
+        return self.key
+
+
 @asynccontextmanager
-async def serving(most_held: int = 1 << 30) -> AsyncIterator[Client]:
+async def serving(most_held: int = 1 << 30, key: Key | None = None) -> AsyncIterator[Client]:
+    """Everybody has this key, if there is one."""
     registry, held = FakeRegistry(), HeldBytes(most_held)
-    unused, anybody = cast(Repository, None), Admission(None, "inference")
+    unused, anybody = cast(Repository, None), Admission(None if key is None else Anybody(key), "inference")
     service = OpenInferenceService(as_registry(registry), Health(), unused, anybody, anybody, held=held)
     listener = listener_class(WAY.direct)(GrpcListen("g", "127.0.0.1", 0, LIMIT, LIMIT), [service.service()])
     await listener.start()
@@ -271,5 +281,35 @@ def test_a_stream_takes_only_so_many_at_once() -> None:
             assert (await heard(call))[2]
             await client.job()
             call.cancel()
+
+    asyncio.run(test())
+
+
+def test_a_key_for_other_models() -> None:
+    async def test() -> None:
+        async with serving(key=some_key("team-a", models=("k",))) as client:
+            said = 'The key "team-a" is not for model m, but for: k (api_keys_file).'
+            error = await failure(client.infer(request()))
+            assert (error.code(), error.details()) == (grpc.StatusCode.PERMISSION_DENIED, said)
+            call = client.stream()
+            await call.write(request())
+            assert await heard(call) == (said, [], True)
+            await call.write(Request(id="a"))
+            assert await heard(call) == ("model_name is required.", [], True)
+            assert client.registry.idle
+
+    asyncio.run(test())
+
+
+def test_each_request_of_a_stream_counts_for_the_rate_of_its_key() -> None:
+    async def test() -> None:
+        async with serving(key=some_key("team-a", rate=SELDOM)) as client:
+            call = client.stream()
+            await call.write(request())
+            answer(await client.job(), tensor(b"\1"))
+            assert await heard(call) == ("", [b"\1"], True)
+            await call.write(request())
+            said = 'The key "team-a" is above its rate of 0.001 per second (api_keys_file).'
+            assert await heard(call) == (said, [], True)
 
     asyncio.run(test())

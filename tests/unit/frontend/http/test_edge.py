@@ -24,7 +24,7 @@ from tests.unit.frontend.http.client import (
     scope,
 )
 from tests.unit.frontend.jobs import run
-from tests.unit.frontend.keys.some import some_key
+from tests.unit.frontend.keys.some import SELDOM, some_key
 
 
 async def show(request: Request) -> Response:
@@ -61,11 +61,11 @@ class Bench:
 
 def test_a_key_names_who_asked_and_how_often() -> None:
     bench = Bench(tokens=True)
-    bench.key = some_key("team-a", rate=1)
+    bench.key = some_key("team-a", rate=SELDOM)
     assert bench.ask("/show", authorization="Bearer good").status == 200
     refused = bench.ask("/show", authorization="Bearer good")
     assert (refused.status, refused.json["type"]) == (429, "TooManyRequestsException")
-    assert refused.json["message"] == 'The key "team-a" is above its rate of 1 per second (api_keys_file).'
+    assert refused.json["message"] == 'The key "team-a" is above its rate of 0.001 per second (api_keys_file).'
     assert bench.ask("/show").status == 400
     assert bench.log.keys == ["team-a", "team-a", ""]
 

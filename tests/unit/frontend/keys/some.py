@@ -7,6 +7,9 @@ import math
 from msx_frontend.keys.key import Key, digest_of
 from msx_frontend.keys.rate import Rate
 
+SELDOM = 0.001
+"""Requests per second: one, and then none while a test runs."""
+
 
 def some_key(
     name: str = "", *, until: float = math.inf, models: tuple[str, ...] = (), rate: float | None = None

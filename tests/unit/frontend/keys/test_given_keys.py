@@ -75,15 +75,15 @@ def test_a_key_that_is_gone_ends_for_whoever_keeps_it(bench: Bench) -> None:
 
 
 def test_a_key_that_stays_keeps_what_it_has_used_up(bench: Bench) -> None:
-    bench.swap(OLD, rate=1)
+    bench.swap(OLD, rate=0.001)
     bench.look()
     before = bench.tokens.check("inference", f"Bearer {OLD}")
     before.take()
-    bench.swap(OLD, NEW, rate=1)
+    bench.swap(OLD, NEW, rate=0.001)
     bench.look()
     after = bench.tokens.check("inference", f"Bearer {OLD}")
     assert after is before
-    with pytest.raises(TooManyRequests, match=r'The key "old" is above its rate of 1 per second \(api_keys_file\)'):
+    with pytest.raises(TooManyRequests, match=r'The key "old" is above its rate of 0.001 per second \(api_keys_file\)'):
         after.take()
 
 

@@ -18,7 +18,7 @@ from msx_sdk.kserve.message import join
 from tests.retry import told_wait
 from tests.unit.frontend.http.client import Exchange, FakeRegistry, answer, as_registry, ask, begin, begin_answer
 from tests.unit.frontend.jobs import run
-from tests.unit.frontend.keys.some import some_key
+from tests.unit.frontend.keys.some import SELDOM, some_key
 
 PATH = "/v2/models/m/infer"
 HEAD: dict[str, Any] = {"model_name": "m", "model_version": "1.0", "outputs": []}
@@ -254,7 +254,7 @@ def test_a_key_for_some_models() -> None:
 
 def test_a_rate() -> None:
     async def test() -> None:
-        house = House(Tokens(some_key("team-a", rate=1)))
+        house = House(Tokens(some_key("team-a", rate=SELDOM)))
         assert (await ask(house, "GET", "/v2", b"", authorization="Bearer inference")).status == 200
         refused = await ask(house, "GET", "/v2", b"", authorization="Bearer inference")
         assert refused.status == 429

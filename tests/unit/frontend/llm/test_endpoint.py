@@ -12,7 +12,7 @@ from msx_frontend.keys.key import Key
 from msx_frontend.llm import endpoint
 from msx_sdk.generation import Capabilities
 from tests.unit.frontend.jobs import run
-from tests.unit.frontend.keys.some import some_key
+from tests.unit.frontend.keys.some import SELDOM, some_key
 from tests.unit.frontend.llm.speaker import Speaker, words
 
 DOCS = Path(__file__).parents[4] / "docs" / "language-models.md"
@@ -127,7 +127,7 @@ def test_a_key_for_some_models() -> None:
 
 def test_a_rate() -> None:
     async def test() -> None:
-        key = some_key("team-a", rate=1)
+        key = some_key("team-a", rate=SELDOM)
         speaker = Speaker([words("a")], check_token=lambda given: key)
         assert (await speaker.ask("/v1/completions", {"prompt": "x"})).status == 200
         refused = await speaker.ask("/v1/completions", {"prompt": "x"})
