@@ -335,7 +335,7 @@ def test_waiting_for_memory_is_no_failure(tmp_path: Path) -> None:
         house.groups("m")[1].end(endings.exited(0, 1, 3, ""))
         version = house.registry.find("m")
         await until(lambda: version.waiting_workers)
-        waits = version.replicas[1]
+        waits = next(one for one in version.replicas if one.state.value == "WAITING")
         assert (waits.state.value, waits.generation, version.state) == ("WAITING", 1, ModelState.DEGRADED)
         job = house.submit("m")
         await until(lambda: job.group is not None)
