@@ -159,6 +159,7 @@ NOT_RUN = {
     "README.md": {
         "./scripts/demo": "makes an environment of its own, then does what the examples do",
         "./scripts/test": "these tests",
+        "python3 -m venv": INSTALLS,
         "pip install": INSTALLS,
     },
     "docs/archives.md": {"msx-archiver --model-name matmul": "needs MindIR files of eight ranks"},
