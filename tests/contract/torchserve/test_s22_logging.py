@@ -103,7 +103,7 @@ def test_a_configuration_of_log4j(tmp_path: Path) -> None:
     config = tmp_path / "log4j2.xml"
     config.write_text("<Configuration><Loggers/></Configuration>")
     with serving(Setup(flags=("--log-config", str(config))), tmp_path) as server:
-        notices = [entry for entry in server.log_lines() if "log4j" in entry.get("message", "")]
+        notices = [entry for entry in server.log_lines() if "log4j2.xml" in entry.get("message", "")]
         assert len(notices) == 1
         assert str(config) in notices[0]["message"]
     assert (tmp_path / "logs" / "ts_log.log").exists()
