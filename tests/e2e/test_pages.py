@@ -165,11 +165,11 @@ NOT_RUN = {
     "docs/archives.md": {"msx-archiver --model-name matmul": "needs MindIR files of eight ranks"},
     "docs/benchmarks.md": {
         "pip install": INSTALLS,
-        "sudo apt-get": INSTALLS,
+        "sudo apt-get": "installs programs on the machine",
         "python -m benchmarks overhead": "takes minutes, and a machine that does nothing else",
         "python -m benchmarks all": "takes an hour, and a machine that does nothing else",
     },
-    "docs/from-torchserve.md": {"pip install": INSTALLS},
+    "docs/from-torchserve.md": {"pip install": "installs torch, which is larger than all the rest"},
     "docs/grpc.md": {"pip install": INSTALLS, "grpcurl": "a program in Go that the tests do not bring"},
     "docs/kserve.md": {"pip install": "tests/contract uses the client, in an environment of its own"},
     "docs/language-models.md": {
