@@ -216,7 +216,9 @@ def test_what_a_page_says_happens(page: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", pages())
 def test_each_command_is_run_or_said_not_to_be(page: str) -> None:
-    commands = [command for block in blocks((ROOT / page).read_text()) for command in block.commands]
+    text = (ROOT / page).read_text()
+    assert "```\n$ " not in text, "commands stand in a block of the language console"
+    commands = [command for block in blocks(text) for command in block.commands]
     assert (page in PAGES) == any(runs(page, command) for command in commands)
     for beginning in NOT_RUN.get(page, {}):
         assert any(command.startswith(beginning) for command in commands), beginning
