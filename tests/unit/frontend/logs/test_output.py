@@ -147,7 +147,7 @@ def test_lines_have_a_time_where_a_configuration_gives_them_no_form(tmp_path: Pa
         r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \[INFO   \] msx\.access - /1\.2\.3\.4:5 "POST .*" 200 [\d.]+ \[r1\]\n'
     )
     assert re.fullmatch(line, out.read_text())
-    assert output.files("/msx.log") == [str(out)]
+    assert output.files(None) == [str(out)]  # other tests' loggers may write to the console
 
 
 def test_where_the_log_is(tmp_path: Path) -> None:
