@@ -3,8 +3,12 @@ from __future__ import annotations
 from collections.abc import Generator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from msx_sdk.batch import current_request_ids
+
+settings.register_profile("long", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""For scripts/test-all."""
 
 
 @pytest.fixture(autouse=True)
