@@ -22,6 +22,11 @@ def inference_key() -> str | None:
     return json.loads(file.read_text())["inference"]["key"] if file.is_file() else None
 
 
+def keyless(token: str | None) -> str:
+    """What to do where a refusal may be for want of a key."""
+    return "" if token else "No key was sent: run this where the server was started (key_file.json), or give --token."
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", type=Path)
@@ -33,7 +38,7 @@ def main() -> None:
         try:
             answer = classify(options.url, file.read_bytes(), token)
         except urllib.error.HTTPError as error:
-            sys.exit(f"{file.name}: {error.code} {error.read().decode()}")
+            sys.exit(f"{file.name}: {error.code} {error.read().decode()}{keyless(token)}")
         except OSError as error:
             sys.exit(f"{file.name}: {error}")
         (label, probability), *_ = answer.items()

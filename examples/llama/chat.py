@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
-from client import inference_key
+from client import inference_key, keyless
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
@@ -43,8 +43,10 @@ def show(console: Console, pieces: Iterator[str]) -> str:
     return text
 
 
-def why(error: Exception) -> str:
-    return error.read().decode(errors="replace") if isinstance(error, urllib.error.HTTPError) else str(error)
+def why(error: Exception, key: str | None) -> str:
+    if not isinstance(error, urllib.error.HTTPError):
+        return str(error)
+    return f"{error.read().decode(errors='replace')}\n{keyless(key)}".rstrip()
 
 
 @click.command(help=__doc__)
@@ -60,10 +62,11 @@ def main(url: str, model: str, token: str | None, max_tokens: int, temperature: 
     limits = {"model": model, "max_tokens": max_tokens, "temperature": temperature}
     while said := ask(console):
         messages = [*(messages if remember else []), {"role": "user", "content": said}]
+        key = token or inference_key()
         try:
-            text = show(console, answer(url, token or inference_key(), {**limits, "messages": messages}))
+            text = show(console, answer(url, key, {**limits, "messages": messages}))
         except (OSError, RuntimeError, http.client.HTTPException) as error:
-            console.print(Text(why(error), style="red"))
+            console.print(Text(why(error, key), style="red"))
             if not sys.stdin.isatty():
                 sys.exit(1)
             continue

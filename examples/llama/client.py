@@ -27,6 +27,11 @@ def inference_key() -> str | None:
     return json.loads(file.read_text())["inference"]["key"] if file.is_file() else None
 
 
+def keyless(token: str | None) -> str:
+    """What to do where a refusal may be for want of a key."""
+    return "" if token else "No key was sent: run this where the server was started (key_file.json), or give --token."
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("prompt", nargs="?", default="Exceptions")
@@ -44,7 +49,7 @@ def main() -> None:
         for text in generate(url, request, token):
             print(text, end="", flush=True)
     except urllib.error.HTTPError as error:
-        sys.exit(f"\n{error.code} {error.read().decode()}")
+        sys.exit(f"\n{error.code} {error.read().decode()}{keyless(token)}")
     except (OSError, http.client.HTTPException) as error:
         sys.exit(f"\n{error}")
     print()

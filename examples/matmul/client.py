@@ -23,15 +23,21 @@ def inference_key() -> str | None:
     return json.loads(file.read_text())["inference"]["key"] if file.is_file() else None
 
 
+def keyless(token: str | None) -> str:
+    """What to do where a refusal may be for want of a key."""
+    return "" if token else "No key was sent: run this where the server was started (key_file.json), or give --token."
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", default="http://127.0.0.1:8080/predictions/matmul")
     parser.add_argument("--token", help="default: the inference key of ./key_file.json, if there is one")
     options = parser.parse_args()
+    token = options.token or inference_key()
     try:
-        y = multiply(options.url, [[1.0] * 96] * 128, options.token or inference_key())
+        y = multiply(options.url, [[1.0] * 96] * 128, token)
     except urllib.error.HTTPError as error:
-        sys.exit(f"{error.code} {error.read().decode()}")
+        sys.exit(f"{error.code} {error.read().decode()}{keyless(token)}")
     except OSError as error:
         sys.exit(str(error))
     print(f"y [{len(y)}, {len(y[0])}], elements: {sorted({value for row in y for value in row})}")

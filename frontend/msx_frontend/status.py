@@ -13,6 +13,7 @@ from msx_frontend.models.states import ModelState
 from msx_frontend.status_socket import ask
 
 HEADINGS = ("model", "version", "state", "worker", "pid", "status", "devices", "memory")
+NO_MODELS = "no models are registered: start with --models FILE.mar, or with --enable-model-api and register one"
 
 
 def show(info: InstanceInfo) -> bool:
@@ -24,7 +25,7 @@ def show(info: InstanceInfo) -> bool:
         click.echo(f"  It does not answer: {error}")
         return False
     rows = [row for version in versions for row in _rows(version)]
-    _print([HEADINGS, *rows] if rows else [("no models are registered",)])
+    _print([HEADINGS, *rows] if rows else [(NO_MODELS,)])
     for version in versions:
         if reason := version.get("reason"):
             click.echo(f"  {version['modelName']} {version['modelVersion']}: {reason}")

@@ -33,6 +33,10 @@ STRUCTURED = frozenset(
     }
 )
 """As JSON, where a form or gRPC has only text."""
+_UNSAID = (
+    " among the fields; over HTTP a prompt alone needs the header Content-Type: text/plain, a JSON object "
+    "application/json (curl -d sends a form unless -H names another)"
+)
 
 
 def request_of_item(item: dict[str, Any], offered: Capabilities) -> GenerateRequest | EmbedRequest:
@@ -45,7 +49,7 @@ def request_of_item(item: dict[str, Any], offered: Capabilities) -> GenerateRequ
     values = {name: value for name, value in values.items() if value is not None}
     if offered.embed and not offered.generate:
         return _embedding(values, strict=not are_text)
-    request = _prompt(values)
+    request = _prompt(values, of_fields=are_text)
     if "messages" in request and not offered.chat:
         raise InvalidInput("messages: this model has no chat template; send a prompt")
     given = _flat({name: value for name, value in values.items() if name not in PROMPTS})
@@ -103,10 +107,10 @@ def _structured(name: str, value: Any) -> Any:
         raise InvalidInput(f"{name}: expected JSON: {error}") from None
 
 
-def _prompt(values: dict[str, Any]) -> dict[str, Any]:
+def _prompt(values: dict[str, Any], *, of_fields: bool) -> dict[str, Any]:
     given = [name for name in PROMPTS if values.get(name) is not None]
     if len(given) != 1:
-        found = " and ".join(given) or "none"
+        found = " and ".join(given) or f"none{_UNSAID if of_fields else ''}"
         raise InvalidInput(f"prompt: expected exactly one of prompt, messages and inputs, found {found}")
     value = values[given[0]]
     if given[0] == "messages":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +28,10 @@ from msx_sdk.config import ConfigError, load_model_config
 from msx_sdk.names import MODEL_NAME
 
 log = logging.getLogger("msx.startup")
+
+MOST_SHOWN = 5
+"""Of the archives in a model store that lacks the one asked for."""
+_FLAGS = ("start", "stop", "status", "version", "help")
 
 
 class StartupError(StartError):
@@ -125,7 +129,7 @@ class Startup:
         path = Path(location) if Path(location).exists() else store.root / location
         if not path.exists():
             nowhere = f"--models {model}: {location} is neither a path nor in the model store {store.root}"
-            raise StartupError(nowhere + _several(model))
+            raise StartupError(nowhere + _meant(model, store.all_archives()))
         return [(name, Path(os.path.abspath(path)))]
 
     async def _restore_default(self, name: str, version: str) -> None:
@@ -217,10 +221,15 @@ def _name_and_location(model: str) -> tuple[str | None, str]:
     return name, location
 
 
-def _several(model: str) -> str:
-    """Of what looks like a list of config.properties: how the command line has it."""
-    models = " ".join(part for part in map(str.strip, model.split(",")) if part)
-    return f"; models are separated by spaces: --models {models}" if "," in model else ""
+def _meant(model: str, there: Sequence[Path]) -> str:
+    """Of what is not an archive: a list of config.properties, a flag without its dashes, or one that is not there."""
+    if "," in model:
+        models = " ".join(part for part in map(str.strip, model.split(",")) if part)
+        return f"; models are separated by spaces: --models {models}"
+    if model in _FLAGS:
+        return f"; did you mean --{model}?"
+    names = ", ".join(path.name for path in there[:MOST_SHOWN])
+    return f", which has {names}{', …' if len(there) > MOST_SHOWN else ''}" if there else ", which has no archives"
 
 
 def _stem(path: Path) -> str:

@@ -244,6 +244,12 @@ def test_a_wrong_value_is_named(body: Any, message: str) -> None:
     assert refusal(plain(body)).startswith(message)
 
 
+def test_a_prompt_that_was_sent_as_a_form_is_told_the_header() -> None:
+    told = refusal(fields(**{"An object": b""}))
+    assert told.startswith("prompt: expected exactly one of prompt, messages and inputs, found none among the fields")
+    assert "over HTTP a prompt alone needs the header Content-Type: text/plain" in told
+
+
 def test_text_that_is_none() -> None:
     assert refusal(fields(prompt=b"\xff")) == "prompt: the text is not UTF-8"
     assert refusal(fields(prompt=b"x", logit_bias=b"{")).startswith("logit_bias: expected JSON: ")

@@ -119,6 +119,27 @@ def test_an_archive_that_is_not_there_keeps_the_server_from_starting(tmp_path: P
     in_a_house(tmp_path, test)
 
 
+@pytest.mark.parametrize(
+    ("packed", "model", "told"),
+    [
+        ("", "x.mar", ", which has no archives"),
+        ("ab", "x.mar", ", which has a.mar, b.mar"),
+        ("abcdef", "x.mar", ", which has a.mar, b.mar, c.mar, d.mar, e.mar, …"),
+        ("a", "start", "; did you mean --start?"),
+        ("", "stop", "; did you mean --stop?"),
+    ],
+)
+def test_what_may_have_been_meant(tmp_path: Path, packed: str, model: str, told: str) -> None:
+    async def test(house: House) -> None:
+        for name in packed:
+            house.pack(name)
+        with pytest.raises(StartupError) as caught:
+            await house.start(model)
+        assert str(caught.value).endswith(f"is neither a path nor in the model store {house.root}{told}")
+
+    in_a_house(tmp_path, test)
+
+
 @pytest.mark.parametrize("models", ["m.mar,n.mar", "m.mar, n.mar,"])
 def test_models_of_the_command_line_are_separated_by_spaces(tmp_path: Path, models: str) -> None:
     async def test(house: House) -> None:
