@@ -31,6 +31,7 @@ log = logging.getLogger("msx.startup")
 
 MOST_SHOWN = 5
 """Of the archives in a model store that lacks the one asked for."""
+_KEPT = "; it is remembered until it is unregistered (--enable-model-api), or its archive is back at a start"
 _FLAGS = ("start", "stop", "status", "version", "help")
 
 
@@ -163,7 +164,8 @@ class Startup:
             async with self._archive_of(stored) as path:
                 await self._management.restore(path, _registration(stored), stored)
         except ServiceError as error:
-            self._failed(f"model {stored.name} {stored.version} could not be restored: {error.message}")
+            kept = "" if given else _KEPT
+            self._failed(f"model {stored.name} {stored.version} could not be restored: {error.message}{kept}")
             if not given:
                 self._management.keep_lost(_registration(stored), stored, error.message)
 

@@ -305,7 +305,11 @@ def test_one_that_cannot_be_restored_is_failed_until_it_is_there_again(
 
     before(tmp_path, first)
     before(tmp_path, second)
-    assert any(message.startswith("model m 1.0 could not be restored: Model not found") for message in caplog.messages)
+    (told,) = [message for message in caplog.messages if "could not be restored" in message]
+    assert told.startswith("model m 1.0 could not be restored: Model not found")
+    assert told.endswith(
+        "; it is remembered until it is unregistered (--enable-model-api), or its archive is back at a start"
+    )
     in_a_house(tmp_path, third)
 
 
