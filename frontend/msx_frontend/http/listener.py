@@ -104,8 +104,9 @@ def _bind(name: str, address: Address) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise ListenError(
-                f"The {name} address {address} is in use by another process: stop it, or set {name}_address in "
-                f"config.properties to a free one."
+                f"The {name} address {address} is in use by another process: stop it, or set {name}_address to a free "
+                "one, in config.properties of the current folder, or in the file of --ts-config. A second server needs "
+                "all five addresses of its own: docs/server.md lists them."
             ) from None
         raise ListenError(f"The {name} address {address} cannot be used: {error.strerror or error}.") from None
 

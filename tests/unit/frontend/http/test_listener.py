@@ -97,7 +97,7 @@ def test_a_socket_file_left_behind_is_taken_over(tmp_path: Path) -> None:
 def test_a_socket_that_answers_is_not(tmp_path: Path) -> None:
     address = Address("unix", path=str(tmp_path / "s"))
     first = Listener("inference", address, hello)
-    with pytest.raises(ListenError, match="is in use by another process"):
+    with pytest.raises(ListenError, match=r"is in use by another process.*in config\.properties of the current folder"):
         Listener("inference", address, hello)
     first.close()
 
