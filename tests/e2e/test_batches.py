@@ -128,23 +128,24 @@ def test_dynamic_gathers_while_the_worker_is_busy(
     assert [other.result().json() for other in others] == [{"n": n, "batch": 8} for n in range(1, 9)]
 
 
-def held(server: RunningServer, pool: ThreadPoolExecutor, gate: Path) -> Future[httpx.Response]:
-    return pool.submit(server.predict, "dynamic", {"n": 0, "hold": str(gate)})
+def held(server: RunningServer, pool: ThreadPoolExecutor, gate: Path, model: str = "dynamic") -> Future[httpx.Response]:
+    return pool.submit(server.predict, model, {"n": 0, "hold": str(gate)})
 
 
 def test_clients_that_left_take_no_place_in_a_batch(
     server: RunningServer, pool: ThreadPoolExecutor, tmp_path: Path
 ) -> None:
-    first = held(server, pool, tmp_path / "go")
-    wait_for(server, "dynamic", running=1, queued=0)
+    """By the fixed policy nothing stands in the worker's socket, where it would count as running."""
+    first = held(server, pool, tmp_path / "go", "fixed_soon")
+    wait_for(server, "fixed_soon", running=1, queued=0)
     leaving = httpx.Client(base_url=server.info["inference"], timeout=0.2)
     with leaving:
         for n in range(3):
             with pytest.raises(httpx.ReadTimeout):
-                leaving.post("/predictions/dynamic", json={"n": 100 + n})
-    wait_for(server, "dynamic", running=1, queued=0)
-    others = [pool.submit(server.predict, "dynamic", {"n": n}) for n in range(1, 4)]
-    wait_for(server, "dynamic", running=1, queued=3)
+                leaving.post("/predictions/fixed_soon", json={"n": 100 + n})
+    wait_for(server, "fixed_soon", running=1, queued=0)
+    others = [pool.submit(server.predict, "fixed_soon", {"n": n}) for n in range(1, 4)]
+    wait_for(server, "fixed_soon", running=1, queued=3)
     (tmp_path / "go").touch()
     assert first.result().status_code == 200
     assert [other.result().json() for other in others] == [{"n": n, "batch": 3} for n in range(1, 4)]
