@@ -33,10 +33,8 @@ class JsonCalls:
 
     def finish(self) -> Iterator[Part]:
         if self._call is not None and not self._call.told:
-            self._raw += self._call.text
-        elif self._told:
-            self._raw = ""
-        if self._raw and not (self._call and self._call.told):
+            yield self._raw + self._call.text
+        elif self._raw and not self._told:
             yield self._raw
 
     def _in_call(self, text: str) -> Generator[Part, None, str]:
