@@ -1,6 +1,6 @@
 """Every error that a client can see, and the one table of what each is in HTTP and in gRPC.
 
-`status` and `type` are TorchServe's (docs/inference.md); `grpc_code` names a member of `grpc_api.codes.Code`.
+`status` and `type` are TorchServe's (docs/inference.md); `grpc_code` names a member of `net.grpc.codes.Code`.
 
 ServiceError
 ├── ResourceNotFound, MethodNotAllowed         the path or its method

@@ -21,7 +21,7 @@ import psutil
 
 from msx_archiver.options import PackOptions
 from msx_archiver.pack import pack
-from msx_frontend.pid_file import NAME as PID_FILE
+from msx_frontend.assembly.pid_file import NAME as PID_FILE
 from tests.prometheus import samples
 
 SERVICES = Path(__file__).parents[1] / "services"
@@ -217,7 +217,7 @@ def start_server(
     store = new_store(folder)
     config = folder / "config.properties"
     config.write_text(FREE_PORTS + properties)
-    command = [sys.executable, "-m", "msx_frontend.cli", "--foreground", "--model-store", str(store)]
+    command = [sys.executable, "-m", "msx_frontend.cli.main", "--foreground", "--model-store", str(store)]
     command += ["--ts-config", str(config), *flags]
     command += [] if tokens else ["--disable-token-auth"]
     command += ["--enable-model-api"] if model_api else []

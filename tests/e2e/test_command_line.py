@@ -59,7 +59,7 @@ class Terminal:
     env: dict[str, str] = field(default_factory=dict)
 
     def serve(self, *arguments: str, cwd: Path | None = None, before: Callable[[], None] | None = None) -> Said:
-        command = [sys.executable, "-m", "msx_frontend.cli", *arguments]
+        command = [sys.executable, "-m", "msx_frontend.cli.main", *arguments]
         env = {**server_environment(self.folder), **self.env}
         options: dict[str, Any] = {"cwd": cwd or self.folder, "env": env, "preexec_fn": before}
         done = subprocess.run(command, **options, capture_output=True, text=True, timeout=60, check=False)
@@ -428,7 +428,7 @@ def test_a_damaged_state(terminal: Terminal) -> None:
 
 @pytest.mark.parametrize("flag", ["--help", "--version"])
 def test_help_and_version_import_nothing_heavy(terminal: Terminal, flag: str) -> None:
-    command = [sys.executable, "-X", "importtime", "-m", "msx_frontend.cli", flag]
+    command = [sys.executable, "-X", "importtime", "-m", "msx_frontend.cli.main", flag]
     done = subprocess.run(command, cwd=terminal.folder, capture_output=True, text=True, timeout=60, check=True)
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
     assert "click" in imported
@@ -472,7 +472,7 @@ def test_a_log_config_that_cannot_be_used(terminal: Terminal, text: str | None) 
 def test_the_output_of_a_start_can_be_taken(terminal: Terminal, key: str) -> None:
     """`$(…)` ends when all who could write to it are gone: the server must not be one of them."""
     (terminal.folder / "config.properties").write_text(FREE_PORTS + key)
-    script = 'out=$("$0" -m msx_frontend.cli --start --dt); echo "returned $?: $out"'
+    script = 'out=$("$0" -m msx_frontend.cli.main --start --dt); echo "returned $?: $out"'
     command = ["sh", "-c", script, sys.executable]
     env = server_environment(terminal.folder)
     done = subprocess.run(command, cwd=terminal.folder, env=env, capture_output=True, text=True, timeout=60, check=True)
@@ -487,7 +487,7 @@ def test_a_console_has_the_log_and_never_holds_up_the_server(terminal: Terminal)
     (terminal.folder / "config.properties").write_text(FREE_PORTS + "console=true\n")
     os.mkfifo(terminal.folder / "console")
     console = os.open(terminal.folder / "console", os.O_RDWR | os.O_NONBLOCK)
-    command = f"{sys.executable} -m msx_frontend.cli --start --models echo.mar --dt > console"
+    command = f"{sys.executable} -m msx_frontend.cli.main --start --models echo.mar --dt > console"
     subprocess.run(
         ["sh", "-c", command], cwd=terminal.folder, env=server_environment(terminal.folder), timeout=60, check=True
     )

@@ -223,7 +223,7 @@ def test_status_shows_ranks_and_devices(server: RunningServer) -> None:
 
 def status_of(server: RunningServer) -> str:
     return subprocess.run(
-        [sys.executable, "-m", "msx_frontend.cli", "--status"],
+        [sys.executable, "-m", "msx_frontend.cli.main", "--status"],
         env=server_environment(server.folder),
         capture_output=True,
         text=True,

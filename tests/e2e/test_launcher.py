@@ -42,7 +42,7 @@ def test_a_script(tmp_path: Path) -> None:
     try:
         done = subprocess.run([sys.executable, "-c", SCRIPT], **options, capture_output=True, text=True)
     finally:
-        command = [sys.executable, "-m", "msx_frontend.cli", "--stop", "--model-store", "store"]
+        command = [sys.executable, "-m", "msx_frontend.cli.main", "--stop", "--model-store", "store"]
         subprocess.run(command, **options)
     assert done.returncode == 0, done
     assert "Model server started (pid" in done.stdout

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 
-from msx_frontend.grpc_api.inference import SERVICE
-from msx_frontend.grpc_api.messages import message_class
+from msx_frontend.apis.torchserve.grpc.inference import SERVICE
+from msx_frontend.net.grpc.messages import message_class
 from tests.e2e.llama import EXAMPLE, few_graphs, pack_llama
 from tests.e2e.server import RunningServer, client_of, new_store, run_server
 

@@ -110,7 +110,7 @@ def test_readable_lines_on_a_terminal(tmp_path: Path) -> None:
     pack_service("echo", tmp_path)
     (tmp_path / "config.properties").write_text(FREE_PORTS)
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "msx_frontend.cli", "--foreground", "--models", "echo.mar", "--dt"]
+    command = [sys.executable, "-m", "msx_frontend.cli.main", "--foreground", "--models", "echo.mar", "--dt"]
     process = subprocess.Popen(
         command, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs, env=server_environment(tmp_path)
     )

@@ -243,7 +243,7 @@ def test_a_backup_of_a_running_server_is_restored(tmp_path: Path) -> None:
     with run_server(tmp_path, "--models", "echo.mar") as server:
         before = arrange(server)
         state = server.store / ".msx" / "state.db"
-        command = [sys.executable, "-m", "msx_frontend.cli", "--backup", "b", "--model-store", "store"]
+        command = [sys.executable, "-m", "msx_frontend.cli.main", "--backup", "b", "--model-store", "store"]
         env = server_environment(tmp_path)
         done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, done.stderr) == (0, "")

@@ -18,7 +18,7 @@ from tests.e2e.server import FREE_PORTS, client_of, new_store, pack_service, run
 
 pytestmark = pytest.mark.e2e
 
-PROGRAM = [sys.executable, "-m", "msx_frontend.cli"]
+PROGRAM = [sys.executable, "-m", "msx_frontend.cli.main"]
 
 
 def listing(folder: Path) -> list[str]:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 RUN = """
 import sys
 sys.path.insert(0, {wheel!r})
-from msx_frontend import cli
+from msx_frontend.cli import main as cli
 assert cli.__file__.startswith({wheel!r}), cli.__file__
 cli.main(["examples", {to!r}])
 """

@@ -53,12 +53,14 @@ def imported(*modules: str) -> set[str]:
 
 def test_start_in_the_background_imports_no_server() -> None:
     """The server's own start comes after it."""
-    modules = imported("msx_frontend.commands", "msx_frontend.launch", "msx_frontend.config", "msx_frontend.instance")
-    assert not modules & {"asyncio", "msx_frontend.server", "msx_frontend.models.registry", "yaml"}
+    modules = imported(
+        "msx_frontend.cli.commands", "msx_frontend.cli.launch", "msx_frontend.config", "msx_frontend.assembly.instance"
+    )
+    assert not modules & {"asyncio", "msx_frontend.assembly.server", "msx_frontend.models.registry", "yaml"}
 
 
 def test_server_imports_grpc_while_the_first_workers_start() -> None:
-    modules = imported("msx_frontend.server", "msx_frontend.lifecycle")
+    modules = imported("msx_frontend.assembly.server", "msx_frontend.assembly.lifecycle")
     assert not modules & {"cryptography", "google.protobuf", "grpc", "httpx", "mindspore", "numpy", "rich", "torch"}
 
 

@@ -20,8 +20,8 @@ from msx_archiver.schema import M
 from msx_frontend.archives.archive_urls import check_url, file_name, is_remote, local_path, shown
 from msx_frontend.archives.download import Downloads
 from msx_frontend.config import ServerConfig
+from msx_frontend.config.state_folder import StateFolder, StateFolderError
 from msx_frontend.errors import ArchiveNotFound, Conflict, DownloadFailed, InvalidModel
-from msx_frontend.state_folder import StateFolder, StateFolderError
 from msx_frontend.workflows.errors import InvalidWorkflow
 
 log = logging.getLogger("msx.store")

@@ -7,16 +7,16 @@ from typing import Any
 
 import msgspec
 
-from msx_frontend.address import Address
 from msx_frontend.config import Models, ServerConfig, ServerConfigError, Snapshot
+from msx_frontend.config.address import Address
 from msx_frontend.config.keys import ALIASES, NOT_FROM_ENV, WITHOUT_MEANING, env_names
 from msx_frontend.config.properties import PropertiesError, read_properties
+from msx_frontend.config.state_folder import ENV, state_folder
+from msx_frontend.config.surroundings import settle_logs
 from msx_frontend.config.worker_rights import worker_limits, worker_users
 from msx_frontend.plugins.loading import use_plugins_path
 from msx_frontend.snapshots.named import is_name, snapshot_named
 from msx_frontend.snapshots.serializer import make_serializer
-from msx_frontend.state_folder import ENV, state_folder
-from msx_frontend.surroundings import settle_logs
 from msx_sdk.values import ConfigError, convert, near_miss, show
 
 FIELDS = {field.name: field for field in msgspec.structs.fields(ServerConfig)}

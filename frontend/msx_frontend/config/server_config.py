@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from msx_frontend.address import Address
+from msx_frontend.config.address import Address
 from msx_frontend.start_errors import StartError
 from msx_sdk.sequences import SequenceKeys
 from msx_sdk.values import Count, Positive, Seconds, Switch, Text

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msx_frontend.config import ServerConfig, ServerConfigError
 from msx_frontend.keys.given_keys import VARIABLE, GivenKeys
-from msx_frontend.tokens import Tokens
+from msx_frontend.keys.tokens import Tokens
 
 
 class OpenKeys(NamedTuple):

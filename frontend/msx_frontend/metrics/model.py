@@ -7,9 +7,9 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from msx_backend.protocol import MetricForm, MetricSample
-from msx_frontend.llm.metrics import TextMetrics
 from msx_frontend.metrics.family import Adds
 from msx_frontend.metrics.gathered import Batch, Ended
+from msx_frontend.metrics.generation import TextMetrics
 from msx_frontend.metrics.numbers import Counter
 from msx_frontend.metrics.source import Source, worker_name
 from msx_frontend.models.statistics import InferenceStatistics

@@ -9,11 +9,11 @@ from typing import Any
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from msx_backend.protocol import MetricSample
-from msx_frontend.llm.metrics import TextFamilies
 from msx_frontend.metrics.declared import HOSTNAME, Declared, MetricsSpec, load_spec
 from msx_frontend.metrics.exposition import exposition
 from msx_frontend.metrics.family import Adds, Family, Nowhere
 from msx_frontend.metrics.gathered import MOST, Gathered
+from msx_frontend.metrics.generation import TextFamilies
 from msx_frontend.metrics.handlers import WORKER_LABEL, HandlerMetrics
 from msx_frontend.metrics.log import MetricLogs
 from msx_frontend.metrics.numbers import CounterFamily, HistogramFamily

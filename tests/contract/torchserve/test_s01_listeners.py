@@ -62,7 +62,7 @@ def refuses_old_tls(server: RunningServer) -> None:
 
 
 def status_of(server: RunningServer) -> str:
-    command = [sys.executable, "-m", "msx_frontend.cli", "--status", "--model-store", str(server.store)]
+    command = [sys.executable, "-m", "msx_frontend.cli.main", "--status", "--model-store", str(server.store)]
     said = subprocess.run(command, capture_output=True, text=True, env=server_environment(server.folder), check=True)
     return said.stdout
 
@@ -78,7 +78,7 @@ def test_a_keystore(tmp_path: Path) -> None:
 def test_a_wrong_password_ends_the_start(tmp_path: Path) -> None:
     store = write_keystore(Certificate.make(), tmp_path, password="geheim")
     (tmp_path / "config.properties").write_text(f"{HTTPS}keystore={store}\n")
-    command = [sys.executable, "-m", "msx_frontend.cli", "--foreground", "--model-store", str(tmp_path)]
+    command = [sys.executable, "-m", "msx_frontend.cli.main", "--foreground", "--model-store", str(tmp_path)]
     command += ["--ts-config", str(tmp_path / "config.properties")]
     said = subprocess.run(
         command, capture_output=True, text=True, env=server_environment(tmp_path), cwd=tmp_path, check=False

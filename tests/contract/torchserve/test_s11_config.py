@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from msx_frontend.address import Address
 from msx_frontend.config import ModelDefaults, ServerConfig, ServerConfigError, Snapshot
+from msx_frontend.config.address import Address
 from msx_frontend.config.keys import NOT_FROM_ENV, WITHOUT_MEANING, env_names
 from msx_frontend.snapshots.content import NOT_WRITTEN, properties_of
 from tests.contract.torchserve.setup import Setup

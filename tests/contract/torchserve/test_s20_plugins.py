@@ -218,7 +218,7 @@ def folder(tmp_path: Path) -> Path:
 def start(folder: Path, properties: str) -> subprocess.CompletedProcess[str]:
     """A start that fails."""
     (folder / "config.properties").write_text(FREE_PORTS + properties)
-    command = [sys.executable, "-m", "msx_frontend.cli", "--foreground", "--model-store", "store"]
+    command = [sys.executable, "-m", "msx_frontend.cli.main", "--foreground", "--model-store", "store"]
     env = server_environment(folder)
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
 

@@ -12,12 +12,13 @@ from unittest.mock import patch
 
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig, Snapshot
+from msx_frontend.config.state_folder import StateFolder
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.npus import Npu
 from msx_frontend.devices.pool import DevicePool
 from msx_frontend.errors import ServiceError
-from msx_frontend.health import Health
 from msx_frontend.metrics import ServerMetrics
+from msx_frontend.models.health import Health
 from msx_frontend.models.management import Management
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.registry import Registry
@@ -30,7 +31,6 @@ from msx_frontend.resources import limits
 from msx_frontend.resources.claims import Resources
 from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.starts import Starts
-from msx_frontend.state_folder import StateFolder
 from msx_frontend.workers import endings, replica
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupEvents, GroupSpec, GroupState

@@ -10,12 +10,13 @@ import grpc
 import pytest
 
 from msx_frontend import errors
+from msx_frontend.apis.kserve.compression import UnknownEncoding
+from msx_frontend.apis.kserve.errors import ManyReplies
+from msx_frontend.apis.kserve.repository import Unsupported
+from msx_frontend.apis.torchserve.grpc import management
 from msx_frontend.errors import HandlerFailed, ServiceError, WorkerDied, WorkersNotStarted, grpc_code_of
-from msx_frontend.grpc_api import management, whole_answer
-from msx_frontend.kserve.compression import UnknownEncoding
-from msx_frontend.kserve.errors import ManyReplies
-from msx_frontend.kserve.repository import Unsupported
-from msx_frontend.llm import errors as llm_errors
+from msx_frontend.generation import errors as llm_errors
+from msx_frontend.net.grpc import whole_answer
 from msx_frontend.queueing import reply_buffer
 from msx_frontend.workflows import errors as workflow_errors
 from tests.retry import told_wait

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from msx_frontend.keys.tokens import TokenFileError, Tokens
 from msx_frontend.models.state_store import StateStore, StateStoreError
-from msx_frontend.tokens import TokenFileError, Tokens
 from msx_frontend.whole_file import NotWritten, sweep, write_whole
 from tests.disks import fill, small_disk
 from tests.unit.frontend.models.test_state_store import record

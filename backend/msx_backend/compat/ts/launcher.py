@@ -14,7 +14,7 @@ import httpx
 from ._following import Follower
 
 MANAGEMENT = "http://localhost:8081"
-PROGRAM = (sys.executable, "-m", "msx_frontend.cli")
+PROGRAM = (sys.executable, "-m", "msx_frontend.cli.main")
 """`msx-serve`, also where no environment is active."""
 
 REGISTER_LIMIT = 3600.0

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from msx_frontend.address import Address
 from msx_frontend.config import ModelDefaults, ServerConfig, ServerConfigError, keys
 from msx_frontend.config import server_config as module
+from msx_frontend.config.address import Address
 from msx_frontend.snapshots.serializer import SnapshotError
 
 DOCS = (Path(__file__).parents[4] / "docs" / "server-config.md").read_text()

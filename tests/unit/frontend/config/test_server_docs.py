@@ -14,16 +14,16 @@ import yaml
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from msx_frontend.cli import main
+from msx_frontend.apis.torchserve.inference import InferenceRoutes
+from msx_frontend.apis.torchserve.management import ManagementRoutes
+from msx_frontend.apis.torchserve.openapi import INFERENCE, MANAGEMENT
+from msx_frontend.apis.workflows.routes import inference_routes, management_routes
+from msx_frontend.cli.main import main
 from msx_frontend.errors import ServiceError
-from msx_frontend.http.gate import PROBES
-from msx_frontend.http.inference import InferenceRoutes
-from msx_frontend.http.management import ManagementRoutes
-from msx_frontend.http.openapi import INFERENCE, MANAGEMENT
-from msx_frontend.http.workflows import inference_routes, management_routes
 from msx_frontend.keys.api_keys_file import parse
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.states import ModelState
+from msx_frontend.net.http.gate import PROBES
 from msx_frontend.workflows import errors as workflow_errors
 from msx_sdk.plugins import Endpoint, EndpointRequest
 from msx_sdk.workflow_spec import NodeSettings

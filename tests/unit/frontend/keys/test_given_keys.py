@@ -11,7 +11,7 @@ import pytest
 from msx_frontend.errors import InvalidKey, ModelNotAllowed, TooManyRequests
 from msx_frontend.keys.api_keys_file import KeysFileError
 from msx_frontend.keys.given_keys import GivenKeys, KeyVariableError
-from msx_frontend.tokens import Tokens
+from msx_frontend.keys.tokens import Tokens
 
 OLD, NEW, OTHER = "old-" + "x" * 20, "new-" + "x" * 20, "other-" + "x" * 20
 

@@ -8,7 +8,7 @@ import pytest
 
 from msx_backend.protocol import LoadFailed
 from msx_frontend.errors import RequirementsFailed, ServiceError, ServiceUnavailable
-from msx_frontend.llm.directory import Directory
+from msx_frontend.generation.directory import Directory
 from msx_frontend.models.states import ModelState
 from msx_frontend.workers import endings
 from msx_frontend.workers.endings import GroupEnd

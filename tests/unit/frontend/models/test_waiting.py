@@ -10,8 +10,8 @@ from unittest.mock import patch
 import pytest
 
 from msx_frontend.errors import ResourcesMissing, ServiceUnavailable, TooManyWorkers, WorkersNotStarted
-from msx_frontend.health import Health
 from msx_frontend.models.describe import describe
+from msx_frontend.models.health import Health
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.states import ModelState
 from msx_frontend.resources import starts

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from msx_frontend.config import ServerConfig, ServerConfigError
+from msx_frontend.config.state_folder import StateFolder
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.models import worker_rights
 from msx_frontend.models.worker_rights import WorkerRights
-from msx_frontend.state_folder import StateFolder
 from msx_frontend.workers.confinement import FREE, Confinement
 from tests.other_user import UID, needs_root
 from tests.unit.frontend.jobs import run

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.address import Address
 from msx_frontend.config import ModelDefaults, ServerConfig, Snapshot
+from msx_frontend.config.address import Address
 from msx_frontend.snapshots.content import NOT_WRITTEN, models_of, properties_of
 from msx_frontend.snapshots.files import SnapshotFiles
 from msx_frontend.snapshots.serializer import SavedSnapshot

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 np = pytest.importorskip("numpy")
 
-from msx_frontend.grpc_api.messages import message_class  # noqa: E402
+from msx_frontend.net.grpc.messages import message_class  # noqa: E402
 from msx_sdk import InvalidInput  # noqa: E402
 from msx_sdk.kserve.tensors import DTYPES, datatype_of, from_contents, from_raw, to_raw  # noqa: E402
 from msx_sdk.kserve.types import BYTES, DATATYPES, ITEM_SIZES  # noqa: E402

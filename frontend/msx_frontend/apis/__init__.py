@@ -1,0 +1,1 @@
+"""The API families: each translates one wire format. They are independent of each other."""

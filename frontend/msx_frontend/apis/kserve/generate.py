@@ -1,0 +1,100 @@
+"""KServe's `/v2/models/{model}/generate` and `/generate_stream`: the Open Inference Protocol, as Triton extends it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from msx_frontend.generation.decoding import decode
+from msx_frontend.generation.errors import WrongParameter
+from msx_frontend.generation.exchange import Request
+from msx_frontend.generation.generation import Generation, Piece
+from msx_frontend.generation.replies import Events, EventsOfText, Reply, Whole, event
+from msx_frontend.generation.sampling import SamplingFields, ignored_of, names_of, sampling_params
+from msx_frontend.generation.tgi_tokens import FINISH, described
+from msx_frontend.models.model_version import ModelVersion
+from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateRequest, Token
+
+
+class GenerateParameters(SamplingFields, kw_only=True):
+    details: bool | None = None
+
+
+class KserveRequest(msgspec.Struct, kw_only=True):
+    text_input: str
+    id: str | None = None
+    parameters: GenerateParameters | None = None
+
+
+async def kserve_generate(request: Request) -> Reply:
+    """`stream` among the parameters makes it the other route, as in Triton."""
+    asked = decode(request.body, KserveRequest)
+    if asked.parameters is not None and asked.parameters.stream:
+        return _stream(request, asked)
+    version, generation = _generation(request, asked, stream=False)
+    text = (await generation.texts())[0]
+    details = _details(text.finish_reason, text.tokens) if _detailed(asked) else {}
+    return Whole({**_head(version, asked), "text_output": text.text, **details})
+
+
+async def kserve_generate_stream(request: Request) -> Reply:
+    return _stream(request, decode(request.body, KserveRequest))
+
+
+def _stream(request: Request, asked: KserveRequest) -> Events:
+    version, generation = _generation(request, asked, stream=True)
+    return Events(generation, _Stream(_head(version, asked), detailed=_detailed(asked)))
+
+
+class _Stream:
+    def __init__(self, head: dict[str, Any], *, detailed: bool) -> None:
+        self._head, self._detailed = head, detailed
+        self._texts = EventsOfText(lambda text: {**head, "text_output": text})
+
+    def said(self, pieces: list[Piece]) -> bytes:
+        return b"".join(map(self._event, pieces))
+
+    def ended(self) -> bytes:
+        return b""
+
+    def _event(self, piece: Piece) -> bytes:
+        delta = piece.delta
+        if not delta.text and delta.finish_reason is None:
+            return b""
+        if not self._detailed:
+            return self._texts.event(delta.text)
+        return event({**self._head, "text_output": delta.text, **_details(delta.finish_reason, delta.tokens)})
+
+
+def _generation(request: Request, asked: KserveRequest, *, stream: bool) -> tuple[ModelVersion, Generation]:
+    version = request.directory.find(request.path["model"], GENERATE, request.path.get("version"))
+    fields = asked.parameters or GenerateParameters()
+    if fields.n not in (None, 1):
+        raise WrongParameter("n", "the reply has room for one text")
+    request.names.update(names_of(fields, prompt="text_input"))
+    request.ignored.extend(ignored_of(fields, version))
+    logprobs = 0 if fields.details else None
+    params = sampling_params(fields, version.capabilities or Capabilities(), temperature=0.0, logprobs=logprobs)
+    message = GenerateRequest(
+        prompt=asked.text_input,
+        params=params,
+        stream=stream,
+        priority=fields.priority or 0,
+        truncate=fields.truncate_prompt_tokens,
+    )
+    return version, Generation(request.jobs, version, [message])
+
+
+def _head(version: ModelVersion, asked: KserveRequest) -> dict[str, Any]:
+    head = {"model_name": version.source.name, "model_version": version.source.version}
+    return head if asked.id is None else {"id": asked.id, **head}
+
+
+def _detailed(asked: KserveRequest) -> bool:
+    return asked.parameters is not None and bool(asked.parameters.details)
+
+
+def _details(finish: FinishReason | None, tokens: tuple[Token, ...] | list[Token]) -> dict[str, Any]:
+    reason = FINISH[finish] if finish else None
+    return {"details": {"finish_reason": reason, "logprobs": [described(token) for token in tokens]}}

@@ -1,0 +1,193 @@
+"""The Open Inference Protocol (KServe v2) over gRPC, with Triton's extensions."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Protocol
+
+from google.protobuf.json_format import ParseDict
+
+from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages, parameters_of
+from msx_frontend.apis.kserve.grpc.infer_stream import InferStream
+from msx_frontend.apis.kserve.grpc.typed_contents import use_typed_contents
+from msx_frontend.apis.kserve.infer import only_answer
+from msx_frontend.apis.kserve.metadata import model_config, model_metadata, server_metadata
+from msx_frontend.apis.kserve.repository import Repository, answers
+from msx_frontend.apis.kserve.statistics import statistics
+from msx_frontend.errors import BadRequest, ServiceError
+from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.models.registry import Registry
+from msx_frontend.net.grpc.admission import Admission
+from msx_frontend.net.grpc.context import Context, LogsCalls
+from msx_frontend.net.grpc.messages import message_class
+from msx_frontend.net.grpc.service import Answer, CodeOf, DetailsOf, Service, describe
+from msx_frontend.net.grpc.status import open_inference_code, sentence
+from msx_frontend.queueing.job import INFER, Field, Job
+from msx_frontend.queueing.reply_buffer import ReplyBuffer
+from msx_sdk.kserve import HEADER_LENGTH
+
+PACKAGE = "inference"
+TORCHSERVE_PACKAGE = "org.pytorch.serve.grpc.openinference"
+
+
+class KnowsReadiness(Protocol):
+    def ready(self) -> bool: ...
+
+
+class OpenInferenceService:
+    """`package` is the standard one, or one with a copy of its messages; what its service lacks is not served.
+
+    With `typed_outputs` tensors are answered as typed fields rather than raw bytes.
+    Models need the token of `inference`, load and unload that of `management`; probes need none.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        health: KnowsReadiness,
+        repository: Repository,
+        inference: Admission,
+        management: Admission,
+        *,
+        package: str = PACKAGE,
+        code_of: CodeOf = open_inference_code,
+        details_of: DetailsOf = sentence,
+        typed_outputs: bool = False,
+        access_log: LogsCalls | None = None,
+        held: HeldBytes | None = None,
+    ) -> None:
+        self._registry, self._health, self._repository = registry, health, repository
+        self._inference, self._management = inference, management
+        self._package, self._access_log, self._held = package, access_log, held or HeldBytes()
+        self._code_of, self._details_of, self._typed_outputs = code_of, details_of, typed_outputs
+        self._messages = InferMessages(package)
+
+    @property
+    def name(self) -> str:
+        return f"{self._package}.GRPCInferenceService"
+
+    def service(self) -> Service:
+        methods: dict[str, Answer] = {
+            "ServerLive": self._server_live,
+            "ServerReady": self._server_ready,
+            "ServerMetadata": self._server_metadata,
+            "ModelReady": self._model_ready,
+            "ModelMetadata": self._model_metadata,
+            "ModelInfer": self._infer,
+            "ModelStreamInfer": self._stream_infer,
+            "ModelConfig": self._config,
+            "ModelStatistics": self._statistics,
+            "RepositoryIndex": self._index,
+            "RepositoryModelLoad": self._load,
+            "RepositoryModelUnload": self._unload,
+        }
+        return describe(
+            self.name, methods, code_of=self._code_of, details_of=self._details_of, access_log=self._access_log
+        )
+
+    def submit(self, request: Any, context: Context, request_id: str) -> ReplyBuffer:
+        """The job of a ModelInferRequest; its reply is to be closed. Raises ServiceError."""
+        if not request.model_name:
+            raise BadRequest("model_name is required.")
+        body, json_size = self._messages.body(request)
+        reply = ReplyBuffer()
+        job = Job(
+            request_id,
+            request.model_name,
+            request.model_version or None,
+            [Field("body", "application/json", body)],
+            [(HEADER_LENGTH, str(json_size))],
+            reply,
+            kind=INFER,
+            deadline=_deadline(context),
+        )
+        try:
+            reply.hold = self._held.hold(len(body))
+            self._registry.submit(job)
+        except ServiceError:
+            reply.close()
+            raise
+        reply.job = job
+        return reply
+
+    # -- inference --
+
+    async def _infer(self, request: Any, context: Context) -> Any:
+        reply = self.submit(request, context, self._inference.admit(context, request.model_name).id)
+        try:
+            answer = await only_answer(reply, request.model_name)
+            response = self._messages.response(answer.body, answer.json_size)
+            if self._typed_outputs:
+                await asyncio.to_thread(use_typed_contents, response)
+            return response
+        finally:
+            reply.close()
+
+    async def _stream_infer(self, requests: Any, context: Context) -> None:
+        admitted = self._inference.admit(context)
+        make = message_class(f"{self._package}.ModelStreamInferResponse")
+        await InferStream(self.submit, self._messages, make, context, admitted).run(requests)
+
+    # -- the server and its models --
+
+    async def _server_live(self, request: Any, context: Context) -> Any:
+        return self._made("ServerLiveResponse", {"live": True})
+
+    async def _server_ready(self, request: Any, context: Context) -> Any:
+        return self._made("ServerReadyResponse", {"ready": self._health.ready()})
+
+    async def _server_metadata(self, request: Any, context: Context) -> Any:
+        self._inference.admit(context)
+        return self._made("ServerMetadataResponse", server_metadata())
+
+    async def _model_ready(self, request: Any, context: Context) -> Any:
+        self._inference.admit(context, request.name)
+        version = self._registry.find(request.name, request.version or None)
+        return self._made("ModelReadyResponse", {"ready": answers(version)})
+
+    async def _model_metadata(self, request: Any, context: Context) -> Any:
+        self._inference.admit(context, request.name)
+        return self._made("ModelMetadataResponse", model_metadata(self._registry, *_named(request)))
+
+    async def _config(self, request: Any, context: Context) -> Any:
+        self._inference.admit(context, request.name)
+        return self._made("ModelConfigResponse", {"config": model_config(self._registry, *_named(request))})
+
+    async def _statistics(self, request: Any, context: Context) -> Any:
+        admitted = self._inference.admit(context, request.name)
+        name, version = _named(request)
+        found = statistics(self._registry, name or None, version, admitted.may_use)
+        return self._made("ModelStatisticsResponse", found)
+
+    # -- the repository --
+
+    async def _index(self, request: Any, context: Context) -> Any:
+        admitted = self._inference.admit(context)
+        index = await self._repository.index(request.ready)
+        return self._made(
+            "RepositoryIndexResponse", {"models": [one for one in index if admitted.may_use(one["name"])]}
+        )
+
+    async def _load(self, request: Any, context: Context) -> Any:
+        self._management.admit(context)
+        await self._repository.load(request.model_name, parameters_of(request.parameters))
+        return self._made("RepositoryModelLoadResponse", {})
+
+    async def _unload(self, request: Any, context: Context) -> Any:
+        self._management.admit(context)
+        await self._repository.unload(request.model_name)
+        return self._made("RepositoryModelUnloadResponse", {})
+
+    def _made(self, message: str, values: dict[str, Any]) -> Any:
+        """Members that this package's message lacks are left out."""
+        return ParseDict(values, message_class(f"{self._package}.{message}")(), ignore_unknown_fields=True)
+
+
+def _named(request: Any) -> tuple[str, str | None]:
+    return request.name, request.version or None
+
+
+def _deadline(context: Context) -> float | None:
+    left: float | None = context.time_remaining()  # None without a deadline
+    return None if left is None else time.monotonic() + left

@@ -1,0 +1,48 @@
+"""One inference: what REST and gRPC both do with the job."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msx_frontend.apis.kserve.errors import ManyReplies, error_text
+from msx_frontend.errors import HandlerFailed
+from msx_frontend.queueing.reply_buffer import ReplyBuffer
+from msx_sdk.kserve.message import split
+
+
+class Answer(NamedTuple):
+    """JSON and the tensors' bytes behind it, as REST sends them; `json_size` bytes of it are JSON."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+    json_size: int
+    phrase: str = ""
+
+
+async def only_answer(reply: ReplyBuffer, model: str) -> Answer:
+    """Raises the job's ServiceError, HandlerFailed for a status of 400 and above, ManyReplies for a stream."""
+    head = await reply.head()
+    messages: list[bytes] = []
+    async for message in reply:
+        if messages and head.status < 400:
+            raise ManyReplies(model)
+        messages.append(message)
+    check(head.status, messages)
+    return Answer(head.status, head.headers, *opened(messages[0] if messages else b"", model), head.phrase)
+
+
+def check(status: int, messages: list[bytes]) -> None:
+    """Raises HandlerFailed for a status of 400 and above: what came is no message, but the handler's own words."""
+    if status >= 400:
+        raise HandlerFailed(status, error_text(b"".join(messages)) or f"The handler answered with status {status}.")
+
+
+def opened(message: bytes, model: str) -> tuple[bytes, int]:
+    """Raises HandlerFailed for what is no message."""
+    if not message:
+        raise HandlerFailed(500, f"The handler of model {model} answered nothing.")
+    try:
+        return split(bytes(message))  # a large one is a bytearray, which no Protocol Buffers message takes
+    except ValueError as error:
+        raise HandlerFailed(500, f"The worker of model {model} broke off: {error}.") from None

@@ -1,0 +1,213 @@
+"""OpenAI's `/v1/chat/completions`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from msx_frontend.apis.openai.logprobs import chat_logprobs
+from msx_frontend.generation.calls import reader_of
+from msx_frontend.generation.chat_request import ChatRequest, asked_tools, chat_generation, chat_ignored, chat_names
+from msx_frontend.generation.decoding import decode
+from msx_frontend.generation.exchange import Request
+from msx_frontend.generation.generation import Generation, Piece, Text
+from msx_frontend.generation.replies import DONE, Events, EventsOfText, Reply, Whole, event, fingerprint
+from msx_frontend.generation.sampling import StreamOptions
+from msx_frontend.generation.tools import Tools
+from msx_frontend.generation.usage import FINISH, RunningUsage, openai_usage
+from msx_frontend.models.model_version import ModelVersion
+from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateDelta, Token
+from msx_sdk.tool_calls.parts import Call, Part, Reader, Reasoning
+
+
+async def chat_completions(request: Request) -> Reply:
+    asked = decode(request.body, ChatRequest)
+    told_usage = asked.told_usage
+    version = request.directory.find(asked.model, GENERATE)
+    tools = asked_tools(asked)
+    request.names.update(chat_names(asked, tools))
+    request.ignored.extend(chat_ignored(asked, tools, version))
+    generation = Generation(request.jobs, version, [chat_generation(asked, version, tools)])
+    shape = _Shape(asked, tools, version, f"chatcmpl-{request.call.id}")
+    if asked.stream:
+        return Events(generation, _Stream(shape, generation, told_usage))
+    texts = await generation.texts()
+    choices = [shape.choice(index, text) for index, text in enumerate(texts)]
+    head = {**shape.head("chat.completion"), **shape.prompt(texts[0].prompt_ids)}
+    return Whole({**head, "choices": choices, "usage": openai_usage(generation.usage)})
+
+
+def finish_of(reason: FinishReason, tools: Tools, called: bool) -> str:
+    """OpenAI ends a call that was named by the request with `stop`, and one that the model chose with `tool_calls`."""
+    if called and reason != "length" and tools.mode != "named":
+        return "tool_calls"
+    return FINISH[reason]
+
+
+class Message(NamedTuple):
+    """A whole text, divided."""
+
+    content: str
+    calls: list[Call]
+    reasoning: str
+
+
+def message_of(text: str, reader: Reader) -> Message:
+    parts = [*reader.feed(text), *reader.finish()]
+    content = "".join(part for part in parts if isinstance(part, str))
+    reasoning = "".join(part.text for part in parts if isinstance(part, Reasoning))
+    return Message(content, _joined(part for part in parts if isinstance(part, Call)), reasoning)
+
+
+def _joined(calls: Iterable[Call]) -> list[Call]:
+    whole: dict[int, Call] = {}
+    for call in calls:
+        begun = whole.get(call.number)
+        whole[call.number] = call if begun is None else begun._replace(arguments=begun.arguments + call.arguments)
+    return list(whole.values())
+
+
+class _Shape:
+    """How this reply is written."""
+
+    def __init__(self, asked: ChatRequest, tools: Tools, version: ModelVersion, id: str) -> None:
+        self._asked, self.tools, self._version = asked, tools, version
+        self._id, self._created = id, int(time.time())
+        self.no_content = None if tools.constraint is not None else ""
+        """What stands for it: calls that must be made have none."""
+
+    def head(self, kind: str) -> dict[str, Any]:
+        return {
+            "id": self._id,
+            "object": kind,
+            "created": self._created,
+            "model": self._version.source.name,
+            "system_fingerprint": fingerprint(self._version),
+        }
+
+    @property
+    def only_text(self) -> bool:
+        """A piece of content tells nothing else."""
+        return not (self._asked.logprobs or self._asked.return_token_ids)
+
+    def prompt(self, ids: tuple[int, ...]) -> dict[str, Any]:
+        """Of the whole reply, or of a stream's first event."""
+        return {"prompt_token_ids": ids} if self._asked.return_token_ids else {}
+
+    def reader(self) -> Reader:
+        offered = self._version.capabilities or Capabilities()
+        return reader_of(self.tools, offered, reasoning=self._asked.include_reasoning)
+
+    def choice(self, index: int, text: Text) -> dict[str, Any]:
+        content, calls, reasoning = message_of(text.text, self.reader())
+        nothing = None if calls else self.no_content
+        message: dict[str, Any] = {"role": "assistant", "content": content or nothing, "refusal": None}
+        if reasoning:
+            message["reasoning_content"] = reasoning
+        if calls:
+            message["tool_calls"] = [_whole_call(call) for call in calls]
+        return {
+            "index": index,
+            "message": message,
+            "finish_reason": finish_of(text.finish_reason, self.tools, bool(calls)),
+            **self.tokens(text.tokens),
+        }
+
+    def tokens(self, tokens: list[Token]) -> dict[str, Any]:
+        """What a choice tells of the tokens of its text."""
+        logprobs = chat_logprobs(tokens, self._asked.top_logprobs or 0) if self._asked.logprobs else None
+        told: dict[str, Any] = {"logprobs": logprobs}
+        if self._asked.return_token_ids:
+            told["token_ids"] = [token.id for token in tokens]
+        return told
+
+
+class _Stream:
+    def __init__(self, shape: _Shape, generation: Generation, told_usage: StreamOptions) -> None:
+        self.shape, self._generation, self._include_usage = shape, generation, told_usage.include_usage
+        self._running = RunningUsage() if told_usage.continuous_usage_stats else None
+        self.only_text = shape.only_text and self._running is None
+        self._head = shape.head("chat.completion.chunk")
+        self._choices: dict[int, _Choice] = {}
+
+    def said(self, pieces: list[Piece]) -> bytes:
+        return b"".join([event for piece in pieces for event in self._grown(piece)])
+
+    def ended(self) -> bytes:
+        if not self._include_usage:
+            return DONE
+        return event({**self._head, "choices": [], "usage": openai_usage(self._generation.usage)}) + DONE
+
+    def value(self, choice: dict[str, Any]) -> dict[str, Any]:
+        value = {**self._head, "choices": [choice]}
+        if self._include_usage:
+            value["usage"] = None if self._running is None else self._running.told
+        return value
+
+    def _grown(self, piece: Piece) -> Iterator[bytes]:
+        if self._running is not None:
+            self._running.add(piece)
+        found = self._choices.get(piece.choice)
+        if found is None:
+            found = self._choices[piece.choice] = _Choice(piece.choice, self)
+        return found.grow(piece.delta)
+
+
+class _Choice:
+    """One choice of a stream: its role first, then what there is of it, at last why it ended."""
+
+    def __init__(self, index: int, stream: _Stream) -> None:
+        self._index, self._stream, self._tools = index, stream, stream.shape.tools
+        self._reader = stream.shape.reader()
+        self._begun = self._called = False
+        self._untold: list[Token] = []
+        """What is told of them waits for the chunk that has their text."""
+        self._content = EventsOfText(lambda text: self._value({"content": text}))
+
+    def grow(self, delta: GenerateDelta) -> Iterator[bytes]:
+        if not self._begun:
+            self._begun = True
+            yield self._first(delta)
+        self._untold += delta.tokens
+        yield from self._parts(self._reader.feed(delta.text))
+        if delta.finish_reason is not None:
+            yield from self._parts(self._reader.finish())
+            yield self._chunk({}, finish_of(delta.finish_reason, self._tools, self._called))
+
+    def _first(self, delta: GenerateDelta) -> bytes:
+        shape = self._stream.shape
+        role = self._value({"role": "assistant", "content": shape.no_content})
+        return event({**role, **shape.prompt(delta.prompt_ids)})
+
+    def _parts(self, parts: Iterator[Part]) -> Iterator[bytes]:
+        for part in parts:
+            if isinstance(part, Call):
+                self._called = True
+                yield self._chunk({"tool_calls": [_call_delta(part)]})
+            elif isinstance(part, Reasoning):
+                yield self._chunk({"reasoning_content": part.text})
+            elif self._stream.only_text:
+                yield self._content.event(part)
+            else:
+                yield self._chunk({"content": part})
+
+    def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
+        tokens, self._untold = self._untold, []
+        return event(self._value(delta, finish, tokens))
+
+    def _value(
+        self, delta: dict[str, Any], finish: str | None = None, tokens: list[Token] | None = None
+    ) -> dict[str, Any]:
+        told = self._stream.shape.tokens(tokens) if tokens else {"logprobs": None}
+        return self._stream.value({"index": self._index, "delta": delta, "finish_reason": finish, **told})
+
+
+def _whole_call(call: Call) -> dict[str, Any]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def _call_delta(call: Call) -> dict[str, Any]:
+    if not call.id:
+        return {"index": call.number, "function": {"arguments": call.arguments}}
+    return {"index": call.number, **_whole_call(call)}

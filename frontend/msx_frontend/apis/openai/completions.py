@@ -1,0 +1,226 @@
+"""OpenAI's `/v1/completions`: texts that go on from prompts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from msx_frontend.apis.openai.logprobs import Offsets, completion_logprobs
+from msx_frontend.generation.decoding import decode
+from msx_frontend.generation.errors import WrongParameter
+from msx_frontend.generation.exchange import Request
+from msx_frontend.generation.generation import Generation, Piece, Text
+from msx_frontend.generation.replies import DONE, Events, EventsOfText, Reply, Whole, event, fingerprint
+from msx_frontend.generation.sampling import (
+    MOST_TOP_LOGPROBS,
+    SamplingFields,
+    StreamOptions,
+    ignored_of,
+    names_of,
+    sampling_params,
+)
+from msx_frontend.generation.usage import FINISH, RunningUsage, openai_usage
+from msx_frontend.models.model_version import ModelVersion
+from msx_sdk.generation import GENERATE, Capabilities, GenerateRequest, Integer, Natural, SamplingParams, Token
+
+DEFAULT_TOKENS = 16
+"""OpenAI's."""
+MOST_PROMPTS = 2048
+
+Ids = list[Integer]
+Prompt = str | tuple[int, ...]
+
+
+class CompletionRequest(SamplingFields, kw_only=True):
+    model: str | None = None
+    prompt: str | list[str | Integer | Ids] | None = None
+    suffix: Any = None
+    max_tokens: Natural | None = None
+    best_of: Annotated[int, Meta(ge=1, le=128)] | None = None
+    echo: bool | None = None
+    logprobs: Annotated[int, Meta(ge=0, le=MOST_TOP_LOGPROBS)] | None = None
+    return_token_ids: bool | None = None
+
+
+async def completions(request: Request) -> Reply:
+    asked = decode(request.body, CompletionRequest)
+    request.names.update(names_of(asked))
+    told_usage = asked.told_usage
+    version = request.directory.find(asked.model, GENERATE)
+    prompts = prompts_of(asked.prompt)
+    request.ignored.extend(ignored_of(asked, version))
+    shape = _Shape(asked, version, prompts, f"cmpl-{request.call.id}")
+    params = _params(asked, version.capabilities or Capabilities(), prompts)
+    messages = [_generate_request(asked, prompt, params) for prompt in prompts]
+    generation = Generation(request.jobs, version, messages)
+    if asked.stream:
+        return Events(generation, _Stream(shape, generation, told_usage))
+    texts = await generation.texts()
+    choices = [shape.choice(index, text) for index, text in enumerate(texts)]
+    return Whole({**shape.head, "choices": choices, "usage": openai_usage(generation.usage)})
+
+
+def prompts_of(given: str | list[str | int | Ids] | None) -> list[Prompt]:
+    """A text, token ids, or a list of either. Raises WrongParameter."""
+    if not given and not isinstance(given, str):
+        raise WrongParameter("prompt", "a text, token ids, or a list of them is needed")
+    if isinstance(given, str):
+        return [given]
+    if all(isinstance(item, int) for item in given):
+        return [_ids(given)]
+    if any(isinstance(item, int) for item in given):
+        raise WrongParameter("prompt", "token ids and texts in one list")
+    if len(given) > MOST_PROMPTS:
+        raise WrongParameter("prompt", f"at most {MOST_PROMPTS} prompts in one request, not {len(given)}")
+    return [item if isinstance(item, str) else _ids(item) for item in given]
+
+
+def _ids(given: Any) -> tuple[int, ...]:
+    if not given or min(given) < 0:
+        raise WrongParameter("prompt", "token ids are at least 0, and at least one is needed")
+    return tuple(given)
+
+
+def _params(asked: CompletionRequest, offered: Capabilities, prompts: list[Prompt]) -> SamplingParams:
+    n, best_of = asked.n or 1, asked.best_of
+    if best_of is not None and best_of < n:
+        raise WrongParameter("best_of", f"at least n ({n}), not {best_of}")
+    if asked.stream and best_of is not None and best_of > n:
+        raise WrongParameter("best_of", "not together with stream: the best is known at the end")
+    if asked.max_tokens == 0 and not asked.echo:
+        raise WrongParameter("max_tokens", "expected `int` >= 1; 0 only together with echo")
+    return sampling_params(
+        asked,
+        offered,
+        max_tokens=max(1, DEFAULT_TOKENS if asked.max_tokens is None else asked.max_tokens),
+        best_of=best_of if best_of != n else None,
+        logprobs=asked.logprobs,
+        prompt_logprobs=bool(asked.echo) and (asked.logprobs is not None or not isinstance(prompts[0], str)),
+        defaults=offered.sampling,
+    )
+
+
+def _generate_request(asked: CompletionRequest, prompt: Prompt, params: SamplingParams) -> GenerateRequest:
+    return GenerateRequest(
+        prompt=prompt,
+        params=params,
+        stream=bool(asked.stream),
+        priority=asked.priority or 0,
+        truncate=asked.truncate_prompt_tokens,
+        add_special_tokens=asked.add_special_tokens is not False,
+        return_prompt_ids=bool(asked.return_token_ids) or asked.told_usage.continuous_usage_stats,
+    )
+
+
+class _Shape:
+    """How this reply is written. With `max_tokens` 0 the one token that was made is left out."""
+
+    def __init__(self, asked: CompletionRequest, version: ModelVersion, prompts: list[Prompt], id: str) -> None:
+        self._asked, self._prompts = asked, prompts
+        self._drop = asked.max_tokens == 0
+        self.head = {
+            "id": id,
+            "object": "text_completion",
+            "created": int(time.time()),
+            "model": version.source.name,
+            "system_fingerprint": fingerprint(version),
+        }
+
+    def choice(self, index: int, text: Text) -> dict[str, Any]:
+        tokens = [] if self._drop else text.tokens
+        said = "" if self._drop else text.text
+        echoed = self._echo(index // (self._asked.n or 1), text.prompt_tokens)
+        logprobs = self.logprobs([*text.prompt_tokens, *tokens], echoed + said, Offsets())
+        choice = _choice(index, echoed + said, logprobs, "length" if self._drop else FINISH[text.finish_reason])
+        return {**choice, **self._ids(tokens, prompt=text.prompt_ids)}
+
+    def next(self, piece: Piece, progress: _Progress) -> dict[str, Any]:
+        delta = piece.delta
+        text, tokens = ("", ()) if self._drop else (delta.text, delta.tokens)
+        ids = self._ids(tokens, prompt=None if progress.begun else delta.prompt_ids)
+        if not progress.begun:
+            progress.begun = True
+            text = self._echo(piece.prompt, delta.prompt_tokens) + text
+            tokens = (*delta.prompt_tokens, *tokens)
+        logprobs = self.logprobs(tokens, text, progress.offsets)
+        finish = FINISH[delta.finish_reason] if delta.finish_reason else None
+        return {**_choice(piece.choice, text, logprobs, "length" if finish and self._drop else finish), **ids}
+
+    @property
+    def only_text(self) -> bool:
+        """A choice that has begun and not ended tells nothing but its text."""
+        return self._asked.logprobs is None and not self._drop and not self._asked.return_token_ids
+
+    def _ids(self, tokens: Sequence[Token], prompt: tuple[int, ...] | None) -> dict[str, Any]:
+        """The prompt's are told once."""
+        if not self._asked.return_token_ids:
+            return {}
+        ids: dict[str, Any] = {"token_ids": [token.id for token in tokens]}
+        return ids if prompt is None else {**ids, "prompt_token_ids": prompt}
+
+    def _echo(self, prompt: int, tokens: tuple[Token, ...]) -> str:
+        if not self._asked.echo:
+            return ""
+        given = self._prompts[prompt]
+        return given if isinstance(given, str) else b"".join(map(_token_bytes, tokens)).decode("utf-8", "replace")
+
+    def logprobs(self, tokens: Sequence[Token], text: str, offsets: Offsets) -> dict[str, Any] | None:
+        """Of the tokens of a piece of the text."""
+        return None if self._asked.logprobs is None else completion_logprobs(tokens, offsets.of(tokens, text))
+
+
+@dataclass
+class _Progress:
+    """What one choice of a stream has said so far."""
+
+    texts: EventsOfText
+    begun: bool = False
+    offsets: Offsets = field(default_factory=Offsets)
+
+
+class _Stream:
+    def __init__(self, shape: _Shape, generation: Generation, told_usage: StreamOptions) -> None:
+        self._shape, self._generation, self._include_usage = shape, generation, told_usage.include_usage
+        self._running = RunningUsage() if told_usage.continuous_usage_stats else None
+        self._only_text = shape.only_text and self._running is None
+        self._choices: dict[int, _Progress] = {}
+
+    def said(self, pieces: list[Piece]) -> bytes:
+        return b"".join(map(self._event, pieces))
+
+    def ended(self) -> bytes:
+        if not self._include_usage:
+            return DONE
+        return event({**self._shape.head, "choices": [], "usage": openai_usage(self._generation.usage)}) + DONE
+
+    def _event(self, piece: Piece) -> bytes:
+        if self._running is not None:
+            self._running.add(piece)
+        progress = self._choices.get(piece.choice) or self._begin(piece.choice)
+        if progress.begun and piece.delta.finish_reason is None and self._only_text:
+            return progress.texts.event(piece.delta.text)
+        return event(self._value(self._shape.next(piece, progress)))
+
+    def _begin(self, index: int) -> _Progress:
+        text_only = partial(_choice, index)
+        progress = self._choices[index] = _Progress(EventsOfText(lambda text: self._value(text_only(text))))
+        return progress
+
+    def _value(self, choice: dict[str, Any]) -> dict[str, Any]:
+        value = {**self._shape.head, "choices": [choice]}
+        if self._include_usage:
+            value["usage"] = None if self._running is None else self._running.told
+        return value
+
+
+def _choice(index: int, text: str, logprobs: dict[str, Any] | None = None, finish: str | None = None) -> dict[str, Any]:
+    return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": finish}
+
+
+def _token_bytes(token: Token) -> bytes:
+    return token.bytes or token.text.encode()

@@ -1,0 +1,77 @@
+"""OpenAI's `/v1/embeddings`."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import AsyncIterator
+from typing import Any, Literal
+
+import msgspec
+
+from msx_frontend.generation.decoding import decode
+from msx_frontend.generation.errors import WrongParameter
+from msx_frontend.generation.exchange import Request
+from msx_frontend.generation.merging import merged
+from msx_frontend.generation.replies import Reply, Whole
+from msx_sdk.generation import EMBED, Capabilities, EmbedReply, EmbedRequest, Integer, Positive
+
+MOST_INPUTS = 2048
+"""OpenAI's."""
+
+
+class EmbeddingRequest(msgspec.Struct, kw_only=True):
+    input: str | list[str | Integer | list[Integer]]
+    model: str | None = None
+    encoding_format: Literal["float", "base64"] | None = None
+    dimensions: Positive | None = None
+    truncate_prompt_tokens: Positive | None = None
+
+
+async def embeddings(request: Request) -> Reply:
+    asked = decode(request.body, EmbeddingRequest)
+    request.names["truncate"] = "truncate_prompt_tokens"
+    version = request.directory.find(asked.model, EMBED)
+    _check_dimensions(asked.dimensions, version.capabilities or Capabilities())
+    requests = [
+        EmbedRequest(input=one, dimensions=asked.dimensions, truncate=asked.truncate_prompt_tokens)
+        for one in _inputs(asked.input)
+    ]
+
+    async def embedded(message: EmbedRequest) -> AsyncIterator[EmbedReply]:
+        yield await request.jobs.ask(version, EMBED, message, EmbedReply)
+
+    replies = {number: reply async for number, reply in merged([embedded(message) for message in requests])}
+    data = [_item(number, replies[number], asked.encoding_format) for number in range(len(requests))]
+    tokens = sum(reply.prompt_tokens for reply in replies.values())
+    version.metrics.text.prompt.inc(tokens)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return Whole({"object": "list", "model": version.source.name, "data": data, "usage": usage})
+
+
+def _inputs(given: str | list[str | int | list[int]]) -> list[str | tuple[int, ...]]:
+    """A text, token ids, or a list of either. Raises WrongParameter."""
+    if isinstance(given, str):
+        given = [given]
+    if given and all(isinstance(item, int) for item in given):
+        given = [given]  # type: ignore[list-item]  # which all() has proved
+    if not given or not all(item != "" and item != [] for item in given):
+        raise WrongParameter("input", "a text, token ids, or a list of them is needed, and none of them empty")
+    if len(given) > MOST_INPUTS:
+        raise WrongParameter("input", f"at most {MOST_INPUTS} in one request, not {len(given)}")
+    if any(isinstance(item, int) for item in given):
+        raise WrongParameter("input", "token ids and texts in one list")
+    return [tuple(item) if isinstance(item, list) else str(item) for item in given]
+
+
+def _check_dimensions(dimensions: int | None, offered: Capabilities) -> None:
+    if dimensions is not None and offered.embedding_size is not None and dimensions > offered.embedding_size:
+        raise WrongParameter("dimensions", f"at most {offered.embedding_size}, not {dimensions}")
+
+
+def _item(number: int, reply: EmbedReply, encoding: str | None) -> dict[str, Any]:
+    if encoding == "base64":
+        embedding: Any = base64.b64encode(reply.embedding).decode()
+    else:
+        embedding = struct.unpack(f"<{len(reply.embedding) // 4}f", reply.embedding)
+    return {"object": "embedding", "index": number, "embedding": embedding}

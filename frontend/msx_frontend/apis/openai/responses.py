@@ -1,0 +1,120 @@
+"""OpenAI's `/v1/responses`, without what would have to be kept between requests."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from msx_frontend.apis.openai.chat import Message, message_of
+from msx_frontend.apis.openai.response_events import Output, call_item, message_item, reasoning_item
+from msx_frontend.apis.openai.responses_request import (
+    NAMES,
+    ResponsesRequest,
+    chat_request,
+    response_names,
+    responses_ignored,
+)
+from msx_frontend.generation.calls import reader_of
+from msx_frontend.generation.chat_request import asked_tools, chat_generation, chat_ignored
+from msx_frontend.generation.decoding import decode
+from msx_frontend.generation.exchange import Request
+from msx_frontend.generation.generation import Generation, Piece
+from msx_frontend.generation.replies import Events, Reply, Whole
+from msx_sdk.generation import GENERATE, Capabilities, FinishReason, Usage
+from msx_sdk.tool_calls.parts import Reader
+
+
+async def responses(request: Request) -> Reply:
+    asked = decode(request.body, ResponsesRequest)
+    request.names.update(NAMES)
+    chat = chat_request(asked)
+    version = request.directory.find(asked.model, GENERATE)
+    tools = asked_tools(chat)
+    request.names.update(response_names(chat, tools))
+    request.ignored.extend([*chat_ignored(chat, tools, version), *responses_ignored(asked)])
+    generation = Generation(request.jobs, version, [chat_generation(chat, version, tools)])
+    shape = _Shape(asked, request.call.id, version.source.name)
+    reader = reader_of(tools, version.capabilities or Capabilities(), reasoning=asked.include_reasoning)
+    if asked.stream:
+        return Events(generation, _Stream(shape, generation, reader))
+    text = (await generation.texts())[0]
+    return Whole(shape.ended(_items(shape.id, message_of(text.text, reader)), text.finish_reason, generation.usage))
+
+
+def _items(id: str, message: Message) -> list[dict[str, Any]]:
+    items = [reasoning_item(id, message.reasoning)] if message.reasoning else []
+    if message.content or not (items or message.calls):
+        items.append(message_item(id, message.content))
+    return [*items, *(call_item(call) for call in message.calls)]
+
+
+class _Stream:
+    def __init__(self, shape: _Shape, generation: Generation, reader: Reader) -> None:
+        self._shape, self._generation = shape, generation
+        self._output, self._reader = Output(shape.id), reader
+        self._finish: FinishReason = "stop"
+        self._begun = False
+
+    def said(self, pieces: list[Piece]) -> bytes:
+        events = [] if self._begun else self._begin()
+        for _, _, delta in pieces:
+            events += self._output.parts(self._reader.feed(delta.text))
+            self._finish = delta.finish_reason or self._finish
+        return b"".join(events)
+
+    def ended(self) -> bytes:
+        events = [*self._output.parts(self._reader.finish()), *self._output.close()]
+        last = "response.incomplete" if self._finish == "length" else "response.completed"
+        response = self._shape.ended(self._output.items, self._finish, self._generation.usage)
+        return b"".join([*events, self._output.event(last, response=response)])
+
+    def _begin(self) -> list[bytes]:
+        self._begun = True
+        kinds = ("response.created", "response.in_progress")
+        return [self._output.event(kind, response=self._shape.begun()) for kind in kinds]
+
+
+class _Shape:
+    """The response object, at its beginning and at its end."""
+
+    def __init__(self, asked: ResponsesRequest, id: str, model: str) -> None:
+        self._asked = asked
+        self.id = id
+        text_format = asked.text.format if asked.text and asked.text.format else {"type": "text"}
+        self._common = {
+            "id": f"resp_{id}",
+            "object": "response",
+            "created_at": time.time(),
+            "error": None,
+            "instructions": asked.instructions,
+            "max_output_tokens": asked.max_output_tokens,
+            "metadata": asked.metadata or {},
+            "model": model,
+            "parallel_tool_calls": asked.parallel_tool_calls is not False,
+            "previous_response_id": None,
+            "temperature": asked.temperature,
+            "text": {"format": text_format},
+            "tool_choice": asked.tool_choice or "auto",
+            "tools": [{"strict": None, "parameters": None, **tool} for tool in asked.tools or []],
+            "top_p": asked.top_p,
+            "truncation": "disabled",
+        }
+
+    def begun(self) -> dict[str, Any]:
+        return {**self._common, "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
+
+    def ended(self, items: list[dict[str, Any]], finish: FinishReason, usage: Usage) -> dict[str, Any]:
+        cut = finish == "length"
+        return {
+            **self._common,
+            "status": "incomplete" if cut else "completed",
+            "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
+            "output": items,
+            "usage": {
+                "input_tokens": usage.prompt,
+                "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": 0},
+                "output_tokens": usage.completion,
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": usage.prompt + usage.completion,
+            },
+        }

@@ -1,0 +1,1 @@
+"""Endpoints that installed packages bring."""

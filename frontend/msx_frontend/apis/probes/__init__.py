@@ -1,0 +1,1 @@
+"""Probes: whether the server and its models answer."""

@@ -1,0 +1,83 @@
+"""gRPC's health checking protocol, for the server and for each model.
+
+The messages are ours rather than grpcio-health-checking's, which knows only what it was told last and registers
+its classes in protobuf's default pool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Collection
+from typing import Any, Protocol
+
+from msx_frontend.apis.torchserve.grpc.inference import Pings
+from msx_frontend.errors import ModelNotFound, ModelVersionNotFound
+from msx_frontend.net.grpc.context import Context
+from msx_frontend.net.grpc.messages import message_class
+from msx_frontend.net.grpc.service import Service, describe
+
+SERVICE = "grpc.health.v1.Health"
+LOOK = 1.0
+"""Seconds between two looks of a Watch."""
+
+_Response = message_class("grpc.health.v1.HealthCheckResponse")
+
+
+class KnowsHealth(Pings, Protocol):
+    def ready(self) -> bool:
+        """Whether every model answers and the server is not ending."""
+
+
+class Serves(Protocol):
+    @property
+    def serving(self) -> bool: ...
+
+
+class FindsModels(Protocol):
+    def find(self, name: str) -> Serves:
+        """The default version. Raises ModelNotFound, ModelVersionNotFound."""
+
+
+class HealthService:
+    """`service` is empty or one of `services` for the whole server, else a model's name.
+
+    SERVING is what the readiness probe says, or whether the model's default version answers.
+    """
+
+    def __init__(self, registry: FindsModels, state: KnowsHealth, services: Collection[str]) -> None:
+        self._registry, self._state = registry, state
+        self._whole_server = frozenset({"", *services})
+        self._closed = asyncio.Event()
+
+    def service(self) -> Service:
+        return describe(SERVICE, {"Check": self._check, "Watch": self._watch})
+
+    def close(self) -> None:
+        """Every Watch says NOT_SERVING and ends."""
+        self._closed.set()
+
+    async def _check(self, request: Any, context: Context) -> Any:
+        return _Response(status=self._status(request.service))
+
+    async def _watch(self, request: Any, context: Context) -> None:
+        last = None
+        while not self._closed.is_set():
+            status = self._status_or_unknown(request.service)
+            if status != last:
+                await context.write(_Response(status=status))
+                last = status
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._closed.wait(), LOOK)
+        await context.write(_Response(status=_Response.NOT_SERVING))
+
+    def _status(self, name: str) -> int:
+        """Raises ModelNotFound, ModelVersionNotFound."""
+        serving = self._state.ready() if name in self._whole_server else self._registry.find(name).serving
+        return int(_Response.SERVING if serving and not self._closed.is_set() else _Response.NOT_SERVING)
+
+    def _status_or_unknown(self, name: str) -> int:
+        try:
+            return self._status(name)
+        except (ModelNotFound, ModelVersionNotFound):
+            return int(_Response.SERVICE_UNKNOWN)

@@ -1,0 +1,135 @@
+"""TGI's generation routes: `/generate`, `/generate_stream`, and `/`, which is either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import structs
+
+from msx_frontend.apis.tgi.request import TgiRequest, check, generate_request, held_schemas
+from msx_frontend.apis.tgi.timings import Timings, compute_type, named
+from msx_frontend.generation.decoding import decode
+from msx_frontend.generation.exchange import Request
+from msx_frontend.generation.generation import Generation, Piece, Text
+from msx_frontend.generation.replies import Events, Reply, Whole, event
+from msx_frontend.generation.schemas import ignored
+from msx_frontend.generation.tgi_tokens import FINISH, described, likeliest, prefill
+from msx_frontend.models.model_version import ModelVersion
+from msx_sdk.generation import GENERATE, Capabilities, GenerateDelta, Token
+
+
+async def generate(request: Request) -> Reply:
+    return await _whole(request, decode(request.body, TgiRequest))
+
+
+async def generate_stream(request: Request) -> Reply:
+    return _stream(request, decode(request.body, TgiRequest))
+
+
+async def generate_compatible(request: Request) -> Reply:
+    """Without a stream the reply is a list of one, as its clients expect."""
+    asked = decode(request.body, TgiRequest)
+    if asked.stream:
+        return _stream(request, asked)
+    whole = await _whole(request, asked)
+    return Whole([whole.value], whole.headers)
+
+
+def _generation(request: Request, asked: TgiRequest, *, stream: bool) -> tuple[ModelVersion, Generation]:
+    version = request.directory.find_for_tgi(asked.model, GENERATE)
+    offered = version.capabilities or Capabilities()
+    check(asked, offered, stream=stream)
+    request.ignored.extend(ignored(held_schemas(asked), offered.unheld_keywords))
+    return version, Generation(request.jobs, version, [generate_request(asked, offered, stream=stream)])
+
+
+async def _whole(request: Request, asked: TgiRequest) -> Whole:
+    timings = Timings(len(asked.inputs))
+    version, generation = _generation(request, asked, stream=False)
+    timings.validated()
+    texts = await generation.texts()
+    texts.sort(key=lambda text: text.mean_logprob, reverse=True)
+    reply = _written(asked, texts[0])
+    if asked.asked.details and len(texts) > 1:
+        reply["details"]["best_of_sequences"] = [_sequence(asked, text) for text in texts[1:]]
+    return Whole(reply, [named(version), compute_type(version), *timings.headers(generation)])
+
+
+def _stream(request: Request, asked: TgiRequest) -> Events:
+    version, generation = _generation(request, asked, stream=True)
+    headers = [named(version), compute_type(version), ("x-compute-characters", str(len(asked.inputs)))]
+    return Events(generation, _Stream(asked, generation), headers)
+
+
+class _Stream:
+    """An event a token; the last one has the whole text."""
+
+    def __init__(self, asked: TgiRequest, generation: Generation) -> None:
+        self._asked, self._generation = asked, generation
+        self._text, self._index = Text(), 0
+
+    def said(self, pieces: list[Piece]) -> bytes:
+        return b"".join([event for piece in pieces for event in self._events(piece.delta)])
+
+    def ended(self) -> bytes:
+        return b""
+
+    def _events(self, delta: GenerateDelta) -> Iterator[bytes]:
+        self._text.grow(delta)
+        tokens = _told(delta)
+        for number, token in enumerate(tokens, 1):
+            self._index += 1
+            ended = delta.finish_reason is not None and number == len(tokens)
+            text = self._text if ended else None
+            yield event(_event(self._asked, self._index, token, text, self._generation))
+
+
+def _told(delta: GenerateDelta) -> list[Token]:
+    """Clients join the texts of tokens, so that the last of a delta has all of its text, which is whole characters.
+
+    Some leave out what is special, some do not: that has none of it, and no text of its own.
+    """
+    if not delta.tokens and (delta.text or delta.finish_reason is not None):
+        return [Token(id=0, text=delta.text, logprob=0.0, special=not delta.text)]
+    if len(delta.tokens) == 1 and delta.tokens[0].text == delta.text:
+        return [_last(delta.tokens[0], delta.text)] if delta.tokens[0].special else [*delta.tokens]
+    silent = [structs.replace(token, text="") for token in delta.tokens[:-1]]
+    return [*silent, *(_last(token, delta.text) for token in delta.tokens[-1:])]
+
+
+def _last(token: Token, text: str) -> Token:
+    return structs.replace(token, text=text, special=token.special and not text)
+
+
+def _event(asked: TgiRequest, index: int, token: Token, ended: Text | None, generation: Generation) -> dict[str, Any]:
+    said: dict[str, Any] = {"index": index, "token": described(token), "generated_text": None, "details": None}
+    if asked.asked.top_n_tokens:
+        said["top_tokens"] = likeliest(token)
+    if ended is not None:
+        said["generated_text"] = _full(asked, ended)
+    if ended is not None and asked.asked.details:
+        said["details"] = {**_end(ended), "input_length": generation.usage.prompt}
+    return said
+
+
+def _written(asked: TgiRequest, text: Text) -> dict[str, Any]:
+    if not asked.asked.details:
+        return {"generated_text": _full(asked, text)}
+    details = {**_end(text), "prefill": prefill(text.prompt_tokens), "tokens": [described(one) for one in text.tokens]}
+    if asked.asked.top_n_tokens:
+        details["top_tokens"] = [likeliest(token) for token in text.tokens]
+    return {"generated_text": _full(asked, text), "details": details}
+
+
+def _sequence(asked: TgiRequest, text: Text) -> dict[str, Any]:
+    written = _written(asked, text)
+    return {"generated_text": written["generated_text"], **written["details"]}
+
+
+def _full(asked: TgiRequest, text: Text) -> str:
+    return asked.inputs + text.text if asked.asked.return_full_text else text.text
+
+
+def _end(text: Text) -> dict[str, Any]:
+    return {"finish_reason": FINISH[text.finish_reason], "generated_tokens": len(text.tokens), "seed": text.seed}

@@ -1,0 +1,50 @@
+"""Headers of TGI's responses: where the time of a generation went, and ours."""
+
+from __future__ import annotations
+
+import time
+
+from msx_frontend.generation.generation import Generation
+from msx_frontend.generation.replies import Headers
+from msx_frontend.models.model_version import ModelVersion
+
+
+class Timings:
+    """Begun when a request has been read."""
+
+    def __init__(self, characters: int) -> None:
+        self._characters = characters
+        self._began = self._validated = time.monotonic()
+
+    def validated(self) -> None:
+        self._validated = time.monotonic()
+
+    def headers(self, generation: Generation) -> Headers:
+        """Milliseconds, but for x-compute-time, which is in seconds."""
+        total = time.monotonic() - self._began
+        inference = total - (self._validated - self._began) - generation.queue_seconds
+        tokens = generation.usage.completion
+        return [
+            ("x-compute-time", f"{total:.6f}"),
+            ("x-compute-characters", str(self._characters)),
+            ("x-total-time", _millis(total)),
+            ("x-validation-time", _millis(self._validated - self._began)),
+            ("x-queue-time", _millis(generation.queue_seconds)),
+            ("x-inference-time", _millis(inference)),
+            ("x-time-per-token", _millis(inference / max(tokens, 1))),
+            ("x-prompt-tokens", str(generation.usage.prompt)),
+            ("x-generated-tokens", str(tokens)),
+        ]
+
+
+def named(version: ModelVersion) -> tuple[str, str]:
+    """Which model it was: TGI's clients name none."""
+    return "x-msx-model", version.source.name
+
+
+def compute_type(version: ModelVersion) -> tuple[str, str]:
+    return "x-compute-type", "npu" if version.uses_devices else "cpu"
+
+
+def _millis(seconds: float) -> str:
+    return f"{max(seconds, 0) * 1000:.3f}"

@@ -1,0 +1,1 @@
+"""TorchServe's inference, management and metrics APIs."""

@@ -1,0 +1,1 @@
+"""TorchServe's gRPC services."""

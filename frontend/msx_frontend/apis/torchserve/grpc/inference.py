@@ -1,0 +1,190 @@
+"""TorchServe's inference service: from a request to a job, from the job's reply to responses."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any, Protocol
+
+from msx_frontend.apis.torchserve.grpc.sequences import Asked, SequenceNamer, answers_in_order
+from msx_frontend.errors import BadRequest, ServiceError
+from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.net.grpc.admission import Admission
+from msx_frontend.net.grpc.context import Context, LogsCalls
+from msx_frontend.net.grpc.messages import message_class
+from msx_frontend.net.grpc.service import JobMethod, Service, describe
+from msx_frontend.net.grpc.status import status_message, torchserve_code
+from msx_frontend.net.grpc.whole_answer import ResponseTooLarge, WholeAnswer
+from msx_frontend.queueing.job import PREDICT, STREAM, Field, Job, KeptHeaders, Sink
+from msx_frontend.queueing.reply_buffer import ReplyBuffer
+from msx_sdk.sequences import SequenceKeys
+
+SERVICE = "org.pytorch.serve.grpc.inference.InferenceAPIsService"
+
+_HealthResponse = message_class("org.pytorch.serve.grpc.inference.TorchServeHealthResponse")
+_PredictionResponse = message_class("org.pytorch.serve.grpc.inference.PredictionResponse")
+
+_NO_HEADERS = KeptHeaders()
+"""What a handler sees of a call beside its inputs, as in TorchServe: nothing, unless it belongs to a sequence."""
+
+
+class Pings(Protocol):
+    def ping(self) -> tuple[int, str]:
+        """TorchServe's HTTP status and its word of health: Pingsy or Unhealthy."""
+
+
+class TakesJobs(Protocol):
+    def submit(self, job: Job) -> None:
+        """Raises ServiceError when the job cannot be taken."""
+
+
+class InferenceService:
+    """`max_response_size` is in bytes of one prediction; `keys` name the headers of sequences."""
+
+    def __init__(
+        self,
+        registry: TakesJobs,
+        health: Pings,
+        admission: Admission,
+        *,
+        keys: SequenceKeys,
+        max_response_size: int,
+        access_log: LogsCalls | None = None,
+        held: HeldBytes | None = None,
+    ) -> None:
+        self._registry, self._health, self._admission, self._keys = registry, health, admission, keys
+        self._max_response_size, self._access_log = max_response_size, access_log
+        self._held = held or HeldBytes()
+
+    def service(self) -> Service:
+        methods = {
+            "Ping": self._ping,
+            "Predictions": self._predictions,
+            "StreamPredictions": self._stream_predictions,
+            "StreamPredictions2": self._stream_predictions2,
+        }
+        job = JobMethod(self._admission, self._job, _prediction, self._max_response_size)
+        jobs = {"Predictions": job}
+        return describe(SERVICE, methods, jobs=jobs, code_of=torchserve_code, access_log=self._access_log)
+
+    async def _ping(self, request: Any, context: Context) -> Any:
+        self._admission.admit(context)
+        return _HealthResponse(health=json.dumps({"status": self._health.ping()[1]}, indent=2))
+
+    async def _predictions(self, request: Any, context: Context) -> Any:
+        """The whole answer in one response, also that of a handler that streams."""
+        answer = WholeAnswer(self._max_response_size)
+        with self._held.hold(request.ByteSize()):
+            job = self._submit(request, context, answer)
+            try:
+                await answer.ended
+                return _prediction(answer.data())
+            finally:
+                job.cancel()  # unless it has ended
+
+    async def _stream_predictions(self, request: Any, context: Context) -> None:
+        """A response for each chunk; an empty one when there was none, so that success always says something."""
+        reply = ReplyBuffer()
+        try:
+            reply.hold = self._held.hold(request.ByteSize())
+            reply.job = self._submit(request, context, reply, STREAM)
+            async for chunk in _said(reply):
+                await context.write(self._response(chunk))
+        finally:
+            reply.close()
+
+    async def _stream_predictions2(self, requests: Any, context: Context) -> None:
+        """The requests of one sequence, and their answers in order; an error of one does not end the call."""
+        admitted, deadline = self._admission.admit(context), _deadline(context)
+        sequence = SequenceNamer(self._keys)
+
+        def ask(request: Any, number: int) -> Asked:
+            reply = ReplyBuffer()
+            try:
+                id, headers = sequence.headers(request)
+                own_id = admitted.id
+                if number > 1:
+                    own_id = f"{own_id}-{number}"
+                    admitted.once_more()
+                admitted.check_model(request.model_name)
+                reply.hold = self._held.hold(request.ByteSize())
+                reply.job = self._ask(request, own_id, deadline, headers, reply)
+                return Asked(id, reply)
+            except ServiceError as error:
+                reply.close()
+                return Asked(request.sequence_id, error)
+
+        async with aclosing(answers_in_order(requests, ask)) as answers:
+            async for asked in answers:
+                await self._answer(asked, context)
+
+    async def _answer(self, asked: Asked, context: Context) -> None:
+        try:
+            async for chunk in _said(asked.reply()):
+                await context.write(self._response(chunk, sequence_id=await asked.name(self._keys.id)))
+        except ServiceError as error:
+            await context.write(_PredictionResponse(sequence_id=asked.id, status=status_message(error)))
+        finally:
+            asked.close()
+
+    def _submit(self, request: Any, context: Context, sink: Sink, kind: str = PREDICT) -> Job:
+        admitted = self._admission.admit(context, request.model_name)
+        return self._job(request, admitted.id, _deadline(context), sink, kind)
+
+    def _job(self, request: Any, id: str, deadline: float | None, sink: Sink, kind: str = PREDICT) -> Job:
+        """Raises ServiceError when it is not taken."""
+        sequence: str = request.sequence_id
+        headers = [(self._keys.id, sequence)] if sequence else _NO_HEADERS
+        return self._ask(request, id, deadline, headers, sink, kind)
+
+    def _ask(
+        self,
+        request: Any,
+        id: str,
+        deadline: float | None,
+        headers: list[tuple[str, str]],
+        sink: Sink,
+        kind: str = PREDICT,
+    ) -> Job:
+        """Raises ServiceError when the job is not taken."""
+        if not request.model_name:
+            raise BadRequest("Parameter model_name is required.")
+        inputs = request.input
+        job = Job(
+            id,
+            request.model_name,
+            request.model_version or None,
+            [Field(name, None, inputs[name]) for name in inputs],
+            headers,
+            sink,
+            kind=kind,
+            deadline=deadline,
+        )
+        self._registry.submit(job)
+        return job
+
+    def _response(self, data: bytes, **more: Any) -> Any:
+        if len(data) > self._max_response_size:
+            raise ResponseTooLarge(self._max_response_size)
+        return _PredictionResponse(prediction=bytes(data), **more)  # a large one is a bytearray
+
+
+def _prediction(data: bytes) -> Any:
+    return _PredictionResponse(prediction=bytes(data))  # a large one is a bytearray
+
+
+async def _said(reply: ReplyBuffer) -> AsyncIterator[bytes]:
+    """Its chunks, or an empty one. Raises the job's ServiceError."""
+    silent = True
+    async for chunk in reply:
+        yield chunk
+        silent = False
+    if silent:
+        yield b""
+
+
+def _deadline(context: Context) -> float | None:
+    left: float | None = context.time_remaining()  # None without a deadline
+    return None if left is None else time.monotonic() + left

@@ -1,0 +1,1 @@
+"""One server: its parts put together, started and ended in order."""

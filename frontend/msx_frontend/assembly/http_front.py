@@ -1,0 +1,158 @@
+"""The HTTP listeners of a server: which routes each of them has, and whose keys it asks for."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+
+from starlette.types import ASGIApp
+
+from msx_frontend.apis.kserve.endpoint import OpenInference
+from msx_frontend.apis.kserve.repository import Repository
+from msx_frontend.apis.plugins.routes import PluginEndpoints
+from msx_frontend.apis.torchserve.inference import InferenceRoutes
+from msx_frontend.apis.torchserve.management import ManagementRoutes
+from msx_frontend.apis.torchserve.merged import merged_app
+from msx_frontend.apis.torchserve.metrics import metrics_app, metrics_routes
+from msx_frontend.apis.torchserve.prediction import PredictionEndpoint
+from msx_frontend.apis.workflows import routes as workflow_routes
+from msx_frontend.config import ServerConfig
+from msx_frontend.generation.endpoint import LanguageModels
+from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.keys.key import Kind
+from msx_frontend.keys.tokens import Tokens
+from msx_frontend.metrics import ServerMetrics
+from msx_frontend.models.health import Health
+from msx_frontend.models.management import Management
+from msx_frontend.models.model_api import ModelApi
+from msx_frontend.models.registry import Registry
+from msx_frontend.net.http.edge import Edge
+from msx_frontend.net.http.gate import Gate, inference_keys, management_keys, merged_keys
+from msx_frontend.net.http.head import Head
+from msx_frontend.net.http.listener import Listener
+from msx_frontend.net.http.wire import LogsReplies, RawHeaders
+from msx_frontend.net.tls.listeners import ServerTls
+from msx_frontend.workflows.api import WorkflowApi
+from msx_frontend.workflows.management import WorkflowManagement
+
+
+class HttpFront:
+    """Inference, management and metrics: a listener each, or one for the first two and all three's routes."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        registry: Registry,
+        health: Health,
+        tokens: Tokens | None,
+        tls: ServerTls | None,
+        management: Management,
+        workflows: WorkflowManagement,
+        plugins: PluginEndpoints,
+        metrics: ServerMetrics,
+        replies: LogsReplies,
+        held: HeldBytes,
+    ) -> None:
+        self._config, self._registry, self._health, self._tokens = config, registry, health, tokens
+        self._tls = tls
+        self._workflows, self._plugins, self._metrics, self._replies = workflows, plugins, metrics, replies
+        self._cors, self._held = _cors(config), held
+        self.predictions = PredictionEndpoint(registry, config.max_request_size)
+        self.model_api = ModelApi(management, enabled=config.enable_model_api)
+        self.repository = Repository(management, enabled=config.enable_model_api)
+
+    def listen(self) -> list[Listener]:
+        """Bound, not started. Raises ListenError; then none of them is bound."""
+        bound: list[Listener] = []
+        try:
+            for name, edge in self._edges().items():
+                address, direct = getattr(self._config, f"{name}_address"), self._config.direct_predictions
+                bound.append(Listener(name, address, edge, self._context(name), edge.direct() if direct else None))
+        except BaseException:
+            for listener in bound:
+                listener.close()
+            raise
+        return bound
+
+    def _context(self, listener: str) -> ssl.SSLContext | None:
+        tls = self._tls and self._tls.of(listener)
+        return tls.context() if tls else None
+
+    def _edges(self) -> dict[str, Edge]:
+        config = self._config
+        edges = (
+            {"inference": self._merged_edge()}
+            if config.merged
+            else {"inference": self._inference_edge(), "management": self._management_edge()}
+        )
+        if config.enable_metrics_api:
+            edges["metrics"] = Edge(self._metrics_app(), self._replies, cors=self._cors)
+        return edges
+
+    # -- a listener each --
+
+    def _inference_edge(self) -> Edge:
+        return self._predicting_edge(self._inference_routes().app(), self._gate(inference_keys, "inference"))
+
+    def _merged_edge(self) -> Edge:
+        metrics = metrics_routes(self._metrics) if self._config.enable_metrics_api else []
+        metrics += self._plugins.of("metrics").routes
+        app = merged_app(self._inference_routes(), self._management_routes(), metrics)
+        return self._predicting_edge(app, self._gate(merged_keys, "inference", "management", "metrics"))
+
+    def _management_edge(self) -> Edge:
+        gate = self._gate(management_keys, "management")
+        return Edge(self._management_routes().app(), self._replies, gate=gate, cors=self._cors, held=self._held)
+
+    def _predicting_edge(self, app: ASGIApp, gate: Gate | None) -> Edge:
+        limit, tokens = self._config.max_request_size, self._tokens
+        check_token = None if tokens is None else lambda given: tokens.check("inference", given)
+        return Edge(
+            app,
+            self._replies,
+            gate=gate,
+            predictions=self.predictions,
+            language_models=LanguageModels(self._registry, limit, check_token, self._config.default_llm or ""),
+            open_inference=OpenInference(self._registry, self._health, self.repository, limit, tokens),
+            cors=self._cors,
+            held=self._held,
+        )
+
+    def _metrics_app(self) -> ASGIApp:
+        plugins = self._plugins.of("metrics")
+        return metrics_app(self._metrics, plugins.routes, plugins.operations)
+
+    # -- their routes --
+
+    def _inference_routes(self) -> InferenceRoutes:
+        sizes = self._config.max_request_size, self._config.max_response_size
+        workflows = workflow_routes.inference_routes(self._workflows.registry, *sizes)
+        plugins = self._plugins.of("inference")
+        return InferenceRoutes(self._health, [*workflows, *plugins.routes], plugins.operations)
+
+    def _management_routes(self) -> ManagementRoutes:
+        config, plugins = self._config, self._plugins.of("management")
+        workflows = WorkflowApi(self._workflows, enabled=config.enable_model_api)
+        return ManagementRoutes(
+            self.model_api,
+            self._health,
+            self._tokens,
+            max_request_size=config.max_request_size,
+            more=[*workflow_routes.management_routes(workflows, config.max_request_size), *plugins.routes],
+            described=plugins.operations,
+        )
+
+    def _gate(self, keys: Callable[[Head], tuple[Kind, ...]], *listeners: str) -> Gate | None:
+        return None if self._tokens is None else Gate(self._tokens, keys, self._plugins.keys(*listeners))
+
+
+def _cors(config: ServerConfig) -> RawHeaders:
+    """The configured texts, verbatim, on every reply (TorchServe has no preflight logic)."""
+    if not config.cors_allowed_origin:
+        return []
+    texts = {
+        b"access-control-allow-origin": config.cors_allowed_origin,
+        b"access-control-allow-methods": config.cors_allowed_methods,
+        b"access-control-allow-headers": config.cors_allowed_headers,
+    }
+    return [(name, text.encode()) for name, text in texts.items() if text]

@@ -1,0 +1,125 @@
+"""Metrics of one server: what is counted, where it is logged, and the figures of its machine."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from json.encoder import encode_basestring as quoted
+from pathlib import Path
+
+from msx_frontend.config import ServerConfig
+from msx_frontend.devices.npus import Npu, detect_npus
+from msx_frontend.logs.access_lines import Entry
+from msx_frontend.logs.access_log import AccessLog, Served
+from msx_frontend.logs.output import LogOutput
+from msx_frontend.metrics import ServerMetrics
+from msx_frontend.metrics.declared import load_spec
+from msx_frontend.metrics.line import log4j_time
+from msx_frontend.metrics.log import MetricLine, MetricLogs, Mirror
+from msx_frontend.metrics.system import SystemMetrics, of_command, of_machine
+from msx_frontend.net.http.gate import PROBES
+
+HTTP, GRPC = "http", "grpc"
+
+COMMAND_LIMIT = 10.0
+"""Seconds, or the interval if that is shorter: the server's end waits for it."""
+
+
+class Monitoring:
+    def __init__(self, config: ServerConfig, output: LogOutput, env: Mapping[str, str]) -> None:
+        """Raises MetricsConfigError."""
+        self._config = config
+        self._logs = _logs(output, env) if config.metrics_mode in ("log", "legacy") else None
+        self.metrics = ServerMetrics(
+            config.metrics_mode,
+            load_spec(config.metrics_config),
+            auto_detect=config.model_metrics_auto_detect,
+            logs=self._logs,
+        )
+        self._system: SystemMetrics | None = None
+
+    def counted(self, access_log: AccessLog, *, by_key: bool) -> CountedReplies:
+        """`by_key`: some keys have names."""
+        return CountedReplies(access_log, self.metrics, by_key=by_key)
+
+    def counted_calls(self, access_log: AccessLog) -> CountedCalls:
+        return CountedCalls(access_log, self.metrics)
+
+    def start(self, npus: list[Npu]) -> None:
+        if self._logs is not None:
+            self._logs.start()
+        config, interval = self._config, float(self._config.metric_time_interval)
+        if config.disable_system_metrics:
+            return
+        if config.system_metrics_cmd:
+            collect = of_command(config.system_metrics_cmd, min(interval, COMMAND_LIMIT))
+        else:
+            real = any(not npu.simulated for npu in npus)
+            collect = of_machine(lambda: detect_npus(config.number_of_npu) if real else [])
+        self._system = SystemMetrics(collect, self.metrics.system, interval)
+
+    async def close(self) -> None:
+        if self._system is not None:
+            await self._system.close()
+        if self._logs is not None:
+            await self._logs.close()
+
+
+class CountedReplies:
+    """The access log of the HTTP listeners: each of its lines is a reply to count, but for probes, which TorchServe
+    has not: a server that is not ready yet has no failures."""
+
+    def __init__(self, access_log: AccessLog, metrics: ServerMetrics, *, by_key: bool) -> None:
+        self._write, self._write_all, self._replied = access_log.write, access_log.write_all, metrics.replied
+        self._keys = metrics.key_requests if by_key else None
+
+    def write(self, call: Served, status: int) -> None:
+        if call.target not in PROBES:
+            self._replied(status)
+        if self._keys is not None and (name := call.key_name):
+            self._keys.labels(name, HTTP, str(status)).inc()
+        self._write(call, status)
+
+    def write_all(self, entries: list[Entry]) -> None:
+        """Predictions, all of the same status."""
+        *_, status = entries[0][0]
+        self._replied(status, len(entries))
+        if self._keys is not None:
+            for (_, name, *_), *_ in entries:
+                if name:
+                    self._keys.labels(name, HTTP, str(status)).inc()
+        self._write_all(entries)
+
+
+class CountedCalls:
+    """The access log of gRPC, where some keys have names."""
+
+    def __init__(self, access_log: AccessLog, metrics: ServerMetrics) -> None:
+        self._write, self._keys = access_log.write, metrics.key_requests
+
+    def write(self, call: Served, status: int) -> None:
+        if name := call.key_name:
+            self._keys.labels(name, GRPC, str(status)).inc()
+        self._write(call, status)
+
+
+def _logs(output: LogOutput, env: Mapping[str, str]) -> MetricLogs:
+    return MetricLogs(Path(env.get("METRICS_LOCATION") or "logs"), _mirror(output))
+
+
+def _mirror(output: LogOutput) -> Mirror:
+    """TorchServe has them on the console too."""
+
+    def to_logger(name: str, lines: list[MetricLine]) -> None:
+        logger = logging.getLogger(f"msx.{name.lower()}")
+        for line in lines:
+            logger.info("%s", line.text)
+
+    def as_json(name: str, lines: list[MetricLine]) -> None:
+        head = f'"level":"INFO","logger":{quoted(name)},"message":'
+        output.write("".join(f'{{"time":{line.moment:.3f},{head}{quoted(line.text)}}}\n' for line in lines))
+
+    def readable(name: str, lines: list[MetricLine]) -> None:
+        output.write("".join(f"{log4j_time(line.moment)} [INFO ] {name} - {line.text}\n" for line in lines))
+
+    return to_logger if output.logger is not None else as_json if output.as_json else readable

@@ -1,0 +1,194 @@
+"""What `msx-serve` does for each of its flags. Each command returns the exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+import psutil
+
+from msx_frontend.assembly.instance import InstanceInfo, all_running, running_in
+from msx_frontend.config.state_folder import DATABASE, ENV, state_folder, usual_folders
+from msx_frontend.start_errors import StartError
+
+LEAST_STOP_LIMIT, BEYOND_DRAIN = 90.0, 60.0
+"""Seconds."""
+
+NOT_RUNNING = "MSX is not currently running."
+
+
+class _SeveralServersError(Exception):
+    """The user has been told to say which."""
+
+
+@dataclass(frozen=True)
+class Options:
+    models: tuple[str, ...]
+    model_store: Path | None
+    workflow_store: Path | None
+    plugins_path: str | None
+    ts_config: Path | None
+    foreground: bool
+    ncs: bool
+    log_config: Path | None
+    enable_model_api: bool | None
+    disable_token_auth: bool | None
+    state_dir: Path | None = None
+    backup: Path | None = None
+    wait: bool = False
+    wait_timeout: float = 600.0
+    argv: list[str] = field(default_factory=list)
+    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def overrides(self) -> dict[str, Any]:
+        """The flags as fields of ServerConfig; None where a flag was not given."""
+        return {
+            "model_store": self.model_store,
+            "workflow_store": self.workflow_store,
+            "state_dir": self.state_dir,
+            "plugins_path": self.plugins_path,
+            "load_models": self.models or None,
+            "log_config": self.log_config,
+            "enable_model_api": self.enable_model_api,
+            "disable_token_authorization": self.disable_token_auth,
+            "snapshots": False if self.ncs else None,
+        }
+
+
+def start(options: Options) -> int:
+    from msx_frontend.cli.launch import run_in_background, run_in_foreground
+
+    if missing := next(_missing(options), None):
+        click.echo(missing, err=True)
+        return 1
+    return run_in_foreground(options) if options.foreground else run_in_background(options)
+
+
+def _missing(options: Options) -> Iterator[str]:
+    """What a flag or variable names and is not there, in TorchServe's words."""
+    temp = options.env.get("TEMP")
+    if temp and not os.path.isdir(temp):
+        yield f"Invalid temp directory: {temp}, please check TEMP environment variable."
+    ts_config = options.env.get("TS_CONFIG_FILE") or options.ts_config
+    for flag, file in (("--log-config", options.log_config), ("--ts-config", ts_config)):
+        if file and not os.path.isfile(file):
+            yield f"{flag} file not found: {file}"
+    for flag, folder in (("--model-store", options.model_store), ("--workflow-store", options.workflow_store)):
+        if folder and not folder.is_dir():
+            yield f"{flag} directory not found: {folder}"
+
+
+def stop(options: Options) -> int:
+    """That none runs is no failure: scripts of TorchServe stop before they start."""
+    try:
+        info = _the_one(options)
+    except _SeveralServersError:
+        return 1
+    if info is None:
+        click.echo(NOT_RUNNING)
+        return 0
+    process = psutil.Process(info.pid)
+    process.send_signal(signal.SIGTERM)
+    if not _ended(process, limit := stop_limit(info)):
+        click.echo(f"MSX (pid {info.pid}) has not stopped within {limit:g} s; it is still finishing work.", err=True)
+        return 1
+    click.echo("MSX has stopped.")
+    return 0
+
+
+def stop_limit(info: InstanceInfo) -> float:
+    """Seconds that `--stop` waits: longer than the server's own limits."""
+    return max(LEAST_STOP_LIMIT, info.drain_timeout + BEYOND_DRAIN)
+
+
+def _ended(process: psutil.Process, limit: float) -> bool:
+    """A server that only waits to be reaped has ended: in a container that may never come."""
+    deadline = time.monotonic() + limit
+    while time.monotonic() < deadline:
+        try:
+            if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def status(options: Options) -> int:
+    """1 when no server runs, one does not answer, or a model of one has failed: a script may rely on it."""
+    from msx_frontend.cli.status import show
+
+    infos = _running(options)
+    if not infos:
+        click.echo(NOT_RUNNING, err=True)
+        return 1
+    healthy = [show(info) for info in infos]
+    return 0 if all(healthy) else 1
+
+
+def backup(options: Options) -> int:
+    """Of the server that the flags mean; of one that does not run, as it would be started."""
+    from msx_frontend.models.state_backup import back_up
+
+    assert options.backup is not None
+    try:
+        state = _state_file(options)
+        made = back_up(state, options.backup)
+    except _SeveralServersError:
+        return 1
+    except StartError as error:
+        click.echo(str(error), err=True)
+        return 1
+    held = f"{_counted(made.versions, 'version')} of models, {_counted(made.workflows, 'workflow')}"
+    click.echo(f"{made.path}: {held} (schema {made.schema}), of {state}. The archives that it names are not in it.")
+    return 0
+
+
+def _state_file(options: Options) -> Path:
+    from msx_frontend.config import ServerConfig
+
+    if (info := _the_one(options)) is not None:
+        return info.state_folder / DATABASE
+    return state_folder(ServerConfig.load(options.overrides(), options.ts_config, options.env)[0]).database
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _running(options: Options) -> list[InstanceInfo]:
+    """Those that the flags mean, each once: by its state folder, by its model store, or all."""
+    if options.state_dir:
+        return running_in([options.state_dir.resolve()])
+    told = options.env.get(ENV)
+    folders = [*usual_folders(options.model_store or Path.cwd()), *([Path(told).resolve()] if told else [])]
+    infos = {info.pid: info for info in [*running_in(folders), *all_running()]}.values()
+    store = options.model_store and str(options.model_store.resolve())
+    return [info for info in infos if store in (None, info.model_store)]
+
+
+def _the_one(options: Options) -> InstanceInfo | None:
+    """The only one of those, or the one of the current folder, or of MSX_STATE_DIR; None where none runs."""
+    running = _running(options)
+    here, told = str(Path.cwd()), options.env.get(ENV)
+    near = [
+        info for info in running if here == info.model_store or (told and Path(told).resolve() == info.state_folder)
+    ]
+    found = near if len(near) == 1 and options.model_store is None else running
+    if len(found) > 1:
+        click.echo(_which(found), err=True)
+        raise _SeveralServersError
+    return found[0] if found else None
+
+
+def _which(running: list[InstanceInfo]) -> str:
+    stores = [info.model_store for info in running]
+    if len(set(stores)) == len(stores):
+        return f"Several servers are running; say which by --model-store: {', '.join(stores)}"
+    return f"Several servers are running; say which by --state-dir: {', '.join(str(i.state_folder) for i in running)}"

@@ -1,0 +1,212 @@
+"""Run the server in this process, or start it in the background and wait until it answers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from msx_frontend.cli.console import copied_to_console, handed_on
+from msx_frontend.cli.process_env import prepare_process
+from msx_frontend.start_errors import StartError
+
+if TYPE_CHECKING:
+    from msx_frontend.assembly.instance import InstanceInfo
+    from msx_frontend.cli.commands import Options
+    from msx_frontend.config import ServerConfig
+
+LOG_FILE = "MSX_LOG_FILE"
+"""Where the output of a server in the background goes."""
+
+READY_FD = "MSX_READY_FD"
+"""A pipe on which a server in the background says that it answers, or why it does not."""
+
+_ANSWERS_LATER = 5.0
+"""Seconds: the server itself knows best what is not ready when the time is over."""
+
+
+def run_in_foreground(options: Options) -> int:
+    prepare_process()
+    import uvloop
+
+    from msx_frontend.config.state_folder import state_folder
+    from msx_frontend.config.surroundings import settle_logs
+
+    parent = _Parent(options.env.get(READY_FD))
+    if options.wait and not parent.waits:
+        return parent.failed("--wait says when --start returns, and --foreground does not: ask /readyz instead.")
+    try:
+        config, notices = _load_config(options)
+        state = state_folder(config)
+        state.make()
+        settle_logs(os.environ, state)
+        with copied_to_console(options.env):
+            uvloop.run(_serve(config, notices, options, parent))
+    except StartError as error:
+        return parent.failed(str(error))
+    except OSError as error:
+        return parent.failed(f"The server cannot start: {_named(error, options)}")
+    return 0
+
+
+def _named(error: OSError, options: Options) -> str:
+    from msx_archiver.room import is_full, why
+
+    store = (options.model_store or Path()).resolve()
+    unknown = f"a file in {store}, or of its log" if is_full(error) else "no file named"
+    return f"{why(error, Path(error.filename or store))}: {error.filename or unknown}"
+
+
+async def _serve(config: ServerConfig, notices: list[str], options: Options, parent: _Parent) -> None:
+    import asyncio
+    import logging
+
+    from msx_frontend.assembly.lifecycle import Lifecycle
+    from msx_frontend.assembly.server import Server
+    from msx_frontend.config.load import configuration_file
+    from msx_frontend.logs.background_log import BackgroundLog
+    from msx_frontend.logs.output import set_up_logging
+    from msx_frontend.snapshots.serializer import log_location
+
+    over = time.monotonic() + options.wait_timeout
+    output = set_up_logging(config.log_config, sys.stdout, folder=log_location(os.environ))
+    for notice in notices:
+        logging.getLogger("msx.config").warning("%s", notice)
+    server = Server(config, configuration_file(options.ts_config, options.env), output)
+    tasks = [asyncio.create_task(BackgroundLog(Path(path)).watch()) for path in [options.env.get(LOG_FILE)] if path]
+
+    async def tell_when_ready(info: InstanceInfo) -> None:
+        left = over - time.monotonic()
+        parent.started(info, [*info.not_loaded] or await server.why_not_ready(left))
+
+    def started(info: InstanceInfo) -> None:
+        if options.wait:
+            tasks.append(asyncio.create_task(tell_when_ready(info)))
+        else:
+            parent.started(info)
+
+    try:
+        await Lifecycle(server, config.drain_timeout, started).run()
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def run_in_background(options: Options) -> int:
+    """The same command again, detached, with its output in a log file."""
+    try:
+        config, notices = _load_config(options)
+        log_file = _log_file(config)
+    except StartError as error:
+        click.echo(str(error), err=True)
+        return 1
+    for notice in notices:  # the log has them too, where nobody may look for a while
+        click.echo(notice, err=True)
+    read, write = os.pipe()
+    env = {**options.env, READY_FD: str(write), LOG_FILE: str(log_file)}
+    with log_file.open("ab") as log, handed_on(config.console) as (console, told):
+        child = subprocess.Popen(
+            [sys.executable, "-m", "msx_frontend.cli.main", *options.argv, "--foreground"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**env, **told},
+            pass_fds=[write, *console],
+            start_new_session=True,
+        )
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        if options.wait and not select.select([pipe], [], [], options.wait_timeout + _ANSWERS_LATER)[0]:
+            click.echo(_too_late(child.pid, options.wait_timeout, log_file), err=True)
+            return 1
+        said = pipe.read()
+    return _report(said, child, log_file)
+
+
+def _too_late(pid: int, limit: float, log_file: Path) -> str:
+    return f"The server (pid {pid}) does not answer within --wait-timeout ({limit:g} s); it goes on: see {log_file}."
+
+
+class _Parent:
+    """The command that waits for this server, if there is one; else the terminal."""
+
+    def __init__(self, fd: str | None) -> None:
+        self._fd = int(fd) if fd else None
+        if self._fd is not None:
+            os.set_inheritable(self._fd, False)
+            os.environ.pop(READY_FD, None)
+
+    @property
+    def waits(self) -> bool:
+        """There is such a command."""
+        return self._fd is not None
+
+    def started(self, info: InstanceInfo, failures: Sequence[str] = ()) -> None:
+        """`failures`: why it does not serve all that it should."""
+        if self._fd is not None:
+            self._say({"text": started_text(info), "error": "\n".join(failures), "log": ", ".join(info.logs)})
+        elif sys.stdout.isatty():
+            click.echo(started_text(info))  # elsewhere the log says it, in its own format
+
+    def failed(self, reason: str) -> int:
+        if self._fd is not None:
+            self._say({"error": reason})
+        with contextlib.suppress(OSError):  # a log file on a full disk
+            click.echo(reason, err=True)
+        return 1
+
+    def _say(self, message: dict[str, str]) -> None:
+        assert self._fd is not None
+        with contextlib.suppress(BrokenPipeError), open(self._fd, "wb") as pipe:  # it may have been interrupted
+            pipe.write(json.dumps(message).encode())
+        self._fd = None
+
+
+def started_text(info: InstanceInfo) -> str:
+    lines = [f"  {name:<10}  {place}" for name, place in info.places().items()]
+    more = [*info.not_loaded, *([info.hint] if info.hint else [])]
+    return "\n".join([f"Model server started (pid {info.pid}).", *lines, *(f"  {line}" for line in more)])
+
+
+def _report(said: str, child: subprocess.Popen[bytes], log_file: Path) -> int:
+    message = json.loads(said) if said else {}
+    if "text" in message:
+        click.echo(message["text"])
+        if failures := message.get("error"):
+            log = message.get("log") or log_file
+            click.echo(f"{failures}\nThe server goes on: see {log}; msx-serve --stop ends it.", err=True)
+        return 1 if failures else 0
+    code = child.wait()
+    reason = message.get("error") or f"The server ended with exit code {code} while starting; see {log_file}."
+    click.echo(reason, err=True)
+    return 1
+
+
+def _load_config(options: Options) -> tuple[ServerConfig, list[str]]:
+    from msx_frontend.config import ServerConfig
+
+    return ServerConfig.load(options.overrides(), options.ts_config, options.env)
+
+
+def _log_file(config: ServerConfig) -> Path:
+    from msx_archiver.room import why
+    from msx_frontend.config.state_folder import StateFolderError, state_folder
+
+    state = state_folder(config)
+    state.make()
+    path = state.logs / "msx.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    except OSError as error:
+        raise StateFolderError(f"The state folder {state.path} cannot be written: {why(error, path)}: {path}") from None
+    return path

@@ -1,0 +1,67 @@
+"""`msx-serve --status`: the servers, their models and workers, as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from msx_frontend.assembly.instance import InstanceInfo
+from msx_frontend.assembly.status_socket import ask
+from msx_frontend.cli.launch import started_text
+from msx_frontend.models.states import ModelState
+
+HEADINGS = ("model", "version", "state", "worker", "pid", "status", "devices", "memory")
+NO_MODELS = "no models are registered: start with --models FILE.mar, or with --enable-model-api and register one"
+
+
+def show(info: InstanceInfo) -> bool:
+    """Ask the server itself. False when it does not answer, or a model has failed or was not loaded; all is shown."""
+    click.echo(started_text(info).replace("started", "running", 1))
+    try:
+        versions = _versions(info)
+    except (OSError, ValueError) as error:
+        click.echo(f"  It does not answer: {error}")
+        return False
+    rows = [row for version in versions for row in _rows(version)]
+    _print([HEADINGS, *rows] if rows else [(NO_MODELS,)])
+    for version in versions:
+        if reason := version.get("reason"):
+            click.echo(f"  {version['modelName']} {version['modelVersion']}: {reason}")
+    return not info.not_loaded and all(version["state"] != ModelState.FAILED.value for version in versions)
+
+
+def _versions(info: InstanceInfo) -> list[dict[str, Any]]:
+    """By name. Raises OSError, ValueError."""
+    if info.status_socket is None:
+        raise ValueError("it has no socket for --status; its log says why")
+    return sorted(ask(Path(info.status_socket)), key=lambda version: str(version["modelName"]))
+
+
+def _rows(version: dict[str, Any]) -> list[tuple[str, ...]]:
+    head = (version["modelName"], version["modelVersion"], version["state"])
+    rows: list[tuple[str, ...]] = []
+    for worker in version["workers"]:
+        rows.append((*head, *_worker(worker)))
+        rows += [("", "", "", *_rank(worker["id"], rank)) for rank in worker.get("ranks", [])]
+    return rows or [(*head, "-", "-", "-", "-", "-")]
+
+
+def _worker(worker: dict[str, Any]) -> tuple[str, ...]:
+    devices = worker.get("devices", "cpu")
+    return worker["id"], str(worker.get("pid", "-")), worker["status"], devices, _megabytes(worker)
+
+
+def _rank(worker: str, rank: dict[str, Any]) -> tuple[str, ...]:
+    return f"{worker} rank {rank['rank']}", str(rank["pid"]), rank["state"], "", _megabytes(rank)
+
+
+def _megabytes(described: dict[str, Any]) -> str:
+    return f"{described['memoryUsage'] / 1e6:.0f} MB"
+
+
+def _print(rows: list[tuple[str, ...]]) -> None:
+    widths = [max(len(row[column]) for row in rows if column < len(row)) for column in range(len(rows[0]))]
+    for row in rows:
+        click.echo("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -1,0 +1,48 @@
+"""What a server and its workers find around them: folders to write into, where the usual ones cannot be written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import MutableMapping
+from pathlib import Path
+
+from msx_frontend.config.state_folder import StateFolder, can_be_made, takes_files
+
+_LOGS = ("LOG_LOCATION", "METRICS_LOCATION")
+
+
+def in_current_folder(name: str, state: StateFolder) -> Path:
+    """What TorchServe has in the current folder: there where it can be written, else in the state folder."""
+    here = Path.cwd() / name
+    return here if can_be_made(here.parent) and (here.is_file() or can_be_made(here)) else state.path / name
+
+
+def settle_logs(env: MutableMapping[str, str], state: StateFolder) -> None:
+    """The folders of logs, metric logs and snapshots, where nobody has named them and `./logs` cannot be written."""
+    folder = in_current_folder("logs", state)
+    if folder.parent == state.path:
+        env.update({name: str(folder) for name in _LOGS if not env.get(name)})
+
+
+def settle_home(env: MutableMapping[str, str], state: StateFolder) -> None:
+    """A home, a cache and a folder of temporary files, which libraries of the models ask for. A home that is there is
+    kept, since what lies in it may be needed, even where it cannot be written."""
+    if not _is_home(env):
+        env["HOME"] = str(_made(state.path / "home"))
+    elif not env.get("XDG_CACHE_HOME") and not can_be_made(Path("~/.cache").expanduser()):
+        env["XDG_CACHE_HOME"] = str(_made(state.path / "cache"))
+    named = [folder for name in ("TMPDIR", "TEMP", "TMP") if (folder := env.get(name))]
+    if not any(takes_files(Path(folder)) for folder in (*named, "/tmp", "/var/tmp")):  # noqa: S108 - it only looks
+        env["TMPDIR"] = str(_made(state.run / "tmp"))
+
+
+def _is_home(env: MutableMapping[str, str]) -> bool:
+    home = Path(env.get("HOME") or os.path.expanduser("~"))
+    if home == Path("/"):
+        return os.geteuid() == 0 and takes_files(home)
+    return home.is_absolute() and home.is_dir()
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,93 @@
+"""From a text as it grows to what a chat client sees of it: reasoning, content, and calls of tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msx_frontend.generation.tools import Tools
+from msx_sdk.generation import Capabilities
+from msx_sdk.reasoning import FORMATS as REASONING
+from msx_sdk.reasoning import ReasoningFirst
+from msx_sdk.tool_calls import DEFAULT, Format
+from msx_sdk.tool_calls import FORMATS as TOOL_CALLS
+from msx_sdk.tool_calls.json_calls import JsonCalls
+from msx_sdk.tool_calls.parts import Call, Numbers, Part, Reader, Reasoning, call_id
+
+
+def reader_of(tools: Tools, offered: Capabilities, *, reasoning: bool | None = None) -> Reader:
+    """Calls that must be made are read from the JSON that the text is held to: nothing else can come before them.
+
+    `reasoning`: False leaves out what the model thought.
+    """
+    if tools.mode == "named":
+        return NamedCall(tools.named)
+    if tools.mode == "required":
+        return RequiredCalls(tools)
+    answer: Reader = Content()
+    if tools.mode == "auto":
+        answer = format_of(offered).reader(tools.schemas, parallel=tools.parallel)
+    inside = REASONING.get(offered.reasoning_parser)
+    if inside is None:
+        return answer
+    told = ReasoningFirst(answer, inside=inside)
+    return Unreasoned(told) if reasoning is False else told
+
+
+def format_of(offered: Capabilities) -> Format:
+    """In which the model writes calls by its own choice."""
+    return TOOL_CALLS.get(offered.tool_parser, DEFAULT)
+
+
+class Content:
+    """No tools: all is content."""
+
+    def feed(self, text: str) -> Iterator[Part]:
+        if text:
+            yield text
+
+    def finish(self) -> Iterator[Part]:
+        return iter(())
+
+
+class Unreasoned:
+    """The parts of another reader that are not reasoning."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def feed(self, text: str) -> Iterator[Part]:
+        return (part for part in self._reader.feed(text) if not isinstance(part, Reasoning))
+
+    def finish(self) -> Iterator[Part]:
+        return (part for part in self._reader.finish() if not isinstance(part, Reasoning))
+
+
+class NamedCall:
+    """The text is the arguments of one call."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._begun = name, False
+
+    def feed(self, text: str) -> Iterator[Part]:
+        if not self._begun:
+            self._begun = True
+            yield Call(0, text, call_id(), self._name)
+        elif text:
+            yield Call(0, text)
+
+    def finish(self) -> Iterator[Part]:
+        return iter(())
+
+
+class RequiredCalls:
+    """The text is a JSON list of calls. What was cut short before the first name was known is nothing."""
+
+    def __init__(self, tools: Tools) -> None:
+        numbers = Numbers(tools.schemas, parallel=tools.parallel, new_id=call_id)
+        self._calls = JsonCalls(numbers, eager=True)
+
+    def feed(self, text: str) -> Iterator[Part]:
+        return (part for part in self._calls.feed(text) if isinstance(part, Call))
+
+    def finish(self) -> Iterator[Part]:
+        return iter(())

@@ -1,0 +1,94 @@
+"""OpenAI's chat request, and the generate request that it means."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from msx_frontend.generation.calls import format_of
+from msx_frontend.generation.constraint import check_offered
+from msx_frontend.generation.conversation_fields import ConversationFields, check_template, unread
+from msx_frontend.generation.errors import WrongParameter
+from msx_frontend.generation.messages import template_messages
+from msx_frontend.generation.sampling import MOST_TOP_LOGPROBS, ignored_of, names_of, sampling_params
+from msx_frontend.generation.tools import Tools, tools_of
+from msx_frontend.models.model_version import ModelVersion
+from msx_sdk.generation import Capabilities, GenerateRequest, Positive
+
+
+class ChatRequest(ConversationFields, kw_only=True):
+    messages: list[dict[str, Any]]
+    model: str | None = None
+    max_completion_tokens: Positive | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=MOST_TOP_LOGPROBS)] | None = None
+    return_token_ids: bool | None = None
+    verbosity: Any = None
+    audio: Any = None
+    best_of: Any = None
+    echo: Any = None
+    function_call: Any = None
+    functions: Any = None
+    modalities: Any = None
+    moderation: Any = None
+    web_search_options: Any = None
+
+
+def asked_tools(asked: ChatRequest) -> Tools:
+    return tools_of(asked.tools, asked.tool_choice, asked.parallel_tool_calls)
+
+
+def chat_names(asked: ChatRequest, tools: Tools) -> dict[str, str]:
+    """What the client calls the members of its `GenerateRequest`."""
+    most = "max_tokens" if asked.max_completion_tokens is None else "max_completion_tokens"
+    names = names_of(asked, prompt="messages", max_tokens=most, logprobs="top_logprobs")
+    return names if tools.constraint is None else {**names, "constraint": "tools"}
+
+
+def chat_ignored(asked: ChatRequest, tools: Tools, version: ModelVersion) -> list[str]:
+    """The places of what has no effect: what the text is not held to, and what the template does not read.
+
+    Raises WrongParameter where it must be.
+    """
+    places = ignored_of(asked, version, tools.held)
+    return [*places, *unread(asked, version), *(["verbosity"] if asked.verbosity is not None else [])]
+
+
+def chat_generation(
+    asked: ChatRequest, version: ModelVersion, tools: Tools, *, temperature: float = 1.0
+) -> GenerateRequest:
+    """Raises WrongParameter, and NoChatTemplate."""
+    offered = version.capabilities or Capabilities()
+    check_template(asked, version)
+    if tools.constraint is not None:
+        check_offered("tool_choice", tools.constraint, offered)
+    if asked.top_logprobs and not asked.logprobs:
+        raise WrongParameter("top_logprobs", "only together with logprobs: true")
+    params = sampling_params(
+        asked,
+        offered,
+        temperature=temperature,
+        max_tokens=asked.max_completion_tokens,
+        logprobs=(asked.top_logprobs or 0) if asked.logprobs else None,
+        constraint=tools.constraint,
+        defaults=offered.sampling,
+        keep_special=tools.mode == "auto" and format_of(offered).NEEDS_SPECIAL_TOKENS,
+    )
+    return GenerateRequest(
+        messages=template_messages(asked.messages),
+        tools=tools.for_template,
+        chat_template_kwargs=asked.template_values,
+        add_generation_prompt=asked.add_generation_prompt,
+        continue_final_message=bool(asked.continue_final_message),
+        chat_template=asked.chat_template,
+        params=params,
+        stream=bool(asked.stream),
+        priority=asked.priority or 0,
+        truncate=asked.truncate_prompt_tokens,
+        add_special_tokens=bool(asked.add_special_tokens),
+        return_prompt_ids=bool(asked.return_token_ids) or asked.told_usage.continuous_usage_stats,
+    )

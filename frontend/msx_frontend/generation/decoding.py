@@ -1,0 +1,29 @@
+"""From a request's body to the struct that its route takes."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from msx_frontend.errors import BadRequest
+from msx_frontend.generation.errors import WrongParameter
+from msx_sdk.validation import wrong_value
+
+T = TypeVar("T")
+
+
+def decode(body: bytes, kind: type[T]) -> T:
+    """Members that the struct does not have are ignored, as all servers of these APIs do.
+
+    Raises WrongParameter, which names the parameter and what was expected, and BadRequest for what is no JSON.
+    """
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        name, expected = wrong_value(error)
+        raise WrongParameter(name or "request", expected) from None
+    except RecursionError:
+        raise BadRequest("The request body is nested too deeply: lists and objects within each other.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadRequest(f"The request body is not valid JSON: {error}.") from None

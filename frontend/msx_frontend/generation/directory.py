@@ -1,0 +1,117 @@
+"""Which model a request means."""
+
+from __future__ import annotations
+
+from msx_frontend.errors import ModelNotFound, NotOffered, ServiceError, ServiceUnavailable
+from msx_frontend.generation.errors import UnknownModel, WrongParameter
+from msx_frontend.keys.key import Key
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.registry import Registry
+from msx_sdk.generation import EMBED, GENERATE
+
+ALIASES = frozenset({"", "dummy", "tgi"})
+"""What clients send that were not told a name: huggingface_hub sends dummy, TGI's users send tgi."""
+
+
+class Directory:
+    """Models by name; the only one that offers an operation also by no name, or by an alias.
+
+    `default_llm` is what TGI's clients mean, who know of one model and cannot name any; empty for the first one.
+    """
+
+    def __init__(self, registry: Registry, default_llm: str = "", key: Key | None = None) -> None:
+        self._registry, self._default_llm, self._key = registry, default_llm, key
+
+    def seen_by(self, key: Key | None) -> Directory:
+        """A key for some models sees no others: neither in lists nor as the one that is meant without a name."""
+        return self if key is None or key.models is None else Directory(self._registry, self._default_llm, key)
+
+    def find(self, name: str | None, operation: str, version: str | None = None) -> ModelVersion:
+        """Raises ModelNotFound, NotOffered, WrongParameter where a name is needed, ServiceUnavailable during a load."""
+        if self._names_one(name):
+            return self._named(name or "", operation, version)
+        offering = self._offering(operation)
+        if len(offering) == 1:
+            return offering[0]
+        if offering and not name:
+            names = ", ".join(sorted(one.source.name for one in offering))
+            raise WrongParameter("model", f"needed, since there is more than one that can {operation} text: {names}")
+        raise self._unknown(name, operation) if offering else self._none(name, operation)
+
+    def find_for_tgi(self, name: str | None, operation: str) -> ModelVersion:
+        """As `find`, but no name is ever needed."""
+        if self._names_one(name):
+            return self._named(name or "", operation)
+        if self._default_llm and self._allows(self._default_llm):
+            return self._named(self._default_llm, operation, said_by=" (default_llm)")
+        for one in sorted(self.defaults(), key=lambda one: bool(one.source.workflow)):
+            if one.capabilities and getattr(one.capabilities, operation):
+                return one
+            if _loads(one):
+                raise _loading()  # it may be the one: to ask another model until then would be to ask the wrong one
+        raise self._none(name, operation)
+
+    def names(self) -> list[str]:
+        return [name for name in self._registry.names() if self._allows(name)]
+
+    def default(self, name: str) -> ModelVersion:
+        """Raises ModelNotFound."""
+        if name not in self._registry.names():
+            raise UnknownModel(name, "for text", [one.source.name for one in self.language_models()])
+        return self._registry.find(name)
+
+    def defaults(self) -> list[ModelVersion]:
+        """The default version of each model, in the order in which they were registered."""
+        return [self._registry.find(name) for name in self._registry.names_by_age() if self._allows(name)]
+
+    def language_models(self) -> list[ModelVersion]:
+        """Those that generate or embed, by name."""
+        speaking = [one for one in self.defaults() if one.capabilities and _speaks(one)]
+        return sorted(speaking, key=lambda one: one.source.name)
+
+    def _names_one(self, name: str | None) -> bool:
+        return name is not None and (name in self._registry.names() or name not in ALIASES)
+
+    def _named(self, name: str, operation: str, version: str | None = None, said_by: str = "") -> ModelVersion:
+        if self._key is not None:
+            self._key.check_model(name)
+        if name not in self._registry.names():
+            raise self._unknown(f"{name}{said_by}", operation)
+        found = self._registry.find(name, version)
+        if found.capabilities is not None and not getattr(found.capabilities, operation):
+            raise NotOffered(name, operation)
+        return found
+
+    def _allows(self, name: str) -> bool:
+        return self._key is None or self._key.allows(name)
+
+    def _offering(self, operation: str) -> list[ModelVersion]:
+        return [one for one in self.defaults() if one.capabilities and getattr(one.capabilities, operation)]
+
+    def _none(self, name: str | None, operation: str) -> ServiceError:
+        """No model offers it: not yet, no longer, or at all."""
+        untold = [one for one in self.defaults() if one.capabilities is None]
+        if any(map(_loads, untold)):
+            return _loading()
+        if refusal := next((one.refusal for one in untold if one.refusal), ""):
+            return ServiceUnavailable(refusal)
+        return self._unknown(name, operation)
+
+    def _unknown(self, name: str | None, operation: str) -> ModelNotFound:
+        offering = sorted(one.source.name for one in self._offering(operation))
+        if not name:
+            return ModelNotFound(f"none that can {operation} text is loaded")
+        return UnknownModel(name, f"that can {operation} text", offering)
+
+
+def _loads(version: ModelVersion) -> bool:
+    """For the first time: what it offers is not known."""
+    return version.capabilities is None and version.expecting_workers
+
+
+def _loading() -> ServiceUnavailable:
+    return ServiceUnavailable("The models are still loading; ask again when they are ready.")
+
+
+def _speaks(version: ModelVersion) -> bool:
+    return any(getattr(version.capabilities, operation) for operation in (GENERATE, EMBED))

@@ -1,0 +1,164 @@
+"""What each error is for OpenAI's, TGI's and KServe's clients: one table.
+
+ServiceError
+├── WrongParameter     a value of the request: which one, and its limit
+├── Invalid            the same, in TGI's words
+├── UnknownModel       no such model, and which there are
+├── NoChatTemplate     messages for a model that takes none
+├── IncompleteReply    the handler ended without an end of its text
+├── Unhealthy          no language model answers
+├── InvalidReply       the handler sent what is no message of msx_sdk.generation
+└── Bug                ours
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from msx_frontend import errors
+from msx_frontend.errors import BadRequest, HandlerFailed, ModelNotFound, ServiceError
+from msx_frontend.generation.parameter_names import parameter_of
+
+DO_NOT_RETRY = ("x-should-retry", "false")
+"""OpenAI's clients repeat what failed with 5xx; a request that ended a worker may be the cause."""
+
+
+class WrongParameter(BadRequest):
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(f"{name}: {text}")
+
+
+class Invalid(BadRequest):
+    """A wrong value, in TGI's own words."""
+
+
+class UnknownModel(ModelNotFound):
+    """`which` are the others: `that can generate text`."""
+
+    def __init__(self, name: str, which: str, others: list[str]) -> None:
+        known = f"The models {which}: {', '.join(others)}." if others else f"There are no models {which}."
+        super().__init__(f"{name}. {known}")
+
+
+class NoChatTemplate(BadRequest):
+    def __init__(self, model: str) -> None:
+        super().__init__(f'Model "{model}" has no chat template: send it a prompt, by /v1/completions.')
+
+
+class IncompleteReply(ServiceError):
+    def __init__(self, model: str) -> None:
+        super().__init__(f'The handler of model "{model}" ended its reply without a finish_reason for each text.')
+
+
+class Unhealthy(ServiceError):
+    def __init__(self) -> None:
+        super().__init__("unhealthy")
+
+
+class InvalidReply(ServiceError):
+    def __init__(self, model: str, kind: str, reason: object) -> None:
+        super().__init__(f'The handler of model "{model}" sent what is no {kind}: {reason}.')
+
+
+class Bug(ServiceError):
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"Internal error: {type(error).__name__}: {error}")
+
+
+class Row(NamedTuple):
+    """Statuses of the three families, OpenAI's type and code, TGI's type."""
+
+    openai: int
+    type: str
+    code: str | None
+    tgi: int
+    tgi_type: str
+    kserve: int
+    headers: tuple[tuple[str, str], ...] = ()
+    """Beside the error's own."""
+
+
+INVALID = "invalid_request_error"
+SERVER = "server_error"
+_WRONG = Row(400, INVALID, None, 422, "validation", 400)
+_OVERLOADED = Row(429, "rate_limit_error", "rate_limit_exceeded", 429, "overloaded", 503)
+_UNAVAILABLE = Row(503, SERVER, "service_unavailable", 503, "unavailable", 503)
+_TIMEOUT = Row(504, SERVER, "timeout", 504, "timeout", 504)
+_FAILED = Row(500, SERVER, "generation_failed", 424, "generation", 500)
+_DIED = Row(503, SERVER, "worker_died", 424, "generation", 500, (DO_NOT_RETRY,))
+_NO_MODEL = Row(404, INVALID, "model_not_found", 404, "model_not_found", 404)
+
+TABLE: dict[type[ServiceError], Row] = {
+    errors.ResourceNotFound: Row(404, INVALID, "unknown_url", 404, "not_found", 404),
+    errors.MethodNotAllowed: Row(405, INVALID, "method_not_supported", 405, "method_not_allowed", 405),
+    errors.ModelNotFound: _NO_MODEL,
+    errors.ModelVersionNotFound: _NO_MODEL,
+    errors.BadRequest: _WRONG,
+    errors.NotOffered: Row(400, INVALID, "unsupported_operation", 422, "validation", 400),
+    errors.PayloadTooLarge: Row(413, INVALID, "request_too_large", 413, "validation", 413),
+    errors.InvalidKey: Row(401, INVALID, "invalid_api_key", 401, "unauthorized", 401),
+    errors.ModelNotAllowed: Row(403, INVALID, "model_not_allowed", 403, "forbidden", 403),
+    errors.TooManyRequests: Row(429, "rate_limit_error", "rate_limit_exceeded", 429, "overloaded", 429),
+    errors.Overloaded: _OVERLOADED,
+    errors.ServiceUnavailable: _UNAVAILABLE,
+    errors.DeadlineExceeded: _TIMEOUT,
+    errors.WorkerDied: _DIED,
+    errors.WorkerTimedOut: Row(504, SERVER, "worker_died", 424, "generation", 504, (DO_NOT_RETRY,)),
+    errors.RequestCancelled: Row(499, INVALID, "request_cancelled", 499, "cancelled", 499),
+    IncompleteReply: Row(500, SERVER, "incomplete_generation", 500, "incomplete_generation", 500),
+    InvalidReply: _FAILED,
+    Unhealthy: Row(503, SERVER, "unhealthy", 503, "healthcheck", 503),
+    Bug: Row(500, SERVER, "internal_error", 500, "internal_error", 500),
+}
+
+HANDLERS: dict[int, Row] = {
+    429: _OVERLOADED,
+    504: _TIMEOUT,
+    501: Row(501, SERVER, "not_implemented", 501, "generation", 501),
+}
+"""What a handler chose by a status."""
+TGI_NAMES = {"max_tokens": "`max_new_tokens`", "prompt": "`inputs`", "constraint": "`grammar`"}
+"""A handler names the parameters of msx_sdk.generation."""
+
+
+class Failure(NamedTuple):
+    """An error as one family says it."""
+
+    status: int
+    body: dict[str, Any]
+    headers: tuple[tuple[str, str], ...]
+
+
+def row_of(error: ServiceError) -> Row:
+    if isinstance(error, HandlerFailed):
+        return HANDLERS.get(error.status, _WRONG if error.status < 500 else _FAILED)
+    return next((TABLE[kind] for kind in type(error).__mro__ if kind in TABLE), _FAILED)
+
+
+def openai_failure(error: ServiceError) -> Failure:
+    row = row_of(error)
+    code = row.code or getattr(error, "code", "") or None
+    body = {"message": error.plain, "type": row.type, "param": _parameter(error, row), "code": code}
+    return Failure(row.openai, {"error": body}, (*row.headers, *error.headers))
+
+
+def tgi_failure(error: ServiceError) -> Failure:
+    row = row_of(error)
+    text = error.plain
+    if row.tgi_type == "validation":
+        ours, colon, rest = text.partition(": ")
+        text = f"Input validation error: {TGI_NAMES.get(ours, ours)}{colon}{rest}"
+    return Failure(row.tgi, {"error": text, "error_type": row.tgi_type}, (*row.headers, *error.headers))
+
+
+def kserve_failure(error: ServiceError) -> Failure:
+    row = row_of(error)
+    return Failure(row.kserve, {"error": error.plain}, (*row.headers, *error.headers))
+
+
+def _parameter(error: ServiceError, row: Row) -> str | None:
+    if row.type != INVALID:
+        return None
+    if row.code == "model_not_found":
+        return "model"
+    return parameter_of(error.plain)

@@ -1,0 +1,82 @@
+"""OpenAI's chat messages, made uniform for a chat template: every content is one text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from msx_frontend.generation.errors import WrongParameter
+
+ROLES = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+"""Templates know nothing of developers, who are OpenAI's newer word for the system."""
+TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
+
+
+def template_messages(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Raises WrongParameter, which names the message."""
+    if not messages:
+        raise WrongParameter("messages", "at least one message is needed")
+    return [_message(f"messages[{number}]", message) for number, message in enumerate(messages)]
+
+
+def text_of(place: str, content: Any) -> str:
+    """A text as it is, the text parts of a list, each on a line of its own; no content is no text."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise WrongParameter(place, f"expected a text or a list of parts, not {type(content).__name__}")
+    return "\n".join(_part(f"{place}[{number}]", part) for number, part in enumerate(content))
+
+
+def _message(place: str, message: dict[str, Any]) -> dict[str, Any]:
+    role = message.get("role")
+    if not isinstance(role, str) or role not in ROLES:
+        raise WrongParameter(f"{place}.role", f"expected one of {', '.join(ROLES)}, not {role!r}")
+    calls = message.get("tool_calls")
+    if message.get("content") is None and not calls and role != "assistant":
+        raise WrongParameter(f"{place}.content", "needed")
+    plain = {**message, "role": ROLES[role], "content": text_of(f"{place}.content", message.get("content"))}
+    plain.pop("tool_calls", None)
+    if calls:
+        plain["tool_calls"] = _calls(f"{place}.tool_calls", calls)
+    return plain
+
+
+def _part(place: str, part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    kind = str(part.get("type")) if isinstance(part, dict) else ""
+    text = part.get(TEXT_PARTS[kind]) if kind in TEXT_PARTS else None
+    if not isinstance(text, str):
+        raise WrongParameter(place, f"expected a part of the type text; this model reads no {kind or 'such part'}")
+    return text
+
+
+def _calls(place: str, calls: Any) -> list[dict[str, Any]]:
+    if not isinstance(calls, list):
+        raise WrongParameter(place, f"expected a list, not {type(calls).__name__}")
+    return [_call(f"{place}[{number}]", call) for number, call in enumerate(calls)]
+
+
+def _call(place: str, call: Any) -> dict[str, Any]:
+    """Templates write arguments as JSON themselves: from OpenAI's text of JSON back to an object."""
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        raise WrongParameter(f"{place}.function.name", "needed")
+    arguments = function.get("arguments", {})
+    if isinstance(arguments, str):
+        try:
+            arguments = msgspec.json.decode(arguments or "{}")
+        except msgspec.DecodeError as error:
+            raise WrongParameter(f"{place}.function.arguments", f"expected a text of JSON: {error}") from None
+    return {**call, "type": "function", "function": {**function, "arguments": arguments}}

@@ -1,0 +1,83 @@
+"""Members of OpenAI's and vLLM's requests that would change the reply and that this server does not have.
+
+They are refused by name: to leave them out would answer with something else than what was asked for.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from msx_frontend.generation.errors import WrongParameter
+
+UNSERVED = {
+    "allowed_token_ids": "not served; logit_bias raises those tokens, or a choice or regex holds the text to them",
+    "audio": "not served: this server answers with text",
+    "background": "not served: responses are not kept",
+    "best_of": "not served for messages: n gives several answers",
+    "cache_salt": "not served: prompts that begin alike share what was computed; use a server for each tenant instead",
+    "conversation": "not served: conversations are not kept; send the whole conversation as input",
+    "ec_transfer_params": "not served: each model computes its prompts itself",
+    "echo": "not served for messages; join the message and its continuation, or send a prompt to /v1/completions",
+    "enable_response_messages": "not served; return_token_ids of /v1/chat/completions gives the tokens",
+    "function_call": "not served: send tool_choice",
+    "functions": "not served: send them as tools",
+    "guided_whitespace_pattern": "not served; write the spaces into a guided_grammar",
+    "kv_transfer_params": "not served: each model computes its prompts itself",
+    "logits_processors": "not served; logit_bias and bad_words change what is chosen",
+    "modalities": "expected text alone: this server answers with text",
+    "moderation": "not served: texts are not judged",
+    "previous_input_messages": "not served: send the whole conversation as input",
+    "previous_response_id": "responses are not kept: send the whole conversation as input",
+    "prompt": "not served: prompts are not kept; send the text as input",
+    "prompt_embeds": "not served: send the prompt as a text or token ids",
+    "prompt_logprobs": "not served; echo with logprobs of /v1/completions scores a prompt",
+    "repetition_detection": "not served; max_tokens and repetition_penalty bound what is repeated",
+    "return_tokens_as_token_ids": "not served; return_token_ids gives the ids beside the texts",
+    "structural_tag": "not served; hold the text to a json_schema, regex or grammar",
+    "suffix": "not served: the text goes on from the prompt's end",
+    "thinking_token_budget": "not served; max_tokens bounds the whole text",
+    "use_beam_search": "not served; best_of takes the likeliest of several texts",
+    "vllm_xargs": "not served: this server has no extensions of vLLM's",
+    "web_search_options": "not served: this server searches nothing",
+}
+"""And what a client may do instead. Those of one route alone are members of its own request."""
+NEUTRAL: dict[str, Any] = {"modalities": ["text"], "function_call": "none"}
+
+
+class UnservedFields(msgspec.Struct, kw_only=True):
+    """Those of all routes, of any type: only what asks for nothing is taken."""
+
+    allowed_token_ids: Any = None
+    cache_salt: Any = None
+    ec_transfer_params: Any = None
+    guided_whitespace_pattern: Any = None
+    kv_transfer_params: Any = None
+    logits_processors: Any = None
+    prompt_embeds: Any = None
+    prompt_logprobs: Any = None
+    repetition_detection: Any = None
+    return_tokens_as_token_ids: Any = None
+    structural_tag: Any = None
+    thinking_token_budget: Any = None
+    use_beam_search: Any = None
+    vllm_xargs: Any = None
+
+    def __post_init__(self) -> None:
+        """Raises WrongParameter."""
+        for name in unserved(type(self)):
+            value = getattr(self, name)
+            if value is not None and _asks(name, value):
+                raise WrongParameter(name, UNSERVED[name])
+
+
+@cache
+def unserved(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The members of a request that are refused: those of any type. Another route may serve one of the same name."""
+    return tuple(field.name for field in msgspec.structs.fields(kind) if field.name in UNSERVED and field.type is Any)
+
+
+def _asks(name: str, value: Any) -> bool:
+    return value is not False and value not in ([], {}, "", NEUTRAL.get(name))

@@ -1,0 +1,96 @@
+"""One gRPC listener by grpc.aio."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Collection
+
+import grpc
+
+from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.net.grpc.aio.handlers import generic_handler
+from msx_frontend.net.grpc.listen import FRAMING, GrpcListen
+from msx_frontend.net.grpc.service import Service
+from msx_frontend.net.tls.identity import TlsIdentity
+from msx_frontend.net.tls.listeners import ListenerTls
+
+
+class AioListener:
+    """With `tls` it speaks nothing else. `on_stop` ends calls that would not end by themselves.
+
+    What grpc reads is not counted before it is a message: then it is `held` by its service.
+    """
+
+    def __init__(
+        self,
+        listen: GrpcListen,
+        services: Collection[Service],
+        on_stop: Callable[[], None] = lambda: None,
+        tls: ListenerTls | None = None,
+        held: HeldBytes | None = None,
+    ) -> None:
+        self._listen, self._on_stop, self._tls = listen, on_stop, tls
+        self._server = grpc.aio.server(handlers=[generic_handler(one) for one in services], options=options(listen))
+        self.bound_port = 0
+
+    @property
+    def address(self) -> str:
+        return self._listen.target(self.bound_port)
+
+    async def start(self) -> None:
+        try:
+            await _probe(self._listen.host, self._listen.port)
+            self.bound_port = self._add_port(self._listen.target(self._listen.port))
+        except (OSError, RuntimeError) as error:
+            raise self._listen.refusal(error) from error
+        await self._server.start()
+
+    def _add_port(self, target: str) -> int:
+        if self._tls is None:
+            return self._server.add_insecure_port(target)
+        return self._server.add_secure_port(target, _credentials(self._tls))
+
+    async def stop(self, grace: float) -> None:
+        self._on_stop()
+        await self._server.stop(grace)
+
+
+def _credentials(tls: ListenerTls) -> grpc.ServerCredentials:
+    """gRPC asks for each handshake, in a thread of its own, whether there is something new."""
+    given = [tls.now]  # that nothing is new is told by None, which grpc-stubs does not know
+
+    def renewed() -> grpc.ServerCertificateConfiguration | None:
+        if (now := tls.now) is given[0]:
+            return None
+        given[0] = now
+        return _configuration(*now)
+
+    demanded = given[0][1] is not None
+    return grpc.dynamic_ssl_server_credentials(_configuration(*given[0]), renewed, demanded)  # type: ignore[arg-type]
+
+
+def _configuration(identity: TlsIdentity, authorities: bytes | None) -> grpc.ServerCertificateConfiguration:
+    return grpc.ssl_server_certificate_configuration([(identity.key, identity.chain)], authorities)
+
+
+def options(listen: GrpcListen) -> list[tuple[str, int]]:
+    options = [
+        ("grpc.so_reuseport", 0),  # on, a second server would silently share the port
+        ("grpc.max_receive_message_length", listen.max_request_size),
+        ("grpc.max_send_message_length", listen.max_response_size + FRAMING),
+    ]
+    if listen.max_age is not None:
+        options.append(("grpc.max_connection_age_ms", listen.max_age))
+    if listen.max_age_grace is not None:
+        options.append(("grpc.max_connection_age_grace_ms", listen.max_age_grace))
+    return options
+
+
+async def _probe(host: str, port: int) -> None:
+    """Raises OSError, which says why; grpc does not, and writes lines to stderr that nobody asked for."""
+    loop = asyncio.get_running_loop()
+    for family, kind, protocol, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)

@@ -1,0 +1,76 @@
+"""The calls of one connection: what the headers of a stream begin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msx_frontend.net.grpc.direct.blocks import refusal
+from msx_frontend.net.grpc.direct.calls import Calls
+from msx_frontend.net.grpc.direct.compression import IDENTITY
+from msx_frontend.net.grpc.direct.head import CallHead
+from msx_frontend.net.grpc.direct.job_call import JobCall
+from msx_frontend.net.grpc.direct.refused import Refused
+from msx_frontend.net.grpc.direct.served import ServedMethod
+from msx_frontend.net.grpc.direct.task_call import TaskCall
+from msx_frontend.net.http2.connection import Http2Protocol
+from msx_frontend.net.http2.headers import Headers
+from msx_frontend.net.http2.stream import Stream, StreamEvents
+
+KEPT_HEADS = 64
+
+
+class Nobody:
+    """The owner of a stream whose answer was complete when it began."""
+
+    def data(self, data: bytes) -> None: ...
+
+    def ended(self) -> None: ...
+
+    def lost(self, reason: str) -> None: ...
+
+    def drained(self) -> None: ...
+
+
+class Connection:
+    protocol: Http2Protocol
+
+    def __init__(self, methods: Mapping[bytes, ServedMethod], calls: Calls) -> None:
+        self._methods, self._calls = methods, calls
+        self._heads: dict[int, CallHead] = {}
+        """By the identity of their headers, which they hold: the same block of a connection gives the same list."""
+        self._client = ""
+
+    def accept(self, stream: Stream, headers: Headers, ended: bool) -> StreamEvents:
+        head = self._heads.get(id(headers)) or self._read(headers)
+        if head.served is None:
+            return _refuse(stream, head.refused)
+        call = self._call(stream, head, head.served)
+        if ended:
+            call.ended()
+        return call
+
+    def _call(self, stream: Stream, head: CallHead, served: ServedMethod) -> JobCall | TaskCall:
+        job = served.method.job
+        if job is None or head.encoding != IDENTITY:
+            return TaskCall(self._calls, stream, head, served, self.client)
+        return JobCall(self._calls, stream, head, served, self.client, job)
+
+    def _read(self, headers: Headers) -> CallHead:
+        if len(self._heads) >= KEPT_HEADS:
+            self._heads.clear()
+        head = self._heads[id(headers)] = CallHead(headers, self._methods)
+        return head
+
+    @property
+    def client(self) -> str:
+        """For log lines; known when the first call comes."""
+        if not self._client:
+            host, port = self.protocol.peer[:2]
+            self._client = f"{host}:{port}"
+        return self._client
+
+
+def _refuse(stream: Stream, refused: Refused | None) -> StreamEvents:
+    assert refused is not None
+    stream.send_headers(refusal(refused), end=True)
+    return Nobody()

@@ -1,0 +1,103 @@
+"""What the headers of a call say (gRPC over HTTP/2, "Requests")."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+
+from msx_frontend.ids import valid_request_id
+from msx_frontend.net.grpc.codes import Code
+from msx_frontend.net.grpc.direct.compression import ACCEPTED, ENCODINGS, IDENTITY
+from msx_frontend.net.grpc.direct.refused import Refused
+from msx_frontend.net.grpc.direct.served import ServedMethod
+from msx_frontend.net.http2.headers import Headers
+
+_TIMEOUT = re.compile(rb"([0-9]{1,8})([HMSmun])")
+_SECONDS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
+_CONTENT_TYPE = re.compile(rb"application/grpc(?:[+;].*)?", re.IGNORECASE)
+_TRANSPORT = frozenset({b"te", b"content-type", b"connection"})
+
+
+class CallHead:
+    """Nothing of it changes with the moment at which it came: it is kept for the next call that says the same.
+
+    `refused` is set where there is no method to call; `timeout` is in seconds.
+    """
+
+    __slots__ = ("authorization", "encoding", "given_id", "headers", "refused", "served", "timeout")
+
+    def __init__(self, headers: Headers, methods: Mapping[bytes, ServedMethod]) -> None:
+        self.headers = headers
+        self.encoding = IDENTITY
+        self.timeout: float | None = None
+        self.authorization: str | None = None
+        self.given_id: str | None = None
+        self.served: ServedMethod | None = None
+        self.refused: Refused | None = None
+        try:
+            self._read(dict(headers), methods)
+        except Refused as refused:
+            self.refused = refused
+
+    def _read(self, fields: dict[bytes, bytes], methods: Mapping[bytes, ServedMethod]) -> None:
+        if fields.get(b":method") != b"POST":
+            raise _no_call(405, "This port speaks gRPC: its calls are POST requests.", (b"allow", b"POST"))
+        if not _CONTENT_TYPE.fullmatch(fields.get(b"content-type", b"")):
+            raise _no_call(415, "This port speaks gRPC: its calls have the content type application/grpc.")
+        served = methods.get(fields.get(b":path", b""))
+        if served is None:
+            raise Refused(Code.UNIMPLEMENTED, "Method not found!")  # grpc's words
+        self.encoding = _encoding(fields.get(b"grpc-encoding"))
+        self.timeout = _timeout(fields.get(b"grpc-timeout"))
+        if (authorization := fields.get(b"authorization")) is not None:
+            self.authorization = authorization.decode("latin-1")
+        self.given_id = valid_request_id(fields.get(b"x-request-id"))
+        self.served = served
+
+    def metadata(self) -> list[tuple[str, str | bytes]]:
+        """What the client's program gave to the call; keys that end in `-bin` have bytes."""
+        return [pair for name, value in self.headers if _is_metadata(name) for pair in _decoded(name, value)]
+
+
+def _no_call(http_status: int, message: str, *headers: tuple[bytes, bytes]) -> Refused:
+    return Refused(Code.UNKNOWN, message, http_status=http_status, headers=headers)
+
+
+def _encoding(given: bytes | None) -> str:
+    name = IDENTITY if given is None else given.decode("latin-1")
+    if name not in ENCODINGS:
+        message = f"grpc-encoding {name!r} is not supported: send messages as {ACCEPTED.replace(',', ', ')}."
+        raise Refused(Code.UNIMPLEMENTED, message, headers=((b"grpc-accept-encoding", ACCEPTED.encode()),))
+    return name
+
+
+def _timeout(given: bytes | None) -> float | None:
+    if given is None:
+        return None
+    match = _TIMEOUT.fullmatch(given)
+    if match is None:
+        text = given.decode("latin-1")
+        message = f"grpc-timeout {text!r} is malformed: it has up to 8 digits and one of the units H, M, S, m, u, n."
+        raise Refused(Code.INTERNAL, message)
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def _is_metadata(name: bytes) -> bool:
+    return not name.startswith((b":", b"grpc-")) and name not in _TRANSPORT
+
+
+def _decoded(name: bytes, value: bytes) -> list[tuple[str, str | bytes]]:
+    key = name.decode("latin-1")
+    if not key.endswith("-bin"):
+        return [(key, value.decode("latin-1"))]
+    return [(key, data) for part in value.split(b",") if (data := _unbase64(part)) is not None]
+
+
+def _unbase64(text: bytes) -> bytes | None:
+    """Clients may leave the padding out. None for what is no base64."""
+    try:
+        return base64.b64decode(text.strip() + b"=" * (-len(text.strip()) % 4), validate=True)
+    except binascii.Error:
+        return None

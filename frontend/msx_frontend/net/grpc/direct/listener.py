@@ -1,0 +1,157 @@
+"""One gRPC listener over our own HTTP/2."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Collection
+
+from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.net.grpc.direct.blocks import HEADERS_TOO_LARGE, MAX_HEADERS
+from msx_frontend.net.grpc.direct.calls import Calls
+from msx_frontend.net.grpc.direct.connection import Connection
+from msx_frontend.net.grpc.direct.framing import PREFIX
+from msx_frontend.net.grpc.direct.served import methods_by_path
+from msx_frontend.net.grpc.listen import FRAMING, GrpcListen
+from msx_frontend.net.grpc.service import Service
+from msx_frontend.net.http2.connection import Http2Protocol
+from msx_frontend.net.http2.limits import LARGEST_WINDOW, Limits
+from msx_frontend.net.tls.listeners import ListenerTls
+
+BACKLOG = 2048
+WINDOW, CONNECTION_WINDOW = 1 << 20, 16 << 20
+"""Bytes that a client may send before it hears that they were taken: of a call, and of all calls of a connection."""
+
+HELD = 256 << 20
+"""Bytes of requests of one connection that are not complete; of those that are beyond it, some are refused."""
+
+LARGEST_MESSAGE = (LARGEST_WINDOW >> 1) - PREFIX
+"""Bytes, 1 GiB: whatever max_request_size says."""
+
+CLOSING = 1.0
+"""Seconds in which a client may read why its call was ended."""
+
+
+class _Protocol(Http2Protocol):
+    """With TLS there is no connection before the handshake, nor without it."""
+
+    on_made: Callable[[Http2Protocol], None]
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.on_made(self)
+
+
+class DirectListener:
+    """With `tls` it speaks nothing else. `on_stop` ends calls that would not end by themselves."""
+
+    def __init__(
+        self,
+        listen: GrpcListen,
+        services: Collection[Service],
+        on_stop: Callable[[], None] = lambda: None,
+        tls: ListenerTls | None = None,
+        held: HeldBytes | None = None,
+    ) -> None:
+        self._listen, self._on_stop = listen, on_stop
+        self._tls = None if tls is None else tls.context("h2")
+        self._methods = methods_by_path(services)
+        message = min(listen.max_request_size, LARGEST_MESSAGE)
+        self._calls = Calls(message, listen.max_response_size + FRAMING, held)
+        self._limits = _limits(listen, message)
+        self._servers: list[asyncio.Server] = []
+        self._connections: set[Http2Protocol] = set()
+        self._empty = asyncio.Event()
+        self._stopping = False
+        self.bound_port = 0
+
+    @property
+    def address(self) -> str:
+        return self._listen.target(self.bound_port)
+
+    async def start(self) -> None:
+        try:
+            sockets = await _bind(self._listen.host, self._listen.port)
+        except OSError as error:
+            raise self._listen.refusal(error) from error
+        self.bound_port = sockets[0].getsockname()[1]
+        loop = asyncio.get_running_loop()
+        for sock in sockets:
+            self._servers.append(await loop.create_server(self._connect, sock=sock, ssl=self._tls, backlog=BACKLOG))
+
+    def _connect(self) -> Http2Protocol:
+        connection = Connection(self._methods, self._calls)
+        protocol = connection.protocol = _Protocol(connection.accept, self._limits, self._lost)
+        protocol.on_made = self._made
+        return protocol
+
+    def _made(self, protocol: Http2Protocol) -> None:
+        self._connections.add(protocol)
+        self._empty.clear()
+        if self._stopping:
+            protocol.abort()
+
+    def _lost(self, protocol: Http2Protocol) -> None:
+        self._connections.discard(protocol)
+        if not self._connections:
+            self._empty.set()
+
+    async def stop(self, grace: float) -> None:
+        self._stopping = True
+        self._on_stop()
+        for server in self._servers:
+            server.close()
+        for connection in list(self._connections):
+            connection.shut_down()
+        await self._until_empty(grace)
+        await self._calls.cancel()
+        await self._until_empty(CLOSING)
+        for connection in list(self._connections):
+            connection.abort()
+        await self._until_empty(None)
+
+    async def _until_empty(self, seconds: float | None) -> None:
+        if self._connections:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._empty.wait(), seconds)
+
+
+def _limits(listen: GrpcListen, message: int) -> Limits:
+    """A window gives room back by halves: one of two of the largest messages always has room for one."""
+    window = max(WINDOW, 2 * (message + PREFIX))
+    return Limits(
+        stream_window=window,
+        connection_window=max(CONNECTION_WINDOW, window),
+        max_held=max(HELD, 4 * window),
+        max_header_list=MAX_HEADERS,
+        too_large=HEADERS_TOO_LARGE,
+        max_age=_seconds(listen.max_age),
+        max_age_grace=_seconds(listen.max_age_grace),
+    )
+
+
+def _seconds(millis: int | None) -> float | None:
+    return None if millis is None else millis / 1000
+
+
+async def _bind(host: str, port: int) -> list[socket.socket]:
+    """A socket for each address of the host, all with one port. Raises OSError."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    bound: list[socket.socket] = []
+    try:
+        for family, kind, protocol, _, address in found:
+            sock = socket.socket(family, kind, protocol)
+            bound.append(sock)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6 and len(found) > 1:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            sock.bind((address[0], port, *address[2:]))
+            port = sock.getsockname()[1]
+            sock.listen(BACKLOG)
+            sock.setblocking(False)
+    except OSError:
+        for sock in bound:
+            sock.close()
+        raise
+    return bound

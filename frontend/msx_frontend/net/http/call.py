@@ -1,0 +1,55 @@
+"""One HTTP request as an ASGI server hands it over, and what its access line says."""
+
+from __future__ import annotations
+
+import time
+
+from msx_frontend.keys.key import Key
+from msx_frontend.net.http.head import Head
+from msx_frontend.net.http.wire import Scope, request_id_of
+
+
+class Call(Head):
+    __slots__ = ("client", "id", "key", "scope", "started")
+
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(
+            scope["method"],
+            scope["path"],
+            scope["raw_path"],
+            scope["query_string"],
+            scope["headers"],
+            scope.get("http_version", "1.1"),
+        )
+        self.scope = scope
+        self.started = time.monotonic()
+        self.client = client_text(scope.get("client"))
+        self.id = request_id_of(self.given_id)
+        self.key: Key | None = None
+        """By which it may pass; None where it needs none, or has none."""
+
+    @property
+    def key_name(self) -> str:
+        """For the access log; empty for a key without a name."""
+        return "" if self.key is None else self.key.name
+
+    def use(self, key: Key | None) -> None:
+        """It passes by this key. Raises TooManyRequests."""
+        self.key = key
+        if key is not None:
+            key.take()
+
+    def check_model(self, model: str) -> None:
+        """Raises ModelNotAllowed."""
+        if self.key is not None:
+            self.key.check_model(model)
+
+    def may_use(self, model: str) -> bool:
+        """For lists, which show no more."""
+        return self.key is None or self.key.allows(model)
+
+
+def client_text(client: tuple[str, int] | None) -> str:
+    """For log lines; over a Unix socket there is no client's address."""
+    host, port = client or ("", 0)
+    return f"{host}:{port}"

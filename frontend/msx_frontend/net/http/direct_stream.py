@@ -1,0 +1,83 @@
+"""What a direct reply has to say in pieces: written as chunks of HTTP/1.1, as fast as the client reads."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from msx_frontend.errors import RequestCancelled
+from msx_frontend.queueing.reply_buffer import HIGH_WATER, ReplyBuffer
+
+if TYPE_CHECKING:
+    from msx_frontend.net.http.direct_reply import DirectReply
+
+log = logging.getLogger("msx.http")
+
+FRAMING = [(b"ts_stream_next", b"true"), (b"transfer-encoding", b"chunked")]
+
+
+class DirectStream(ReplyBuffer):
+    """Also of an answer that comes in pieces and is whole before any of it was written, and of an error."""
+
+    __slots__ = ("_opening", "_reply", "_scheduled", "_streaming")
+
+    def __init__(self, reply: DirectReply) -> None:
+        super().__init__()
+        self._reply = reply
+        self._scheduled = self._streaming = False
+        self._opening = b""
+        """The head of a stream that is not written yet."""
+
+    def _wake(self) -> None:
+        """What comes in one turn of the loop is written at once, for many streams by many writes in a row."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._reply.connection.loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Write what is there, unless the client reads too slowly: then it is called again."""
+        self._scheduled = False
+        if self._reply.response_complete or not (self._streaming or self._begin()):
+            return
+        connection = self._reply.connection
+        if self._chunks and connection.flow.write_paused:
+            return
+        if data := self._framed():
+            connection.transport.write(data)
+        if self._chunks:
+            self._wake()
+        else:
+            self._end_if_over()
+
+    def _begin(self) -> bool:
+        """True when a stream has begun. An answer that is there in one piece is none."""
+        head = self._head
+        if self._error is not None and (head is None or not self._chunks):
+            self._reply.refuse(self._error)
+        elif head is not None and self.whole:
+            self._reply.write_answer(*head, self._chunks[0] if self._chunks else b"")
+        elif head is not None and (opening := self._reply.head(*head, FRAMING)) is not None:
+            self._opening, self._streaming = opening, True
+        return self._streaming
+
+    def _framed(self) -> bytes:
+        """The head, chunks as HTTP/1.1 frames them, up to HIGH_WATER bytes, and the end: what there is of them."""
+        framed, self._opening = [self._opening], b""
+        size = 0
+        while self._chunks and size < HIGH_WATER:
+            data = self._chunks.popleft()
+            size += len(data)
+            framed.append(b"%x\r\n%b\r\n" % (len(data), data))
+        self._taken(size)
+        if self._ended and not self._chunks and self._error is None:
+            framed.append(b"0\r\n\r\n")
+        return b"".join(framed)
+
+    def _end_if_over(self) -> None:
+        if self._error is not None:
+            level = logging.INFO if self._error.status == RequestCancelled.status else logging.WARNING
+            log.log(level, "a stream was cut: %s", self._error.message, extra={"request_id": self._reply.id})
+            self._reply.keep_alive = False
+            self._reply.complete(self._error.status)
+        elif self._ended:
+            self._reply.complete(200 if self._head is None else self._head.status)

@@ -1,0 +1,220 @@
+"""One connection of a client that speaks HTTP/2."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any
+
+from msx_frontend.net.http2.errors import ConnectionFault, ErrorCode
+from msx_frontend.net.http2.frames import (
+    HEAD,
+    HEAD_SIZE,
+    ID_MASK,
+    LARGEST_ID,
+    PING,
+    PREFACE,
+    frame,
+    goaway,
+    window_update,
+)
+from msx_frontend.net.http2.limits import DEFAULT_WINDOW, Limits
+from msx_frontend.net.http2.output import Output
+from msx_frontend.net.http2.preface import NotHttp2, check_preface
+from msx_frontend.net.http2.receiver import Receiver
+from msx_frontend.net.http2.requests import Accept
+from msx_frontend.net.http2.settings import settings_frame
+from msx_frontend.net.http2.stall import StallWatch
+from msx_frontend.net.http2.stream import Stream
+from msx_frontend.net.http2.streams import Streams
+from msx_frontend.net.http2.timers import Timers
+
+JITTER = 0.1
+"""Part of an age by which it differs, so that connections that began together do not end together (as gRPC has it)."""
+
+ROUND_TRIP = 1.0
+"""Seconds that a client has to answer the PING that says: it has seen GOAWAY."""
+
+LINGER = 2.0
+"""Seconds for the last words to leave, and for a client to read them."""
+
+_SHUT_DOWN = b"shutdown"
+
+_unpack = HEAD.unpack_from
+
+
+class Http2Protocol(asyncio.Protocol):
+    """`accept` is called for each request, `on_lost` when the connection is gone. Clear text needs prior knowledge."""
+
+    def __init__(self, accept: Accept, limits: Limits, on_lost: Callable[[Http2Protocol], None]) -> None:
+        self._accept, self._limits, self._on_lost = accept, limits, on_lost
+        self._begun = False
+        """The client's preface was there."""
+        self._shutting_down = False
+        self._over = False
+        """Nothing that comes in counts any more."""
+        self._rest: list[bytes] = []
+        self._held = 0
+        self._needed = 1
+        """Bytes in `rest`, and how many there have to be before it makes sense to look at them."""
+        self.peer: Any = None
+        """As the transport names it."""
+
+    @property
+    def streams(self) -> int:
+        """How many are open."""
+        return len(self._streams.open)
+
+    # -- the transport --
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._transport = transport
+        self.peer = transport.get_extra_info("peername")
+        self._stall = StallWatch(self._limits.stall_timeout, transport.get_write_buffer_size, self._stalled)
+        self._output = Output(transport, self._stall, self.abort)
+        self._streams = Streams(self._limits, self._output, self._emptied)
+        self._receiver = Receiver(self._streams, self._accept, self._settled, self._pong)
+        self._timers = Timers()
+        self._timers.after(self._limits.preface_timeout, self._check_settled)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._over = True
+        self._timers.stop()
+        self._stall.stop()
+        self._streams.lose_all("the connection was lost")
+        self._on_lost(self)
+
+    def pause_writing(self) -> None:
+        self._output.pause()
+
+    def resume_writing(self) -> None:
+        self._output.resume()
+
+    # -- what comes in --
+
+    def data_received(self, data: bytes) -> None:
+        if self._rest or len(data) < self._needed:
+            self._keep(data)
+            if self._held < self._needed:
+                return
+            data = b"".join(self._rest)
+            self._rest.clear()
+            self._held = 0
+        if not self._over:
+            try:
+                self._parse(data)
+            except ConnectionFault as fault:
+                self._fail(fault)
+            except NotHttp2 as stranger:
+                self._end(stranger.answer)
+
+    def _parse(self, data: bytes) -> None:
+        if not self._begun:
+            data = self._begin(data)
+        start = 0
+        end, receiver, largest = len(data), self._receiver, self._limits.max_frame_size
+        self._needed = HEAD_SIZE
+        while end - start >= HEAD_SIZE:
+            high, low, kind, flags, stream_id = _unpack(data, start)
+            size = high << 8 | low
+            if size > largest:
+                text = f"A frame has at most {largest} bytes (SETTINGS_MAX_FRAME_SIZE), not {size}."
+                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, text)
+            body = start + HEAD_SIZE
+            start = body + size
+            if start > end:
+                start = body - HEAD_SIZE
+                self._needed = HEAD_SIZE + size
+                break
+            receiver.handlers.get(kind, receiver.unexpected)(flags, stream_id & ID_MASK, data[body:start])
+        if start < end:
+            self._keep(data[start:])
+
+    def _keep(self, data: bytes) -> None:
+        self._rest.append(data)
+        self._held += len(data)
+
+    def _begin(self, data: bytes) -> bytes:
+        """What stands behind the preface. Raises NotHttp2."""
+        check_preface(data)
+        if len(data) < len(PREFACE):
+            self._keep(data)
+            return b""
+        self._begun = True
+        self._output.put(settings_frame(self._limits))
+        more = self._limits.connection_window - DEFAULT_WINDOW
+        if more:
+            self._output.put(window_update(0, more))
+        return data[len(PREFACE) :]
+
+    def _settled(self) -> None:
+        """The client is one, and grows older."""
+        if self._limits.max_age is not None:
+            age = self._limits.max_age * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311
+            self._timers.after(age, self._grown_old)
+
+    def _check_settled(self) -> None:
+        if not self._receiver.settled:
+            self.abort()
+
+    # -- the end --
+
+    def shut_down(self) -> None:
+        """GOAWAY; what the client sends before it knows is answered, and the connection ends with its last stream."""
+        if self._shutting_down or self._over:
+            return
+        self._shutting_down = True
+        if not self._begun:
+            self._end(b"")
+            return
+        self._output.put(goaway(LARGEST_ID, ErrorCode.NO_ERROR, "shutting down"))
+        self._output.put(frame(PING, 0, 0, _SHUT_DOWN))
+        self._timers.after(ROUND_TRIP, self._refuse_more)
+
+    def abort(self) -> None:
+        """Ends the connection, and all that is under way."""
+        self._transport.abort()
+
+    def _grown_old(self) -> None:
+        self.shut_down()
+        self._timers.after(self._limits.max_age_grace, self.abort)
+
+    def _pong(self, payload: bytes) -> None:
+        if self._shutting_down and payload == _SHUT_DOWN:
+            self._refuse_more()
+
+    def _refuse_more(self) -> None:
+        requests = self._receiver.requests
+        if not requests.draining and not self._over:
+            requests.draining = True
+            self._output.put(goaway(self._streams.last, ErrorCode.NO_ERROR, "shutting down"))
+            self._emptied()
+
+    def _emptied(self) -> None:
+        if self._receiver.requests.draining and not self._streams.open and not self._over:
+            self._end(b"")
+
+    def _stalled(self, stream: Stream | None) -> None:
+        if stream is None:
+            self.abort()
+        else:
+            text = f"the client took nothing of its answer for {self._limits.stall_timeout:g} s"
+            self._streams.refuse(stream.id, ErrorCode.CANCEL)
+            self._streams.lose(stream, text)
+
+    def _fail(self, fault: ConnectionFault) -> None:
+        self._over = True
+        self._streams.lose_all(str(fault))
+        self._end(goaway(self._streams.last, fault.code, str(fault)))
+
+    def _end(self, last_words: bytes) -> None:
+        """The client's end of the socket is read until it closes: to close first could cost it our last words."""
+        self._over = True
+        self._output.put(last_words)
+        self._output.flush()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        else:
+            self._transport.close()
+        self._timers.after(LINGER, self.abort)

@@ -1,0 +1,45 @@
+"""What one peer may ask of a connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from msx_frontend.net.http2.header_blocks import encode_headers
+
+DEFAULT_WINDOW = 65_535
+"""Bytes: what a window begins with before SETTINGS (RFC 9113 §6.9.2)."""
+
+LARGEST_WINDOW = (1 << 31) - 1
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Sizes in bytes, times in seconds. Raises ValueError for a window that HTTP/2 does not have.
+
+    A connection holds at most `max_held` bytes of bodies that their owners have not consumed.
+    """
+
+    max_streams: int = 1_000
+    stream_window: int = 1 << 20
+    """The longest body that arrives without a word from its owner."""
+    connection_window: int = 16 << 20
+    max_held: int = 256 << 20
+    max_frame_size: int = 1 << 14
+    max_header_list: int = 16 << 10
+    """As SETTINGS_MAX_HEADER_LIST_SIZE counts; a request with more is answered with `too_large`, and with twice as
+    many the connection ends."""
+    too_large: bytes = field(default_factory=lambda: encode_headers([(b":status", b"431")]))
+    """The whole answer to a request with too many or too long headers."""
+    preface_timeout: float = 20.0
+    """Until the client's preface and its SETTINGS are there."""
+    stall_timeout: float = 30.0
+    """For which a client may take nothing of what waits for it."""
+    max_age: float | None = None
+    max_age_grace: float | None = None
+
+    def __post_init__(self) -> None:
+        for window in (self.stream_window, self.connection_window):
+            if not DEFAULT_WINDOW <= window <= LARGEST_WINDOW:
+                raise ValueError(f"a window of HTTP/2 has {DEFAULT_WINDOW} to {LARGEST_WINDOW} bytes, not {window}")
+        if not 1 << 14 <= self.max_frame_size < 1 << 24:
+            raise ValueError(f"a frame of HTTP/2 has at most 16384 to 16777215 bytes, not {self.max_frame_size}")

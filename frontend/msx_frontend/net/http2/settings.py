@@ -1,0 +1,49 @@
+"""SETTINGS of both sides (RFC 9113 §6.5)."""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from msx_frontend.net.http2.errors import ConnectionFault, ErrorCode
+from msx_frontend.net.http2.frames import SETTINGS, frame
+from msx_frontend.net.http2.limits import LARGEST_WINDOW, Limits
+
+HEADER_TABLE_SIZE = 0x1
+ENABLE_PUSH = 0x2
+MAX_CONCURRENT_STREAMS = 0x3
+INITIAL_WINDOW_SIZE = 0x4
+MAX_FRAME_SIZE = 0x5
+MAX_HEADER_LIST_SIZE = 0x6
+
+_ENTRY = Struct(">HI")
+
+
+def settings_frame(limits: Limits) -> bytes:
+    entries = [
+        (MAX_CONCURRENT_STREAMS, limits.max_streams),
+        (INITIAL_WINDOW_SIZE, limits.stream_window),
+        (MAX_FRAME_SIZE, limits.max_frame_size),
+        (MAX_HEADER_LIST_SIZE, limits.max_header_list),
+    ]
+    return frame(SETTINGS, 0, 0, b"".join(_ENTRY.pack(*entry) for entry in entries))
+
+
+def parse_settings(payload: bytes) -> list[tuple[int, int]]:
+    """Identifiers and values in their order. Raises ConnectionFault."""
+    if len(payload) % _ENTRY.size:
+        raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "SETTINGS has a length that is no multiple of 6 bytes.")
+    entries = list(_ENTRY.iter_unpack(payload))
+    for name, value in entries:
+        _check(name, value)
+    return entries
+
+
+def _check(name: int, value: int) -> None:
+    if name == ENABLE_PUSH and value > 1:
+        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"SETTINGS_ENABLE_PUSH is 0 or 1, not {value}.")
+    if name == INITIAL_WINDOW_SIZE and value > LARGEST_WINDOW:
+        raise ConnectionFault(
+            ErrorCode.FLOW_CONTROL_ERROR, f"SETTINGS_INITIAL_WINDOW_SIZE is at most {LARGEST_WINDOW}, not {value}."
+        )
+    if name == MAX_FRAME_SIZE and not 1 << 14 <= value < 1 << 24:
+        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"SETTINGS_MAX_FRAME_SIZE is 16384 to 16777215, not {value}.")

@@ -1,0 +1,233 @@
+"""One stream: a request that comes in and its answer, with the windows of both."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from msx_frontend.net.http2.errors import ErrorCode, StreamFault
+from msx_frontend.net.http2.frames import DATA, END_HEADERS, END_STREAM, HEAD, HEADERS, header_frames, rst_stream
+from msx_frontend.net.http2.limits import LARGEST_WINDOW
+
+if TYPE_CHECKING:
+    from msx_frontend.net.http2.streams import Streams
+
+_pack = HEAD.pack
+
+
+class StreamEvents(Protocol):
+    """What a stream tells its owner. Nothing comes after `lost`, nor after the owner said the last of its answer."""
+
+    def data(self, data: bytes) -> None:
+        """A piece of the body, never empty. `stream.consumed(len(data))` when it is held no longer."""
+
+    def ended(self) -> None:
+        """The client has said all. Not called for a request that had no body: `accept` was told."""
+
+    def lost(self, reason: str) -> None:
+        """The client gave the request up, or its connection is gone: nothing can be sent. At most once."""
+
+    def drained(self) -> None:
+        """All that had been `blocked` has left for the transport."""
+
+
+class Stream:
+    """The owner's side is what has no underscore up to `consumed`; the rest is the connection's."""
+
+    __slots__ = (
+        "_credit",
+        "_finished",
+        "_owed",
+        "_queue",
+        "_streams",
+        "events",
+        "expected",
+        "held",
+        "id",
+        "in_line",
+        "remote_ended",
+        "window",
+    )
+
+    def __init__(self, stream_id: int, streams: Streams, expected: int | None, remote_ended: bool) -> None:
+        self.id = stream_id
+        self._streams = streams
+        self.events: StreamEvents | None = None
+        self.expected = expected
+        """Bytes of the body that are still to come, where its length was said."""
+        self.remote_ended = remote_ended
+        self.window = streams.output.initial_window
+        """Bytes that the client still takes; less than none after it made its windows smaller."""
+        self._queue: deque[tuple[int, int, bytes | memoryview]] | None = None
+        self.in_line = False
+        """It waits for the connection."""
+        self._finished = False
+        self._credit = streams.limits.stream_window
+        self._owed = 0
+        self.held = 0
+
+    # -- what the owner calls --
+
+    @property
+    def blocked(self) -> bool:
+        """Something waits for the client's window or for the transport: who streams waits for `drained`."""
+        return bool(self._queue)
+
+    @property
+    def finished(self) -> bool:
+        """Nothing more can be sent: the answer is complete, or the stream is lost. All `send_…` do nothing then."""
+        return self._finished
+
+    def send_headers(self, block: bytes, *, end: bool = False) -> None:
+        """A block of `encode_headers`; with `end` it is the whole answer."""
+        self._send(HEADERS, END_STREAM if end else 0, block)
+
+    def send_data(self, data: bytes) -> None:
+        size = len(data)
+        if not size or self._finished:
+            return
+        if self._fits(size):
+            self._take(size)
+            self._streams.output.put(_pack(size >> 8, size & 0xFF, DATA, 0, self.id), data)
+        else:
+            self._send(DATA, 0, data)
+
+    def send_trailers(self, block: bytes) -> None:
+        """Ends the answer."""
+        self._send(HEADERS, END_STREAM, block)
+
+    def send_whole(self, headers: bytes, data: bytes, trailers: bytes) -> None:
+        """A whole answer, in one piece where the windows allow it."""
+        size = len(data)
+        if not size or self._finished or not self._fits(max(size, len(headers), len(trailers))):
+            self.send_headers(headers)
+            self.send_data(data)
+            self.send_trailers(trailers)
+            return
+        self._take(size)
+        self._streams.output.put(
+            _pack(len(headers) >> 8, len(headers) & 0xFF, HEADERS, END_HEADERS, self.id)
+            + headers
+            + _pack(size >> 8, size & 0xFF, DATA, 0, self.id)
+            + data
+            + _pack(len(trailers) >> 8, len(trailers) & 0xFF, HEADERS, END_HEADERS | END_STREAM, self.id)
+            + trailers
+        )
+        self._finished = True
+        self._close()
+
+    def reset(self, code: ErrorCode) -> None:
+        """Ends the stream at once; what waited is dropped."""
+        if not self._finished or self._queue:
+            self.forget()
+            self._streams.reset(self, code)
+
+    def consumed(self, size: int) -> None:
+        """So many bytes of the body are no longer held: the client may send more."""
+        size = min(size, self.held)  # nothing is held of a stream that is closed
+        self.held -= size
+        self._streams.held -= size
+        if not self.remote_ended:
+            self.grant(size)
+
+    # -- what comes in --
+
+    def received(self, size: int) -> None:
+        """A DATA frame with so many bytes, padding too. Raises StreamFault."""
+        self._credit -= size
+        if self._credit < 0:
+            raise StreamFault(
+                ErrorCode.FLOW_CONTROL_ERROR, f"Stream {self.id} sent more than its window: wait for WINDOW_UPDATE."
+            )
+
+    def grant(self, size: int) -> None:
+        """Gives the window back, in large pieces."""
+        self._owed += size
+        if self._owed >= self._streams.limits.stream_window >> 1:
+            self._credit += self._owed
+            self._streams.grant(self, self._owed)
+            self._owed = 0
+
+    def widen(self, increment: int) -> None:
+        """Raises StreamFault."""
+        self.window += increment
+        if self.window > LARGEST_WINDOW:
+            raise StreamFault(
+                ErrorCode.FLOW_CONTROL_ERROR, f"The window of stream {self.id} is at most {LARGEST_WINDOW} bytes."
+            )
+        if self._queue:
+            self._streams.output.wake(self)
+
+    # -- what goes out --
+
+    def _fits(self, size: int) -> bool:
+        """A frame with so many bytes can be sent now."""
+        output = self._streams.output
+        return not self._queue and not output.paused and size <= min(self.window, output.window, output.max_frame)
+
+    def _take(self, size: int) -> None:
+        output = self._streams.output
+        self.window -= size
+        output.window -= size
+        output.data_frames += 1
+
+    def _send(self, kind: int, flags: int, payload: bytes) -> None:
+        if self._finished:
+            return
+        self._finished = bool(flags & END_STREAM)
+        if self._queue is None:
+            self._queue = deque()
+        self._queue.append((kind, flags, payload))
+        if len(self._queue) == 1:
+            self._streams.output.offer(self)
+            self._close_if_done()
+
+    @property
+    def next_kind(self) -> int:
+        return self._queue[0][0] if self._queue else HEADERS
+
+    @property
+    def sendable(self) -> bool:
+        """As far as its own window goes."""
+        return bool(self._queue) and (self.window > 0 or self.next_kind != DATA)
+
+    def advance(self) -> int:
+        """Sends one frame, and says how long it is."""
+        assert self._queue
+        kind, flags, payload = self._queue.popleft()
+        output = self._streams.output
+        if kind == HEADERS:
+            frames = header_frames(self.id, bytes(payload), end=bool(flags & END_STREAM), max_size=output.max_frame)
+            output.put(frames)
+            return len(frames)
+        size = min(len(payload), self.window, output.window, output.max_frame)
+        if size < len(payload):
+            view = memoryview(payload)
+            payload = view[:size]
+            self._queue.appendleft((DATA, 0, view[size:]))
+        self._take(size)
+        output.put(_pack(size >> 8, size & 0xFF, DATA, 0, self.id), payload)
+        return size
+
+    def emptied(self) -> None:
+        """Nothing waits any more."""
+        if not self._close_if_done() and self.events is not None:
+            self.events.drained()
+
+    def _close_if_done(self) -> bool:
+        if self._finished and not self._queue:
+            self._close()
+        return self._finished
+
+    def _close(self) -> None:
+        """The answer is complete; a client that has not said all need not go on (RFC 9113 §8.1)."""
+        if not self.remote_ended:
+            self._streams.output.put(rst_stream(self.id, ErrorCode.NO_ERROR))
+        self._streams.close(self)
+
+    def forget(self) -> None:
+        """Drops what waited; the owner hears no more."""
+        self._finished = True
+        if self._queue:
+            self._queue.clear()
+            self._streams.output.stall.done(self)

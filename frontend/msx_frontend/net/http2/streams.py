@@ -1,0 +1,105 @@
+"""The streams of one connection: which are open, which were, and what they hold together."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from msx_frontend.net.http2.errors import ConnectionFault, ErrorCode, StreamFault
+from msx_frontend.net.http2.flood import Flood
+from msx_frontend.net.http2.frames import rst_stream, window_update
+from msx_frontend.net.http2.limits import Limits
+from msx_frontend.net.http2.output import Output
+from msx_frontend.net.http2.stream import Stream
+
+REMEMBERED = 1_000
+"""Streams that were reset here: their clients may not know it yet."""
+
+
+class Streams:
+    __slots__ = ("_on_empty", "_reset", "flood", "held", "last", "limits", "open", "output")
+
+    def __init__(self, limits: Limits, output: Output, on_empty: Callable[[], None]) -> None:
+        self.limits, self.output, self._on_empty = limits, output, on_empty
+        self.open: dict[int, Stream] = {}
+        self.last = 0
+        """The highest stream that the client has begun."""
+        self._reset: deque[int] = deque(maxlen=REMEMBERED)
+        self.held = 0
+        """Bytes of bodies that their owners have not consumed."""
+        self.flood = Flood(lambda: self.last + output.data_frames)
+
+    @property
+    def full(self) -> bool:
+        return len(self.open) >= self.limits.max_streams
+
+    def hold(self, stream: Stream, size: int) -> None:
+        """Raises StreamFault: to wait for others could be to wait for ever, as theirs may wait for this one."""
+        stream.held += size
+        self.held += size
+        if self.held > self.limits.max_held:
+            raise StreamFault(
+                ErrorCode.ENHANCE_YOUR_CALM,
+                f"The requests of this connection hold more than {self.limits.max_held} bytes: send fewer at once.",
+            )
+
+    def was_reset(self, stream_id: int) -> bool:
+        """We gave it up: what still comes for it is nobody's fault."""
+        return stream_id in self._reset
+
+    def close(self, stream: Stream) -> None:
+        """Both sides have said all, or need not any more."""
+        if not stream.remote_ended:
+            self._reset.append(stream.id)
+        self._drop(stream)
+
+    def reset(self, stream: Stream, code: ErrorCode) -> None:
+        self.refuse(stream.id, code)
+        self._drop(stream)
+
+    def fail(self, stream: Stream, fault: StreamFault) -> None:
+        """The client's doing: RST_STREAM, and its owner is told. Raises ConnectionFault when it happens too often."""
+        self.flood.reset()
+        self.refuse(stream.id, fault.code)
+        self.lose(stream, str(fault))
+
+    def refuse(self, stream_id: int, code: ErrorCode) -> None:
+        """RST_STREAM."""
+        self._reset.append(stream_id)
+        self.output.control(rst_stream(stream_id, code))
+
+    def lose(self, stream: Stream, reason: str) -> None:
+        """The client's doing: its owner is told, unless the answer was complete for it."""
+        told = not stream.finished
+        stream.forget()
+        self._drop(stream)
+        if told and stream.events is not None:
+            stream.events.lost(reason)
+
+    def lose_all(self, reason: str) -> None:
+        for stream in list(self.open.values()):
+            self.lose(stream, reason)
+
+    def _drop(self, stream: Stream) -> None:
+        self.held -= stream.held
+        stream.held = 0
+        if self.open.pop(stream.id, None) is not None and not self.open:
+            self._on_empty()
+
+    def grant(self, stream: Stream, size: int) -> None:
+        self.output.control(window_update(stream.id, size))
+
+    def resize(self, window: int) -> None:
+        """SETTINGS_INITIAL_WINDOW_SIZE holds for streams that are open, too. Raises ConnectionFault."""
+        change = window - self.output.initial_window
+        self.output.initial_window = window
+        try:
+            for stream in list(self.open.values()):
+                stream.widen(change)
+        except StreamFault as fault:
+            raise ConnectionFault(fault.code, str(fault)) from None
+
+    def check_begun(self, stream_id: int, frame: str) -> None:
+        """Raises ConnectionFault for a stream that nobody has begun."""
+        if stream_id > self.last or not stream_id & 1:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"{frame} came for stream {stream_id}, which is idle.")

@@ -1,0 +1,75 @@
+"""One ModelStreamInfer call that ends while its client has neither sent nor heard all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any, cast
+
+import pytest
+
+from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages
+from msx_frontend.apis.kserve.grpc.infer_stream import InferStream
+from msx_frontend.net.grpc.admission import Admitted
+from msx_frontend.net.grpc.context import Context
+from msx_frontend.net.grpc.messages import message_class
+from msx_frontend.queueing.reply_buffer import ReplyBuffer
+
+WATCHDOG = 30
+
+Request = message_class("inference.ModelInferRequest")
+StreamResponse = message_class("inference.ModelStreamInferResponse")
+
+
+class Lost(Exception):
+    """As a broken connection shows itself to whoever reads requests."""
+
+
+class Call:
+    """Two requests that nobody answers, and then what `more` does. `left`: whose reply was closed."""
+
+    def __init__(self, more: Callable[[], Any]) -> None:
+        self._more = more
+        self.left: list[str] = []
+        self.waiting = asyncio.Event()
+        messages, context = InferMessages("inference"), cast(Context, None)
+        self.stream = InferStream(self._submit, messages, StreamResponse, context, Admitted("r", None))
+
+    async def requests(self) -> AsyncIterator[Any]:
+        for _ in range(2):
+            yield Request(model_name="m")
+        await asyncio.sleep(0)  # both have been submitted then
+        self.waiting.set()
+        await self._more()
+
+    def _submit(self, request: Any, context: Context, request_id: str) -> ReplyBuffer:
+        left = self.left
+
+        class Reply(ReplyBuffer):
+            def close(self) -> None:
+                super().close()
+                left.append(request_id)
+
+        return Reply()
+
+
+async def breaks() -> None:
+    raise Lost
+
+
+@pytest.mark.parametrize(("more", "error"), [(asyncio.Event().wait, asyncio.CancelledError), (breaks, Lost)])
+def test_what_runs_ends_with_the_call(more: Callable[[], Any], error: type[BaseException]) -> None:
+    """Whoever serves the call cancels it, or its requests cannot be read any further."""
+
+    async def test() -> None:
+        call = Call(more)
+        task = asyncio.create_task(call.stream.run(call.requests()))
+        await asyncio.wait_for(call.waiting.wait(), WATCHDOG)
+        if error is asyncio.CancelledError:
+            task.cancel()
+        await asyncio.wait({task}, timeout=WATCHDOG)
+        assert sorted(call.left) == ["r", "r-1"]
+        with pytest.raises(error):
+            await task
+
+    asyncio.run(test())

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import gzip
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from msx_frontend.apis.kserve.endpoint import OpenInference
+from msx_frontend.apis.kserve.repository import Repository
+from msx_frontend.errors import InvalidKey, Overloaded
+from msx_frontend.keys.key import Key, Kind
+from msx_frontend.models.health import Health
+from msx_frontend.net.http.call import Call
+from msx_frontend.net.http.wire import Receive, Scope, Send
+from msx_frontend.queueing.job import INFER, PREDICT
+from msx_sdk.kserve.message import join
+from tests.retry import told_wait
+from tests.unit.frontend.jobs import run
+from tests.unit.frontend.keys.some import SELDOM, some_key
+from tests.unit.frontend.net.http.client import Exchange, FakeRegistry, answer, as_registry, ask, begin, begin_answer
+
+PATH = "/v2/models/m/infer"
+HEAD: dict[str, Any] = {"model_name": "m", "model_version": "1.0", "outputs": []}
+BODY = b'{"inputs": []}'
+
+
+class Tokens:
+    """Wants the kind of key as the key."""
+
+    def __init__(self, key: Key | None = None) -> None:
+        self.key = key or some_key()
+
+    def check(self, kind: Kind, authorization: str | None) -> Key:
+        if authorization != f"Bearer {kind}":
+            raise InvalidKey("wrong")
+        return self.key
+
+
+class House:
+    """The endpoint as an app, over a registry whose jobs the test answers."""
+
+    def __init__(self, tokens: Tokens | None = None, limit: int = 1000) -> None:
+        self.registry, self.health = FakeRegistry(), Health(as_registry(FakeRegistry()))
+        unused = cast(Repository, None)
+        self.endpoint = OpenInference(as_registry(self.registry), self.health, unused, limit, tokens)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.endpoint(Call(scope), receive, send)
+
+    async def infer(self, *messages: bytes, body: bytes = BODY, status: int = 200, **headers: str) -> Exchange:
+        exchange = begin(self, "POST", PATH, body, **headers)
+        job = await self.registry.next_job()
+        answer(job, *messages, status=status, headers=[("x-own", "1"), ("Content-Type", "text/plain")])
+        return await exchange.finish()
+
+
+def test_what_a_worker_gets() -> None:
+    async def test() -> None:
+        house = House()
+        for path, explain in ((PATH, "False"), ("/v2/models/m/versions/1.0/explain", "True")):
+            exchange = begin(house, "POST", path, BODY, Inference_Header_Content_Length="14")
+            job = await house.registry.next_job()
+            assert (job.kind, job.model_name) == (INFER, "m")
+            assert [(one.name, one.data) for one in job.fields] == [("body", BODY)]
+            headers = dict(job.headers)
+            assert (headers["explain"], headers["url_path"]) == (explain, "")
+            assert headers["Inference-Header-Content-Length"] == "14"
+            answer(job, join(HEAD))
+            assert (await exchange.finish()).json == HEAD
+
+    run(test())
+
+
+def test_json_and_bytes_go_out_as_the_worker_made_them() -> None:
+    async def test() -> None:
+        plain = await House().infer(join(HEAD), content_type="application/x-www-form-urlencoded")
+        assert (plain.status, plain.json) == (200, HEAD)
+        assert plain.headers["content-type"] == "application/json"
+        assert plain.headers["x-own"] == "1"
+        assert "inference-header-content-length" not in plain.headers
+        binary = await House().infer(join(HEAD, [b"1234"]))
+        size = int(binary.headers["inference-header-content-length"])
+        assert binary.headers["content-type"] == "application/octet-stream"
+        assert (msgspec.json.decode(binary.body[:size]), binary.body[size:]) == (HEAD, b"1234")
+
+    run(test())
+
+
+def test_a_large_reply_is_compressed_for_who_wants_it() -> None:
+    async def test() -> None:
+        message = join(HEAD, [bytes(5000)])
+        small = await House().infer(message, accept_encoding="gzip")
+        assert small.headers["content-encoding"] == "gzip"
+        assert len(small.body) < 500
+        assert gzip.decompress(small.body) == message[4:]
+        assert "content-encoding" not in (await House().infer(join(HEAD), accept_encoding="gzip")).headers
+        assert "content-encoding" not in (await House().infer(message)).headers
+
+    run(test())
+
+
+def test_a_compressed_request() -> None:
+    async def test() -> None:
+        house = House()
+        exchange = begin(house, "POST", PATH, gzip.compress(BODY), content_encoding="gzip")
+        job = await house.registry.next_job()
+        assert job.fields[0].data == BODY
+        answer(job, join(HEAD))
+        assert (await exchange.finish()).status == 200
+        bomb = await ask(house, "POST", PATH, gzip.compress(bytes(1001)), content_encoding="gzip")
+        assert (bomb.status, list(bomb.json)) == (413, ["error"])
+        assert house.registry.idle
+
+    run(test())
+
+
+def test_an_image_is_a_plain_prediction() -> None:
+    async def test() -> None:
+        house = House()
+        exchange = begin(house, "POST", PATH, b"\x89PNG", content_type="image/png")
+        job = await house.registry.next_job()
+        assert (job.kind, job.fields[0].content_type, job.fields[0].data) == (PREDICT, "image/png", b"\x89PNG")
+        answer(job, b"a ", b"cat", headers=[("content-type", "text/plain")])
+        reply = await exchange.finish()
+        assert (reply.body, reply.headers["content-type"]) == (b"a cat", "text/plain")
+
+    run(test())
+
+
+def test_the_handlers_phrase_and_headers_that_http_does_not_allow() -> None:
+    async def test() -> None:
+        for body, message in ((BODY, join(HEAD)), (b"\x89PNG", b"cat")):
+            house = House()
+            asked = [begin(house, "POST", PATH, body, content_type="image/png" if body != BODY else "") for _ in "ab"]
+            answer(await house.registry.next_job(), message, status=201, phrase="Made")
+            answer(await house.registry.next_job(), message, headers=[("x a", "1")])
+            made, refused = [await exchange.finish() for exchange in asked]
+            assert (made.status, made.reason) == (201, b"Made")
+            assert (refused.status, refused.reason) == (500, b"")
+            assert "The handler set the header 'x a'" in refused.json["error"]
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("messages", "status", "expected", "error"),
+    [
+        ([b"not now"], 409, 409, "not now"),
+        ([b""], 404, 404, "The handler answered with status 404."),
+        ([join(HEAD), join(HEAD)], 200, 501, "Model m answers a request more than once"),
+        ([], 200, 500, "The handler of model m answered nothing."),
+        ([b"nonsense"], 200, 500, "The worker of model m broke off"),
+    ],
+)
+def test_answers_that_are_errors(messages: list[bytes], status: int, expected: int, error: str) -> None:
+    async def test() -> None:
+        exchange = await House().infer(*messages, status=status)
+        assert exchange.status == expected
+        assert exchange.json["error"].startswith(error)
+
+    run(test())
+
+
+def test_refusals() -> None:
+    async def test() -> None:
+        house = House()
+        for method, path, status in (
+            ("POST", "/v2/models/none/infer", 404),
+            ("POST", "/v2/models/m/versions/9/infer", 404),
+            ("GET", PATH, 405),
+            ("POST", "/v2", 405),
+            ("GET", "/v2/nothing", 404),
+        ):
+            exchange = await ask(house, method, path, BODY)
+            assert (exchange.status, list(exchange.json)) == (status, ["error"]), path
+        house.registry.refusal = Overloaded("full")
+        busy = await ask(house, "POST", PATH, BODY)
+        assert (busy.status, busy.json) == (503, {"error": "full"})
+        assert told_wait(busy.headers)
+        assert (await ask(house, "POST", PATH, bytes(1001))).status == 413
+
+    run(test())
+
+
+def test_a_client_that_leaves_ends_its_job() -> None:
+    async def test() -> None:
+        house = House()
+        exchange = begin(house, "POST", PATH, BODY)
+        job = await house.registry.next_job()
+        begin_answer(job)
+        exchange.leave()
+        await exchange.finish()
+        assert (job.cancelled, job.status, exchange.status) == (True, 499, 0)
+
+    run(test())
+
+
+def test_keys() -> None:
+    async def test() -> None:
+        house = House(Tokens())
+        assert (await ask(house, "GET", "/v2/health/live")).json == {"live": True}
+        assert (await ask(house, "GET", "/v2/health/ready")).status == 503
+        for key, status in (("", 401), ("Bearer management", 401), ("Bearer inference", 200)):
+            assert (await ask(house, "GET", "/v2", authorization=key)).status == status
+        load = await ask(house, "POST", "/v2/repository/models/m/load", authorization="Bearer inference")
+        assert (load.status, load.json) == (401, {"error": "wrong"})
+        assert load.headers["connection"] == "close"
+
+    run(test())
+
+
+def test_readiness_has_both_members() -> None:
+    async def test() -> None:
+        house = House()
+        waiting = await ask(house, "GET", "/v2/health/ready")
+        error = "The server is not ready: the server is starting."
+        assert (waiting.status, waiting.json) == (503, {"ready": False, "live": True, "error": error})
+        house.health.started = True
+        house.health.ready = lambda: True  # type: ignore[method-assign]
+        assert (await ask(house, "GET", "/v2/health/ready")).json == {"ready": True, "live": True}
+
+    run(test())
+
+
+def test_a_browser_may_ask_first() -> None:
+    async def test() -> None:
+        exchange = await ask(House(Tokens()), "OPTIONS", PATH)
+        assert (exchange.status, exchange.headers["allow"], exchange.body) == (204, "POST, OPTIONS", b"")
+
+    run(test())
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{", b'{"ready": 1}'])
+def test_a_body_that_is_no_object(body: bytes) -> None:
+    async def test() -> None:
+        exchange = await ask(House(), "POST", "/v2/repository/index", body)
+        assert (exchange.status, list(exchange.json)) == (400, ["error"])
+
+    run(test())
+
+
+def test_a_key_for_some_models() -> None:
+    async def test() -> None:
+        house = House(Tokens(some_key("team-a", models=("m",))))
+        for method, path in (("POST", "/v2/models/n/infer"), ("GET", "/v2/models/n"), ("GET", "/v2/models/n/ready")):
+            refused = await ask(house, method, path, BODY, authorization="Bearer inference")
+            assert refused.status == 403
+            assert refused.json == {"error": 'The key "team-a" is not for model n, but for: m (api_keys_file).'}
+        assert (await house.infer(join(HEAD, []), authorization="Bearer inference")).status == 200
+
+    run(test())
+
+
+def test_a_rate() -> None:
+    async def test() -> None:
+        house = House(Tokens(some_key("team-a", rate=SELDOM)))
+        assert (await ask(house, "GET", "/v2", b"", authorization="Bearer inference")).status == 200
+        refused = await ask(house, "GET", "/v2", b"", authorization="Bearer inference")
+        assert refused.status == 429
+        assert "retry-after" in refused.headers
+
+    run(test())

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+
+from msx_frontend.apis.kserve.errors import ManyReplies, error_text, failure
+from msx_frontend.apis.kserve.infer import opened
+from msx_frontend.errors import HandlerFailed, ModelNotFound, Overloaded, ServiceError, ServiceUnavailable, WorkerDied
+from msx_frontend.net.grpc.codes import Code
+from msx_frontend.net.grpc.status import open_inference_code
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (ModelNotFound("m"), 404, "NOT_FOUND"),
+        (Overloaded("full"), 503, "RESOURCE_EXHAUSTED"),
+        (ServiceUnavailable("none"), 503, "UNAVAILABLE"),
+        (HandlerFailed(503, "Prediction failed"), 500, "INTERNAL"),
+        (HandlerFailed(400, "x"), 400, "INVALID_ARGUMENT"),
+        (HandlerFailed(409, "x"), 409, "ABORTED"),
+        (WorkerDied("x", killed=True), 500, "INTERNAL"),
+        (ManyReplies("m"), 501, "UNIMPLEMENTED"),
+    ],
+)
+def test_statuses_and_codes(error: ServiceError, status: int, code: str) -> None:
+    told = failure(error)
+    assert (told.status, told.body) == (status, {"error": error.message})
+    assert open_inference_code(error) is Code[code]
+
+
+@pytest.mark.parametrize("body", [b"no", b'{"error": "no"}'])
+def test_the_words_of_a_handler(body: bytes) -> None:
+    assert error_text(body) == "no"
+
+
+@pytest.mark.parametrize("message", [b"", b"no message"])
+def test_a_worker_that_answers_nonsense(message: bytes) -> None:
+    with pytest.raises(HandlerFailed, match="of model m"):
+        opened(message, "m")

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from msx_sdk.generation import Capabilities
+from tests.unit.frontend.generation.speaker import ALL, Speaker
+from tests.unit.frontend.jobs import run
+
+MODELS = {"m": ALL, "e": Capabilities(embed=True), "plain": Capabilities(), "unknown": None}
+
+
+def test_language_models_are_listed() -> None:
+    async def test() -> None:
+        reply = (await Speaker(models=MODELS).ask("/v1/models", method="GET")).json
+        assert reply["object"] == "list"
+        assert reply["data"] == [
+            {"id": "e", "object": "model", "created": 1_700_000_000, "owned_by": "msx"},
+            {"id": "m", "object": "model", "created": 1_700_000_000, "owned_by": "msx", "max_model_len": 200},
+        ]
+
+    run(test())
+
+
+def test_one() -> None:
+    async def test() -> None:
+        speaker = Speaker(models=MODELS)
+        assert (await speaker.ask("/v1/models/m", method="GET")).json["id"] == "m"
+        exchange = await speaker.ask("/v1/models/crow", method="GET")
+        assert (exchange.status, exchange.json["error"]["code"]) == (404, "model_not_found")
+
+    run(test())
+
+
+def test_kserve_v1_is_on_the_same_paths() -> None:
+    """Every model is in its list; one is ready while it has a worker."""
+
+    async def test() -> None:
+        speaker = Speaker(models=MODELS)
+        assert (await speaker.ask("/v1/models", method="GET")).json["models"] == ["e", "m", "plain", "unknown"]
+        assert (await speaker.ask("/v1/models/plain", method="GET")).json == {"name": "plain", "ready": True}
+        speaker.versions["m"].ready_workers = 0
+        reply = (await speaker.ask("/v1/models/m", method="GET")).json
+        assert (reply["id"], reply["name"], reply["ready"]) == ("m", "m", False)
+
+    run(test())

@@ -1,0 +1,163 @@
+"""Parameters and errors of the routed endpoints."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from msx_frontend.apis.torchserve.routes import ANY, JsonReply, make_app, parameters, status_reply
+from msx_frontend.errors import ServiceUnavailable
+from msx_frontend.models.parameters import boolean, integer, text
+from tests.retry import told_wait
+from tests.unit.frontend.jobs import run
+from tests.unit.frontend.net.http.client import Exchange, ask, begin, scope
+
+
+async def show(request: Request) -> Response:
+    return JsonReply(await parameters(request, 100))
+
+
+async def refuse(request: Request) -> Response:
+    raise ServiceUnavailable("Come again.")
+
+
+async def break_down(request: Request) -> Response:
+    raise ZeroDivisionError("by zero")
+
+
+def app() -> Starlette:
+    return make_app(
+        [
+            Route("/show", show, methods=ANY),
+            Route("/refuse", refuse),
+            Route("/bug", break_down),
+            Route("/get", show, methods=["GET"]),
+        ]
+    )
+
+
+def asked(target: str, body: bytes = b"", method: str = "POST", **headers: str) -> Exchange:
+    return run(ask(app(), method, target, body, **headers))
+
+
+JSON = {"content_type": "application/json"}
+
+
+def test_parameters_of_the_query() -> None:
+    assert asked("/show?a=1&b=x%20y").json == {"a": "1", "b": "x y"}
+
+
+def test_members_of_a_json_body_win() -> None:
+    assert asked("/show?a=1&b=2", b'{"b": 3, "c": null}', **JSON).json == {"a": "1", "b": 3, "c": None}
+    assert asked("/show?a=1", b"", **JSON).json == {"a": "1"}
+    assert asked("/show?a=1", b"{}", content_type="application/json; charset=utf-8").json == {"a": "1"}
+
+
+def test_other_bodies_are_no_parameters() -> None:
+    assert asked("/show?a=1", b'{"a": 2}', content_type="text/plain").json == {"a": "1"}
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"{", "not valid JSON"),
+        (b"\xff", "not valid JSON"),
+        (b"[1]", "must be a JSON object with parameters, not list"),
+        (b'"x"', "not str"),
+        (b"null", "not NoneType"),
+    ],
+)
+def test_a_json_body_that_is_no_object(body: bytes, words: str) -> None:
+    exchange = asked("/show", body, **JSON)
+    assert (exchange.status, exchange.json["type"]) == (400, "BadRequestException")
+    assert words in exchange.json["message"]
+
+
+@pytest.mark.parametrize("headers", [{}, {"content_length": "300"}])
+def test_a_json_body_that_is_too_large(headers: dict[str, str]) -> None:
+    exchange = asked("/show", b'{"a": "%s"}' % (b"x" * 200), **JSON, **headers)
+    assert (exchange.status, exchange.body) == (413, b"")
+
+
+def test_a_client_that_leaves_is_no_bug_of_the_server(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> Exchange:
+        exchange = begin(app(), "POST", "/show", None, **JSON)
+        exchange.send_body(b'{"a"', more=True)
+        exchange.leave()
+        return await exchange.finish()
+
+    assert run(test()).status == 499
+    assert caplog.records == []
+
+
+def test_our_own_errors_have_torchserves_body() -> None:
+    exchange = asked("/refuse", method="GET")
+    assert exchange.status == 503
+    assert exchange.json == {"code": 503, "type": "ServiceUnavailableException", "message": "Come again."}
+    assert told_wait(exchange.headers)
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "status", "kind"),
+    [
+        ("GET", "/nowhere", 404, "ResourceNotFoundException"),
+        ("GET", "/show/", 404, "ResourceNotFoundException"),
+        ("POST", "/get", 405, "MethodNotAllowedException"),
+    ],
+)
+def test_paths_and_methods_that_are_not_there(method: str, target: str, status: int, kind: str) -> None:
+    exchange = asked(target, method=method)
+    assert (exchange.status, exchange.json["code"], exchange.json["type"]) == (status, status, kind)
+
+
+def test_a_bug_of_the_server_is_logged_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> Exchange:
+        exchange = Exchange()
+        exchange.send_body(b"")
+        exchange.start(app(), {**scope("GET", "/bug"), "msx.request_id": "id-1"})
+        with pytest.raises(ZeroDivisionError):
+            await exchange.finish()
+        return exchange
+
+    exchange = run(test())
+    assert exchange.status == 500
+    assert exchange.json["message"] == "Internal error: ZeroDivisionError: by zero"
+    (record,) = caplog.records
+    assert (record.levelno, record.__dict__["request_id"]) == (logging.ERROR, "id-1")
+    assert record.exc_info is not None
+
+
+def test_status_replies() -> None:
+    reply = status_reply("Healthy")
+    assert (reply.status_code, bytes(reply.body)) == (200, b'{\n  "status": "Healthy"\n}\n')
+    assert status_reply("Working", 202).status_code == 202
+
+
+@pytest.mark.parametrize(("value", "found"), [("3", 3), (3, 3), (" 3 ", 3), ("-1", -1), (2147483647, 2147483647)])
+def test_integers(value: Any, found: int) -> None:
+    assert integer({"n": value}, "n") == found
+
+
+@pytest.mark.parametrize("value", ["", "x", "1.5", None, [], {}, "2147483648", 10**30, -(10**30), float("inf")])
+def test_what_is_no_integer_of_32_bits_counts_as_not_given(value: Any) -> None:
+    assert integer({"n": value}, "n") is None
+    assert integer({"n": value}, "n", 7) == 7
+    assert integer({}, "n", 7) == 7
+
+
+@pytest.mark.parametrize(("value", "found"), [("true", True), ("TRUE ", True), (True, True), ("1", False), ("", False)])
+def test_booleans(value: Any, found: bool) -> None:
+    assert boolean({"b": value}, "b", not found) is found
+    assert boolean({}, "b", found) is found
+
+
+def test_texts() -> None:
+    assert text({"t": 5}, "t") == "5"
+    assert text({"t": None}, "t") is None
+    assert text({}, "t") is None

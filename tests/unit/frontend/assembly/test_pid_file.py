@@ -1,0 +1,50 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from msx_frontend.assembly.pid_file import NAME, PidFile
+
+
+@pytest.fixture(autouse=True)
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TEMP", str(tmp_path))
+    return tmp_path / NAME
+
+
+def test_it_is_there_for_as_long_as_the_server(path: Path) -> None:
+    file = PidFile()
+    file.write()
+    assert path.read_text() == str(os.getpid())
+    file.remove()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("text", ["999999999", "nonsense", ""])
+def test_what_a_killed_server_left_is_replaced(path: Path, text: str) -> None:
+    path.write_text(text)
+    PidFile().write()
+    assert path.read_text() == str(os.getpid())
+
+
+def test_that_of_another_server_stays(path: Path) -> None:
+    path.write_text("1")
+    file = PidFile()
+    file.write()
+    file.remove()
+    assert path.read_text() == "1"
+
+
+def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("mine")
+    path.symlink_to(tmp_path / "precious")
+    PidFile().write()
+    assert (tmp_path / "precious").read_text() == "mine"
+    assert path.read_text() == str(os.getpid())
+
+
+def test_where_it_cannot_be_written_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TEMP", str(tmp_path / "absent"))
+    file = PidFile()
+    file.write()
+    file.remove()

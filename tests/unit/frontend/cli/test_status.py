@@ -1,0 +1,36 @@
+"""What `msx-serve --status` prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from msx_frontend.assembly.instance import InstanceInfo
+from msx_frontend.cli import status
+
+
+def info(folder: Path) -> InstanceInfo:
+    return InstanceInfo(
+        pid=1,
+        model_store=str(folder),
+        inference="http://127.0.0.1:8080",
+        management="http://127.0.0.1:8081",
+        metrics=None,
+        grpc_inference="127.0.0.1:7070",
+        grpc_management="127.0.0.1:7071",
+        key_file=None,
+        status_socket=str(folder / "status.sock"),
+        log_file=None,
+        started_at=0.0,
+    )
+
+
+def test_without_models_it_says_how_to_load_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status, "ask", lambda path: [])
+    assert status.show(info(tmp_path))
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "  no models are registered: start with --models FILE.mar, or with --enable-model-api and register one"
+    )

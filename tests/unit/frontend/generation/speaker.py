@@ -1,0 +1,177 @@
+"""Language models that only pretend: a registry whose jobs are answered by a script, or by the test itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+
+from msx_frontend.apis.torchserve.routes import make_app
+from msx_frontend.errors import ModelNotFound, ServiceError
+from msx_frontend.generation.endpoint import LanguageModels
+from msx_frontend.keys.key import Key
+from msx_frontend.logs.access_log import AccessLog
+from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from msx_frontend.models.registry import Registry
+from msx_frontend.net.http.edge import Edge
+from msx_frontend.queueing.job import Job
+from msx_sdk.generation import (
+    EMBED,
+    GENERATE,
+    TOKENIZE,
+    Capabilities,
+    EmbedRequest,
+    GenerateDelta,
+    GenerateRequest,
+    Token,
+    TokenizeRequest,
+    Usage,
+    decode,
+    encode,
+)
+from tests.unit.frontend.net.http.client import Exchange, FakeAccessLog, begin
+
+ALL = Capabilities(
+    generate=True,
+    chat=True,
+    tokenize=True,
+    embed=True,
+    constraints=("json_schema", "json_object", "regex", "choice", "lark"),
+    max_best_of=4,
+    max_input_tokens=100,
+    max_total_tokens=200,
+    embedding_size=8,
+)
+REQUESTS: dict[str, Any] = {GENERATE: GenerateRequest, TOKENIZE: TokenizeRequest, EMBED: EmbedRequest}
+
+Answer = msgspec.Struct | bytes | ServiceError
+
+
+def words(*texts: str, finish: Any = "eos", index: int = 0, last: bool = True, **end: Any) -> list[GenerateDelta]:
+    """A delta a word; the last one has the end, and the usage where it is the last of all."""
+    deltas = [
+        GenerateDelta(index=index, text=text, tokens=(Token(id=n, text=text, logprob=-0.5),))
+        for n, text in enumerate(texts)
+    ]
+    usage = Usage(prompt=3, completion=len(texts), cached=1) if last else None
+    return [*deltas, GenerateDelta(index=index, finish_reason=finish, usage=usage, **end)]
+
+
+@dataclass
+class FakeVersion:
+    name: str
+    capabilities: Capabilities | None
+    metrics: ModelMetrics
+    expecting_workers: bool = True
+    created: float = 1_700_000_000.5
+    ready_workers: int = 1
+    uses_devices: bool = False
+    refusal: str = ""
+
+    @property
+    def source(self) -> Any:
+        return SimpleNamespace(name=self.name, version="1.0", workflow="")
+
+
+@dataclass
+class Speaker:
+    """`script` answers each job at once, a list a job, the last one for all that follow; without one jobs wait."""
+
+    script: list[Sequence[Answer]] = field(default_factory=list)
+    models: dict[str, Capabilities | None] = field(default_factory=lambda: {"m": ALL})
+    refusal: ServiceError | None = None
+    jobs: list[Job] = field(default_factory=list)
+    came: asyncio.Event = field(default_factory=asyncio.Event)
+    check_token: Callable[[str | None], Key] | None = None
+    default_llm: str = ""
+
+    def __post_init__(self) -> None:
+        self.metrics = ServerMetrics()
+        self.versions = {
+            name: FakeVersion(name, offered, ModelMetrics(self.metrics, name, "1.0"))
+            for name, offered in self.models.items()
+        }
+        self.log = FakeAccessLog()
+        self.app = Edge(
+            make_app([]),
+            cast(AccessLog, self.log),
+            language_models=LanguageModels(cast(Registry, self), 10_000, self.check_token, self.default_llm),
+        )
+
+    # -- as a registry --
+
+    def names(self) -> list[str]:
+        return sorted(self.versions)
+
+    def names_by_age(self) -> list[str]:
+        return list(self.versions)
+
+    def find(self, name: str, version: str | None = None) -> FakeVersion:
+        if name not in self.versions:
+            raise ModelNotFound(name)
+        return self.versions[name]
+
+    def submit(self, job: Job) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.jobs.append(job)
+        if self.script:
+            answers = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+            asyncio.get_running_loop().call_soon(say, job, *answers)
+        self.came.set()
+
+    # -- for the tests --
+
+    @property
+    def asked(self) -> list[Any]:
+        """The messages of the jobs."""
+        return [decode(job.fields[0].data, REQUESTS[job.kind]) for job in self.jobs]
+
+    async def next_job(self, number: int = 0) -> Job:
+        while len(self.jobs) <= number:
+            self.came.clear()
+            await self.came.wait()
+        return self.jobs[number]
+
+    def begin(self, path: str, body: Any = None, method: str = "POST", **headers: str) -> Exchange:
+        data = body if isinstance(body, bytes) else b"" if body is None else msgspec.json.encode(body)
+        return begin(self.app, method, path, data, **headers)
+
+    async def ask(self, path: str, body: Any = None, method: str = "POST", **headers: str) -> Exchange:
+        return await self.begin(path, body, method, **headers).finish()
+
+
+def say(job: Job, *answers: Answer) -> None:
+    """As a worker group does it, to the end."""
+    say_so_far(job, *answers)
+    if not any(isinstance(answer, ServiceError) for answer in answers):
+        job.finish(200)
+
+
+def say_so_far(job: Job, *answers: Answer) -> None:
+    if answers and not isinstance(answers[0], ServiceError) and not job.done:
+        job.sink.start(200, "", [])
+    for answer in answers:
+        if isinstance(answer, ServiceError):
+            job.fail(answer)
+        elif not job.done:
+            job.sink.chunk(answer if isinstance(answer, bytes) else encode(answer))
+
+
+def events(exchange: Exchange) -> list[Any]:
+    """The data of the events, `[DONE]` as it is."""
+    assert exchange.headers["content-type"] == "text/event-stream; charset=utf-8"
+    lines = [line for line in exchange.body.decode().split("\n") if line.startswith("data: ")]
+    return [line[6:] if line == "data: [DONE]" else msgspec.json.decode(line[6:]) for line in lines]
+
+
+async def refused(speaker: Speaker, path: str, body: Any, status: int) -> Any:
+    """The body of a refusal; nothing may have been asked of a worker."""
+    exchange = await speaker.ask(path, body)
+    assert exchange.status == status, exchange.body
+    assert speaker.jobs == []
+    return exchange.json

@@ -1,0 +1,185 @@
+"""A stream that writes down what is sent, and a service whose methods the test answers itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from types import MappingProxyType
+from typing import Any, cast
+
+from hpack import Decoder
+
+from msx_frontend.errors import BadRequest, ServiceError
+from msx_frontend.net.grpc.admission import Admission, ChecksTokens
+from msx_frontend.net.grpc.context import Context
+from msx_frontend.net.grpc.direct.calls import Calls
+from msx_frontend.net.grpc.direct.connection import Connection
+from msx_frontend.net.grpc.direct.framing import framed
+from msx_frontend.net.grpc.direct.served import methods_by_path
+from msx_frontend.net.grpc.service import JobMethod, Method, Service
+from msx_frontend.net.http2.connection import Http2Protocol
+from msx_frontend.net.http2.headers import Headers
+from msx_frontend.net.http2.stream import Stream, StreamEvents
+from msx_frontend.queueing.job import Field, Job, Sink
+from tests.unit.frontend.net.grpc.harness import AccessLog
+
+LIMIT = 100
+SERVICE = "a.Service"
+
+
+def fields(block: bytes) -> dict[str, str]:
+    return {str(name): str(value) for name, value in Decoder().decode(block)}
+
+
+class FakeStream:
+    def __init__(self) -> None:
+        self.events: StreamEvents | None = None
+        self.blocked = False
+        self.consumed_bytes = 0
+        self.headers: dict[str, str] = {}
+        self.trailers: dict[str, str] = {}
+        self.body = b""
+        self.ended = asyncio.Event()
+        self.wrote = asyncio.Event()
+
+    def send_headers(self, block: bytes, *, end: bool = False) -> None:
+        assert not self.headers
+        self.headers = fields(block)
+        if end:
+            self._end()
+
+    def send_data(self, data: bytes) -> None:
+        assert self.headers
+        assert not self.ended.is_set()
+        self.body += data
+        self.wrote.set()
+
+    def send_trailers(self, block: bytes) -> None:
+        assert self.headers
+        self.trailers = fields(block)
+        self._end()
+
+    def send_whole(self, headers: bytes, data: bytes, trailers: bytes) -> None:
+        self.send_headers(headers)
+        self.send_data(data)
+        self.send_trailers(trailers)
+
+    def consumed(self, size: int) -> None:
+        self.consumed_bytes += size
+
+    def _end(self) -> None:
+        assert not self.ended.is_set()
+        self.ended.set()
+
+    @property
+    def status(self) -> tuple[int, str]:
+        """gRPC's, as the client has it."""
+        said = self.trailers or self.headers
+        return int(said["grpc-status"]), said.get("grpc-message", "")
+
+    @property
+    def messages(self) -> list[bytes]:
+        found, rest = [], self.body
+        while rest:
+            size = int.from_bytes(rest[1:5], "big")
+            found.append(rest[5 : 5 + size])
+            rest = rest[5 + size :]
+        return found
+
+
+class FakeService:
+    """Messages are bytes. `Job` answers by a job, the others by what `script` says."""
+
+    def __init__(self, tokens: ChecksTokens | None = None) -> None:
+        self.access_log = AccessLog()
+        self.jobs: list[Job] = []
+        self.refusal: Exception | None = None
+        self.script: Callable[[Any, Context], Coroutine[Any, Any, Any]] = _echo
+        self._admission = Admission(tokens, "inference")
+
+    def service(self) -> Service:
+        job = JobMethod(self._admission, self._submit, bytes, LIMIT)
+        methods = (
+            Method(SERVICE, "Job", False, False, _parse, bytes, self._play, job),
+            Method(SERVICE, "Unary", False, False, _parse, bytes, self._play),
+            Method(SERVICE, "ServerStream", False, True, _parse, bytes, self._play),
+            Method(SERVICE, "Conversation", True, True, _parse, bytes, self._play),
+        )
+        return Service(SERVICE, methods, access_log=self.access_log)
+
+    async def _play(self, request: Any, context: Context) -> Any:
+        return await self.script(request, context)
+
+    def _submit(self, request: Any, id: str, deadline: float | None, sink: Sink) -> Job:
+        if self.refusal is not None:
+            raise self.refusal
+        self.jobs.append(Job(id, "m", None, [Field("data", None, request)], [], sink, deadline=deadline))
+        return self.jobs[-1]
+
+
+def _parse(data: bytes) -> bytes:
+    if data.startswith(b"?"):
+        raise ValueError("Error parsing message")
+    return data
+
+
+async def _echo(request: bytes, context: Context) -> bytes:
+    return request
+
+
+class Peer:
+    """One connection, by its side of the calls."""
+
+    def __init__(self, service: FakeService) -> None:
+        self.calls = Calls(LIMIT, LIMIT)
+        self.connection = Connection(methods_by_path([service.service()]), self.calls)
+        self.connection.protocol = cast(Http2Protocol, _Protocol())
+
+    def open(
+        self,
+        method: str,
+        *headers: tuple[bytes, bytes],
+        ended: bool = False,
+        other: Mapping[str, bytes] = MappingProxyType({}),
+    ) -> FakeStream:
+        """`other` replaces headers that every call has; dashes are underscores, and `_name` is a pseudo-header."""
+        stream = FakeStream()
+        known = {"_method": b"POST", "_path": f"/{SERVICE}/{method}".encode(), "content_type": b"application/grpc"}
+        usual = [(_name(name), value) for name, value in {**known, **other}.items()]
+        sent: Headers = [*usual, (b"te", b"trailers"), *headers]
+        stream.events = self.connection.accept(cast(Stream, stream), sent, ended)
+        return stream
+
+    def ask(self, method: str, *messages: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()) -> FakeStream:
+        """All that the client says in this call."""
+        stream = self.open(method, *headers)
+        for message in messages:
+            self.say(stream, framed(message))
+        self.end(stream)
+        return stream
+
+    def say(self, stream: FakeStream, data: bytes) -> None:
+        if stream.events is not None:
+            stream.events.data(data)
+
+    def end(self, stream: FakeStream) -> None:
+        if stream.events is not None:
+            stream.events.ended()
+
+
+class _Protocol:
+    peer = ("127.0.0.1", 5)
+
+
+def _name(name: str) -> bytes:
+    return name.replace("_", ":", 1).encode() if name.startswith("_") else name.replace("_", "-").encode()
+
+
+async def take(requests: AsyncIterator[bytes], context: Context) -> None:
+    """A script: echoes every request of a stream."""
+    async for request in requests:
+        await context.write(request)
+
+
+def error() -> ServiceError:
+    return BadRequest("No.")

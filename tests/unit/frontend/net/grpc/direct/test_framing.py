@@ -1,0 +1,45 @@
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msx_frontend.net.grpc.codes import Code
+from msx_frontend.net.grpc.direct.framing import MessageReader, Received, framed
+from msx_frontend.net.grpc.direct.refused import Refused
+
+
+@given(st.lists(st.binary(max_size=40), max_size=5), st.lists(st.integers(0, 230)))
+def test_messages_come_whole_however_they_are_cut(messages: list[bytes], cuts: list[int]) -> None:
+    data = b"".join(map(framed, messages))
+    edges = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    reader = MessageReader(40)
+    received = [one for start, end in pairwise(edges) for one in reader.feed(data[start:end])]
+    assert received == [Received(False, message) for message in messages]
+    assert not reader.partial
+
+
+def test_a_message_that_is_not_complete() -> None:
+    reader = MessageReader(10)
+    assert reader.feed(framed(b"abc")[:-1]) == []
+    assert reader.partial
+    assert reader.feed(b"c") == [Received(False, b"abc")]
+
+
+def test_compressed_messages_are_marked() -> None:
+    assert MessageReader(10).feed(b"\1\0\0\0\1z") == [Received(True, b"z")]
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "message"),
+    [
+        (b"\0\0\0\0\x0b", Code.RESOURCE_EXHAUSTED, "Received message larger than max (11 vs. 10): raise max_request"),
+        (b"\0\xff\xff\xff\xff", Code.RESOURCE_EXHAUSTED, "larger than max (4294967295 vs. 10)"),
+        (b"\2\0\0\0\1", Code.INTERNAL, "the flag 2"),
+    ],
+)
+def test_what_is_refused_before_its_body_is_there(data: bytes, code: Code, message: str) -> None:
+    with pytest.raises(Refused) as caught:
+        MessageReader(10).feed(data)
+    assert caught.value.code is code
+    assert message in caught.value.message

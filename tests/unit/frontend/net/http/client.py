@@ -1,0 +1,192 @@
+"""A client of an ASGI app without a network, and a registry whose jobs the test answers itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+from urllib.parse import unquote
+
+import msgspec
+from starlette.types import ASGIApp
+
+from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, ServiceError
+from msx_frontend.logs.access_lines import Entry
+from msx_frontend.models.registry import Registry
+from msx_frontend.net.http import status_line, stream_body
+from msx_frontend.net.http.wire import Message, Scope
+from msx_frontend.queueing.job import Job
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+
+def scope(method: str, target: str, headers: RawHeaders | None = None) -> Scope:
+    """As uvicorn makes it."""
+    path, _, query = target.partition("?")
+    return {
+        "type": "http",
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": unquote(path),
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "headers": headers or [],
+        "client": ("10.0.0.1", 4711),
+        "server": ("127.0.0.1", 8080),
+    }
+
+
+@dataclass
+class Exchange:
+    """One request and its reply, as far as it has come."""
+
+    status: int = 0
+    reason: bytes = b""
+    """The phrase of the status line, where it is not the usual one."""
+    headers: dict[str, str] = field(default_factory=dict)
+    chunks: list[bytes] = field(default_factory=list)
+    ended: bool = False
+    full: bool = False
+    """The client reads too slowly."""
+    on_room: Callable[[], None] | None = None
+    asked: int = 0
+    """How often the app asked for a message."""
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    _incoming: asyncio.Queue[Message] = field(default_factory=asyncio.Queue)
+    _task: asyncio.Task[None] | None = None
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.chunks)
+
+    @property
+    def json(self) -> Any:
+        return msgspec.json.decode(self.body)
+
+    def send_body(self, data: bytes, *, more: bool = False) -> None:
+        self._incoming.put_nowait({"type": "http.request", "body": data, "more_body": more})
+
+    def leave(self) -> None:
+        self._incoming.put_nowait({"type": "http.disconnect"})
+
+    async def receive(self) -> Message:
+        self.asked += 1
+        return await self._incoming.get()
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            assert not self.status, "a second start"
+            names = [name for name, _ in message["headers"]]
+            assert len(set(names)) == len(names), f"a header twice: {names}"
+            assert all(name == name.lower() for name in names)
+            self.status, self.reason = message["status"], message.get("reason", self.reason)
+            self.headers = {name.decode(): value.decode("latin-1") for name, value in message["headers"]}
+        else:
+            assert self.status, "a body before its start"
+            assert not self.ended, "more after the end"
+            self.chunks += [message["body"]] if message.get("body") else []
+            self.ended = not message.get("more_body")
+        self.arrived.set()
+
+    def write(self, data: bytes) -> None:
+        """As the StreamBody of a connection."""
+        assert data
+        assert self.status, "a body before its start"
+        assert not self.ended, "more after the end"
+        self.chunks.append(data)
+        self.arrived.set()
+
+    def start(self, app: ASGIApp, request: Scope) -> None:
+        request["extensions"] = {stream_body.EXTENSION: self, status_line.EXTENSION: self}
+        self._task = asyncio.ensure_future(app(request, self.receive, self.send))
+
+    async def until_chunks(self, count: int) -> None:
+        while len(self.chunks) < count:
+            self.arrived.clear()
+            await self.arrived.wait()
+
+    async def finish(self) -> Exchange:
+        """Raises what the app raises."""
+        assert self._task is not None
+        await self._task
+        assert self.ended or not self.status
+        return self
+
+
+def begin(app: ASGIApp, method: str, target: str, body: bytes | None = b"", **headers: str) -> Exchange:
+    """Send a request; `body` None sends none yet."""
+    exchange = Exchange()
+    if body is not None:
+        exchange.send_body(body)
+    raw = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
+    exchange.start(app, scope(method, target, raw))
+    return exchange
+
+
+async def ask(app: ASGIApp, method: str, target: str, body: bytes = b"", **headers: str) -> Exchange:
+    return await begin(app, method, target, body, **headers).finish()
+
+
+class FakeRegistry:
+    """Knows model `m` in version 1.0, and takes every job of it unless `refusal` is set."""
+
+    def __init__(self) -> None:
+        self.refusal: ServiceError | None = None
+        self._jobs: asyncio.Queue[Job] = asyncio.Queue()
+
+    def find(self, name: str, version: str | None = None) -> None:
+        if name != "m":
+            raise ModelNotFound(name)
+        if version not in (None, "1.0"):
+            raise ModelVersionNotFound(name, version)
+
+    def submit(self, job: Job) -> None:
+        self.find(job.model_name, job.version)
+        if self.refusal is not None:
+            raise self.refusal
+        self._jobs.put_nowait(job)
+
+    async def next_job(self) -> Job:
+        return await self._jobs.get()
+
+    @property
+    def idle(self) -> bool:
+        return self._jobs.empty()
+
+
+def as_registry(fake: FakeRegistry) -> Registry:
+    return cast(Registry, fake)
+
+
+def answer(
+    job: Job, *chunks: bytes, status: int = 200, phrase: str = "", headers: list[tuple[str, str]] | None = None
+) -> None:
+    """As a worker group does it, to the end."""
+    begin_answer(job, *chunks, status=status, phrase=phrase, headers=headers)
+    job.finish(status)
+
+
+def begin_answer(
+    job: Job, *chunks: bytes, status: int = 200, phrase: str = "", headers: list[tuple[str, str]] | None = None
+) -> None:
+    job.sink.start(status, phrase, headers or [])
+    for chunk in chunks:
+        job.sink.chunk(chunk)
+
+
+class FakeAccessLog:
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, int]] = []
+        self.keys: list[str] = []
+
+    def write(self, call: Any, status: int) -> None:
+        self.keys.append(call.key_name)
+        self.lines.append((f"{call.method} {call.target}", status))
+
+    def write_all(self, entries: list[Entry]) -> None:
+        assert len({asked[-1] for asked, *_ in entries}) == 1
+        self.keys += [key for (_, key, *_), *_ in entries]
+        self.lines += [(f"{method} {target}", status) for (*_, method, target, _, status), *_ in entries]

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+
+from msx_frontend.net.http2.headers import Headers, content_length, malformed, malformed_fields
+from tests.unit.frontend.net.http2.peer import REQUEST
+
+
+def with_field(name: bytes, value: bytes) -> Headers:
+    return [*REQUEST, (name, value)]
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        (REQUEST, None),
+        (with_field(b"x-any", b"one  two\x80"), None),
+        (with_field(b"x-empty", b""), None),
+        ([(b":authority", b"a"), *REQUEST], None),
+        (REQUEST[1:], "A request has no ':method'."),
+        ([(b":path", b""), *REQUEST[:2]], "A request has no ':path'."),
+        ([*REQUEST[:1], *REQUEST], "A request has no header ':method' more than 1 times."),
+        ([(b":status", b"200"), *REQUEST], "A request has no header ':status' more than 0 times."),
+        (with_field(b":authority", b"a"), "A pseudo-header stands behind another header."),
+        (with_field(b"X-Upper", b"a"), "'X-Upper' is no name of a header."),
+        (with_field(b"", b"a"), "'' is no name of a header."),
+        (with_field(b"a b", b"a"), "'a b' is no name of a header."),
+        (with_field(b"connection", b"close"), "HTTP/2 has no header 'connection': 'close'."),
+        (with_field(b"transfer-encoding", b"chunked"), "HTTP/2 has no header 'transfer-encoding': 'chunked'."),
+        (with_field(b"te", b"gzip"), "HTTP/2 has no header 'te': 'gzip'."),
+        (with_field(b"x", b"a\r\nb: c"), "The value of 'x' has a control character, or a blank at an end."),
+        (with_field(b"x", b"a\0"), "The value of 'x' has a control character, or a blank at an end."),
+        (with_field(b"x", b" a"), "The value of 'x' has a control character, or a blank at an end."),
+        (with_field(b"x", b"a\t"), "The value of 'x' has a control character, or a blank at an end."),
+        (
+            [(b":authority", b"a\n"), *REQUEST],
+            "The value of ':authority' has a control character, or a blank at an end.",
+        ),
+    ],
+)
+def test_what_is_a_request(headers: Headers, said: str | None) -> None:
+    assert malformed(headers) == said
+
+
+def test_trailers_have_no_pseudo_headers() -> None:
+    assert malformed_fields([(b"x", b"y")]) is None
+    assert malformed_fields([(b":path", b"/")]) == "':path' is no name of a header."
+
+
+@pytest.mark.parametrize(
+    ("values", "length"),
+    [([], None), ([b"0"], 0), ([b"12", b"12"], 12), ([b"1", b"2"], -1), ([b"-1"], -1), ([b"x"], -1), ([b"9" * 30], -1)],
+)
+def test_content_length(values: list[bytes], length: int | None) -> None:
+    assert content_length([(b"content-length", value) for value in values]) == length
