@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from msx_sdk.context import Context
+
+class RequestView(Protocol):
+    """The methods of `Context` that a RequestProcessor calls; `idx` is the place of the request in its batch."""
+
+    def get_request_header(self, idx: int, key: str) -> Any: ...
+
+    def get_all_request_header(self, idx: int) -> dict[str, Any]: ...
+
+    def set_response_header(self, idx: int, key: str, value: str) -> None: ...
+
+    def get_response_headers(self, idx: int) -> dict[str, str]: ...
+
+    def set_response_status(self, code: int, phrase: str, idx: int) -> None: ...
+
+    def get_response_status(self, idx: int) -> tuple[int, str]: ...
 
 
 class RequestProcessor:
@@ -13,7 +26,7 @@ class RequestProcessor:
 
     __slots__ = ("_context", "_idx")
 
-    def __init__(self, context: Context, idx: int) -> None:
+    def __init__(self, context: RequestView, idx: int) -> None:
         self._context, self._idx = context, idx
 
     def get_request_property(self, key: str) -> Any:

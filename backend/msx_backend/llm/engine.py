@@ -6,30 +6,28 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 
 import msgspec
 
 from msx_backend.llm.blocks import BlockPool
+from msx_backend.llm.engine_state import EngineState
 from msx_backend.llm.handle import RequestHandle
 from msx_backend.llm.job import Job, JobMaker
-from msx_backend.llm.lane import Lane
+from msx_backend.llm.lane import Lane, Run
 from msx_backend.llm.limits import Limits
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.scheduler import Scheduler
 from msx_backend.llm.slots import SlotPool
-from msx_backend.llm.stats import EngineStats, StepSeconds
-from msx_backend.llm.step import Array, Step
+from msx_backend.llm.stats import EngineStats
 from msx_backend.llm.text import Tokenizer
 from msx_sdk.errors import PREDICTION_FAILED, PredictionError, summary
 from msx_sdk.generation import GenerateRequest
 
 OVERLOADED, TIMED_OUT = 429, 504
 
-Run = Callable[[Step], Awaitable[Array | None]]
-"""Executes a step off the loop, and raises what it raises. Steps take effect in the order of the calls. The call itself
-should start the step, as `loop.run_in_executor` does: until it is awaited, the engine does other work."""
+log = logging.getLogger("msx.llm")
 
 
 class Engine:
@@ -38,8 +36,6 @@ class Engine:
     `lanes`: steps in flight, one for each stage of a pipeline. `native`: above so many tokens the keys of a
     prompt depend on its length; None where they never do. `on_failure` is told once that the runner works no more.
     """
-
-    log = logging.getLogger("msx.llm")
 
     def __init__(
         self,
@@ -54,23 +50,22 @@ class Engine:
         native: int | None = None,
         on_failure: Callable[[str], None] | None = None,
     ) -> None:
-        self.run, self._limits, self._lanes, self._on_failure = run, limits, lanes, on_failure
+        self._run = run
+        self._limits = limits
+        self._lanes = lanes
+        self._on_failure = on_failure
         self._pool = pool or SlotPool(limits.slots, limits.batch_total, limits.block)
-        self.scheduler = Scheduler(self._pool, limits, lanes, native)
+        self._state = EngineState(Scheduler(self._pool, limits, lanes, native))
         self._maker = JobMaker(tokenizer, limits, vocab_size, constraints)
-        self.jobs: dict[int, Job] = {}
-        self.seconds = StepSeconds()
-        self.steps = self.completion_tokens = self._prompt_tokens = 0
-        self.over = False
-        self._done = 0.0
+        self._prompt_tokens = 0
         self._refusal: str | None = None
         self._numbers = itertools.count()
-        self._resting: list[asyncio.Future[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """On the running loop."""
-        self._tasks = [asyncio.create_task(Lane(self).work()) for _ in range(self._lanes)]
+        lanes = [Lane(self._state, self._run, self._give_up) for _ in range(self._lanes)]
+        self._tasks = [asyncio.create_task(lane.work()) for lane in lanes]
         for task in self._tasks:
             task.add_done_callback(self._lane_ended)
 
@@ -89,14 +84,14 @@ class Engine:
         self._check_room()
         number = next(self._numbers)
         job = self._maker.make(request, number, partial(self._cancel, number))
-        self.jobs[number] = job
+        self._state.jobs[number] = job
         if deadline is not None:
             loop = asyncio.get_running_loop()
             job.timer = loop.call_later(deadline - time.monotonic(), self._expire, job)
         self._prompt_tokens += job.sequences[0].prompt
         for sequence in job.sequences:
-            self.scheduler.add(sequence)
-        self.wake()
+            self._state.scheduler.add(sequence)
+        self._state.wake()
         return job.handle
 
     @property
@@ -106,87 +101,56 @@ class Engine:
 
     def stats(self) -> EngineStats:
         return EngineStats(
-            running=len(self.scheduler.running),
-            waiting=len(self.scheduler.waiting),
-            preempted=self.scheduler.preempted,
-            requests=len(self.jobs),
+            running=len(self._state.scheduler.running),
+            waiting=len(self._state.scheduler.waiting),
+            preempted=self._state.scheduler.preempted,
+            requests=len(self._state.jobs),
             blocks_used=self._pool.used,
             blocks_total=self._pool.total,
             prefix_placed=self._pool.prefixes.placed,
             prefix_hit=self._pool.prefixes.hit,
             prompt_tokens=self._prompt_tokens,
-            completion_tokens=self.completion_tokens,
-            steps=self.steps,
-            seconds=msgspec.structs.replace(self.seconds),
+            completion_tokens=self._state.completion_tokens,
+            steps=self._state.steps,
+            seconds=msgspec.structs.replace(self._state.seconds),
         )
 
-    # -- for the lanes --
+    def _check_room(self) -> None:
+        if self._refusal is not None:
+            raise PredictionError(PREDICTION_FAILED, self._refusal)
+        count = len(self._state.jobs)
+        if count >= self._limits.max_concurrent:
+            raise PredictionError(
+                OVERLOADED,
+                f"The model is overloaded: {count} requests are in progress, as many as maxConcurrent allows; "
+                f"try again later.",
+            )
 
-    def end(self, job: Job, error: PredictionError | None = None) -> None:
-        """At any time, and any number of times: its slots and blocks are free at once."""
-        if self.jobs.pop(job.number, None) is None:
-            return
-        for sequence in job.sequences:
-            self.scheduler.end(sequence)
-        if job.timer is not None:
-            job.timer.cancel()
-        job.handle.times.ended = time.monotonic()
-        job.handle.end(error)
-        self.wake()
+    def _cancel(self, number: int) -> None:
+        if job := self._state.jobs.get(number):
+            self._state.end(job)
 
-    def took(self, step: Step, start: float) -> None:
-        """A step that was started at `start` is done: what it took by itself began when the one before it was done."""
-        now = time.perf_counter()
-        self.seconds.add("model", now - max(start, self._done))
-        self.scheduler.pace.note(step, now - max(start, self._done))
-        self._done = now
+    def _expire(self, job: Job) -> None:
+        made = sum(sequence.made for sequence in job.sequences)
+        self._state.end(job, PredictionError(TIMED_OUT, f"The request's time was up (tokens made: {made})."))
 
-    def give_up(self, error: BaseException) -> None:
+    def _stop(self, reason: str) -> None:
+        self._state.over = True
+        self._refusal = reason
+        for job in list(self._state.jobs.values()):
+            self._state.end(job, PredictionError(PREDICTION_FAILED, reason))
+        self._state.wake()
+
+    def _give_up(self, error: BaseException) -> None:
         """The runner works no more."""
-        if self.over:
+        if self._state.over:
             return
-        self.log.critical("the model works no more", exc_info=error)
+        log.critical("the model works no more", exc_info=error)
         sentence = f"Prediction failed: the model works no more: {summary(error)}"
         self._stop(sentence)
         if self._on_failure is not None:
             self._on_failure(sentence)
 
-    def wake(self) -> None:
-        resting, self._resting = self._resting, []
-        for future in resting:
-            if not future.done():
-                future.set_result(None)
-
-    async def rest(self) -> None:
-        """Until something happens."""
-        future = asyncio.get_running_loop().create_future()
-        self._resting.append(future)
-        await future
-
-    def _check_room(self) -> None:
-        if self._refusal is not None:
-            raise PredictionError(PREDICTION_FAILED, self._refusal)
-        if len(self.jobs) >= self._limits.max_concurrent:
-            raise PredictionError(
-                OVERLOADED,
-                f"The model is overloaded: {len(self.jobs)} requests are in progress, as many as maxConcurrent allows; "
-                f"try again later.",
-            )
-
-    def _cancel(self, number: int) -> None:
-        if job := self.jobs.get(number):
-            self.end(job)
-
-    def _expire(self, job: Job) -> None:
-        made = sum(sequence.made for sequence in job.sequences)
-        self.end(job, PredictionError(TIMED_OUT, f"The request's time was up (tokens made: {made})."))
-
-    def _stop(self, reason: str) -> None:
-        self.over, self._refusal = True, reason
-        for job in list(self.jobs.values()):
-            self.end(job, PredictionError(PREDICTION_FAILED, reason))
-        self.wake()
-
     def _lane_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.give_up(error)
+            self._give_up(error)

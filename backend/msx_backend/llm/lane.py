@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
+from msx_backend.llm.engine_state import EngineState
 from msx_backend.llm.replies import End
 from msx_backend.llm.sampling import Chosen, Sampler, choose_all
 from msx_backend.llm.scheduler import Plan
 from msx_backend.llm.sequence import Sequence
-from msx_backend.llm.step import Array, Decode, Prefill
+from msx_backend.llm.step import Array, Decode, Prefill, Step
 from msx_sdk.errors import OUT_OF_RESOURCES, PREDICTION_FAILED, PredictionError, is_out_of_memory, summary
 
-if TYPE_CHECKING:
-    from msx_backend.llm.engine import Engine
+Run = Callable[[Step], Awaitable[Array | None]]
+"""Executes a step off the loop, and raises what it raises. Steps take effect in the order of the calls. The call itself
+should start the step, as `loop.run_in_executor` does: until it is awaited, the engine does other work."""
 
+log = logging.getLogger("msx.llm")
 
 SLOW = 0.002
 """Seconds of sampling that are worth a thread: what it costs to hand it over is a tenth of that."""
@@ -33,13 +38,17 @@ class Lane:
     """Deltas are made while the next step runs. So a text that a stop string ends may be in one step too many, whose
     logits nobody looks at."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine, self._seconds = engine, engine.seconds
+    def __init__(self, state: EngineState, run: Run, give_up: Callable[[BaseException], None]) -> None:
+        """`give_up` is called with the error after which the runner no longer works."""
+        self._state = state
+        self._seconds = state.seconds
+        self._run = run
+        self._give_up = give_up
         self._slow = False
 
     async def work(self) -> None:
         growths: list[Growth] = []
-        while not self._engine.over:
+        while not self._state.over:
             plan = self._next()
             if plan is not None:
                 growths = await self._step(plan, growths)
@@ -47,39 +56,39 @@ class Lane:
                 self._publish(growths)
                 growths = []
             else:
-                await self._engine.rest()
+                await self._state.rest()
         self._publish(growths)
 
     def _next(self) -> Plan | None:
         with self._seconds.measure("scheduling"):
-            plan = self._engine.scheduler.next()
+            plan = self._state.scheduler.next()
             if plan is not None:
                 self._begin(plan)
         return plan
 
     def _begin(self, plan: Plan) -> None:
-        self._engine.steps += 1
+        self._state.steps += 1
         for sequence in plan.sequences:
             if not sequence.made:
-                self._engine.jobs[sequence.request].begin(sequence, time.monotonic())
+                self._state.jobs[sequence.request].begin(sequence, time.monotonic())
 
     async def _step(self, plan: Plan, growths: list[Growth]) -> list[Growth]:
         start = time.perf_counter()
-        running = self._engine.run(plan.step)
+        running = self._run(plan.step)
         self._publish(growths)
         try:
             logits = await running
         except Exception as error:  # the model may raise anything
             await self._failed(plan, error)
             return []
-        self._engine.took(plan.step, start)
+        self._state.took(plan.step, start)
         start = time.perf_counter()
         choices = [] if logits is None else await self._sample(plan, logits)
         self._seconds.add("sampling", time.perf_counter() - start)
         with self._seconds.measure("scheduling"):
-            self._engine.scheduler.done(plan)
+            self._state.scheduler.done(plan)
             grown = [self._grow(sequence, chosen) for sequence, chosen in choices]
-        self._engine.wake()
+        self._state.wake()
         return [growth for growth in grown if growth is not None]
 
     async def _sample(self, plan: Plan, logits: Array) -> list[tuple[Sequence, Chosen]]:
@@ -107,20 +116,20 @@ class Lane:
         return choices
 
     def _score(self, sequence: Sequence, start: int, logits: Array) -> None:
-        if job := self._engine.jobs.get(sequence.request):
+        if job := self._state.jobs.get(sequence.request):
             job.score(sequence, start, logits)
 
     def _grow(self, sequence: Sequence, chosen: Chosen) -> Growth | None:
-        job = self._engine.jobs.get(sequence.request)
+        job = self._state.jobs.get(sequence.request)
         if job is None or sequence.finished:  # cancelled meanwhile, or a neighbour of the same request has failed
             return None
         if chosen.failure is not None:
-            self._engine.end(job, chosen.failure)
+            self._state.end(job, chosen.failure)
             return None
         sequence.tokens.append(chosen.token)
         end = job.end_of(sequence, chosen.token)
         if end is not None:
-            self._engine.scheduler.end(sequence)
+            self._state.scheduler.end(sequence)
         return Growth(sequence, chosen, end)
 
     def _publish(self, growths: list[Growth]) -> None:
@@ -133,40 +142,40 @@ class Lane:
 
     def _tell(self, growth: Growth, now: float) -> None:
         sequence, chosen, end = growth
-        job = self._engine.jobs.get(sequence.request)
+        job = self._state.jobs.get(sequence.request)
         if job is None:
             return
         job.grew(sequence.index, now)
         try:
             deltas, end = job.replies.grow(sequence.index, chosen, end)
         except Exception as error:  # one text that cannot be shown is no harm to the others
-            self._engine.end(job, prediction_failed(error, "detokenization"))
+            self._state.end(job, prediction_failed(error, "detokenization"))
             return
-        self._engine.completion_tokens += 1
+        self._state.completion_tokens += 1
         for delta in deltas:
             job.handle.put(delta)
         if end is not None:
-            self._engine.scheduler.end(sequence)
+            self._state.scheduler.end(sequence)
         if job.replies.over:
-            self._engine.end(job)
+            self._state.end(job)
 
     async def _failed(self, plan: Plan, error: Exception) -> None:
         """The requests of this step fail; all of them, if the runner does not work any more."""
         alive = [sequence for sequence in plan.sequences if not sequence.finished]
-        trial = self._engine.scheduler.failed(plan)
+        trial = self._state.scheduler.failed(plan)
         self._fail(alive, error, _named(plan))
         try:
             for step in trial:
-                await self._engine.run(step)
+                await self._run(step)
         except Exception as again:  # the same
-            self._engine.give_up(again)
-        self._engine.wake()
+            self._give_up(again)
+        self._state.wake()
 
     def _fail(self, sequences: list[Sequence], error: Exception, what: str) -> None:
-        self._engine.log.error("%s failed", what, exc_info=error)
-        for job in [self._engine.jobs.get(number) for number in {sequence.request for sequence in sequences}]:
+        log.error("%s failed", what, exc_info=error)
+        for job in [self._state.jobs.get(number) for number in {sequence.request for sequence in sequences}]:
             if job is not None:
-                self._engine.end(job, prediction_failed(error, what))
+                self._state.end(job, prediction_failed(error, what))
 
 
 def _wants_token(plan: Plan, sequence: Sequence) -> bool:

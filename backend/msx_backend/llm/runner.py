@@ -184,7 +184,7 @@ class PagedModelRunner(ModelRunner):
 
     def __init__(self, decoder: Decoder, config: ModelConfig, limits: Limits, parts: Parts) -> None:
         """Raises HandlerLoadError, also where texts may be longer than a layer's window."""
-        check_windows(config, limits.context)
+        check_windows(config.windows, limits.context)
         super().__init__(decoder, config, limits, parts)
         self.block, self.blocks = BLOCK, self._layout.blocks
 

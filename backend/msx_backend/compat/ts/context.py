@@ -23,13 +23,10 @@ class RequestProcessor(msx_sdk.request_processor.RequestProcessor):
     """One request of the given headers."""
 
     def __init__(self, request_header: Mapping[str, Any]) -> None:
+        self.batch = Batch([InferenceRequest("", {}, Headers(request_header))], None)
         context = msx_sdk.context.Context(ModelInfo(""))
-        context._batch = Batch([InferenceRequest("", {}, Headers(request_header))], None)
+        context._batch = self.batch
         super().__init__(context, 0)
-
-    @property
-    def batch(self) -> Batch:
-        return self._context._bound
 
 
 class Context(msx_sdk.context.Context):

@@ -16,7 +16,6 @@ from mindspore import Parameter, nn, ops
 from mindspore.common.initializer import initializer
 
 from msx_backend.llm.cache.interface import Array, Places
-from msx_backend.llm.models.config import ModelConfig
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.loading import without_data
 
@@ -60,9 +59,9 @@ class PagedLayout:
         return table
 
 
-def check_windows(config: ModelConfig, context: int) -> None:
+def check_windows(windows: Sequence[int | None], context: int) -> None:
     """Raises HandlerLoadError where texts could be longer than what some layer sees."""
-    window = min((window for window in config.windows if window is not None), default=context)
+    window = min((window for window in windows if window is not None), default=context)
     if window < context:
         raise HandlerLoadError(
             f"config.json, sliding_window: {window}: on Ascend a text cannot be longer than the window; set "

@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -594,19 +593,6 @@ def test_times_of_a_request() -> None:
         assert times.total is not None
         assert 0 <= times.queued <= times.to_first_token <= times.total
         assert len(times.gaps) == 2 * 4
-
-    play(scene)
-
-
-def test_steps_in_flight_together_are_timed_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    ends = iter([0.010, 0.042])
-    monkeypatch.setattr("msx_backend.llm.engine.time", SimpleNamespace(perf_counter=ends.__next__))
-
-    async def scene(house: House) -> None:
-        house.engine.took(Decode((0,), (1,), (0,)), start=0.0)
-        house.engine.took(Prefill(0, 0, tuple(range(16))), start=0.005)
-        assert house.engine.stats().seconds.model == pytest.approx(0.042)
-        assert house.engine.scheduler.pace.chunk == 4  # 16 cost 32 ms, those who decode 10 ms
 
     play(scene)
 

@@ -49,10 +49,10 @@ def test_assigned_blocks_take_the_place_of_own_ones() -> None:
 def test_texts_longer_than_a_window_are_refused(tmp_path: Path) -> None:
     from msx_backend.llm.cache.paged import check_windows
 
-    config = read(tmp_path, "mistral", sliding_window=64)
-    check_windows(config, 64)
+    windows = read(tmp_path, "mistral", sliding_window=64).windows
+    check_windows(windows, 64)
     with pytest.raises(HandlerLoadError, match=r"sliding_window: 64: .* set maxTotalTokens: 64"):
-        check_windows(config, 65)
+        check_windows(windows, 65)
 
 
 def test_blocks_are_not_made_on_the_host() -> None:

@@ -1,0 +1,60 @@
+"""What an engine and its lanes share."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from msx_backend.llm.job import Job
+from msx_backend.llm.scheduler import Scheduler
+from msx_backend.llm.stats import StepSeconds
+from msx_backend.llm.step import Step
+from msx_sdk.errors import PredictionError
+
+
+class EngineState:
+    """The requests in progress by their numbers, the scheduler of their steps, and counts for the metrics.
+
+    `over`: no more steps are to be taken.
+    """
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self.jobs: dict[int, Job] = {}
+        self.seconds = StepSeconds()
+        self.steps = 0
+        self.completion_tokens = 0
+        self.over = False
+        self._last_step_done = 0.0
+        self._resting: list[asyncio.Future[None]] = []
+
+    def end(self, job: Job, error: PredictionError | None = None) -> None:
+        """At any time, and any number of times: its slots and blocks are free at once."""
+        if self.jobs.pop(job.number, None) is None:
+            return
+        for sequence in job.sequences:
+            self.scheduler.end(sequence)
+        if job.timer is not None:
+            job.timer.cancel()
+        job.handle.times.ended = time.monotonic()
+        job.handle.end(error)
+        self.wake()
+
+    def took(self, step: Step, start: float) -> None:
+        """A step that was started at `start` is done: what it took by itself began when the one before it was done."""
+        now = time.perf_counter()
+        self.seconds.add("model", now - max(start, self._last_step_done))
+        self.scheduler.pace.note(step, now - max(start, self._last_step_done))
+        self._last_step_done = now
+
+    def wake(self) -> None:
+        resting, self._resting = self._resting, []
+        for future in resting:
+            if not future.done():
+                future.set_result(None)
+
+    async def rest(self) -> None:
+        """Until something happens."""
+        future = asyncio.get_running_loop().create_future()
+        self._resting.append(future)
+        await future
