@@ -1,4 +1,4 @@
-"""§12: every key of model-config.yaml. Sequences are in test_s15_sequences.py, the modes in the others of §15."""
+"""§12: every key of model-config.yaml. Sequences are in test_sequences.py, the modes in the others of §15."""
 
 from __future__ import annotations
 
