@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from msx_backend.protocol import FrameReader
+from msx_protocol import FrameReader
 
 T = TypeVar("T")
 

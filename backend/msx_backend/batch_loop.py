@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from msx_backend.control import CallClock
 from msx_backend.jobs import Jobs
 from msx_backend.late_replies import LateReplies
-from msx_backend.protocol import Drain, FrameReader, Joined, Predict, ToWorker
 from msx_backend.replies import ReplyWriter
+from msx_protocol import Drain, FrameReader, Joined, Predict, ToWorker
 from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import Runner
 

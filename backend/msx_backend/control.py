@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable
 
 from msx_backend.jobs import Jobs
-from msx_backend.protocol import (
+from msx_protocol import (
     Cancel,
     FrameReader,
     MetricForm,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_backend.protocol import LARGE, Answers, encode_frame
+from msx_protocol import LARGE, Answers, encode_frame
 from msx_sdk.reply_head import ReplyHead
 
 Head = tuple[int, str, list[tuple[str, str]]]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 
-from msx_backend.protocol import Predict, RequestHead, decode_headers
+from msx_protocol import Predict, RequestHead, decode_headers
 from msx_sdk.request import Headers, InferenceRequest, Part
 
 NO_PARTS: Mapping[str, Part] = MappingProxyType({})

@@ -16,10 +16,10 @@ import msgspec
 from msx_backend import compat
 from msx_backend.envelopes import wrapped
 from msx_backend.parallel.leader import Leader
-from msx_backend.protocol import Load, LoadProgress
 from msx_backend.replies import ReplyWriter
 from msx_backend.site_dir import prefer_packages
 from msx_backend.workdir import furnish
+from msx_protocol import Load, LoadProgress
 from msx_sdk.config import parse_model_config
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.continuous import ContinuousRunner

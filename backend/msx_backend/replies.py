@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from msx_backend.gathered import GatheredAnswers
-from msx_backend.protocol import (
+from msx_protocol import (
     LARGE,
     MAX_BODY,
     CallDone,

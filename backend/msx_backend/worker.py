@@ -28,8 +28,8 @@ from msx_backend.orphan import die_with_parent
 from msx_backend.parallel.follower import Follower
 from msx_backend.parallel.leader import Leader
 from msx_backend.parallel.reports import collectives
-from msx_backend.protocol import FrameReader, Load, Loaded, LoadFailed, ProtocolError, ToWorker
 from msx_backend.replies import ReplyWriter, utf8
+from msx_protocol import FrameReader, Load, Loaded, LoadFailed, ProtocolError, ToWorker
 from msx_sdk.errors import is_out_of_memory, summary
 from msx_sdk.runner import RAISED
 

@@ -51,7 +51,9 @@ def tracked(*folders: str) -> set[str]:
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a clone")
 def test_the_wheel_has_what_git_has(wheel: zipfile.Path) -> None:
     names = {name for name in wheel.root.namelist() if ".dist-info/" not in name and name[-1] != "/"}
-    packages = ("sdk/msx_sdk", "archiver/msx_archiver", "backend/msx_backend", "frontend/msx_frontend")
+    packages = (
+        "sdk/msx_sdk", "archiver/msx_archiver", "backend/msx_protocol", "backend/msx_backend", "frontend/msx_frontend",
+    )  # fmt: skip
     code = {name.partition("/")[2] for name in tracked(*packages)}
     shipped = {f"msx_frontend/shipped/{name}" for name in tracked("examples", "model-configs", "docs")}
     assert names == {*code, *shipped, "msx_torchserve.pth"}

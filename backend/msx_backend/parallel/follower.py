@@ -12,8 +12,8 @@ from msx_backend.control import CallClock
 from msx_backend.jobs import read_requests
 from msx_backend.parallel.peers import wait_for_the_end
 from msx_backend.parallel.reports import CallReport
-from msx_backend.protocol import FrameReader, Plan, PlanCall, PlanEnd, PlanStep, PlanTell
 from msx_backend.replies import ReplyWriter
+from msx_protocol import FrameReader, Plan, PlanCall, PlanEnd, PlanStep, PlanTell
 from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import RAISED, Runner
 

@@ -12,7 +12,8 @@ from msx_backend.jobs import Jobs
 from msx_backend.parallel.peers import wait_for_the_end
 from msx_backend.parallel.reports import CallReport, collectives
 from msx_backend.parallel.telling import Telling
-from msx_backend.protocol import (
+from msx_backend.replies import ReplyWriter
+from msx_protocol import (
     FieldHead,
     Plan,
     PlanCall,
@@ -23,7 +24,6 @@ from msx_backend.protocol import (
     encode_frame_parts,
     encode_headers,
 )
-from msx_backend.replies import ReplyWriter
 from msx_sdk.request import InferenceRequest
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from msx_backend.protocol import CallDone
 from msx_backend.replies import ReplyWriter, utf8
+from msx_protocol import CallDone
 from msx_sdk.errors import summary
 from msx_sdk.request import InferenceRequest
 

@@ -8,11 +8,11 @@ from functools import lru_cache
 
 from prometheus_client import CollectorRegistry
 
-from msx_backend.protocol import MetricForm, MetricSample
 from msx_frontend.metrics.declared import HOSTNAME, Declared, Kind
 from msx_frontend.metrics.family import Family, LogsMetrics
 from msx_frontend.metrics.owners import Owners
 from msx_frontend.metrics.source import Owner, Source, worker_name
+from msx_protocol import MetricForm, MetricSample
 
 log = logging.getLogger("msx.metrics")
 

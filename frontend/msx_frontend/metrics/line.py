@@ -6,7 +6,7 @@ import re
 from datetime import datetime
 from functools import lru_cache
 
-from msx_backend.protocol import MetricSample
+from msx_protocol import MetricSample
 
 MARK = "[METRICS]"
 _LINE = re.compile(

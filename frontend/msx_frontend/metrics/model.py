@@ -6,7 +6,6 @@ from operator import sub
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from msx_backend.protocol import MetricForm, MetricSample
 from msx_frontend.metrics.family import Adds
 from msx_frontend.metrics.gathered import Batch, Ended
 from msx_frontend.metrics.generation import TextMetrics
@@ -14,6 +13,7 @@ from msx_frontend.metrics.numbers import Counter
 from msx_frontend.metrics.source import Source, worker_name
 from msx_frontend.models.statistics import InferenceStatistics
 from msx_frontend.queueing.job import DESCRIBE, Job
+from msx_protocol import MetricForm, MetricSample
 
 if TYPE_CHECKING:
     from msx_frontend.metrics.server import ServerMetrics

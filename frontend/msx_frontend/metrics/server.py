@@ -8,7 +8,6 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
-from msx_backend.protocol import MetricSample
 from msx_frontend.metrics.declared import HOSTNAME, Declared, MetricsSpec, load_spec
 from msx_frontend.metrics.exposition import exposition
 from msx_frontend.metrics.family import Adds, Family, Nowhere
@@ -18,6 +17,7 @@ from msx_frontend.metrics.handlers import WORKER_LABEL, HandlerMetrics
 from msx_frontend.metrics.log import MetricLogs
 from msx_frontend.metrics.numbers import CounterFamily, HistogramFamily
 from msx_frontend.metrics.observer import MODEL, Observed, Observer
+from msx_protocol import MetricSample
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)

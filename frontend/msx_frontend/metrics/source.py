@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_backend.protocol import MetricForm
+from msx_protocol import MetricForm
 
 MOST_FORMS = 1000
 """As many as a worker tells; its successors may make up others."""

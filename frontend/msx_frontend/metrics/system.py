@@ -14,9 +14,9 @@ from pathlib import Path
 
 import psutil
 
-from msx_backend.protocol import MetricSample
 from msx_frontend.devices.npus import Npu
 from msx_frontend.metrics.line import parse_metric
+from msx_protocol import MetricSample
 
 log = logging.getLogger("msx.metrics")
 

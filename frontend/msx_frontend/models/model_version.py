@@ -8,7 +8,6 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 
-from msx_backend.protocol import MetricForm, MetricSample
 from msx_frontend.devices.lease import Lease
 from msx_frontend.environments.build import Place
 from msx_frontend.environments.environments import Environment
@@ -25,6 +24,7 @@ from msx_frontend.resources.shortage import Shortage
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupSpec, GroupState, WorkerGroup
 from msx_frontend.workers.replica import Replica, ReplicaState
+from msx_protocol import MetricForm, MetricSample
 from msx_sdk.generation import Capabilities
 from msx_sdk.kserve import Signature
 from msx_sdk.sequences import SequenceKeys

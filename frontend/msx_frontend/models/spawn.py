@@ -9,7 +9,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from msx_backend.protocol import DeclaredMetric, Load
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices.lease import Lease
@@ -23,6 +22,7 @@ from msx_frontend.workers.credentials import KEYS, without_credentials
 from msx_frontend.workers.crew import RankSpec
 from msx_frontend.workers.environment import worker_environment
 from msx_frontend.workers.group import GroupSpec
+from msx_protocol import DeclaredMetric, Load
 from msx_sdk._cgroup import cores_by_quota
 
 log = logging.getLogger("msx.workers")

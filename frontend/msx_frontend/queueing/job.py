@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from msx_backend.protocol import encode_headers
 from msx_frontend.errors import RequestCancelled, ServiceError
+from msx_protocol import encode_headers
 from msx_sdk.generation import EMBED, GENERATE, TOKENIZE
 from msx_sdk.kserve.types import INFER as INFER  # a kind of job, like the following
 

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
-from msx_backend.protocol import LARGE, FrameReader, ProtocolError
+from msx_protocol import LARGE, FrameReader, ProtocolError
 
 T = TypeVar("T")
 

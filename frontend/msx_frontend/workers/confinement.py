@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msx_backend
-
-LAUNCHER = Path(msx_backend.__file__).with_name("confine.py")
+LAUNCHER = Path(__file__).with_name("confine.py")
 
 
 @dataclass(frozen=True)

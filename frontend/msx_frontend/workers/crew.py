@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from msx_backend.protocol import Load, Loaded, LoadProgress, MetricSample, Pong, ToFrontend, encode_frame
 from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.rank import RankProcess
+from msx_protocol import Load, Loaded, LoadProgress, MetricSample, Pong, ToFrontend, encode_frame
 
 
 @dataclass(frozen=True)

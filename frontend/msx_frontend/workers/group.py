@@ -10,7 +10,17 @@ from typing import Any, Protocol
 
 import msgspec
 
-from msx_backend.protocol import (
+from msx_frontend.errors import ServiceError
+from msx_frontend.queueing.job import Job
+from msx_frontend.workers import endings, heartbeat
+from msx_frontend.workers.crew import Crew, Member, RankSpec
+from msx_frontend.workers.endings import GroupEnd
+from msx_frontend.workers.exchange import Exchange
+from msx_frontend.workers.heartbeat import Heartbeat
+from msx_frontend.workers.lockstep import Lockstep
+from msx_frontend.workers.memory_watch import MemoryWatch
+from msx_frontend.workers.stragglers import Stragglers
+from msx_protocol import (
     Answers,
     CallDone,
     Chunk,
@@ -27,16 +37,6 @@ from msx_backend.protocol import (
     ToFrontend,
     encode_frame,
 )
-from msx_frontend.errors import ServiceError
-from msx_frontend.queueing.job import Job
-from msx_frontend.workers import endings, heartbeat
-from msx_frontend.workers.crew import Crew, Member, RankSpec
-from msx_frontend.workers.endings import GroupEnd
-from msx_frontend.workers.exchange import Exchange
-from msx_frontend.workers.heartbeat import Heartbeat
-from msx_frontend.workers.lockstep import Lockstep
-from msx_frontend.workers.memory_watch import MemoryWatch
-from msx_frontend.workers.stragglers import Stragglers
 from msx_sdk.generation import Capabilities
 from msx_sdk.kserve import Signature
 

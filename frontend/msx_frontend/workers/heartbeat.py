@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from msx_backend.protocol import Ping, encode_frame
+from msx_protocol import Ping, encode_frame
 
 HEARTBEAT = 1.0
 MISSED_HEARTBEAT = 5.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from msx_backend.protocol import FieldHead, Predict, RequestHead, encode_frame_parts, encode_headers
 from msx_frontend.queueing.job import INFER, OPERATIONS, Job, KeptHeaders
+from msx_protocol import FieldHead, Predict, RequestHead, encode_frame_parts, encode_headers
 
 NAMED = OPERATIONS | {INFER}
 """Kinds of jobs that the worker is told."""

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable
 
-from msx_backend.protocol import CallDone
+from msx_protocol import CallDone
 
 ERROR_PATIENCE = 1.0
 """Seconds for the other ranks to fail as one rank did; after that it is that rank's failure alone.

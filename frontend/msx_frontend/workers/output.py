@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from msx_backend.protocol import MetricSample
 from msx_frontend.metrics.line import MARK, parse_metric
 from msx_frontend.workers.last_words import LastWords
+from msx_protocol import MetricSample
 
 RECORD_SEPARATOR = "\x1e"
 LONGEST_LINE = 8192

@@ -17,11 +17,11 @@ from typing import Any
 
 import psutil
 
-from msx_backend.protocol import MetricSample, Pong, ToFrontend
 from msx_frontend.workers.channel import Channel
 from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.output import WorkerOutput
 from msx_frontend.workers.own_memory import own_memory
+from msx_protocol import MetricSample, Pong, ToFrontend
 
 
 class RankProcess:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from msx_backend.logs import RECORD_SEPARATOR
-from msx_backend.protocol import (
+from msx_protocol import (
     Answers,
     Cancel,
     Chunk,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_backend.protocol import Dropped, encode_frame
+from msx_protocol import Dropped, encode_frame
 from tests.unit.backend.harness import assert_a_deserted_stream_is_closed, lines_of, serving, wait_until
 
 MEETS = """

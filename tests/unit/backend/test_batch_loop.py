@@ -12,7 +12,8 @@ from msx_backend import batch_loop, late_replies
 from msx_backend.batch_loop import BatchLoop
 from msx_backend.control import CallClock
 from msx_backend.jobs import Jobs
-from msx_backend.protocol import (
+from msx_backend.replies import ReplyWriter
+from msx_protocol import (
     Chunk,
     Drain,
     Dropped,
@@ -24,7 +25,6 @@ from msx_backend.protocol import (
     ToWorker,
     encode_frame,
 )
-from msx_backend.replies import ReplyWriter
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.resolve import resolve_object
 from msx_sdk.runner import Runner
@@ -439,4 +439,4 @@ def test_a_broken_frame_ends_the_worker(tmp_path: Path) -> None:
     with serving(tmp_path, "echo") as worker:
         worker.data.sendall(encode_frame(Dropped(1)))
         assert worker.exit_status() == 1
-        assert any("no message of this protocol" in entry.get("traceback", "") for entry in worker.logged())
+        assert any("not a message of this protocol" in entry.get("traceback", "") for entry in worker.logged())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from msx_backend.protocol import Chunk, Drain, Dropped, Failed
+from msx_protocol import Chunk, Drain, Dropped, Failed
 from tests.unit.backend.harness import lines_of, serving, wait_until
 
 CODE = '''

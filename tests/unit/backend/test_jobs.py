@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from msx_backend.jobs import Jobs
-from msx_backend.protocol import FieldHead, Predict, RequestHead, encode_headers
+from msx_protocol import FieldHead, Predict, RequestHead, encode_headers
 from msx_sdk.request import InferenceRequest
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from msx_backend.protocol import Drain, Loaded, LoadFailed, LoadProgress, Predict, encode_frame
+from msx_protocol import Drain, Loaded, LoadFailed, LoadProgress, Predict, encode_frame
 from tests.unit.backend.harness import Worker, lines_of, load_message, request, serving
 
 

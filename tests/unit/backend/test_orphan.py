@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from msx_backend.protocol import Loaded
+from msx_protocol import Loaded
 from tests.unit.backend.harness import SERVICES, Peer, command, lines_of, load_message, wait_until
 
 PARENT = """

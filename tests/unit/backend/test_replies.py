@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from msx_backend.protocol import LARGE, Answers, Chunk, Dropped, Failed, FrameReader, Loaded, ToFrontend
 from msx_backend.replies import ReplyWriter
+from msx_protocol import LARGE, Answers, Chunk, Dropped, Failed, FrameReader, Loaded, ToFrontend
 from msx_sdk.errors import Failure
 from msx_sdk.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest

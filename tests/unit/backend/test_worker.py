@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_backend.protocol import DeclaredMetric, Dropped, MetricSample, encode_frame
+from msx_protocol import DeclaredMetric, Dropped, MetricSample, encode_frame
 from tests.unit.backend.harness import Worker, lines_of, load_message, serving, wait_until
 
 

@@ -14,8 +14,8 @@ from msx_backend.control import CallClock
 from msx_backend.jobs import Jobs
 from msx_backend.parallel.follower import Follower
 from msx_backend.parallel.leader import Leader
-from msx_backend.protocol import CallDone, FieldHead, FrameReader, Predict, RequestHead, ToFrontend, encode_headers
 from msx_backend.replies import ReplyWriter
+from msx_protocol import CallDone, FieldHead, FrameReader, Predict, RequestHead, ToFrontend, encode_headers
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.request import InferenceRequest
 from msx_sdk.resolve import resolve_object

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from msx_backend.continuous_loop import ContinuousLoop
-from msx_backend.protocol import (
+from msx_protocol import (
     Chunk,
     Drain,
     Dropped,

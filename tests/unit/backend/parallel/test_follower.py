@@ -10,7 +10,7 @@ import pytest
 
 from msx_backend.parallel import follower as module
 from msx_backend.parallel.follower import Follower
-from msx_backend.protocol import (
+from msx_protocol import (
     CallDone,
     FieldHead,
     PlanCall,

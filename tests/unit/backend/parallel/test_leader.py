@@ -11,7 +11,7 @@ import pytest
 
 from msx_backend.parallel import leader as module
 from msx_backend.parallel.leader import Leader
-from msx_backend.protocol import FrameReader, Plan, PlanCall, PlanEnd, PlanStep, decode_headers
+from msx_protocol import FrameReader, Plan, PlanCall, PlanEnd, PlanStep, decode_headers
 from msx_sdk.request import Headers, InferenceRequest, Part
 from tests.frames import fed
 from tests.unit.backend.parallel.ranks import Gone, Rank

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msx_backend.protocol import Chunk
+from msx_protocol import Chunk
 from msx_sdk.context import Context
 from msx_sdk.results import Last
 from tests.unit.backend.parallel.ranks import Ranks, ranks_of, steps_of

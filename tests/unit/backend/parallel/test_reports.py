@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from msx_backend.parallel.reports import COLLECTIVES, CallReport
-from msx_backend.protocol import CallDone
+from msx_protocol import CallDone
 from msx_sdk.request import InferenceRequest
 from tests.unit.backend.parallel.ranks import Rank
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from msx_backend.parallel.reports import COLLECTIVES
-from msx_backend.protocol import CallDone, PlanTell
+from msx_protocol import CallDone, PlanTell
 from tests.unit.backend.parallel.test_leader import Bench
 
 

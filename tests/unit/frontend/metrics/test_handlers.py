@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from msx_backend.protocol import MetricForm, MetricSample
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.metrics.declared import Declared, MetricsSpec
 from msx_frontend.metrics.handlers import MOST_METRICS
+from msx_protocol import MetricForm, MetricSample
 from tests.unit.frontend.metrics.test_server import declared, exposed, sample
 
 Seen = dict[tuple[str, str], float]

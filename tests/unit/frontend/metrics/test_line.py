@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from msx_backend.protocol import MetricSample
 from msx_frontend.metrics.line import line_ends, log4j_time, metric_line, parse_metric
+from msx_protocol import MetricSample
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from msx_backend.protocol import MetricSample
 from msx_frontend.logs.rotating import KEPT, RotatingFile
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.metrics.family import Family
 from msx_frontend.metrics.log import AT_ONCE, MetricLine, MetricLog, MetricLogs
+from msx_protocol import MetricSample
 from tests.unit.frontend.jobs import make_job, run
 from tests.unit.frontend.metrics.test_server import exposed, sample
 

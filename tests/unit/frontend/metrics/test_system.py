@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from msx_backend.protocol import MetricSample
 from msx_frontend.devices.npu_smi import ChipStatus
 from msx_frontend.devices.npus import Npu
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.system import SystemMetrics, of_command, of_machine
+from msx_protocol import MetricSample
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.metrics.test_server import exposed
 

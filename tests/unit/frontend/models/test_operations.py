@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from msx_backend.protocol import FrameReader, Predict, ToWorker
 from msx_frontend.errors import NotOffered, Overloaded, ServiceUnavailable
 from msx_frontend.models.describe import describe
 from msx_frontend.queueing.job import PREDICT
 from msx_frontend.workers.in_flight import InFlight
+from msx_protocol import FrameReader, Predict, ToWorker
 from msx_sdk.generation import EMBED, GENERATE, TOKENIZE, Capabilities
 from tests.frames import fed
 from tests.retry import told_wait

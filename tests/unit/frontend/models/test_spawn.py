@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from msx_backend.protocol import DeclaredMetric, Load
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices.lease import Lease
@@ -17,6 +16,7 @@ from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.spawn import Spawner
 from msx_frontend.workers.crew import RankSpec
 from msx_frontend.workers.group import GroupSpec
+from msx_protocol import DeclaredMetric, Load
 from msx_sdk.config import parse_model_config
 
 CPU = Lease("m:1.0")

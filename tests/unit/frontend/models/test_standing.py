@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from msx_backend.protocol import LoadFailed
 from msx_frontend.errors import RequirementsFailed, ServiceError, ServiceUnavailable
 from msx_frontend.generation.directory import Directory
 from msx_frontend.models.states import ModelState
 from msx_frontend.workers import endings
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.replica import ReplicaState
+from msx_protocol import LoadFailed
 from msx_sdk.generation import GENERATE
 from tests.unit.frontend.house import FakeGroup, House, in_a_house, until
 from tests.unit.frontend.jobs import error_of

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from msx_backend.protocol import Load
 from msx_frontend.workers.crew import RankSpec
 from msx_frontend.workers.group import GroupSpec
+from msx_protocol import Load
 from tests.unit.backend.harness import SERVICES, load_message
 
 

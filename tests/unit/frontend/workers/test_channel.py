@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from msx_backend.protocol import LARGE, PREFIX, Chunk, Dropped, Ping, ProtocolError, ToFrontend, encode_frame
 from msx_frontend.workers.channel import Channel
+from msx_protocol import LARGE, PREFIX, Chunk, Dropped, Ping, ProtocolError, ToFrontend, encode_frame
 from tests.unit.frontend.jobs import run
 
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])

@@ -14,9 +14,9 @@ import msgspec
 import psutil
 import pytest
 
-from msx_backend.protocol import Answers, Drain, LoadFailed, MetricSample, Ping, Pong, Predict, ToFrontend, encode_frame
 from msx_frontend.workers import rank as rank_module
 from msx_frontend.workers.crew import Crew, RankSpec
+from msx_protocol import Answers, Drain, LoadFailed, MetricSample, Ping, Pong, Predict, ToFrontend, encode_frame
 from tests.unit.backend.harness import request
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.workers.handlers import model_of

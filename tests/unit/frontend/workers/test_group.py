@@ -17,12 +17,12 @@ import psutil
 import pytest
 from msgspec import structs
 
-from msx_backend.protocol import MetricForm, MetricSample
 from msx_frontend.errors import HandlerFailed, RequestCancelled, WorkerDied, WorkerTimedOut
 from msx_frontend.queueing.job import Job
 from msx_frontend.workers import heartbeat, memory_watch
 from msx_frontend.workers.crew import RankSpec
 from msx_frontend.workers.group import GroupSpec, GroupState, WorkerGroup
+from msx_protocol import MetricForm, MetricSample
 from tests.unit.frontend.jobs import error_of, make_job, run, sink_of
 from tests.unit.frontend.workers.handlers import spec_of
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from msx_backend.protocol import FrameReader, Ping
 from msx_frontend.workers import heartbeat as module
 from msx_frontend.workers.heartbeat import Heartbeat
+from msx_protocol import FrameReader, Ping
 from tests.frames import fed
 from tests.unit.frontend.jobs import run
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec import msgpack
 
-from msx_backend.protocol import FrameReader, Predict, ToWorker, decode_headers
 from msx_frontend.queueing.job import Job, KeptHeaders
 from msx_frontend.workers.in_flight import InFlight
+from msx_protocol import FrameReader, Predict, ToWorker, decode_headers
 from tests.frames import fed
 from tests.unit.frontend.jobs import make_job
 

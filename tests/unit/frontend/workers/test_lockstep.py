@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_backend.protocol import CallDone
 from msx_frontend.workers import lockstep as module
 from msx_frontend.workers.lockstep import Lockstep
+from msx_protocol import CallDone
 from tests.unit.frontend.jobs import run
 
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_backend.protocol import MetricSample
 from msx_frontend.workers import output as module
 from msx_frontend.workers.output import LINES_PER_SECOND, LONGEST_LINE, LONGEST_RECORD, RECORD_SEPARATOR, WorkerOutput
+from msx_protocol import MetricSample
 from tests.unit.frontend.jobs import run
 
 LABELS = {"model": "m", "version": "1.0", "rank": 0}

@@ -16,7 +16,8 @@ from typing import Any
 import psutil
 import pytest
 
-from msx_backend.protocol import (
+from msx_frontend.workers.rank import RankProcess
+from msx_protocol import (
     Answers,
     Chunk,
     Drain,
@@ -28,7 +29,6 @@ from msx_backend.protocol import (
     ToFrontend,
     encode_frame,
 )
-from msx_frontend.workers.rank import RankProcess
 from tests.unit.backend.harness import request
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.workers.handlers import model_of

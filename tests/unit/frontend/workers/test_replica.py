@@ -12,7 +12,6 @@ from unittest.mock import patch
 
 import pytest
 
-from msx_backend.protocol import LoadFailed
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.npus import Npu
 from msx_frontend.devices.pool import DevicePool
@@ -27,6 +26,7 @@ from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupSpec, WorkerGroup
 from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState
+from msx_protocol import LoadFailed
 from msx_sdk.config import ModelConfig
 from tests.unit.frontend.jobs import run
 

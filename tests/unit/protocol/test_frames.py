@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_backend import protocol
-from msx_backend.protocol import (
+from msx_protocol import (
     LARGE,
+    MAX_HEAD,
+    PREFIX,
     Answers,
     CallDone,
     Cancel,
@@ -131,16 +132,16 @@ def test_garbage_is_a_protocol_error_or_a_frame_to_come(data: bytes) -> None:
         frames = fed(FrameReader[Any](ANY), data)
     except ProtocolError:
         return
-    assert len(frames) * protocol.PREFIX.size <= len(data)
+    assert len(frames) * PREFIX.size <= len(data)
 
 
 @pytest.mark.parametrize(
     ("stream", "message"),
     [
-        (protocol.PREFIX.pack(protocol.MAX_HEAD + 1, 0), "claims a head of 67108865 bytes"),
-        (protocol.PREFIX.pack(3, 0) + b"\xc1\xc1\xc1", "no message of this protocol"),
-        (encode_frame(Dropped(1)), "no message of this protocol"),
-        (protocol.PREFIX.pack(2, 0) + b"\x91\x63", "no message of this protocol"),
+        (PREFIX.pack(MAX_HEAD + 1, 0), "claims a head of 67108865 bytes"),
+        (PREFIX.pack(3, 0) + b"\xc1\xc1\xc1", "not a message of this protocol"),
+        (encode_frame(Dropped(1)), "not a message of this protocol"),
+        (PREFIX.pack(2, 0) + b"\x91\x63", "not a message of this protocol"),
     ],
     ids=["huge head", "no MessagePack", "for the other side", "unknown tag"],
 )
@@ -150,7 +151,7 @@ def test_a_broken_stream_says_so(stream: bytes, message: str) -> None:
 
 
 def test_a_frame_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "MAX_BODY", 10)
+    monkeypatch.setattr("msx_protocol.frames.MAX_BODY", 10)
     with pytest.raises(ProtocolError, match="too large"):
         encode_frame(Drain(), b"x" * 11)
     with pytest.raises(ProtocolError, match="too large"):

@@ -1,27 +1,20 @@
-"""Bytes of a stream socket in, messages out. What a frame is, `protocol` says."""
+"""Bytes of a stream socket in, messages out."""
 
 from __future__ import annotations
 
 import ctypes
-import struct
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-PREFIX = struct.Struct("<II")
+from msx_protocol.frames import MAX_HEAD, PREFIX, ProtocolError
+
 RECEIVE_SIZE = 1 << 16
 """Bytes of the buffer into which frames are received, but for what is large."""
 LARGE = 1 << 15
 """Bytes. A body of this size has a buffer of its own, and is not copied on its way; smaller ones are gathered."""
 
-MAX_HEAD = 64 << 20
-"""Bytes; a larger head can only be a broken stream."""
-
 T = TypeVar("T")
-
-
-class ProtocolError(Exception):
-    """The peer sent what is no frame of this protocol; the connection is of no more use."""
 
 
 class FrameReader(Generic[T]):
@@ -96,7 +89,7 @@ class FrameReader(Generic[T]):
         try:
             return self._decoder.decode(head)
         except msgspec.DecodeError as error:
-            raise ProtocolError(f"a frame's head is no message of this protocol: {error}") from None
+            raise ProtocolError(f"a frame's head is not a message of this protocol: {error}") from None
 
 
 def uninitialised(size: int) -> bytearray:

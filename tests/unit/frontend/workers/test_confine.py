@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from msx_backend import confine
+from msx_frontend.workers import confine
 from tests.other_user import UID, needs_root, others_python
 
 TELL = """

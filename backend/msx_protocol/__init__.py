@@ -1,0 +1,64 @@
+"""The wire protocol between the frontend and rank 0 of a worker group, and between the ranks of a group.
+
+Two stream sockets, inherited by the worker: **data** (Load, Predict, Drain and their replies, in order) and
+**control** (Ping, Pong, Cancel). Other ranks have a third one to rank 0 (PlanCall, …). All carry frames:
+
+    frame = head size: u32 LE, body size: u32 LE, head, body
+
+The head is one message, a MessagePack array whose first entry is its tag (one struct per message;
+`receivers` says which come where). The body is raw payload bytes and is never re-encoded: for Predict the fields of all
+requests one after the other, for Chunk the chunk. Nothing is pickled.
+"""
+
+from msx_protocol.frame_reader import LARGE, FrameReader
+from msx_protocol.frames import MAX_BODY, MAX_HEAD, PREFIX, ProtocolError, encode_frame, encode_frame_parts
+from msx_protocol.heartbeat import Ping, Pong
+from msx_protocol.load import Load, Loaded, LoadFailed, LoadProgress
+from msx_protocol.message import Message
+from msx_protocol.metrics import DeclaredMetric, MetricForm, MetricSample
+from msx_protocol.plan import CallDone, PlanCall, PlanEnd, PlanStep, PlanTell
+from msx_protocol.receivers import Plan, ToFrontend, ToWorker, ToWorkerControl
+from msx_protocol.replies import Answers, Chunk, Dropped, Failed, Joined
+from msx_protocol.requests import Cancel, Drain, FieldHead, Predict, RequestHead, decode_headers, encode_headers
+
+__all__ = [
+    "LARGE",
+    "MAX_BODY",
+    "MAX_HEAD",
+    "PREFIX",
+    "Answers",
+    "CallDone",
+    "Cancel",
+    "Chunk",
+    "DeclaredMetric",
+    "Drain",
+    "Dropped",
+    "Failed",
+    "FieldHead",
+    "FrameReader",
+    "Joined",
+    "Load",
+    "LoadFailed",
+    "LoadProgress",
+    "Loaded",
+    "Message",
+    "MetricForm",
+    "MetricSample",
+    "Ping",
+    "Plan",
+    "PlanCall",
+    "PlanEnd",
+    "PlanStep",
+    "PlanTell",
+    "Pong",
+    "Predict",
+    "ProtocolError",
+    "RequestHead",
+    "ToFrontend",
+    "ToWorker",
+    "ToWorkerControl",
+    "decode_headers",
+    "encode_frame",
+    "encode_frame_parts",
+    "encode_headers",
+]

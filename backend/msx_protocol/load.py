@@ -1,0 +1,68 @@
+"""Loading a model: the first message to a worker, and what the worker says until the model is ready."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msx_protocol.message import Message
+from msx_protocol.metrics import DeclaredMetric
+
+
+class Load(Message, tag=1, kw_only=True):
+    """The first message: what to load and who this rank is. Answered by LoadProgress*, then Loaded or LoadFailed.
+
+    `model_dir` is absolute; so is `site_dir`, with packages that come before the interpreter's own.
+    `max_response_size` is in bytes, of one Chunk.
+    """
+
+    model_name: str
+    model_version: str
+    model_dir: str
+    handler: str
+    manifest: dict[str, Any]
+    config: dict[Any, Any]
+    batch_size: int
+    isolate_batch_errors: bool
+    device_id: int | None
+    rank: int
+    local_rank: int
+    world_size: int
+    input_ranks: int = 1
+    """Of a parallel group, the ranks below this one get the inputs; the others get empty requests."""
+    cache_dir: str | None
+    site_dir: str | None = None
+    decode_input: bool
+    limit_max_image_pixels: bool
+    max_response_size: int
+    server_version: str
+    service_envelope: str = ""
+    """One of `body`, `json`, `kserve` and `kservev2` wraps the handler; "" leaves it as it is."""
+    model_metrics: list[DeclaredMetric] = []
+    continuous: bool = False
+    """Call the handler again and again, with all requests that are there: `continuousBatching`."""
+    log_calls: bool = False
+    """Each call's PredictionTime is logged: send all of them, and not just the last one."""
+
+
+class LoadProgress(Message, tag=20):
+    phase: str
+
+
+class Loaded(Message, tag=21):
+    """The model answers now. An async handler takes many requests at once, and so does a continuous one.
+
+    `capabilities` is a `msx_sdk.generation.Capabilities`, empty for a handler that only predicts; `signature` a
+    `msx_sdk.kserve.Signature`, empty for one that takes any tensors.
+    """
+
+    is_async: bool
+    seconds: float
+    capabilities: dict[str, Any] = {}
+    signature: dict[str, Any] = {}
+    continuous: bool = False
+
+
+class LoadFailed(Message, tag=22):
+    message: str
+    traceback: str
+    out_of_memory: bool

@@ -1,0 +1,9 @@
+"""What all messages have in common."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Message(msgspec.Struct, array_like=True):
+    """The head of a frame: a MessagePack array whose first entry is the tag of the message's class."""

@@ -1,0 +1,65 @@
+"""Requests for the handler, and what happens to them before they are answered."""
+
+from __future__ import annotations
+
+import msgspec
+
+from msx_protocol.message import Message
+
+
+class FieldHead(Message):
+    """One field of a request; its `size` bytes stand in the body."""
+
+    name: str
+    content_type: str | None
+    size: int
+
+
+class RequestHead(Message):
+    """One request of a batch. `timeout` is in seconds from now; None means that nobody's patience is limited.
+
+    `number` names the request on these two sockets; each is larger than all that were sent before it.
+    `headers` are as `encode_headers` makes them: most are sent again and again, and few are read.
+    `operation` is "" for a prediction, `msx_sdk.kserve.INFER`, or one of `msx_sdk.generation`.
+    """
+
+    number: int
+    id: str
+    headers: msgspec.Raw
+    fields: list[FieldHead]
+    timeout: float | None
+    operation: str = ""
+
+
+class Predict(Message, tag=2):
+    """A batch. Every request is answered in one of Answers, by Chunk* with `last` on the final one, by Failed, or by
+    Dropped.
+
+    `joins`: the worker may run it together with those directly behind it that may, too, as far as a batch holds them.
+    """
+
+    requests: list[RequestHead]
+    joins: bool = False
+
+
+class Drain(Message, tag=3):
+    """No more work will come: finish what is running, close the handler, exit with 0."""
+
+
+class Cancel(Message, tag=11):
+    """Nobody waits for these requests any more. One not seen yet is remembered until it comes."""
+
+    numbers: list[int]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_headers = msgspec.msgpack.Decoder(list[tuple[str, str]]).decode
+
+
+def encode_headers(headers: list[tuple[str, str]]) -> msgspec.Raw:
+    return msgspec.Raw(_encode(headers))
+
+
+def decode_headers(headers: msgspec.Raw) -> list[tuple[str, str]]:
+    """Raises msgspec.DecodeError."""
+    return _decode_headers(headers)
