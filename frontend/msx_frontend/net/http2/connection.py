@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from msx_frontend.net.http2.errors import ConnectionFault, ErrorCode
+from msx_frontend.net.http2.flow_control import FlowControl
 from msx_frontend.net.http2.frames import (
     HEAD,
     HEAD_SIZE,
@@ -20,13 +21,12 @@ from msx_frontend.net.http2.frames import (
     window_update,
 )
 from msx_frontend.net.http2.limits import DEFAULT_WINDOW, Limits
-from msx_frontend.net.http2.output import Output
+from msx_frontend.net.http2.output import Output, Sender
 from msx_frontend.net.http2.preface import NotHttp2, check_preface
 from msx_frontend.net.http2.receiver import Receiver
 from msx_frontend.net.http2.requests import Accept
 from msx_frontend.net.http2.settings import settings_frame
 from msx_frontend.net.http2.stall import StallWatch
-from msx_frontend.net.http2.stream import Stream
 from msx_frontend.net.http2.streams import Streams
 from msx_frontend.net.http2.timers import Timers
 
@@ -71,9 +71,9 @@ class Http2Protocol(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
         self.peer = transport.get_extra_info("peername")
-        self._stall = StallWatch(self._limits.stall_timeout, transport.get_write_buffer_size, self._stalled)
-        self._output = Output(transport, self._stall, self.abort)
-        self._streams = Streams(self._limits, self._output, self._emptied)
+        self._stall = StallWatch[Sender](self._limits.stall_timeout, transport.get_write_buffer_size, self._stalled)
+        self._output = Output(transport, FlowControl(self._limits), self._stall, self.abort)
+        self._streams = Streams(self._output, self._emptied)
         self._receiver = Receiver(self._streams, self._accept, self._settled, self._pong)
         self._timers = Timers()
         self._timers.after(self._limits.preface_timeout, self._check_settled)
@@ -195,10 +195,10 @@ class Http2Protocol(asyncio.Protocol):
         if self._receiver.requests.draining and not self._streams.open and not self._over:
             self._end(b"")
 
-    def _stalled(self, stream: Stream | None) -> None:
-        if stream is None:
+    def _stalled(self, sender: Sender | None) -> None:
+        if sender is None:
             self.abort()
-        else:
+        elif (stream := self._streams.open.get(sender.id)) is not None:
             text = f"the client took nothing of its answer for {self._limits.stall_timeout:g} s"
             self._streams.refuse(stream.id, ErrorCode.CANCEL)
             self._streams.lose(stream, text)

@@ -5,21 +5,43 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from msx_frontend.net.http2.errors import ConnectionFault, ErrorCode
+from msx_frontend.net.http2.flow_control import FlowControl
 from msx_frontend.net.http2.frames import DATA
-from msx_frontend.net.http2.limits import DEFAULT_WINDOW, LARGEST_WINDOW
 from msx_frontend.net.http2.stall import StallWatch
-
-if TYPE_CHECKING:
-    from msx_frontend.net.http2.stream import Stream
 
 WRITE_SIZE = 1 << 18
 """Bytes that are gathered before the transport is asked whether it takes more."""
 
 MAX_CONTROL = 1_000
 """Frames that answer the peer's own while it reads nothing."""
+
+
+class Sender(Protocol):
+    """A stream, as far as the output of its connection knows it."""
+
+    id: int
+    in_line: bool
+    """It waits for its turn."""
+
+    @property
+    def blocked(self) -> bool:
+        """Something waits to be sent."""
+
+    @property
+    def sendable(self) -> bool:
+        """The window of the stream itself allows to send what waits."""
+
+    @property
+    def next_kind(self) -> int:
+        """The kind of the frame that waits first."""
+
+    def advance(self) -> int:
+        """Sends one frame, and returns how many bytes it has."""
+
+    def emptied(self) -> None:
+        """Nothing waits any more."""
 
 
 class Output:
@@ -33,29 +55,32 @@ class Output:
         "_piled",
         "_size",
         "_transport",
-        "data_frames",
-        "initial_window",
+        "flow",
         "max_frame",
         "paused",
         "stall",
-        "window",
     )
 
-    def __init__(self, transport: asyncio.WriteTransport, stall: StallWatch, on_flood: Callable[[], None]) -> None:
-        self._transport, self.stall, self._on_flood = transport, stall, on_flood
+    def __init__(
+        self,
+        transport: asyncio.WriteTransport,
+        flow: FlowControl,
+        stall: StallWatch[Sender],
+        on_flood: Callable[[], None],
+    ) -> None:
+        self._transport = transport
+        self.flow = flow
+        self.stall = stall
+        self._on_flood = on_flood
         self._loop = asyncio.get_running_loop()
         self._parts: list[bytes | memoryview] = []
         self._size = 0
         self._piled = 0
-        self._line: deque[Stream] = deque()
+        self._line: deque[Sender] = deque()
         self.paused = False
         """The transport holds enough."""
-        self.window = DEFAULT_WINDOW
-        """Bytes of all bodies that the peer still takes."""
-        self.initial_window = DEFAULT_WINDOW
         self.max_frame = 1 << 14
         """The largest payload that the peer takes."""
-        self.data_frames = 0
 
     # -- frames --
 
@@ -66,7 +91,7 @@ class Output:
         self._parts += parts
 
     def control(self, frame: bytes) -> None:
-        """A frame that no stream waits for. Whoever makes us send many and reads none loses the connection."""
+        """A frame that belongs to no answer. A peer that makes us send many and reads none loses the connection."""
         if self.paused:
             self._piled += 1
             if self._piled > MAX_CONTROL:
@@ -81,7 +106,7 @@ class Output:
 
     # -- bodies --
 
-    def offer(self, stream: Stream) -> None:
+    def offer(self, stream: Sender) -> None:
         """Sends what the windows allow; for the rest the stream stands in line, or waits for its own window."""
         while stream.sendable and self._takes(stream):
             self._advance(stream)
@@ -89,13 +114,13 @@ class Output:
             self.stall.moved(stream)
             self._line_up(stream)
 
-    def wake(self, stream: Stream) -> None:
+    def wake(self, stream: Sender) -> None:
         """The stream's own window has opened."""
         self._line_up(stream)
         self.pump()
 
     def pump(self) -> None:
-        """One frame of each stream in turn, until nobody can send."""
+        """One frame of each stream in turn, until none can send."""
         line = self._line
         while line and self._takes(line[0]):
             stream = line.popleft()
@@ -121,22 +146,18 @@ class Output:
 
     def widen(self, increment: int) -> None:
         """Raises ConnectionFault."""
-        self.window += increment
-        if self.window > LARGEST_WINDOW:
-            raise ConnectionFault(
-                ErrorCode.FLOW_CONTROL_ERROR, f"The connection's window is at most {LARGEST_WINDOW} bytes."
-            )
+        self.flow.widen(increment)
         self.pump()
 
-    def _line_up(self, stream: Stream) -> None:
+    def _line_up(self, stream: Sender) -> None:
         if stream.sendable and not stream.in_line:
             stream.in_line = True
             self._line.append(stream)
 
-    def _takes(self, stream: Stream) -> bool:
-        return not self.paused and (self.window > 0 or stream.next_kind != DATA)
+    def _takes(self, stream: Sender) -> bool:
+        return not self.paused and (self.flow.send_window > 0 or stream.next_kind != DATA)
 
-    def _advance(self, stream: Stream) -> None:
+    def _advance(self, stream: Sender) -> None:
         self._size += stream.advance()
         if self._size > WRITE_SIZE:
             self.flush()

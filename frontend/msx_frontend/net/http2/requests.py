@@ -31,12 +31,13 @@ class Requests:
     """`expect` is told the one kind of frame that may come next, or that all may. Everything raises ConnectionFault."""
 
     def __init__(self, streams: Streams, accept: Accept, expect: Callable[[int | None], None]) -> None:
-        self._streams, self._accept, self._expect = streams, accept, expect
+        self._streams = streams
+        self._accept = accept
+        self._expect = expect
+        self._flow = streams.flow
         self._limits = streams.limits
         self._blocks = HeaderBlocks(self._limits.max_header_list)
         self._open_block: OpenBlock | None = None
-        self._credit = self._limits.connection_window
-        self._owed = 0
         self.draining = False
         """GOAWAY said so: no more streams."""
 
@@ -44,7 +45,9 @@ class Requests:
 
     def data(self, flags: int, stream_id: int, payload: bytes) -> None:
         size = len(payload)
-        self._receive(size)
+        increment = self._flow.receive(size)
+        if increment:
+            self._streams.output.control(window_update(0, increment))
         stream = self._streams.open.get(stream_id)
         if stream is None or stream.remote_ended:
             self._stray("DATA", stream_id)
@@ -54,25 +57,12 @@ class Requests:
         if not payload and not flags & END_STREAM:
             self._streams.flood.frame()
         try:
-            stream.received(size)
+            self._flow.receive_for(stream, size)
             if len(payload) != size:
                 stream.grant(size - len(payload))
             self._deliver(stream, payload, bool(flags & END_STREAM))
         except StreamFault as fault:
             self._streams.fail(stream, fault)
-
-    def _receive(self, size: int) -> None:
-        """The connection's window is given back at once: it would only make streams wait for each other."""
-        self._credit -= size
-        self._owed += size
-        if self._credit < 0:
-            raise ConnectionFault(
-                ErrorCode.FLOW_CONTROL_ERROR, "More was sent than the connection's window: wait for WINDOW_UPDATE."
-            )
-        if self._owed >= self._limits.connection_window >> 1:
-            self._streams.output.control(window_update(0, self._owed))
-            self._credit += self._owed
-            self._owed = 0
 
     def _deliver(self, stream: Stream, payload: bytes, ended: bool) -> None:
         size = len(payload)
@@ -85,7 +75,7 @@ class Requests:
             stream.grant(size)
             return
         if size:
-            self._streams.hold(stream, size)
+            self._flow.hold(stream, size)
             stream.events.data(payload)
         if ended and not stream.finished:
             stream.events.ended()
@@ -128,7 +118,7 @@ class Requests:
 
     def _begin(self, stream_id: int, request: Request, ended: bool) -> None:
         streams = self._streams
-        stream = streams.open[stream_id] = Stream(stream_id, streams, request.content_length, ended)
+        stream = streams.open[stream_id] = Stream(stream_id, streams, streams.output, request.content_length, ended)
         if request.size > self._limits.max_header_list:
             streams.flood.reset()
             stream.send_headers(self._limits.too_large, end=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
-if TYPE_CHECKING:
-    from msx_frontend.net.http2.stream import Stream
+Blocked = TypeVar("Blocked")
+"""What may be blocked: a stream."""
 
 _LOOKS = 4
 """In the time that a client has."""
 
 
-class StallWatch:
+class StallWatch(Generic[Blocked]):
     """Looks at the streams that are blocked, and at the transport, while there are any.
 
     `on_stalled` is told the stream of which the client took nothing for `limit` seconds; None is the connection itself.
@@ -22,21 +22,21 @@ class StallWatch:
 
     __slots__ = ("_buffered", "_limit", "_loop", "_on_stalled", "_paused_since", "_streams", "_timer", "_unsent")
 
-    def __init__(self, limit: float, unsent: Callable[[], int], on_stalled: Callable[[Stream | None], None]) -> None:
+    def __init__(self, limit: float, unsent: Callable[[], int], on_stalled: Callable[[Blocked | None], None]) -> None:
         self._limit, self._unsent, self._on_stalled = limit, unsent, on_stalled
         self._loop = asyncio.get_running_loop()
-        self._streams: dict[Stream, float] = {}
+        self._streams: dict[Blocked, float] = {}
         """Blocked ones, and since when they have sent nothing."""
         self._paused_since: float | None = None
         self._buffered = 0
         self._timer: asyncio.TimerHandle | None = None
 
-    def moved(self, stream: Stream) -> None:
+    def moved(self, stream: Blocked) -> None:
         """A stream is blocked that was not, or has sent something."""
         self._streams[stream] = self._loop.time()
         self._start()
 
-    def done(self, stream: Stream) -> None:
+    def done(self, stream: Blocked) -> None:
         """Nothing of it waits any more."""
         self._streams.pop(stream, None)
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from msx_frontend.net.http2.errors import ErrorCode, StreamFault
-from msx_frontend.net.http2.frames import DATA, END_HEADERS, END_STREAM, HEAD, HEADERS, header_frames, rst_stream
-from msx_frontend.net.http2.limits import LARGEST_WINDOW
-
-if TYPE_CHECKING:
-    from msx_frontend.net.http2.streams import Streams
+from msx_frontend.net.http2.errors import ErrorCode
+from msx_frontend.net.http2.flow_control import StreamWindows
+from msx_frontend.net.http2.frames import (
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    HEAD,
+    HEADERS,
+    header_frames,
+    rst_stream,
+    window_update,
+)
+from msx_frontend.net.http2.output import Output
 
 _pack = HEAD.pack
 
@@ -31,40 +38,50 @@ class StreamEvents(Protocol):
         """All that had been `blocked` has left for the transport."""
 
 
-class Stream:
+class OpenStreams(Protocol):
+    """The streams of one connection, as far as one of them knows them."""
+
+    def close(self, stream: Stream) -> None:
+        """The answer is complete."""
+
+    def reset(self, stream: Stream, code: ErrorCode) -> None:
+        """The owner gives the stream up."""
+
+
+class Stream(StreamWindows):
     """The owner's side is what has no underscore up to `consumed`; the rest is the connection's."""
 
     __slots__ = (
-        "_credit",
         "_finished",
-        "_owed",
+        "_flow",
+        "_output",
         "_queue",
         "_streams",
         "events",
         "expected",
-        "held",
-        "id",
         "in_line",
         "remote_ended",
-        "window",
     )
 
-    def __init__(self, stream_id: int, streams: Streams, expected: int | None, remote_ended: bool) -> None:
-        self.id = stream_id
+    def __init__(
+        self, stream_id: int, streams: OpenStreams, output: Output, expected: int | None, remote_ended: bool
+    ) -> None:
         self._streams = streams
+        self._output = output
+        flow = self._flow = output.flow
+        self.id = stream_id
+        self.send_window = flow.initial_send_window
+        self.receive_window = flow.limits.stream_window
+        self.unannounced = 0
+        self.held = 0
         self.events: StreamEvents | None = None
         self.expected = expected
         """Bytes of the body that are still to come, where its length was said."""
         self.remote_ended = remote_ended
-        self.window = streams.output.initial_window
-        """Bytes that the client still takes; less than none after it made its windows smaller."""
         self._queue: deque[tuple[int, int, bytes | memoryview]] | None = None
         self.in_line = False
         """It waits for the connection."""
         self._finished = False
-        self._credit = streams.limits.stream_window
-        self._owed = 0
-        self.held = 0
 
     # -- what the owner calls --
 
@@ -87,8 +104,8 @@ class Stream:
         if not size or self._finished:
             return
         if self._fits(size):
-            self._take(size)
-            self._streams.output.put(_pack(size >> 8, size & 0xFF, DATA, 0, self.id), data)
+            self._flow.send(self, size)
+            self._output.put(_pack(size >> 8, size & 0xFF, DATA, 0, self.id), data)
         else:
             self._send(DATA, 0, data)
 
@@ -104,8 +121,8 @@ class Stream:
             self.send_data(data)
             self.send_trailers(trailers)
             return
-        self._take(size)
-        self._streams.output.put(
+        self._flow.send(self, size)
+        self._output.put(
             _pack(len(headers) >> 8, len(headers) & 0xFF, HEADERS, END_HEADERS, self.id)
             + headers
             + _pack(size >> 8, size & 0xFF, DATA, 0, self.id)
@@ -124,52 +141,34 @@ class Stream:
 
     def consumed(self, size: int) -> None:
         """So many bytes of the body are no longer held: the client may send more."""
-        size = min(size, self.held)  # nothing is held of a stream that is closed
-        self.held -= size
-        self._streams.held -= size
+        size = self._flow.release(self, size)
         if not self.remote_ended:
             self.grant(size)
 
     # -- what comes in --
 
-    def received(self, size: int) -> None:
-        """A DATA frame with so many bytes, padding too. Raises StreamFault."""
-        self._credit -= size
-        if self._credit < 0:
-            raise StreamFault(
-                ErrorCode.FLOW_CONTROL_ERROR, f"Stream {self.id} sent more than its window: wait for WINDOW_UPDATE."
-            )
-
     def grant(self, size: int) -> None:
-        """Gives the window back, in large pieces."""
-        self._owed += size
-        if self._owed >= self._streams.limits.stream_window >> 1:
-            self._credit += self._owed
-            self._streams.grant(self, self._owed)
-            self._owed = 0
+        """The client may send so many bytes more."""
+        increment = self._flow.grant(self, size)
+        if increment:
+            self._output.control(window_update(self.id, increment))
 
     def widen(self, increment: int) -> None:
         """Raises StreamFault."""
-        self.window += increment
-        if self.window > LARGEST_WINDOW:
-            raise StreamFault(
-                ErrorCode.FLOW_CONTROL_ERROR, f"The window of stream {self.id} is at most {LARGEST_WINDOW} bytes."
-            )
+        self._flow.widen_stream(self, increment)
         if self._queue:
-            self._streams.output.wake(self)
+            self._output.wake(self)
 
     # -- what goes out --
 
     def _fits(self, size: int) -> bool:
         """A frame with so many bytes can be sent now."""
-        output = self._streams.output
-        return not self._queue and not output.paused and size <= min(self.window, output.window, output.max_frame)
-
-    def _take(self, size: int) -> None:
-        output = self._streams.output
-        self.window -= size
-        output.window -= size
-        output.data_frames += 1
+        output = self._output
+        return (
+            not self._queue
+            and not output.paused
+            and size <= min(self.send_window, self._flow.send_window, output.max_frame)
+        )
 
     def _send(self, kind: int, flags: int, payload: bytes) -> None:
         if self._finished:
@@ -179,7 +178,7 @@ class Stream:
             self._queue = deque()
         self._queue.append((kind, flags, payload))
         if len(self._queue) == 1:
-            self._streams.output.offer(self)
+            self._output.offer(self)
             self._close_if_done()
 
     @property
@@ -189,23 +188,23 @@ class Stream:
     @property
     def sendable(self) -> bool:
         """As far as its own window goes."""
-        return bool(self._queue) and (self.window > 0 or self.next_kind != DATA)
+        return bool(self._queue) and (self.send_window > 0 or self.next_kind != DATA)
 
     def advance(self) -> int:
-        """Sends one frame, and says how long it is."""
+        """Sends one frame, and returns how many bytes it has."""
         assert self._queue
         kind, flags, payload = self._queue.popleft()
-        output = self._streams.output
+        output = self._output
         if kind == HEADERS:
             frames = header_frames(self.id, bytes(payload), end=bool(flags & END_STREAM), max_size=output.max_frame)
             output.put(frames)
             return len(frames)
-        size = min(len(payload), self.window, output.window, output.max_frame)
+        size = min(len(payload), self.send_window, self._flow.send_window, output.max_frame)
         if size < len(payload):
             view = memoryview(payload)
             payload = view[:size]
             self._queue.appendleft((DATA, 0, view[size:]))
-        self._take(size)
+        self._flow.send(self, size)
         output.put(_pack(size >> 8, size & 0xFF, DATA, 0, self.id), payload)
         return size
 
@@ -222,7 +221,7 @@ class Stream:
     def _close(self) -> None:
         """The answer is complete; a client that has not said all need not go on (RFC 9113 §8.1)."""
         if not self.remote_ended:
-            self._streams.output.put(rst_stream(self.id, ErrorCode.NO_ERROR))
+            self._output.put(rst_stream(self.id, ErrorCode.NO_ERROR))
         self._streams.close(self)
 
     def forget(self) -> None:
@@ -230,4 +229,4 @@ class Stream:
         self._finished = True
         if self._queue:
             self._queue.clear()
-            self._streams.output.stall.done(self)
+            self._output.stall.done(self)

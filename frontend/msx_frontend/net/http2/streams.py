@@ -1,4 +1,4 @@
-"""The streams of one connection: which are open, which were, and what they hold together."""
+"""The streams of one connection: which are open, and which were."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from msx_frontend.net.http2.errors import ConnectionFault, ErrorCode, StreamFault
 from msx_frontend.net.http2.flood import Flood
-from msx_frontend.net.http2.frames import rst_stream, window_update
-from msx_frontend.net.http2.limits import Limits
+from msx_frontend.net.http2.frames import rst_stream
 from msx_frontend.net.http2.output import Output
 from msx_frontend.net.http2.stream import Stream
 
@@ -17,34 +16,25 @@ REMEMBERED = 1_000
 
 
 class Streams:
-    __slots__ = ("_on_empty", "_reset", "flood", "held", "last", "limits", "open", "output")
+    __slots__ = ("_on_empty", "_reset", "flood", "flow", "last", "limits", "open", "output")
 
-    def __init__(self, limits: Limits, output: Output, on_empty: Callable[[], None]) -> None:
-        self.limits, self.output, self._on_empty = limits, output, on_empty
+    def __init__(self, output: Output, on_empty: Callable[[], None]) -> None:
+        self.output = output
+        self.flow = output.flow
+        self.limits = output.flow.limits
+        self._on_empty = on_empty
         self.open: dict[int, Stream] = {}
         self.last = 0
         """The highest stream that the client has begun."""
         self._reset: deque[int] = deque(maxlen=REMEMBERED)
-        self.held = 0
-        """Bytes of bodies that their owners have not consumed."""
-        self.flood = Flood(lambda: self.last + output.data_frames)
+        self.flood = Flood(lambda: self.last + self.flow.sent_frames)
 
     @property
     def full(self) -> bool:
         return len(self.open) >= self.limits.max_streams
 
-    def hold(self, stream: Stream, size: int) -> None:
-        """Raises StreamFault: to wait for others could be to wait for ever, as theirs may wait for this one."""
-        stream.held += size
-        self.held += size
-        if self.held > self.limits.max_held:
-            raise StreamFault(
-                ErrorCode.ENHANCE_YOUR_CALM,
-                f"The requests of this connection hold more than {self.limits.max_held} bytes: send fewer at once.",
-            )
-
     def was_reset(self, stream_id: int) -> bool:
-        """We gave it up: what still comes for it is nobody's fault."""
+        """The server gave it up: the client may not know that yet, and still send for it."""
         return stream_id in self._reset
 
     def close(self, stream: Stream) -> None:
@@ -81,18 +71,14 @@ class Streams:
             self.lose(stream, reason)
 
     def _drop(self, stream: Stream) -> None:
-        self.held -= stream.held
-        stream.held = 0
+        self.flow.release(stream, stream.held)
         if self.open.pop(stream.id, None) is not None and not self.open:
             self._on_empty()
 
-    def grant(self, stream: Stream, size: int) -> None:
-        self.output.control(window_update(stream.id, size))
-
     def resize(self, window: int) -> None:
         """SETTINGS_INITIAL_WINDOW_SIZE holds for streams that are open, too. Raises ConnectionFault."""
-        change = window - self.output.initial_window
-        self.output.initial_window = window
+        change = window - self.flow.initial_send_window
+        self.flow.initial_send_window = window
         try:
             for stream in list(self.open.values()):
                 stream.widen(change)
@@ -100,6 +86,6 @@ class Streams:
             raise ConnectionFault(fault.code, str(fault)) from None
 
     def check_begun(self, stream_id: int, frame: str) -> None:
-        """Raises ConnectionFault for a stream that nobody has begun."""
+        """Raises ConnectionFault for a stream that the client has not begun."""
         if stream_id > self.last or not stream_id & 1:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"{frame} came for stream {stream_id}, which is idle.")

@@ -121,7 +121,7 @@ async def test_no_frames_break_it(sent: list[bytes]) -> None:
     peer.protocol.resume_writing()
     peer.protocol.connection_lost(None)
     assert peer.protocol.streams == 0
-    assert peer.protocol._streams.held == 0
+    assert peer.protocol._streams.flow.held == 0
     assert all(len(owner.reasons) <= 1 for owner in peer.owners.values())
 
 

@@ -128,7 +128,7 @@ async def test_settings_change_windows_of_open_streams_below_none() -> None:
     owner = peer.request(1)
     owner.stream.send_whole(OK, bytes(30), STATUS)
     peer.send(initial_window(4))
-    assert owner.stream.window == -6
+    assert owner.stream.send_window == -6
     peer.send(frames.window_update(1, 6))
     assert len(bodies(await peer.answers())) == 10
     peer.send(frames.window_update(1, 1))
