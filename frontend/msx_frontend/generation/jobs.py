@@ -12,10 +12,10 @@ import msgspec
 
 from msx_frontend.errors import RequestCancelled
 from msx_frontend.generation.errors import InvalidReply
+from msx_frontend.job import Field, StatusMappedJob, StatusOf
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
 from msx_frontend.net.http.call import Call
-from msx_frontend.queueing.job import Field, StatusOf, ToldJob
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk.generation import encode
 
@@ -80,7 +80,7 @@ class Jobs:
         self._call.check_model(version.source.name)
         number = len(self._replies)
         reply = TimedReply()
-        job = ToldJob(
+        job = StatusMappedJob(
             self._told,
             f"{self._call.id}-{number}" if number else self._call.id,
             version.source.name,

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from msx_frontend.errors import ServiceError
+from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.queueing.job import DESCRIBE, Job
 
 
 class _Whole:

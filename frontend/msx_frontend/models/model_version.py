@@ -12,12 +12,12 @@ from msx_frontend.devices.lease import Lease
 from msx_frontend.environments.build import Place
 from msx_frontend.environments.environments import Environment
 from msx_frontend.errors import NotOffered, ServiceError, ServiceUnavailable, WorkersNotStarted
+from msx_frontend.job import OPERATIONS, Job
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.replicas import Replicas
 from msx_frontend.models.standing import Standing, alive
 from msx_frontend.models.states import ModelState
-from msx_frontend.queueing.job import OPERATIONS, Job
 from msx_frontend.queueing.sequence_dispatcher import make_dispatcher
 from msx_frontend.resources.of_model import ModelResources
 from msx_frontend.resources.shortage import Shortage
@@ -178,8 +178,6 @@ class ModelVersion:
         if replica.state is ReplicaState.READY and replica.group is not None:
             self.capabilities, self.signature = replica.group.capabilities, replica.group.signature
             self.dispatcher.group_ready(replica.group)
-        else:
-            self._forget_ended_groups()
         self._standing.replica_changed(replica)
         if replica.state is ReplicaState.FAILED:
             replica.release()
@@ -196,7 +194,7 @@ class ModelVersion:
 
     def group_ended(self, group: WorkerGroup) -> None:
         self.metrics.worker_ended(group.number)
-        self._forget_ended_groups()
+        self.dispatcher.group_gone(group)
         self._judge()
 
     def batch_finished(self, size: int, seconds: float) -> None:
@@ -219,11 +217,6 @@ class ModelVersion:
     def samples_arrived(self, group: WorkerGroup, samples: list[MetricSample]) -> None:
         """Its last ones come after its end."""
         self.metrics.handler_samples(samples, None if group.state is GroupState.ENDED else group.number)
-
-    def _forget_ended_groups(self) -> None:
-        for group in list(self.dispatcher.groups):
-            if group.state is not GroupState.READY:
-                self.dispatcher.group_gone(group)
 
     @property
     def busy(self) -> bool:

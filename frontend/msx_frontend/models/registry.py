@@ -10,9 +10,9 @@ from msx_frontend.errors import (
     ServiceError,
     ServiceUnavailable,
 )
+from msx_frontend.job import Job
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.queueing.job import Job
 
 
 class _Model:

@@ -7,11 +7,11 @@ import time
 from typing import Any
 
 from msx_frontend.errors import DeadlineExceeded, Overloaded, ServiceError, ServiceUnavailable
+from msx_frontend.job import ALONE, DESCRIBE, PREDICT, STREAM, Job
 from msx_frontend.queueing.answer_rate import AnswerRate
+from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.batching import BatchingPolicy, make_policy
-from msx_frontend.queueing.job import ALONE, DESCRIBE, PREDICT, STREAM, Job
 from msx_frontend.queueing.job_queue import JobQueue
-from msx_frontend.workers.group import WorkerGroup
 from msx_sdk.config import ModelConfig
 
 PREFETCH_BELOW = 0.02
@@ -45,7 +45,7 @@ class Dispatcher:
         self.answered = 0
         """By workers, in all."""
         self._rate = AnswerRate()
-        self.groups: list[WorkerGroup] = []
+        self.groups: list[BatchTarget] = []
         self.expecting_workers = False
         self.refusal = ""
         """What clients hear instead of waiting for workers, where those have failed."""
@@ -115,13 +115,13 @@ class Dispatcher:
         self.queue.put_back(jobs)
         self.pump()
 
-    def group_has_room(self, group: WorkerGroup) -> None:
+    def group_has_room(self, group: BatchTarget) -> None:
         self.pump_soon()
 
-    def group_ready(self, group: WorkerGroup) -> None:
+    def group_ready(self, group: BatchTarget) -> None:
         self.groups.append(group)
 
-    def group_gone(self, group: WorkerGroup) -> None:
+    def group_gone(self, group: BatchTarget) -> None:
         """It takes no more work. May be called again."""
         if group in self.groups:
             self.groups.remove(group)
@@ -165,7 +165,7 @@ class Dispatcher:
             return False
         return JOINS_FROM <= self.policy.typical_seconds <= PREFETCH_BELOW
 
-    def _free_group(self, ahead: int, joins: bool) -> tuple[WorkerGroup | None, int]:
+    def _free_group(self, ahead: int, joins: bool) -> tuple[BatchTarget | None, int]:
         """The least busy group with room, else one whose socket may hold the next batch; and the jobs that it takes."""
         groups = self.groups
         best = groups[0] if len(groups) == 1 else min(groups, key=_busy, default=None)
@@ -239,5 +239,5 @@ class Dispatcher:
         return {"remainingCapacity": self.queue.capacity - len(self.queue), "pendingRequests": len(self.queue)}
 
 
-def _busy(group: WorkerGroup) -> int:
+def _busy(group: BatchTarget) -> int:
     return group.busy

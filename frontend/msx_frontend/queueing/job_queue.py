@@ -6,7 +6,7 @@ import time
 from collections import deque
 
 from msx_frontend.errors import DeadlineExceeded, ServiceError
-from msx_frontend.queueing.job import ALONE, Job
+from msx_frontend.job import ALONE, Job
 
 
 class JobQueue:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.held_bytes import Hold
-from msx_frontend.queueing.bell import Bell
-from msx_frontend.queueing.job import Job
+from msx_frontend.job import Job
+from msx_frontend.queueing.notifier import Notifier
 
 HIGH_WATER = 1 << 20
 """Bytes. A buffer that holds more is full: its reader has `STALL_LIMIT` seconds to take something."""
@@ -40,7 +40,7 @@ class ReplyBuffer:
     What was sent before an error is read before the error is raised; a reader that is too slow loses the rest.
     """
 
-    __slots__ = ("_bell", "_chunks", "_ended", "_error", "_head", "_size", "_stall", "_stall_limit", "hold", "job")
+    __slots__ = ("_chunks", "_ended", "_error", "_head", "_notifier", "_size", "_stall", "_stall_limit", "hold", "job")
 
     def __init__(self, stall_limit: float = STALL_LIMIT) -> None:
         self.job: Job | None = None
@@ -52,7 +52,7 @@ class ReplyBuffer:
         self._size = 0
         self._ended = False
         self._error: ServiceError | None = None
-        self._bell = Bell()
+        self._notifier = Notifier()
         self._stall: asyncio.TimerHandle | None = None
         self._stall_limit = stall_limit
 
@@ -98,7 +98,7 @@ class ReplyBuffer:
         while self._head is None or (self._error is not None and not self._chunks):
             if self._error is not None:
                 raise self._error
-            await self._bell.rung()
+            await self._notifier.wait()
         return self._head
 
     @property
@@ -166,11 +166,11 @@ class ReplyBuffer:
                 raise self._error
             if self._ended:
                 return False
-            await self._bell.rung()
+            await self._notifier.wait()
         return True
 
     def _wake(self) -> None:
-        self._bell.ring()
+        self._notifier.notify()
 
     # -- the slow reader --
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from msx_frontend.errors import ServiceError, ServiceUnavailable
+from msx_frontend.job import ALONE, EXPLAIN, PREDICT, STREAM, Job, Sink
+from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.dispatcher import Dispatcher
-from msx_frontend.queueing.job import ALONE, EXPLAIN, PREDICT, STREAM, Job, Sink
 from msx_frontend.queueing.job_queue import JobQueue
 from msx_frontend.queueing.sequences import Sequence, Sequences
-from msx_frontend.workers.group import WorkerGroup
 from msx_sdk.config import ModelConfig
 from msx_sdk.sequences import SequenceKeys
 
@@ -105,7 +105,7 @@ class SequenceDispatcher(Dispatcher):
             held = [one.group for one in self._sequences]
             sequence.group = min(free, key=lambda group: (held.count(group), group.busy))
 
-    def _serve(self, group: WorkerGroup) -> float:
+    def _serve(self, group: BatchTarget) -> float:
         """Hand out batches while there is room; returns the seconds that it pays to wait for more."""
         while (room := group.room()) and (ready := self._ready(group)):
             if _kind(ready[0]) in ALONE:
@@ -116,7 +116,7 @@ class SequenceDispatcher(Dispatcher):
             group.flush()
         return 0.0
 
-    def _ready(self, group: WorkerGroup) -> list[Sequence]:
+    def _ready(self, group: BatchTarget) -> list[Sequence]:
         """Whose next request could go to this group now, and shares a kind."""
         for sequence in [one for one in self._queued if not len(one)]:
             del self._queued[sequence]
@@ -136,14 +136,14 @@ class SequenceDispatcher(Dispatcher):
             self._queued[sequence] = None
         return job
 
-    def group_has_room(self, group: WorkerGroup) -> None:
+    def group_has_room(self, group: BatchTarget) -> None:
         for sequence in [one for one in self._at_work if one.group is group]:
             self._settle(sequence)
         super().group_has_room(group)
 
     # -- the end of sequences --
 
-    def group_gone(self, group: WorkerGroup) -> None:
+    def group_gone(self, group: BatchTarget) -> None:
         super().group_gone(group)
         for sequence in self._sequences:
             if sequence.group is group:
@@ -233,10 +233,10 @@ def _kind(sequence: Sequence) -> str:
     return sequence.head.kind if sequence.head is not None else ""
 
 
-def _speaks(group: WorkerGroup, job: Job) -> bool:
+def _speaks(group: BatchTarget, job: Job) -> bool:
     """Whether the next request of the same sequence may join this one."""
     return group.continuous and job.first_chunk > 0
 
 
-def _busy(group: WorkerGroup) -> int:
+def _busy(group: BatchTarget) -> int:
     return group.busy

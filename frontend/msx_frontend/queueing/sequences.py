@@ -6,9 +6,9 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
-from msx_frontend.queueing.job import Job
+from msx_frontend.job import Job
+from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.job_queue import JobQueue
-from msx_frontend.workers.group import WorkerGroup
 from msx_sdk.config import ModelConfig
 
 REMEMBERED = 10_000
@@ -21,7 +21,7 @@ class Sequence(JobQueue):
     def __init__(self, id: str, capacity: int, emptied: Callable[[Sequence], None]) -> None:
         super().__init__(capacity)
         self.id, self._emptied = id, emptied
-        self.group: WorkerGroup | None = None
+        self.group: BatchTarget | None = None
         self.running: list[Job] = []
         self.closing = False
         """A request that ends it has been accepted."""

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from msx_frontend.errors import HandlerFailed, ServiceError
-from msx_frontend.queueing.job import Job, answer_all
+from msx_frontend.job import Job, answer_all
 from msx_frontend.workers.crew import Crew
 from msx_frontend.workers.in_flight import InFlight
 from msx_protocol import Answers, Cancel, Chunk, Dropped, Failed, Joined, Loaded, encode_frame

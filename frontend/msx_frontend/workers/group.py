@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from msx_frontend.errors import ServiceError
-from msx_frontend.queueing.job import Job
+from msx_frontend.job import Job
 from msx_frontend.workers import endings, heartbeat
 from msx_frontend.workers.crew import Crew, Member, RankSpec
 from msx_frontend.workers.endings import GroupEnd

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from msx_frontend.queueing.job import INFER, OPERATIONS, Job, KeptHeaders
+from msx_frontend.job import INFER, OPERATIONS, Job, KeptHeaders
 from msx_protocol import FieldHead, Predict, RequestHead, encode_frame_parts, encode_headers
 
 NAMED = OPERATIONS | {INFER}

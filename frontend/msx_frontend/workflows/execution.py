@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from msx_frontend.errors import RequestCancelled, ServiceError
-from msx_frontend.queueing.job import Field
+from msx_frontend.job import Field
 from msx_frontend.workflows.errors import NodeFailed
 from msx_frontend.workflows.node_call import Answer, NodeCall
 from msx_frontend.workflows.workflow import Workflow

@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass
 
 from msx_frontend.errors import DeadlineExceeded, ServiceError
+from msx_frontend.job import Field, Job
 from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.queueing.job import Field, Job
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk.workflow_spec import WorkflowNode
 

@@ -17,6 +17,7 @@ from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.npus import Npu
 from msx_frontend.devices.pool import DevicePool
 from msx_frontend.errors import ServiceError
+from msx_frontend.job import Job
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.models.health import Health
 from msx_frontend.models.management import Management
@@ -26,7 +27,6 @@ from msx_frontend.models.spawn import Spawner
 from msx_frontend.models.startup import Startup
 from msx_frontend.models.state import KeptState
 from msx_frontend.models.state_store import StateStore, StoredVersion
-from msx_frontend.queueing.job import Job
 from msx_frontend.resources import limits
 from msx_frontend.resources.claims import Resources
 from msx_frontend.resources.processes import Processes
@@ -121,7 +121,7 @@ class FakeGroup:
 
     def predict(self, jobs: list[Job], *, joins: bool = False) -> None:
         for job in jobs:
-            job.group = self  # type: ignore[assignment]
+            job.group = self
             job.started = time.monotonic()
         self.jobs += jobs
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from msx_frontend.errors import ServiceError
-from msx_frontend.queueing.job import Field, Job
+from msx_frontend.job import Field, Job
 
 WATCHDOG = 30.0
 """Seconds after which a test that waits is lost."""

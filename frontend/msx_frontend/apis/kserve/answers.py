@@ -9,12 +9,12 @@ from msx_frontend.apis.kserve.metadata import model_config, model_metadata, serv
 from msx_frontend.apis.kserve.repository import Repository, answers
 from msx_frontend.apis.kserve.statistics import statistics
 from msx_frontend.errors import BadRequest, ServiceError
+from msx_frontend.job import INFER, PREDICT, Field, Job, StatusMappedJob
 from msx_frontend.models.health import Health
 from msx_frontend.models.registry import Registry
 from msx_frontend.net.http.disconnect import DisconnectWatch
 from msx_frontend.net.http.parse import parse_fields
 from msx_frontend.public_text import public_text
-from msx_frontend.queueing.job import INFER, PREDICT, Field, Job, ToldJob
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk.kserve import HEADER_LENGTH
 
@@ -118,7 +118,7 @@ def _job(request: Request, reply: ReplyBuffer, explain: bool) -> Job:
         kind, fields = INFER, [Field("body", "application/json", request.body)]
     else:
         kind, fields = PREDICT, parse_fields(call.content_type, request.body)
-    return ToldJob(_told, call.id, request.model, request.version, fields, headers, reply, kind=kind)
+    return StatusMappedJob(_told, call.id, request.model, request.version, fields, headers, reply, kind=kind)
 
 
 def _told(error: ServiceError) -> int:

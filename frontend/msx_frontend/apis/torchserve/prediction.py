@@ -9,6 +9,7 @@ from typing import Protocol
 from msx_frontend.apis.torchserve.openapi import model_description
 from msx_frontend.apis.torchserve.targets import Target
 from msx_frontend.errors import BadRequest, ServiceError
+from msx_frontend.job import Field, Job, KeptHeaders, Sink
 from msx_frontend.keys.key import Key
 from msx_frontend.models.registry import Registry
 from msx_frontend.net.http.call import Call
@@ -29,7 +30,6 @@ from msx_frontend.net.http.wire import (
     send_whole,
     start_message,
 )
-from msx_frontend.queueing.job import Field, Job, KeptHeaders, Sink
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 
 

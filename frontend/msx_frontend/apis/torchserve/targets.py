@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from msx_frontend.queueing.job import EXPLAIN, PREDICT
+from msx_frontend.job import EXPLAIN, PREDICT
 
 
 class Target(NamedTuple):

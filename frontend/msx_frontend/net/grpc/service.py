@@ -9,12 +9,12 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from msx_frontend.errors import ServiceError
+from msx_frontend.job import Job, Sink
 from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.context import Context, LogsCalls
 from msx_frontend.net.grpc.messages import POOL
 from msx_frontend.net.grpc.status import details, standard_code
-from msx_frontend.queueing.job import Job, Sink
 
 Answer = Callable[[Any, Context], Awaitable[Any]]
 """Takes the request (an iterator of them for a client's stream); returns the response, or writes a stream of them.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.ids import new_request_id
+from msx_frontend.job import Job
 from msx_frontend.net.http.direct import Known
 from msx_frontend.net.http.direct_stream import DirectStream
 from msx_frontend.net.http.wire import (
@@ -21,7 +22,6 @@ from msx_frontend.net.http.wire import (
     reply_headers,
     request_id_of,
 )
-from msx_frontend.queueing.job import Job
 
 if TYPE_CHECKING:
     from msx_frontend.net.http.direct_protocol import DirectProtocol

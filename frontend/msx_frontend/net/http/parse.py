@@ -11,7 +11,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from msx_frontend.errors import BadRequest
-from msx_frontend.queueing.job import Field
+from msx_frontend.job import Field
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks

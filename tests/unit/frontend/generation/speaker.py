@@ -13,12 +13,12 @@ import msgspec
 from msx_frontend.apis.torchserve.routes import make_app
 from msx_frontend.errors import ModelNotFound, ServiceError
 from msx_frontend.generation.endpoint import LanguageModels
+from msx_frontend.job import Job
 from msx_frontend.keys.key import Key
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.models.registry import Registry
 from msx_frontend.net.http.edge import Edge
-from msx_frontend.queueing.job import Job
 from msx_sdk.generation import (
     EMBED,
     GENERATE,

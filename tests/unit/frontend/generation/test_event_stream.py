@@ -11,9 +11,9 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from msx_frontend.errors import WorkerDied
+from msx_frontend.job import Job
 from msx_frontend.net.http.protocol import HttpProtocol
 from msx_frontend.net.http.wire import StreamBroken
-from msx_frontend.queueing.job import Job
 from tests.unit.frontend.generation.speaker import Speaker, events, say_so_far, words
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.direct_client import FakeTransport, request

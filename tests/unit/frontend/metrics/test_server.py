@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from msx_frontend.job import Job
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.metrics.declared import Declared, Kind, MetricsSpec
 from msx_frontend.metrics.family import MOST_SERIES
 from msx_frontend.metrics.gathered import MOST
 from msx_frontend.metrics.handlers import MOST_METRICS
 from msx_frontend.models.states import ModelState
-from msx_frontend.queueing.job import Job
 from msx_protocol import MetricSample
 from tests.prometheus import samples
 from tests.unit.frontend.jobs import make_job

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from msx_frontend.errors import NotOffered, Overloaded, ServiceUnavailable
+from msx_frontend.job import PREDICT
 from msx_frontend.models.describe import describe
-from msx_frontend.queueing.job import PREDICT
 from msx_frontend.workers.in_flight import InFlight
 from msx_protocol import FrameReader, Predict, ToWorker
 from msx_sdk.generation import EMBED, GENERATE, TOKENIZE, Capabilities

@@ -15,7 +15,7 @@ from msx_frontend.errors import (
     ServiceUnavailable,
     WorkerDied,
 )
-from msx_frontend.queueing.job import Field, ToldJob
+from msx_frontend.job import Field, StatusMappedJob
 from tests.unit.frontend.house import House, Test, house_of
 from tests.unit.frontend.jobs import RecordingSink, run
 
@@ -128,10 +128,10 @@ def test_a_refusal_is_counted(tmp_path: Path) -> None:
 
 def test_a_refusal_is_counted_by_the_status_that_its_client_is_told(tmp_path: Path) -> None:
     async def test(house: House) -> None:
-        job = ToldJob(lambda error: 429, "j", "m", None, [Field("body", None, b"")], [], RecordingSink())
+        job = StatusMappedJob(lambda error: 429, "j", "m", None, [Field("body", None, b"")], [], RecordingSink())
         with pytest.raises(ServiceUnavailable, match="has no worker"):
             house.registry.submit(job)
-        later = ToldJob(lambda error: 424, "j", "m", None, [], [], RecordingSink())
+        later = StatusMappedJob(lambda error: 424, "j", "m", None, [], [], RecordingSink())
         later.fail(WorkerDied("Gone."))
         assert later.status == 424
         assert counted(house, "429") == 1

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
+from msx_frontend.job import DESCRIBE
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
-from msx_frontend.queueing.job import DESCRIBE
 from tests.unit.frontend.jobs import make_job
 
 

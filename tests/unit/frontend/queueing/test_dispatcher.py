@@ -6,27 +6,28 @@ import asyncio
 import time
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from msx_frontend.errors import Overloaded, ServiceUnavailable, WorkerDied
-from msx_frontend.queueing.dispatcher import JOINS_FROM, PREFETCH_BELOW, Dispatcher
-from msx_frontend.queueing.job import DESCRIBE, EXPLAIN, STREAM, Job
-from msx_frontend.workers.group import WorkerGroup
+from msx_frontend.job import DESCRIBE, EXPLAIN, STREAM, Job
+from msx_frontend.queueing.batch_target import BatchTarget
+from msx_frontend.queueing.dispatcher import JOINS_FROM, MOST_AHEAD, PREFETCH_BELOW, Dispatcher
 from msx_sdk.config import ModelConfig
 from tests.retry import told_wait
 from tests.unit.frontend.jobs import error_of, make_job, run
 
 
 class FakeGroup:
-    """Room for one batch, and one more ahead; or for `max_concurrent` jobs."""
+    """Room for one batch, and for as many `ahead` as it is asked for; or for `max_concurrent` jobs."""
 
     def __init__(self, *, batch_size: int = 4, max_concurrent: int = 0) -> None:
         self.batches: list[list[Job]] = []
         self.cancelled: list[Job] = []
         self.joins: list[bool] = []
         self.batch_size, self.max_concurrent = batch_size, max_concurrent
+        self.continuous = False
 
     @property
     def is_async(self) -> bool:
@@ -40,24 +41,27 @@ class FakeGroup:
     def idle(self) -> bool:
         return not self.batches
 
-    def room(self, *, ahead: bool = False) -> int:
+    def room(self, *, ahead: int = 0) -> int:
         if self.is_async:
             return self.max_concurrent - self.busy
-        return self.batch_size if len(self.batches) < (2 if ahead else 1) else 0
+        return self.batch_size if len(self.batches) <= ahead else 0
 
     @property
     def room_to_join(self) -> int:
         return self.batch_size - sum(map(len, self.batches[1:])) if self.batches else 0
 
     def predict(self, jobs: list[Job], *, joins: bool = False) -> None:
-        assert 0 < len(jobs) <= max(self.room(ahead=True), self.room_to_join if joins else 0)
+        assert 0 < len(jobs) <= max(self.room(ahead=MOST_AHEAD), self.room_to_join if joins else 0)
         for job in jobs:
-            job.group = cast(WorkerGroup, self)
+            job.group = self
         self.batches.append(jobs)
         self.joins.append(joins)
 
     def flush(self) -> None:
         """What `predict` took has left."""
+
+    def holds(self, job: Job) -> bool:
+        return any(job in batch for batch in self.batches)
 
     def cancel(self, job: Job) -> None:
         self.cancelled.append(job)
@@ -77,7 +81,8 @@ class Bench:
         config = {"batch_size": 4, "max_batch_delay": 0, **config}
         self.dispatcher = Dispatcher("m", "1.0", ModelConfig(**config))
         self.groups = groups
-        self.dispatcher.groups += cast(list[WorkerGroup], list(groups))
+        targets: list[BatchTarget] = [*groups]  # mypy checks that the fake is what the dispatcher takes
+        self.dispatcher.groups += targets
 
     def submit(self, *names: str, **options: Any) -> list[Job]:
         jobs = [make_job(name, **options) for name in names]
@@ -132,7 +137,7 @@ def test_jobs_wait_for_workers_that_are_coming() -> None:
     bench.submit("a", "b")
     assert bench.dispatcher.describe() == {"remainingCapacity": 98, "pendingRequests": 2}
     group = FakeGroup()
-    bench.dispatcher.groups.append(cast(WorkerGroup, group))
+    bench.dispatcher.groups.append(group)
     bench.dispatcher.pump()
     assert group.ids == [["a", "b"]]
 
@@ -324,7 +329,7 @@ def test_a_fixed_batch_leaves_when_it_is_full() -> None:
     assert group.ids == [["a", "b", "c", "d"]]
 
 
-# -- one batch ahead --
+# -- batches ahead --
 
 
 def loaded(seconds: float, *groups: FakeGroup, **config: Any) -> Bench:
@@ -340,10 +345,32 @@ def loaded(seconds: float, *groups: FakeGroup, **config: Any) -> Bench:
 @on_a_loop
 def test_a_busy_group_may_hold_the_next_batch_where_batches_are_short() -> None:
     group = FakeGroup()
-    bench = loaded(JOINS_FROM / 10, group)
+    loaded(JOINS_FROM / 10, group)
     assert group.ids == [["x"], list("abcd")]
-    bench.submit(*"efgh")
-    assert len(group.ids) == 2  # never more than one
+
+
+@on_a_loop
+@pytest.mark.parametrize(
+    ("seconds", "ahead"),
+    [(1e-3 / 2.5, 2), (1e-3 / 10.5, 10), (1e-3 / 31.5, 31), (1e-6, MOST_AHEAD), (0.0, MOST_AHEAD)],
+)
+def test_so_many_batches_wait_in_the_socket_as_a_millisecond_holds(seconds: float, ahead: int) -> None:
+    group = FakeGroup(batch_size=1)
+    bench = Bench(group, batch_size=1)
+    bench.learn(seconds)
+    bench.submit(*map(str, range(MOST_AHEAD + 10)))
+    assert len(group.batches) == 1 + ahead
+    assert bench.dispatcher.waiting == MOST_AHEAD + 9 - ahead
+
+
+@on_a_loop
+@pytest.mark.parametrize("seconds", [0.0006, PREFETCH_BELOW * 0.99])
+def test_each_group_holds_one_batch_ahead_where_batches_take_longer_than_a_millisecond(seconds: float) -> None:
+    first, second = FakeGroup(batch_size=1), FakeGroup(batch_size=1)
+    bench = Bench(first, second, batch_size=1)
+    bench.learn(seconds)
+    bench.submit(*"abcdef")
+    assert (first.ids, second.ids) == ([["a"], ["c"]], [["b"], ["d"]])
 
 
 @on_a_loop

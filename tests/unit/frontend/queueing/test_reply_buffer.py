@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from msx_frontend.errors import HandlerFailed, RequestCancelled, WorkerDied
+from msx_frontend.job import Job
 from msx_frontend.queueing import reply_buffer
-from msx_frontend.queueing.job import Job
 from msx_frontend.queueing.reply_buffer import HIGH_WATER, ReaderTooSlow, ReplyBuffer
 
 

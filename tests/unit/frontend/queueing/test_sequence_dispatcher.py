@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from msx_frontend.errors import ServiceUnavailable, WorkerDied
+from msx_frontend.job import DESCRIBE, EXPLAIN, STREAM, Job
 from msx_frontend.queueing import sequences
 from msx_frontend.queueing.dispatcher import Dispatcher
-from msx_frontend.queueing.job import DESCRIBE, EXPLAIN, STREAM, Job
 from msx_frontend.queueing.sequence_dispatcher import SequenceDispatcher, make_dispatcher
-from msx_frontend.workers.group import WorkerGroup
 from msx_sdk.config import ModelConfig
 from msx_sdk.sequences import SequenceKeys
 from tests.unit.frontend.jobs import error_of, make_job, sink_of
@@ -26,9 +25,6 @@ class Group(FakeGroup):
         super().__init__(batch_size=batch_size, max_concurrent=slots)
         self.continuous = slots > 0
 
-    def holds(self, job: Job) -> bool:
-        return any(job in batch for batch in self.batches)
-
 
 class Bench:
     def __init__(self, *groups: Group, **config: Any) -> None:
@@ -37,7 +33,7 @@ class Bench:
         self.dispatcher = SequenceDispatcher("m", "1.0", ModelConfig(**config), KEYS)
         self.groups = groups
         for group in groups:
-            self.dispatcher.group_ready(cast(WorkerGroup, group))
+            self.dispatcher.group_ready(group)
 
     def submit(self, name: str, sequence: str | None = None, /, *headers: str, **options: Any) -> Job:
         job = make_job(name, **options)
@@ -48,7 +44,7 @@ class Bench:
 
     def finish(self, group: Group) -> None:
         group.finish()
-        self.dispatcher.group_has_room(cast(WorkerGroup, group))
+        self.dispatcher.group_has_room(group)
 
     def refused(self, *args: str, match: str) -> None:
         with pytest.raises(ServiceUnavailable, match=match) as caught:
@@ -112,7 +108,7 @@ def test_new_sequences_go_to_the_group_with_the_fewest() -> None:
         bench.submit(name + "2", name)
         bench.finish(first if first.batches else second)
     held = [sequence.group for sequence in bench.dispatcher._sequences]
-    assert [held.count(cast(WorkerGroup, group)) for group in (first, second)] == [2, 2]
+    assert [held.count(group) for group in (first, second)] == [2, 2]
 
 
 @on_a_loop
@@ -305,8 +301,8 @@ def test_a_group_takes_its_sequences_with_it() -> None:
     bench.submit("a1", "a")
     waits = bench.submit("a2", "a")
     bench.submit("b1", "b")
-    bench.dispatcher.group_gone(cast(WorkerGroup, first))
-    bench.dispatcher.group_gone(cast(WorkerGroup, first))
+    bench.dispatcher.group_gone(first)
+    bench.dispatcher.group_gone(first)
     assert "sequence a has ended: the worker that held its state ended" in inner(waits).message
     bench.refused("a3", "a", match="the worker that held its state ended")
     bench.finish(second)
@@ -361,7 +357,7 @@ def test_a_continuous_handler_gets_the_next_request_when_the_one_before_has_spok
         bench.submit(name, "a")
     assert group.ids == [["a1"]]
     first.first_chunk = 1.0
-    bench.dispatcher.group_has_room(cast(WorkerGroup, group))
+    bench.dispatcher.group_has_room(group)
     assert group.ids == [["a1"], ["a2"]]
 
 
@@ -374,7 +370,7 @@ def test_an_async_handler_gets_them_one_after_the_other() -> None:
     bench.submit("a2", "a")
     bench.submit("b1", "b")
     first.first_chunk = 1.0
-    bench.dispatcher.group_has_room(cast(WorkerGroup, group))
+    bench.dispatcher.group_has_room(group)
     assert group.ids == [["a1"], ["b1"]]
     bench.finish(group)
     assert group.ids == [["b1"], ["a2"]]

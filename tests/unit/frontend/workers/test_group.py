@@ -18,7 +18,7 @@ import pytest
 from msgspec import structs
 
 from msx_frontend.errors import HandlerFailed, RequestCancelled, WorkerDied, WorkerTimedOut
-from msx_frontend.queueing.job import Job
+from msx_frontend.job import Job
 from msx_frontend.workers import heartbeat, memory_watch
 from msx_frontend.workers.crew import RankSpec
 from msx_frontend.workers.group import GroupSpec, GroupState, WorkerGroup

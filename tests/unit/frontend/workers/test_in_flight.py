@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import msgpack
 
-from msx_frontend.queueing.job import Job, KeptHeaders
+from msx_frontend.job import Job, KeptHeaders
 from msx_frontend.workers.in_flight import InFlight
 from msx_protocol import FrameReader, Predict, ToWorker, decode_headers
 from tests.frames import fed

@@ -18,7 +18,7 @@ from msx_frontend.errors import (
     ServiceUnavailable,
     WorkerDied,
 )
-from msx_frontend.queueing.job import Field, Job
+from msx_frontend.job import Field, Job
 from msx_frontend.workflows.execution import Execution
 from msx_frontend.workflows.node_call import Answer
 from msx_frontend.workflows.workflow import Workflow

@@ -17,13 +17,13 @@ from msx_frontend.apis.kserve.repository import Repository, answers
 from msx_frontend.apis.kserve.statistics import statistics
 from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.job import INFER, Field, Job
 from msx_frontend.models.registry import Registry
 from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.context import Context, LogsCalls
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.grpc.service import Answer, CodeOf, DetailsOf, Service, describe
 from msx_frontend.net.grpc.status import open_inference_code, sentence
-from msx_frontend.queueing.job import INFER, Field, Job
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk.kserve import HEADER_LENGTH
 

@@ -11,13 +11,13 @@ from typing import Any, Protocol
 from msx_frontend.apis.torchserve.grpc.sequences import Asked, SequenceNamer, answers_in_order
 from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.job import PREDICT, STREAM, Field, Job, KeptHeaders, Sink
 from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.context import Context, LogsCalls
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.grpc.service import JobMethod, Service, describe
 from msx_frontend.net.grpc.status import status_message, torchserve_code
 from msx_frontend.net.grpc.whole_answer import ResponseTooLarge, WholeAnswer
-from msx_frontend.queueing.job import PREDICT, STREAM, Field, Job, KeptHeaders, Sink
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk.sequences import SequenceKeys
 

@@ -7,6 +7,7 @@ import logging
 from msx_frontend.errors import ServiceError
 from msx_frontend.held_bytes import UNCOUNTED
 from msx_frontend.ids import new_request_id
+from msx_frontend.job import Job
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.context import REQUEST_ID
 from msx_frontend.net.grpc.direct.blocks import HEAD, ok_trailers
@@ -20,7 +21,6 @@ from msx_frontend.net.grpc.direct.served import ServedMethod
 from msx_frontend.net.grpc.service import JobMethod
 from msx_frontend.net.grpc.whole_answer import ResponseTooLarge
 from msx_frontend.net.http2.stream import Stream
-from msx_frontend.queueing.job import Job
 
 log = logging.getLogger("msx.grpc")
 

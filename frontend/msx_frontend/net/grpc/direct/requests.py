@@ -11,7 +11,7 @@ from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.direct.compression import IDENTITY, Damaged, decompress
 from msx_frontend.net.grpc.direct.framing import PREFIX, MessageReader, Received, too_large
 from msx_frontend.net.grpc.direct.refused import Refused
-from msx_frontend.queueing.bell import Bell
+from msx_frontend.queueing.notifier import Notifier
 
 
 class Requests:
@@ -28,7 +28,7 @@ class Requests:
         self._ready: deque[Received] = deque()
         self._ended = False
         self._refused: Refused | None = None
-        self._bell = Bell()
+        self._notifier = Notifier()
 
     # -- what the stream calls --
 
@@ -38,14 +38,14 @@ class Requests:
                 self._ready += self._reader.feed(data)
             except Refused as refused:
                 self._refused = refused
-        self._bell.ring()
+        self._notifier.notify()
 
     def end(self) -> None:
         """The client has said all."""
         self._ended = True
         if self._refused is None and self._reader.partial:
             self._refused = Refused(Code.INTERNAL, "The request ends in the middle of a message.")
-        self._bell.ring()
+        self._notifier.notify()
 
     # -- what the method calls --
 
@@ -72,7 +72,7 @@ class Requests:
                 raise self._refused
             if self._ended:
                 return False
-            await self._bell.rung()
+            await self._notifier.wait()
         return True
 
     async def _take(self) -> Any:

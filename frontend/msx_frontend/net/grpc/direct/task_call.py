@@ -20,7 +20,7 @@ from msx_frontend.net.grpc.direct.requests import Requests
 from msx_frontend.net.grpc.direct.served import ServedMethod
 from msx_frontend.net.grpc.whole_answer import ResponseTooLarge
 from msx_frontend.net.http2.stream import Stream
-from msx_frontend.queueing.bell import Bell
+from msx_frontend.queueing.notifier import Notifier
 
 log = logging.getLogger("msx.grpc")
 
@@ -37,7 +37,7 @@ class TaskCall(DirectCall):
         """Bytes of messages that the method has not taken. In a stream of them its service refuses each by itself: the
         call ends only where twice as much is held as may be."""
         self._trailing: Metadata = ()
-        self._drained = Bell()
+        self._drained = Notifier()
         self._task: asyncio.Task[None] | None = None
 
     # -- what the stream says --
@@ -67,7 +67,7 @@ class TaskCall(DirectCall):
             self._task = self._calls.start(self._run())
 
     def drained(self) -> None:
-        self._drained.ring()
+        self._drained.notify()
 
     # -- the method --
 
@@ -142,4 +142,4 @@ class TaskCall(DirectCall):
             self._stream.send_headers(HEAD)
         self._stream.send_data(data)
         while self._stream.blocked:
-            await self._drained.rung()
+            await self._drained.wait()

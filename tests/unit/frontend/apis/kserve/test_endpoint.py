@@ -9,11 +9,11 @@ import pytest
 from msx_frontend.apis.kserve.endpoint import OpenInference
 from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.errors import InvalidKey, Overloaded
+from msx_frontend.job import INFER, PREDICT
 from msx_frontend.keys.key import Key, Kind
 from msx_frontend.models.health import Health
 from msx_frontend.net.http.call import Call
 from msx_frontend.net.http.wire import Receive, Scope, Send
-from msx_frontend.queueing.job import INFER, PREDICT
 from msx_sdk.kserve.message import join
 from tests.retry import told_wait
 from tests.unit.frontend.jobs import run

@@ -10,9 +10,9 @@ import pytest
 from msx_frontend.apis.torchserve.prediction import PredictionEndpoint
 from msx_frontend.errors import DeadlineExceeded, HandlerFailed, RequestCancelled, ServiceUnavailable, WorkerDied
 from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.job import EXPLAIN, PREDICT, Field, Job
 from msx_frontend.net.http.edge import Edge
 from msx_frontend.net.http.wire import StreamBroken
-from msx_frontend.queueing.job import EXPLAIN, PREDICT, Field, Job
 from tests.retry import told_wait
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from msx_frontend.apis.torchserve.targets import Target, target_of
-from msx_frontend.queueing.job import EXPLAIN, PREDICT
+from msx_frontend.job import EXPLAIN, PREDICT
 
 OWN = (("explain", "False"), ("url_path", ""))
 

@@ -13,13 +13,13 @@ from msx_frontend.assembly.grpc_server import GrpcServer
 from msx_frontend.config import ServerConfig
 from msx_frontend.errors import ModelNotFound, ServiceError
 from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.job import Job
 from msx_frontend.models.model_api import Told
 from msx_frontend.models.parameters import Values
 from msx_frontend.net.grpc.admission import ChecksTokens
 from msx_frontend.net.grpc.context import Call
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.tls.listeners import ServerTls
-from msx_frontend.queueing.job import Job
 
 PACKAGE = "org.pytorch.serve.grpc.inference"
 Request = message_class(f"{PACKAGE}.PredictionsRequest")

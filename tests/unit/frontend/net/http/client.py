@@ -12,11 +12,11 @@ import msgspec
 from starlette.types import ASGIApp
 
 from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, ServiceError
+from msx_frontend.job import Job
 from msx_frontend.logs.access_lines import Entry
 from msx_frontend.models.registry import Registry
 from msx_frontend.net.http import status_line, stream_body
 from msx_frontend.net.http.wire import Message, Scope
-from msx_frontend.queueing.job import Job
 
 RawHeaders = list[tuple[bytes, bytes]]
 

@@ -11,13 +11,13 @@ import pytest
 from msx_frontend.apis.torchserve.prediction import Order, PredictionEndpoint
 from msx_frontend.apis.torchserve.targets import target_of
 from msx_frontend.errors import InvalidKey, WorkerDied
+from msx_frontend.job import Job
 from msx_frontend.keys.key import Key
 from msx_frontend.net.http.direct import Direct, Known
 from msx_frontend.net.http.edge import Edge
 from msx_frontend.net.http.gate import Gate, inference_keys
 from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.wire import Receive, Scope, Send, read_body, send_whole
-from msx_frontend.queueing.job import Job
 from msx_sdk.reply_head import JSON_TYPE
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.keys.some import SELDOM, some_key

@@ -18,11 +18,11 @@ from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.assembly.grpc_server import listener_class
 from msx_frontend.errors import BadRequest, HandlerFailed, Overloaded
 from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.job import INFER, Job
 from msx_frontend.keys.key import Key, Kind
 from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.listen import GrpcListen
 from msx_frontend.net.grpc.messages import message_class
-from msx_frontend.queueing.job import INFER, Job
 from msx_sdk.kserve import HEADER_LENGTH
 from msx_sdk.kserve.message import join, split
 from tests.retry import told_wait

@@ -21,9 +21,9 @@ from msx_frontend.errors import (
     WorkerDied,
 )
 from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.job import PREDICT, STREAM, Field
 from msx_frontend.keys.key import Key
 from msx_frontend.queueing import reply_buffer
-from msx_frontend.queueing.job import PREDICT, STREAM, Field
 from tests.retry import told_wait
 from tests.unit.frontend.house import until
 from tests.unit.frontend.keys.some import SELDOM, some_key

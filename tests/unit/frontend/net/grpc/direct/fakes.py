@@ -10,6 +10,7 @@ from typing import Any, cast
 from hpack import Decoder
 
 from msx_frontend.errors import BadRequest, ServiceError
+from msx_frontend.job import Field, Job, Sink
 from msx_frontend.net.grpc.admission import Admission, ChecksTokens
 from msx_frontend.net.grpc.context import Context
 from msx_frontend.net.grpc.direct.calls import Calls
@@ -20,7 +21,6 @@ from msx_frontend.net.grpc.service import JobMethod, Method, Service
 from msx_frontend.net.http2.connection import Http2Protocol
 from msx_frontend.net.http2.headers import Headers
 from msx_frontend.net.http2.stream import Stream, StreamEvents
-from msx_frontend.queueing.job import Field, Job, Sink
 from tests.unit.frontend.net.grpc.harness import AccessLog
 
 LIMIT = 100

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from msx_frontend.errors import DeadlineExceeded, RequestCancelled, ServiceError, WorkerDied
-from msx_frontend.queueing.job import Job, answer_all
+from msx_frontend.job import Job, answer_all
 from tests.unit.frontend.jobs import Listener, error_of, make_job, run, sink_of
 
 
@@ -84,7 +84,7 @@ def test_cancel_tells_who_has_the_job() -> None:
     waiting, running = make_job(), make_job()
     queue, group = Holder(), Holder()
     waiting.queue = queue
-    running.group = group  # type: ignore[assignment]
+    running.group = group
     for job in (waiting, running, waiting, running):
         job.cancel()
     assert (queue.told, group.told) == ([waiting], [running])
@@ -92,7 +92,7 @@ def test_cancel_tells_who_has_the_job() -> None:
 
 def test_a_job_that_is_done_is_not_cancelled() -> None:
     job, group = make_job(), Holder()
-    job.group = group  # type: ignore[assignment]
+    job.group = group
     job.finish(200)
     job.cancel()
     assert not job.cancelled

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -14,9 +14,6 @@ from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_protocol import encode_headers
 from msx_sdk.generation import EMBED, GENERATE, TOKENIZE
 from msx_sdk.kserve.types import INFER as INFER  # a kind of job, like the following
-
-if TYPE_CHECKING:
-    from msx_frontend.workers.group import WorkerGroup
 
 StatusOf = Callable[[ServiceError], int]
 
@@ -28,7 +25,7 @@ OPERATIONS = frozenset({GENERATE, TOKENIZE, EMBED})
 
 
 class Field(msgspec.Struct, frozen=True, order=True, gc=False):
-    """One input of a request. A struct is made in a fourth of the time that a tuple with names takes.
+    """One input of a request. To make a struct takes a fourth of the time that a named tuple takes.
 
     `content_type` is as `msx_sdk.request.Part` has it.
     """
@@ -39,7 +36,7 @@ class Field(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class KeptHeaders(list[tuple[str, str]]):
-    """Headers that many jobs share, and nobody changes: what a worker is sent of them is made once."""
+    """Headers that many jobs share, and that do not change: their encoding for the worker is made once."""
 
     @cached_property
     def raw(self) -> msgspec.Raw:
@@ -64,12 +61,23 @@ class Sink(Protocol):
     def fail(self, error: ServiceError) -> None: ...
 
 
-class HoldsJobs(Protocol):
-    def discard(self, job: Job) -> None: ...
+class JobContainer(Protocol):
+    """Where a job waits: a queue."""
+
+    def discard(self, job: Job) -> None:
+        """The job was cancelled: forget it."""
+
+
+class JobRunner(Protocol):
+    """Where a job runs: a worker group."""
+
+    def cancel(self, job: Job) -> None:
+        """The job was cancelled: tell the worker."""
 
 
 class JobListener(Protocol):
-    def jobs_ended(self, jobs: list[Job]) -> None: ...
+    def jobs_ended(self, jobs: list[Job]) -> None:
+        """Their clients have got their answers; called once for each job."""
 
 
 class Job:
@@ -121,20 +129,20 @@ class Job:
         self.first_chunk = 0.0
         self.number = 0
         self.status = 0
-        self.queue: HoldsJobs | None = None
-        self.group: WorkerGroup | None = None
+        self.queue: JobContainer | None = None
+        self.group: JobRunner | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.listener: JobListener | None = None
         self.cancelled = self.done = False
 
     def finish(self, status: int) -> None:
-        """The worker has sent the last of it."""
+        """The worker has sent the last chunk of the answer."""
         if not self.done:
             self._end(status)
             self.sink.end()
 
     def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
-        """All that the worker has to say, in one piece."""
+        """The worker has sent the whole answer in one piece."""
         if not self.done:
             self._end(status)
             self.sink.answer(status, phrase, headers, data)
@@ -145,11 +153,11 @@ class Job:
             self.sink.fail(error)
 
     def status_of(self, error: ServiceError) -> int:
-        """What its client is told; another API than TorchServe's may have a status of its own for the error."""
+        """The status that its client gets: TorchServe's, unless the API has its own for the error."""
         return error.status
 
     def cancel(self, error: ServiceError | None = None) -> None:
-        """Nobody waits any more: it leaves the queue, or the worker is told. Idempotent."""
+        """Its client has left, or may not wait longer: the job leaves the queue, or the worker is told. Idempotent."""
         if not self.done:
             self.cancelled = True
             self.fail(error or RequestCancelled())
@@ -166,23 +174,23 @@ class Job:
             self.listener.jobs_ended([self])
 
 
-class ToldJob(Job):
-    """Of an API that has statuses of its own for errors."""
+class StatusMappedJob(Job):
+    """A job of an API that has its own statuses for errors."""
 
-    __slots__ = ("_told",)
+    __slots__ = ("_status_of",)
 
-    def __init__(self, told: StatusOf, *args: Any, **options: Any) -> None:
+    def __init__(self, status_of: StatusOf, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._told = told
+        self._status_of = status_of
 
     def status_of(self, error: ServiceError) -> int:
-        return self._told(error)
+        return self._status_of(error)
 
 
 def answer_all(
     answers: list[tuple[Job, bytes]], status: int, phrase: str, headers: list[tuple[str, str]], first_chunk: float
 ) -> None:
-    """`answer` each of these jobs of one listener, which is told of all at once."""
+    """`answer` each of these jobs, which have the same listener: it is told of all of them in one call."""
     ended = []
     for job, data in answers:
         if not job.done:
