@@ -1,4 +1,4 @@
-"""The conformance suite: TorchServe's behaviour as its clients see it, one module a section of its reference.
+"""The conformance suite: TorchServe's behaviour as its clients see it, one module for each topic.
 
-Each case names its section in the first line of its docstring (`§3`), or its module does for all.
+Each module, or a case of it, names its section of docs/torchserve-contract.md: `contract#tokens`.
 """

@@ -19,7 +19,7 @@ NO_WORKER = (
 
 
 def assert_common_headers(reply: httpx.Response) -> None:
-    """§1: of every reply but 413."""
+    """contract#http-conventions: of every reply but 413."""
     assert UUID4.fullmatch(reply.headers["x-request-id"]), reply.headers
     assert reply.headers["pragma"] == "no-cache"
     assert reply.headers["cache-control"] == "no-cache; no-store, must-revalidate, private"

@@ -1,4 +1,7 @@
-"""§9: archives that torch-model-archiver made are served as they are; what is no archive never is."""
+"""Archives that torch-model-archiver made are served as they are; what is not an archive is refused.
+
+contract#archives
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ def refused(server: RunningServer, url: str, message: str, **parameters: Any) ->
 
 @pytest.mark.parametrize("archive_format", FORMATS)
 def test_every_format(server: RunningServer, archive_format: str) -> None:
-    """§9: default, zip-store, tgz with the model's name before all members, a folder."""
+    """Default, zip-store, tgz with the model's name before all members, a folder."""
     model = {"serializedFile": "model.pt", "configFile": "c.yaml", "extensions": "", "sourceVocab": "vocab.pt"}
     path = torch_archive(server.store, f"f-{archive_format}", FILES, archive_format=archive_format, **model)
     name = f"f-{archive_format}"
@@ -72,14 +75,17 @@ def test_every_format(server: RunningServer, archive_format: str) -> None:
     ],
 )
 def test_handlers(server: RunningServer, handler: str, files: dict[str, bytes | str]) -> None:
-    """§9, §13: a file with and without suffix, a function of it, a path of which only the base name counts."""
+    """A file with and without suffix, a function of it, a path of which only the base name counts.
+
+    contract#handlers
+    """
     path = torch_archive(server.store, "handler", files, handler=handler)
     assert register(server, path.name).status_code == 200
     assert server.predict("handler", b"hello").content == b"hello"
 
 
 def test_a_handler_outside_of_the_archive_is_not_run(server: RunningServer) -> None:
-    """§19: a path in the manifest names a file of the archive, or nothing."""
+    """contract#security: a path in the manifest names a file of the archive, or nothing."""
     outside = server.folder / "outside.py"
     outside.write_text(ECHO)
     path = torch_archive(server.store, "outside", {"h.py": ECHO}, handler=str(outside))
@@ -92,7 +98,7 @@ def test_a_handler_outside_of_the_archive_is_not_run(server: RunningServer) -> N
     [({}, "fallback.py:answer"), ({"handler": "h.py"}, "h.py")],
 )
 def test_default_service_handler(server: RunningServer, parameters: dict[str, str], handler: str) -> None:
-    """§11: the handler of archives that name none; the registration's beats it."""
+    """contract#configproperties: the handler of archives that do not name one; the registration's beats it."""
     answer = "def answer(data, context):\n    return [b'fallback' for _ in data]\n"
     path = torch_archive(server.store, "bare", {"h.py": ECHO, "fallback.py": answer}, handler=None)
     assert register(server, path.name, **parameters).status_code == 200
@@ -106,7 +112,7 @@ def test_a_version_that_is_missing_is_1_0(server: RunningServer) -> None:
 
 
 def test_a_name_that_is_missing(server: RunningServer) -> None:
-    """§3: "Model name is not defined.", unless the call defines it."""
+    """contract#management: "Model name is not defined.", unless the call defines it."""
     path = torch_archive(server.store, "nameless", {"h.py": ECHO}, modelName=None)
     refused(server, path.name, "Model name is not defined.")
     assert register(server, path.name, model_name="given").status_code == 200
@@ -115,7 +121,7 @@ def test_a_name_that_is_missing(server: RunningServer) -> None:
 
 @pytest.mark.parametrize("runtime", ["python", "python3", "LSP"])
 def test_runtimes(server: RunningServer, runtime: str) -> None:
-    """§3, §9: the manifest's, and the registration's over it."""
+    """The manifest's, and the registration's over it."""
     path = torch_archive(server.store, "timed", {"h.py": ECHO}, runtime=runtime)
     assert register(server, path.name).status_code == 200
     assert server.describe("timed")["runtime"] == runtime
@@ -125,7 +131,7 @@ def test_runtimes(server: RunningServer, runtime: str) -> None:
 
 
 def test_a_folder_with_only_a_folder_in_it(server: RunningServer) -> None:
-    """§9: as SageMaker mounts them."""
+    """As SageMaker mounts them."""
     (server.store / "mounted").mkdir()
     torch_archive(server.store / "mounted", "only", {"h.py": ECHO}, archive_format="no-archive")
     assert register(server, "mounted").status_code == 200
@@ -133,7 +139,7 @@ def test_a_folder_with_only_a_folder_in_it(server: RunningServer) -> None:
 
 
 def test_a_folder_that_was_packed_before(server: RunningServer) -> None:
-    """§9: the manifest is always last; the one of a folder among --extra-files comes before it, and does not count."""
+    """The manifest is always last; the one of a folder among --extra-files comes before it, and does not count."""
     path = torch_archive(server.store, "again", {"h.py": ECHO})
     with zipfile.ZipFile(path) as archive:
         data = archive.read("MAR-INF/MANIFEST.json")
@@ -161,7 +167,7 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
 
 @pytest.mark.parametrize("given", [{}, {"model_name": "named"}])
 def test_what_is_no_archive_is_never_registered(server: RunningServer, given: dict[str, str]) -> None:
-    """§24: TorchServe registers it when a name is given; this is to be refused."""
+    """TorchServe registers it when the call names the model; here it is refused."""
     (server.store / "text.mar").write_text("This is no archive.")
     (server.store / "empty").mkdir(exist_ok=True)
     with zipfile.ZipFile(server.store / "bare.mar", "w") as archive:
@@ -173,7 +179,7 @@ def test_what_is_no_archive_is_never_registered(server: RunningServer, given: di
 
 @pytest.mark.parametrize("name", ["base_handler", "text_classifier", "image_classifier", "object_detector"])
 def test_handlers_of_torchserve_are_let_through(server: RunningServer, name: str) -> None:
-    """§9: registered as any other; whether it runs is decided when a worker loads it."""
+    """Registered as any other; whether it runs is decided when a worker loads it."""
     path = torch_archive(server.store, "builtin", {"model.pt": b""}, handler=name, serializedFile="model.pt")
     reply = server.management.post("/models", params={"url": path.name})
     head = 'Model "builtin" Version: 1.0 registered with 0 initial workers. Use scale workers API to add workers'

@@ -1,4 +1,7 @@
-"""§9: torch-model-archiver's and torch-workflow-archiver's command lines, unchanged, by the names of ours."""
+"""torch-model-archiver's and torch-workflow-archiver's command lines, unchanged, by the names of ours.
+
+contract#archivers
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""§15: queueing and batching. Handlers wait for files, so that the cases say what runs and what waits."""
+"""Queueing and batching. Handlers wait for files, so that the cases say what runs and what waits.
+
+contract#batching
+"""
 
 from __future__ import annotations
 
@@ -143,7 +146,7 @@ def test_job_tickets_of_an_async_handler_are_its_free_slots(gates: Gates) -> Non
 
 
 def test_a_request_that_is_too_old_is_answered(gates: Gates) -> None:
-    """§24: TorchServe drops it without a word. Running or waiting, and the worker goes on."""
+    """TorchServe drops it without an answer. Running or waiting, and the worker goes on."""
     running = gates.begin("impatient", "a")
     waiting = gates.threads.submit(gates.ask, "impatient", "b")
     limit = "The request had 0.3 s (clientTimeoutInMills, or its client's own deadline) and was still "

@@ -1,4 +1,7 @@
-"""§10: the command line. Flags, exit codes, messages, the pid file."""
+"""The command line. Flags, exit codes, messages, the pid file.
+
+contract#command-line
+"""
 
 from __future__ import annotations
 
@@ -93,7 +96,10 @@ def test_a_life(terminal: Terminal) -> None:
 
 
 def test_the_next_start_reads_the_configuration_and_remembers_the_models(terminal: Terminal) -> None:
-    """§18: TorchServe would start with the settings of its last snapshot, and not read ./config.properties again."""
+    """TorchServe would start with the settings of its last snapshot, and not read ./config.properties again.
+
+    contract#snapshots
+    """
     first = terminal.serve("--models", "all", "--enable-model-api", "--dt")
     assert first.code == 0, first
     config = terminal.folder / "config.properties"

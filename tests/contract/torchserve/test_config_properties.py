@@ -1,4 +1,7 @@
-"""§11 and §23: every key of config.properties, its variable, and which of them counts."""
+"""Every key of config.properties, its variable, and which of them counts.
+
+contract#configproperties
+"""
 
 from __future__ import annotations
 
@@ -124,7 +127,7 @@ GIVEN: dict[str, tuple[str, Any]] = {
 }
 
 TLS = {"enable_grpc_ssl", "keystore", "keystore_pass", "keystore_type", "private_key_file", "certificate_file"}
-"""§19's cases set these."""
+"""The cases of contract#security set these."""
 
 
 @pytest.fixture(autouse=True)
@@ -226,7 +229,7 @@ def test_environment_variables_in_values() -> None:
 
 @pytest.mark.parametrize("key", sorted(GIVEN.keys() - NOT_WRITTEN))
 def test_a_snapshot_keeps_it(key: str) -> None:
-    """§18: what is written is read again."""
+    """contract#snapshots: what is written is read again."""
     first, _ = load(f"{key}={GIVEN[key][0]}")
     lines = [f"{name}={value}" for name, value in properties_of(first).items()]
     again, _ = load("\n".join(lines))

@@ -1,4 +1,7 @@
-"""§13: what a handler can ask its context for, and say by it."""
+"""What a handler can ask its context for, and say by it.
+
+contract#context
+"""
 
 from __future__ import annotations
 
@@ -105,7 +108,7 @@ def test_status_is_200_by_default(server: RunningServer) -> None:
 
 
 def test_metrics(server: RunningServer) -> None:
-    """§5: every call of `context.metrics`; what is wrong with one is logged, and fails no prediction."""
+    """contract#metrics: every call of `context.metrics`; what is wrong with one is logged, and fails no prediction."""
     assert server.predict("measuring", b"x").content == b"x"
     labels = {"ModelName": "measuring", "Level": "Model"}
     wait_until(lambda: server.metric("Counter_total", **labels) or server.metric("Counter", **labels), "they arrive")
@@ -123,7 +126,7 @@ def test_metrics(server: RunningServer) -> None:
 
 
 def test_prediction_time(server: RunningServer) -> None:
-    """§5: of every handler; BaseHandler's steps with `handler: profile: true`."""
+    """contract#metrics: of every handler; BaseHandler's steps with `handler: profile: true`."""
     probe(server)
     server.predict("measuring", b"x")
     names = ("PredictionTime", "ts_handler_preprocess", "ts_handler_inference", "ts_handler_postprocess")

@@ -1,4 +1,7 @@
-"""§15, §13: continuous batching. The handler writes down its calls, and makes each only when the case lets it."""
+"""Continuous batching. The handler writes down its calls, and makes each only when the case lets it.
+
+contract#continuous-batching
+"""
 
 from __future__ import annotations
 
@@ -133,7 +136,7 @@ def test_the_handler_is_called_once_a_token(desk: Desk) -> None:
 
 @pytest.mark.parametrize("order", [{}, {"plain": True}])
 def test_a_first_response_that_is_final(desk: Desk, order: Any) -> None:
-    """§24: TorchServe's client hangs. A criterion that says None is as final as one that says True."""
+    """TorchServe's client hangs. A criterion that says None is as final as one that says True."""
     desk.open_all()
     reply = desk.ask("single", "a", 1, **order)
     assert (reply.status_code, reply.text, reply.headers["content-length"]) == (200, "a0 ", "3")
@@ -236,7 +239,10 @@ def test_a_drain_finishes_what_is_in_the_slots(desk: Desk) -> None:
 
 @pytest.mark.parametrize(("model", "ranks", "informed"), [("tp2", 2, 2), ("pp2", 2, 1), ("pptp4", 4, 2)])
 def test_all_ranks_of_a_group_make_the_same_calls(desk: Desk, model: str, ranks: int, informed: int) -> None:
-    """§15, §17: requests join, leave and are cancelled on all ranks alike; those of the first stage get the inputs."""
+    """Requests join, leave and are cancelled on all ranks alike; those of the first stage get the inputs.
+
+    contract#devices
+    """
     a = desk.begin(model, "a", 50, in_flight=1)
     b = desk.begin(model, "b", 1, in_flight=2)
     desk.next_call()

@@ -1,4 +1,7 @@
-"""§1: server and HTTP conventions."""
+"""Server and HTTP conventions.
+
+contract#http-conventions
+"""
 
 from __future__ import annotations
 
@@ -308,7 +311,7 @@ def test_api_description(server: RunningServer, method: str) -> None:
 
 @pytest.mark.parametrize("path", ["/predictions/echo", "/predictions/echo/1.0", "/echo/predict", "/models/echo/invoke"])
 def test_a_model_is_described(server: RunningServer, path: str) -> None:
-    """§24: under the path that exists, /predictions/."""
+    """Under the path that exists, /predictions/."""
     reply = server.inference.options(path)
     assert reply.json()["info"]["title"] == "RESTful API for: echo"
     assert list(reply.json()["paths"]) == ["/predictions/echo"]

@@ -1,4 +1,7 @@
-"""§13, §21: BaseHandler and TorchServe's default handlers serve torch models, from archives in every format."""
+"""BaseHandler and TorchServe's default handlers serve torch models, from archives in every format.
+
+contract#default-handlers
+"""
 
 from __future__ import annotations
 
@@ -76,7 +79,7 @@ def model(server: RunningServer, request: pytest.FixtureRequest) -> Iterator[str
 
 @pytest.mark.parametrize("model", [f"cnn-{archive_format}" for archive_format in FORMATS], indirect=True)
 def test_a_cnn_by_base_handler(server: RunningServer, model: str) -> None:
-    """§13: its own preprocess and postprocess; the model is a class and its state dict."""
+    """Its own preprocess and postprocess; the model is a class and its state dict."""
     network = cnn()
     for seed in range(3):
         image = digit_image(seed)
@@ -88,7 +91,7 @@ def test_a_cnn_by_base_handler(server: RunningServer, model: str) -> None:
 
 @pytest.mark.parametrize("model", ["images"], indirect=True)
 def test_image_classifier(server: RunningServer, model: str) -> None:
-    """§21: the archive names it; the most probable labels first."""
+    """The archive names it; the most probable labels first."""
     red = png("red")
     answer = server.predict(model, red).json()
     assert next(iter(answer)) == "red"
@@ -108,7 +111,7 @@ def test_text_classifier(server: RunningServer, model: str) -> None:
 
 @pytest.mark.parametrize("model", ["tensors"], indirect=True)
 def test_a_tensor_is_what_torch_saves(server: RunningServer, model: str) -> None:
-    """§2: the body of a `torch.Tensor`."""
+    """contract#inference: the body of a `torch.Tensor`."""
     image = torch.zeros(3, 2, 2)
     image[1] = 1
     reply = server.predict(model, image.tolist())

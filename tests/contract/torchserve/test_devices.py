@@ -1,4 +1,7 @@
-"""§17: which worker gets which devices. They are simulated; the round robin starts at device 0 here."""
+"""Which worker gets which devices. They are simulated; the round robin starts at device 0 here.
+
+contract#devices
+"""
 
 from __future__ import annotations
 
@@ -95,7 +98,7 @@ def test_a_model_for_the_cpu(server: RunningServer, nothing_registered: None) ->
 
 
 def test_parallel_level_takes_slices(server: RunningServer, nothing_registered: None) -> None:
-    """`custom` is one process with several devices. It needs no asyncCommunication here (§24)."""
+    """`custom` is one process with several devices. It needs no asyncCommunication here."""
     register(server, "pairs", 2)
     assert devices(server, "pairs") == ["0,1", "2,3"]
     assert server.predict("pairs", b"x").json()["environ"]["ASCEND_RT_VISIBLE_DEVICES"] in ("0,1", "2,3")
@@ -149,7 +152,7 @@ def test_groups_share_devices_with_workers_but_not_with_each_other(
 
 
 def test_an_inherited_list_is_mapped(tmp_path: Path) -> None:
-    """§17, §24: TorchServe hands out 0 and 1, which are the wrong ones."""
+    """TorchServe hands out 0 and 1, which are the wrong ones."""
     setup = Setup(prepare=prepare, properties="number_of_gpu=2\n", env={"ASCEND_RT_VISIBLE_DEVICES": "4,5,6,7"})
     with serving(setup, tmp_path) as server:
         register(server, "first", 3)

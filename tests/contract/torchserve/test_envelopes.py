@@ -1,4 +1,7 @@
-"""§7: `service_envelope` wraps every handler of the server."""
+"""`service_envelope` wraps every handler of the server.
+
+contract#envelopes
+"""
 
 from __future__ import annotations
 

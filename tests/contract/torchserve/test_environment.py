@@ -1,4 +1,7 @@
-"""§23: environment variables, on a running server."""
+"""Environment variables, on a running server.
+
+contract#environment-variables
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""§8: the inference service over gRPC, and health and reflection beside it."""
+"""The inference service over gRPC, and health and reflection beside it.
+
+contract#grpc
+"""
 
 from __future__ import annotations
 

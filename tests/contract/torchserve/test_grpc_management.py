@@ -1,4 +1,7 @@
-"""§8: the management service over gRPC. Its texts are REST's (§3)."""
+"""The management service over gRPC. Its texts are REST's (contract#management).
+
+contract#grpc
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""§8: the Open Inference Protocol under TorchServe's own package."""
+"""The Open Inference Protocol under TorchServe's own package.
+
+contract#grpc
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""§8: which gRPC status a client sees, its details, and TLS."""
+"""Which gRPC status a client sees, its details, and TLS.
+
+contract#grpc
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""§13: what a client hears of a handler's errors."""
+"""What a client is told about a handler's errors.
+
+contract#errors-of-handlers
+"""
 
 from __future__ import annotations
 

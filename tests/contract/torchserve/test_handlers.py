@@ -1,4 +1,7 @@
-"""§13: handlers of TorchServe are found, called and streamed as they are, from archives in every format."""
+"""Handlers of TorchServe are found, called and streamed as they are, from archives in every format.
+
+contract#handlers
+"""
 
 from __future__ import annotations
 

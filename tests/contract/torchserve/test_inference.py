@@ -1,4 +1,7 @@
-"""§2: inference over REST."""
+"""Inference over REST.
+
+contract#inference
+"""
 
 from __future__ import annotations
 
@@ -327,7 +330,7 @@ def test_no_worker(server: RunningServer) -> None:
     reply = server.predict("slow", {"seconds": 0})
     assert_error(reply, 503, "ServiceUnavailableException", NO_WORKER.format("slow"))
     reply = server.predict("slow/1.0", {"seconds": 0})
-    text = NO_WORKER.format("slow").replace('"slow" has', '"slow" Version 1.0 has')  # §24: without the stray quote
+    text = NO_WORKER.format("slow").replace('"slow" has', '"slow" Version 1.0 has')  # without TorchServe's stray quote
     assert_error(reply, 503, "ServiceUnavailableException", text)
     assert server.management.delete("/models/slow").status_code == 200
 

@@ -1,4 +1,7 @@
-"""§7: KServe's first protocol."""
+"""KServe's first protocol.
+
+contract#kserve
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""§16: the life of a worker: states, limits, restarts, and what becomes of its requests."""
+"""The life of a worker: states, limits, restarts, and what becomes of its requests.
+
+contract#workers
+"""
 
 from __future__ import annotations
 
@@ -153,7 +156,7 @@ def test_a_worker_that_is_given_up(gates: Gates) -> None:
 
 
 def test_scaling_down_lets_requests_finish(gates: Gates) -> None:
-    """§26.10: TorchServe kills the worker. The newest leaves first; UNLOADING is TorchServe's word."""
+    """TorchServe kills the worker. The newest leaves first; UNLOADING is TorchServe's word."""
     server = gates.server
     archive = pack_service("ts/modes_gate", server.store, model="shrinking", config="responseTimeout: 100\n")
     assert server.register(archive, initial_workers=2).status_code == 200

@@ -1,4 +1,7 @@
-"""§1 and §19: TLS and Unix-socket listeners."""
+"""TLS and Unix-socket listeners.
+
+contract#http-conventions, contract#security
+"""
 
 from __future__ import annotations
 
@@ -133,7 +136,7 @@ def test_equal_addresses_are_one_listener(merged: RunningServer) -> None:
     ],
 )
 def test_one_listener_asks_for_one_key(merged: RunningServer, method: str, path: str, allowed: set[str]) -> None:
-    """§4: upstream asks for both, one after the other, so that no management call can pass."""
+    """contract#tokens: TorchServe asks for both, one after the other, so that no management call can pass."""
     assert merged.keys is not None
     keys = {kind: entry["key"] for kind, entry in merged.keys.items()} | {"none": "wrong"}
     passed = {

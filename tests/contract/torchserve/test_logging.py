@@ -1,4 +1,7 @@
-"""§22 and §23: log files with TorchServe's lines, and the environment variables."""
+"""Log files with TorchServe's lines, and the environment variables.
+
+contract#logs, contract#environment-variables
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""§3: management over REST."""
+"""Management over REST.
+
+contract#management
+"""
 
 from __future__ import annotations
 
@@ -123,7 +126,7 @@ SETTINGS = ("runtime", "batchSize", "maxBatchDelay", "minWorkers", "maxWorkers",
 
 @pytest.mark.parametrize("way", ["query", "json", "json with a charset", "both"])
 def test_every_parameter(server: RunningServer, way: str) -> None:
-    """By query or JSON body, which wins; also with the timeouts where a yaml exists (§24)."""
+    """By query or JSON body, which wins; also the time-outs of a model with a yaml."""
     kind = {"content-type": "application/json; charset=utf-8" if "charset" in way else "application/json"}
     body = json.dumps({"url": "echo.mar", **PARAMETERS, "batch_size": "4"})
     if way == "query":
@@ -142,7 +145,7 @@ def test_defaults(server: RunningServer) -> None:
 
 
 def test_a_json_body_without_max_batch_delay(server: RunningServer) -> None:
-    """§24: upstream stores -10000."""
+    """TorchServe stores -10000."""
     assert server.management.post("/models", json={"url": "echo.mar"}).status_code == 200
     assert settings(server, "echo", "maxBatchDelay") == [100]
 
@@ -181,7 +184,7 @@ def test_workers_of_the_yaml_beat_initial_workers(server: RunningServer) -> None
 
 
 def test_arguments_beat_the_yaml(server: RunningServer) -> None:
-    """§24: the timeouts too."""
+    """The time-outs, too."""
     registered(server, "own.mar", batch_size=2, response_timeout=44)
     names = ("batchSize", "maxBatchDelay", "responseTimeout", "startupTimeout")
     assert settings(server, "own", *names) == [2, 6, 44, 120]
@@ -257,7 +260,7 @@ def test_more_workers_than_fit_on_the_devices(tmp_path: Path) -> None:
     ],
 )
 def test_refused(server: RunningServer, parameters: dict[str, Any], status: int, kind: str, message: str) -> None:
-    """§24: a file that is no archive is refused with a name, too."""
+    """A file that is not an archive is refused also when the call names the model."""
     reply = server.management.post("/models", params=parameters)
     assert_error(reply, status, kind, message, exact=False)
     assert server.management.get("/models").json() == {"models": []}
@@ -271,14 +274,14 @@ def test_twice(server: RunningServer) -> None:
 
 
 def test_malformed_json(server: RunningServer) -> None:
-    """§24: upstream says 500 JsonSyntaxException."""
+    """TorchServe says 500 JsonSyntaxException."""
     reply = server.management.post("/models", content=b"{url", headers={"content-type": "application/json"})
     assert_error(reply, 400, "BadRequestException", "The request body is not valid JSON: ", exact=False)
 
 
 @pytest.mark.parametrize("archive", ["raises_in_init", "gives_up"])
 def test_workers_that_do_not_start(server: RunningServer, archive: str) -> None:
-    """§24: nothing is left, without a race; the cause is behind upstream's words."""
+    """Nothing is left, without a race; the cause stands behind TorchServe's words."""
     reply = register(server, f"{archive}.mar", initial_workers=2)
     message = f"Failed to start workers for model {archive} version: 1.0"
     assert_error(reply, 500, "InternalServerException", message, exact=False)
@@ -500,7 +503,7 @@ def test_nothing_between_min_and_max(server: RunningServer) -> None:
     ("parameters", "message"),
     [
         ({"min_worker": 2, "max_worker": 1}, "max_worker cannot be less than min_worker."),
-        ({"min_worker": -1}, "min_worker must be 0 or more, not -1."),  # §24: upstream says 500
+        ({"min_worker": -1}, "min_worker must be 0 or more, not -1."),  # TorchServe says 500
     ],
 )
 @pytest.mark.parametrize("synchronous", ["true", "false"])

@@ -1,4 +1,7 @@
-"""§5: metrics. The exposition, its modes, the metric logs, metrics.yaml, lines printed by handlers, system metrics."""
+"""The exposition, its modes, the metric logs, metrics.yaml, lines printed by handlers, system metrics.
+
+contract#metrics
+"""
 
 from __future__ import annotations
 

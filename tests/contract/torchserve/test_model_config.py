@@ -1,4 +1,7 @@
-"""§12: every key of model-config.yaml. Sequences are in test_sequences.py, the modes in the others of §15."""
+"""Every key of the yaml, but for those of the modes (test_sequences.py and its neighbours).
+
+contract#model-configyaml
+"""
 
 from __future__ import annotations
 
@@ -90,7 +93,7 @@ def test_without_a_minimum_the_call_decides(server: RunningServer, config: str) 
 
 
 def test_arguments_beat_the_yaml(server: RunningServer) -> None:
-    """§24: TorchServe lets the time-outs of the yaml win, given or not."""
+    """TorchServe lets the time-outs of the yaml win, given or not."""
     config = "batchSize: 7\nmaxBatchDelay: 250\nresponseTimeout: 33\nstartupTimeout: 44"
     asked = {"batch_size": 3, "max_batch_delay": 5, "response_timeout": 6, "startup_timeout": 60}
     described = registered(server, config, **asked)
@@ -131,7 +134,7 @@ def test_device_ids_that_are_not_there(server: RunningServer) -> None:
 
 
 def test_client_timeout(gates: Gates) -> None:
-    """§24: the request is answered."""
+    """TorchServe drops the request; here it is answered."""
     registered(gates.server, "clientTimeoutInMills: 100", workers=1)
     reply = gates.begin("m", "a").result()
     assert (reply.status_code, reply.json()["type"]) == (504, "RequestTimeoutException")
@@ -157,7 +160,7 @@ def test_a_window_of_retries_that_is_over_at_once(gates: Gates) -> None:
     ],
 )
 def test_what_cannot_be_meant_is_refused(server: RunningServer, config: str, reason: str) -> None:
-    """TorchServe warns and takes the default, and swallows what is no YAML (§24)."""
+    """TorchServe warns and takes the default, and swallows what is not YAML."""
     archive = unchecked(server.store, config)
     reply = server.register(archive)
     assert (reply.status_code, reply.json()["type"]) == (400, "InvalidModelException")

@@ -1,4 +1,7 @@
-"""§7: the Open Inference Protocol over REST. The protocol itself is in tests/contract/test_kserve_v2_http.py."""
+"""The Open Inference Protocol over REST. The protocol itself is in tests/contract/test_kserve_v2_http.py.
+
+contract#kserve
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""§20: plugins, by Python's entry points."""
+"""Plugins, by Python's entry points.
+
+contract#plugins
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""TorchServe's MNIST and workflow examples, made anew: over HTTP, from archives as its own archivers write them."""
+"""TorchServe's MNIST and workflow examples, made anew: over HTTP, from archives as its own archivers write them.
+
+contract#default-handlers
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""§11 install_py_dep_per_model, python; §12 useVenv: packages and interpreters of a model's workers."""
+"""Packages and interpreters of a model's workers.
+
+contract#requirements-of-models
+"""
 
 from __future__ import annotations
 
@@ -250,7 +253,7 @@ def test_a_restart_installs_nothing(wheels: Path, tmp_path: Path) -> None:
 
 
 def test_the_key_python(tmp_path: Path) -> None:
-    """§11: the interpreter of the workers."""
+    """The interpreter of the workers."""
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nMSX_TEST_PYTHON=$0 exec {sys.executable} "$@"\n')
     python.chmod(0o755)

@@ -1,4 +1,7 @@
-"""§19: what a URL, an archive and the environment may do; what is refused leaves nothing behind."""
+"""What a URL, an archive and the environment may do; what is refused leaves nothing behind.
+
+contract#security
+"""
 
 from __future__ import annotations
 

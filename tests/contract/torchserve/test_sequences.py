@@ -1,4 +1,7 @@
-"""§15, §12: sequence batching. Handlers wait for files, so that the cases say what runs and what waits."""
+"""Sequence batching. Handlers wait for files, so that the cases say what runs and what waits.
+
+contract#sequences
+"""
 
 from __future__ import annotations
 
@@ -257,6 +260,6 @@ def test_describe(server: RunningServer) -> None:
 
 
 def test_without_an_idle_time_the_model_is_stateless(client: Client) -> None:
-    """§12: sequenceMaxIdleMSec must be above 0."""
+    """sequenceMaxIdleMSec must be above 0."""
     reply = client.ask("stateless", None)
     assert (reply.headers[KEY], reply.json()["started"]) == ("", None)

@@ -1,4 +1,7 @@
-"""§18: snapshots. The files that TorchServe writes, and what a start makes of them."""
+"""The files that TorchServe writes, and what a start makes of them.
+
+contract#snapshots
+"""
 
 from __future__ import annotations
 
@@ -123,7 +126,7 @@ def test_a_missing_runtime_type_means_python(first: Path, tmp_path: Path) -> Non
 
 
 def test_an_archive_that_is_missing_fails_its_model_only(first: Path, tmp_path: Path) -> None:
-    """TorchServe does not start then (§24 asks for better)."""
+    """TorchServe does not start then."""
     snapshot = tmp_path / "gone.cfg"
     snapshot.write_text(snapshots(first)[1].read_text().replace("next.mar", "gone.mar"))
     with start_from(first, tmp_path / "server", snapshot, ready=False) as server:

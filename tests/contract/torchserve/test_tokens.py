@@ -1,4 +1,7 @@
-"""§4: token authorization."""
+"""Token authorization.
+
+contract#tokens
+"""
 
 from __future__ import annotations
 
@@ -125,7 +128,7 @@ def test_the_header(server: RunningServer, header: str, passes: bool) -> None:
 
 
 def test_the_word_token_in_a_request_is_nothing_special(server: RunningServer) -> None:
-    """§4: upstream looks for /token in the whole request, headers included."""
+    """TorchServe looks for /token in the whole request, headers included."""
     api = f"Bearer {keys(server)['API']}"
     assert_refused(ask(server.management, "/models?x=/token", api))
     request = server.management.build_request("GET", "/models", headers={"x-own": "/token", "authorization": api})

@@ -1,4 +1,7 @@
-"""§3: the forms of `url`, and §10: of `--models`."""
+"""The forms of `url`, and of `--models`.
+
+contract#urls-of-models
+"""
 
 from __future__ import annotations
 
@@ -218,7 +221,7 @@ def test_the_server_serves_while_it_downloads(server: RunningServer, web: FileSe
         assert slow.result().status_code == 400
 
 
-# §10: --models, and load_models.
+# --models, and load_models.
 
 
 def test_models_by_url_at_the_start(web: FileServer, tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""§6: workflows."""
+"""Workflows.
+
+contract#workflows
+"""
 
 from __future__ import annotations
 
