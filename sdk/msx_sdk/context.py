@@ -40,7 +40,7 @@ class ModelInfo:
     """The whole of model-config.yaml."""
     batch_size: int = 1
     device_id: int | None = None
-    """Index of this rank's device inside `ASCEND_RT_VISIBLE_DEVICES`; None on a CPU."""
+    """Index of this rank's device among those that its process sees; None on a CPU."""
     rank: int = 0
     local_rank: int = 0
     world_size: int = 1

@@ -8,7 +8,6 @@ from json.encoder import encode_basestring as quoted
 from pathlib import Path
 
 from msx_frontend.config import ServerConfig
-from msx_frontend.devices.npus import Npu, detect_npus
 from msx_frontend.logs.access_lines import Entry
 from msx_frontend.logs.access_log import AccessLog, Served
 from msx_frontend.logs.output import LogOutput
@@ -16,7 +15,7 @@ from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.metrics.line import log4j_time
 from msx_frontend.metrics.log import MetricLine, MetricLogs, Mirror
-from msx_frontend.metrics.system import SystemMetrics, of_command, of_machine
+from msx_frontend.metrics.system import Devices, SystemMetrics, of_command, of_machine
 from msx_frontend.net.http.gate import PROBES
 
 HTTP, GRPC = "http", "grpc"
@@ -45,7 +44,8 @@ class Monitoring:
     def counted_calls(self, access_log: AccessLog) -> CountedCalls:
         return CountedCalls(access_log, self.metrics)
 
-    def start(self, npus: list[Npu]) -> None:
+    def start(self, devices: Devices) -> None:
+        """`devices` is called on a thread."""
         if self._logs is not None:
             self._logs.start()
         config, interval = self._config, float(self._config.metric_time_interval)
@@ -54,8 +54,7 @@ class Monitoring:
         if config.system_metrics_cmd:
             collect = of_command(config.system_metrics_cmd, min(interval, COMMAND_LIMIT))
         else:
-            real = any(not npu.simulated for npu in npus)
-            collect = of_machine(lambda: detect_npus(config.number_of_npu) if real else [])
+            collect = of_machine(devices)
         self._system = SystemMetrics(collect, self.metrics.system, interval)
 
     async def close(self) -> None:

@@ -18,6 +18,7 @@ from msx_frontend.apis.plugins.routes import PluginEndpoints
 from msx_frontend.apis.plugins.view import View, config_view
 from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.model_store import ModelStore
+from msx_frontend.assembly.devices import ServerDevices
 from msx_frontend.assembly.free_memory import of_glibc
 from msx_frontend.assembly.http_front import HttpFront
 from msx_frontend.assembly.instance import Instance, InstanceError, InstanceInfo
@@ -27,9 +28,6 @@ from msx_frontend.assembly.status_socket import StatusSocket
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import state_folder
 from msx_frontend.config.surroundings import in_current_folder, settle_home
-from msx_frontend.devices.npus import Npu, detect_npus
-from msx_frontend.devices.pool import DevicePool
-from msx_frontend.devices.sharing import SharingLog
 from msx_frontend.environments.environments import Environments
 from msx_frontend.environments.interpreter import find_interpreter
 from msx_frontend.errors import ServiceUnavailable
@@ -50,10 +48,6 @@ from msx_frontend.models.worker_rights import WorkerRights
 from msx_frontend.net.http.listener import Listener
 from msx_frontend.net.tls.listeners import server_tls
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
-from msx_frontend.resources import limits
-from msx_frontend.resources.claims import Resources
-from msx_frontend.resources.processes import Processes
-from msx_frontend.resources.starts import Starts
 from msx_frontend.snapshots.files import unread
 from msx_frontend.snapshots.serializer import SnapshotSerializer, make_serializer
 from msx_frontend.snapshots.writer import SnapshotWriter
@@ -115,13 +109,13 @@ class Server:
     async def start(self) -> InstanceInfo:
         """Returns when every listener answers and every model is registered; workers may still be loading."""
         self._listeners: list[Listener] = []
-        npus = await asyncio.to_thread(detect_npus, self._config.number_of_npu)
-        self._monitoring.start(npus)
+        self._devices = await ServerDevices.find(self._config)
+        self._monitoring.start(self._devices.figures)
         interpreter = await asyncio.to_thread(find_interpreter, self._config.python, os.environ)
         env = without_credentials(os.environ, keep_stores=self._config.worker_credentials)
         self._environments = Environments(self._folder.environments, self._config, env, interpreter)
         await self._environments.recover()
-        self._management = self._make_management(self._make_resources(npus))
+        self._management = self._make_management()
         await asyncio.to_thread(self._rights.open, interpreter.path, os.environ)
         self._workflow_management = WorkflowManagement(self._management, self._workflows, self._state, self._config)
         self._front = self._make_front()
@@ -184,7 +178,7 @@ class Server:
             await self._grpc.stop(0.5)
         if hasattr(self, "_management"):
             await self._management.close(CLOSE_LIMIT)
-            await self._sharing.close()
+            await self._devices.close()
         if hasattr(self, "_free_memory"):
             self._free_memory.cancel()
         await self._monitoring.close()
@@ -215,20 +209,20 @@ class Server:
             return None
         return make_serializer(os.environ, config.snapshot_serializer, config_view(config))
 
-    def _make_resources(self, npus: list[Npu]) -> Resources:
-        config = self._config
-        self._sharing = SharingLog(lambda: detect_npus(config.number_of_npu))
-        devices = DevicePool(npus, exclusive_groups=config.exclusive_group_devices, shared=self._sharing.told)
-        processes = Processes(limits.worker_processes(config, devices.count))
-        return Resources(devices, processes, Starts(limits.parallel_starts(config)))
-
-    def _make_management(self, resources: Resources) -> Management:
+    def _make_management(self) -> Management:
         folder = self._folder
         store = ModelStore(folder.model_store, folder, Downloads(self._config, folder.downloads))
         self._rights = WorkerRights(self._config, folder, store.in_use)
-        spawner = Spawner(self._config, folder.run, folder.compiled, os.environ, self._rights)
+        spawner = Spawner(self._config, folder.run, folder.compiled, os.environ, self._rights, self._devices.variables)
         return Management(
-            self._config, self._registry, store, resources, self._state, spawner, self._metrics, self._environments
+            self._config,
+            self._registry,
+            store,
+            self._devices.resources,
+            self._state,
+            spawner,
+            self._metrics,
+            self._environments,
         )
 
     def _make_front(self) -> HttpFront:

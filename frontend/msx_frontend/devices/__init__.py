@@ -1,1 +1,1 @@
-"""The NPUs: which there are, and who uses them."""
+"""The devices that models run on: which there are, how they are, and which worker group has which."""

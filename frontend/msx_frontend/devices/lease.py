@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from msx_frontend.devices.terms import SHARED, Terms
+from msx_frontend.devices.accelerator import Device
+from msx_frontend.devices.sharing_terms import SHARED, SharingTerms
 
 
 @dataclass(frozen=True, eq=False)
 class Lease:
-    """`devices` are numbers in the server's list, in its order; none for a worker on the CPU."""
+    """`numbers` are positions in the server's list of devices, in its order; none for a worker on the CPU."""
 
     model_key: str
-    devices: tuple[int, ...] = ()
-    visible_devices: str | None = None
-    terms: Terms = SHARED
+    numbers: tuple[int, ...] = ()
+    devices: tuple[Device, ...] = ()
+    terms: SharingTerms = SHARED
     port_block: int | None = None
-    """Which of the blocks of HCCL's ports is its own; None where no other group can be on its devices."""
+    """Which part of the ports of collectives is its own; None where it needs none."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What shows the devices to each of its ranks."""
 
     @property
-    def device_id(self) -> int | None:
-        """The first device, TorchServe's `gpu_id`."""
-        return self.devices[0] if self.devices else None
+    def device_ids(self) -> str | None:
+        """As the driver names them, comma-separated; None for a worker on the CPU."""
+        return ",".join(device.id for device in self.devices) if self.devices else None

@@ -1,13 +1,27 @@
 """Reading the tables of `npu-smi`, the only way to know the NPUs without starting CANN.
 
 `npu-smi info -m` has one line per chip: NPU ID, Chip ID, Chip Logic ID, on newer tools Chip Phy-ID, Chip Name. The
-logic id is what ASCEND_RT_VISIBLE_DEVICES takes; a card may have two chips (910C), and its controller ("Mcu") has none.
-`npu-smi info` has two lines per chip, each of three cells, and then a table of processes.
+logic id is what CANN takes; a card may have two chips (910C), and its controller ("Mcu") has none. Tools that give no
+logic ids number the chips by NPU ID. `npu-smi info` has two lines per chip, each of three cells, and then a table of
+processes.
 """
 
+from __future__ import annotations
+
+import os
 import re
-from dataclasses import dataclass
+import shutil
+import subprocess
+from collections.abc import Mapping
 from typing import NamedTuple
+
+from msx_frontend.devices.accelerator import DeviceStatus
+
+# Where the driver's package puts the tool; services often have a short PATH.
+_FOLDERS = ("/usr/local/bin", "/usr/local/sbin")
+
+_HEALTHY = {"ok": True, "warning": True, "alarm": False, "critical": False, "offline": False, "unknown": False}
+"""As the vendor's own device plugin judges: a general alarm (Warning) does not stop a chip from computing."""
 
 
 class ChipKey(NamedTuple):
@@ -17,15 +31,22 @@ class ChipKey(NamedTuple):
     chip: int
 
 
-@dataclass(frozen=True)
-class ChipStatus:
-    """Memory in MB, utilisation of the AI cores in percent; None where the tool shows no number."""
+class Chip(NamedTuple):
+    """A line of `npu-smi info -m`."""
+
+    logic: int
+    name: str
+    phy: int | None = None
+    """Physical id; None where the tool does not show it."""
+
+
+class ChipRow(NamedTuple):
+    """What `npu-smi info` shows of a chip."""
 
     name: str
-    health: str
-    utilisation: int | None = None
-    memory_used: int | None = None
-    memory_total: int | None = None
+    bus_id: str
+    """PCI address, such as 0000:C1:00.0."""
+    status: DeviceStatus
 
 
 _CHIP_HEAD = re.compile(r"^(\d+)\s+(\S+)$")
@@ -33,23 +54,58 @@ _CHIP_BODY = re.compile(r"^(\d+)(?:\s+\S+)?$")
 _USAGE = re.compile(r"(\d+)\s*/\s*(\d+)")
 
 
-def parse_mapping(text: str) -> dict[ChipKey, tuple[int, str]]:
-    """(logic id, name) of each chip in the output of `npu-smi info -m`; empty when there is no such table."""
-    chips: dict[ChipKey, tuple[int, str]] = {}
-    name_column = 0
+class NpuSmi:
+    """The tool on this machine. `timeout`: seconds for each call."""
+
+    def __init__(self, env: Mapping[str, str], timeout: float) -> None:
+        self._env, self._timeout = dict(env), timeout
+
+    def read(self, *arguments: str) -> str:
+        """Its output; "" where there is no tool, and where it fails, as inside containers without the driver."""
+        tool = shutil.which("npu-smi", path=os.pathsep.join([self._env.get("PATH", os.defpath), *_FOLDERS]))
+        if tool is None:
+            return ""
+        try:
+            done = subprocess.run(
+                [tool, *arguments],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=self._timeout,
+                env=self._env,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        return done.stdout if done.returncode == 0 else ""
+
+
+def parse_mapping(text: str) -> dict[ChipKey, Chip]:
+    """The chips in the output of `npu-smi info -m`; empty when there is no such table."""
+    chips: dict[ChipKey, Chip] = {}
+    headings: list[str] = []
     for line in text.splitlines():
-        fields = line.split()
         if line.strip().startswith("NPU ID"):
-            name_column = 4 if "Phy-ID" in line else 3
-        elif name_column and len(fields) > name_column and all(f.isdigit() for f in fields[:3]):
-            npu, chip, logic = map(int, fields[:3])
-            chips[ChipKey(npu, chip)] = logic, " ".join(fields[name_column:])
+            headings = re.split(r"\s{2,}|\t", line.strip())
+        elif headings and (chip := _mapped(headings, line)):
+            chips[chip[0]] = chip[1]
     return chips
 
 
-def parse_table(text: str) -> dict[ChipKey, ChipStatus]:
+def _mapped(headings: list[str], line: str) -> tuple[ChipKey, Chip] | None:
+    cells = dict(zip(headings, line.split(maxsplit=len(headings) - 1), strict=False))
+    ids = [cells.get(name, "") for name in ("NPU ID", "Chip ID")]
+    logic, phy = cells.get("Chip Logic ID", ids[0]), cells.get("Chip Phy-ID", "")
+    if not all(text.isdecimal() for text in (*ids, logic)):
+        return None  # the card's controller, or not a line of the table
+    name = cells.get("Chip Name", "").strip()
+    return ChipKey(int(ids[0]), int(ids[1])), Chip(int(logic), name, int(phy) if phy.isdecimal() else None)
+
+
+def parse_table(text: str) -> dict[ChipKey, ChipRow]:
     """The state of each chip in the output of `npu-smi info`, in the tool's order."""
-    chips: dict[ChipKey, ChipStatus] = {}
+    chips: dict[ChipKey, ChipRow] = {}
     head: tuple[int, str, str] | None = None
     for cells in _rows(text):
         if head is None:
@@ -57,7 +113,7 @@ def parse_table(text: str) -> dict[ChipKey, ChipStatus]:
             head = (int(match[1]), match[2], cells[1]) if match else None
         elif match := _CHIP_BODY.match(cells[0]):
             npu, name, health = head
-            chips[ChipKey(npu, int(match[1]))] = _status(name, health, cells[2])
+            chips[ChipKey(npu, int(match[1]))] = ChipRow(name, cells[1], _status(health, cells[2]))
             head = None
     return chips
 
@@ -68,9 +124,15 @@ def _rows(text: str) -> list[list[str]]:
     return [row for row in rows if len(row) == 3]  # the table of processes has four cells
 
 
-def _status(name: str, health: str, usage: str) -> ChipStatus:
+def _status(health: str, usage: str) -> DeviceStatus:
     """`0  0 / 0  3318 / 65536`: AI cores, memory and, on chips that have it, HBM, which then is the memory."""
     pairs = _USAGE.findall(usage)
     used, total = map(int, pairs[-1]) if pairs else (None, None)
     cores = usage.split(maxsplit=1)[0] if usage else ""
-    return ChipStatus(name, health, int(cores) if cores.isdigit() else None, used, total)
+    return DeviceStatus(
+        health=health,
+        healthy=_HEALTHY.get(health.lower()),
+        utilisation=int(cores) if cores.isdigit() else None,
+        memory_used=used,
+        memory_total=total,
+    )

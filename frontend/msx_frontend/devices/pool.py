@@ -1,7 +1,7 @@
-"""Who has which NPU. Free ones are given first, then those that the fewest share.
+"""Which worker group has which device. Free ones are given first, then those with the fewest holders.
 
-Workers of one process share with all; groups share with them, and with other groups where both say so; what is
-exclusive shares with nobody. Not thread-safe: everything happens on the server's loop.
+Workers of one process share with all; groups share with them, and with other groups where both configs allow it; an
+exclusive worker shares with no other. Not thread-safe: everything happens on the server's loop.
 """
 
 from __future__ import annotations
@@ -10,26 +10,33 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from msx_frontend.devices.accelerator import Accelerator, Device
 from msx_frontend.devices.lease import Lease
-from msx_frontend.devices.npus import Npu
 from msx_frontend.devices.placement import place_group, place_worker
 from msx_frontend.devices.refusals import DevicesHeldError, TooFewDevicesError, UnknownDeviceError
-from msx_frontend.devices.terms import Terms, terms_of
+from msx_frontend.devices.sharing_terms import SharingTerms, terms_of
 from msx_sdk.config import ModelConfig
 
 log = logging.getLogger("msx.devices")
 
 Shared = Callable[[Lease, Sequence[Lease]], None]
-"""Told of a new lease, and of those that it shares devices with, when groups are among them."""
+"""Called with a new lease, and those that it shares devices with, when groups are among them."""
 
 
 class DevicePool:
     """`exclusive_groups`: no group shares (the key `exclusive_group_devices`)."""
 
     def __init__(
-        self, npus: Sequence[Npu], *, exclusive_groups: bool = False, shared: Shared = lambda lease, others: None
+        self,
+        accelerator: Accelerator,
+        devices: Sequence[Device],
+        *,
+        exclusive_groups: bool = False,
+        shared: Shared = lambda lease, others: None,
     ) -> None:
-        self.npus = tuple(npus)
+        """`devices` are the accelerator's, in the order of their numbers."""
+        self._accelerator = accelerator
+        self.devices = tuple(devices)
         self._exclusive_groups, self._shared = exclusive_groups, shared
         self._leases: list[Lease] = []
         self._shared_turn = 0
@@ -37,19 +44,23 @@ class DevicePool:
 
     @property
     def count(self) -> int:
-        return len(self.npus)
+        return len(self.devices)
+
+    def kind(self, config: ModelConfig) -> str:
+        """Of the devices that this model runs on: the accelerator's, or "cpu"."""
+        return self._accelerator.kind if self.serves(config) else "cpu"
 
     def lease(self, model_key: str, config: ModelConfig) -> Lease:
-        """What one worker group of this model needs; no device on a machine without any, and for `deviceType: cpu`.
+        """What one worker group of this model needs; without devices where it runs on the CPU.
 
         Raises DeviceError, or DevicesHeldError.
         """
         terms = terms_of(config, exclusive_groups=self._exclusive_groups)
-        if not self._gives(config):
+        if not self.serves(config):
             return self._keep(Lease(model_key, terms=terms))
         self.check(model_key, config)
         candidates = self._candidates(config)
-        held = {d: [one.model_key for one in self._on(d) if not terms.beside(one.terms)] for d in candidates}
+        held = {d: [one.model_key for one in self._on(d) if not terms.may_share_with(one.terms)] for d in candidates}
         allowed = [device for device in candidates if not held[device]]
         if len(allowed) < _size(config):
             raise DevicesHeldError(model_key, terms, _size(config), held)
@@ -57,7 +68,7 @@ class DevicePool:
 
     def check(self, model_key: str, config: ModelConfig) -> None:
         """Raises DeviceError when this server could never give what one group needs."""
-        if not self._gives(config):
+        if not self.serves(config):
             return
         if any(device >= self.count for device in config.device_ids or ()):
             raise UnknownDeviceError(config.device_ids or (), self.count)
@@ -72,13 +83,13 @@ class DevicePool:
     def capacity(self, config: ModelConfig) -> int | None:
         """How many groups of this model there may be, whoever holds the devices just now; None: any number."""
         terms = terms_of(config, exclusive_groups=self._exclusive_groups)
-        if not self._gives(config) or terms.beside(terms):
+        if not self.serves(config) or terms.may_share_with(terms):
             return None
         return len(self._candidates(config)) // _size(config)
 
     def default_workers(self, config: ModelConfig) -> int:
         """As many as have room on the devices that groups leave, at least one (TorchServe: as many as there are)."""
-        if not self._gives(config):
+        if not self.serves(config):
             return 1
         left = [device for device in self._candidates(config) if not self._weigh(device)[1]]
         return max(len(left) // _size(config), 1)
@@ -91,14 +102,15 @@ class DevicePool:
         """The models on a device, one entry a lease."""
         return [lease.model_key for lease in self._on(device)]
 
-    def _gives(self, config: ModelConfig) -> bool:
+    def serves(self, config: ModelConfig) -> bool:
+        """Whether this model runs on devices here: not on a machine without any, nor with `deviceType: cpu`."""
         return self.count > 0 and config.device_type != "cpu"
 
     def _candidates(self, config: ModelConfig) -> Sequence[int]:
         return config.device_ids or range(self.count)
 
     def _on(self, device: int) -> list[Lease]:
-        return [lease for lease in self._leases if device in lease.devices]
+        return [lease for lease in self._leases if device in lease.numbers]
 
     def _weigh(self, device: int) -> tuple[int, int]:
         on = self._on(device)
@@ -118,19 +130,26 @@ class DevicePool:
             self._shared_turn = placed.turn % self.count
         return placed.devices
 
-    def _grant(self, model_key: str, given: Sequence[int], terms: Terms) -> Lease:
+    def _grant(self, model_key: str, given: Sequence[int], terms: SharingTerms) -> Lease:
         ordered = tuple(sorted(given))
         if ordered != tuple(given):
             before, after = (",".join(map(str, numbers)) for numbers in (given, ordered))
             log.info(
                 "%s: devices %s are given in ascending order, as the driver needs them: %s", model_key, before, after
             )
-        visible = ",".join(str(self.npus[device].logic_id) for device in ordered)
-        lease = Lease(model_key, ordered, visible, terms, self._free_port_block() if terms.shares else None)
-        others = [other for other in self._leases if not set(other.devices).isdisjoint(ordered)]
+        lease = self._new_lease(model_key, ordered, terms)
+        others = [other for other in self._leases if not set(other.numbers).isdisjoint(ordered)]
         if others and any(one.terms.group for one in (lease, *others)):
             self._shared(lease, others)
         return self._keep(lease)
+
+    def _new_lease(self, model_key: str, numbers: tuple[int, ...], terms: SharingTerms) -> Lease:
+        devices = tuple(self.devices[number] for number in numbers)
+        environment = dict(self._accelerator.environment(devices))
+        block = self._free_port_block() if terms.shares else None
+        if block is not None:
+            environment |= self._accelerator.collective_ports(block, shared=terms.shares)
+        return Lease(model_key, numbers, devices, terms, block, environment)
 
     def _free_port_block(self) -> int:
         taken = {lease.port_block for lease in self._leases}

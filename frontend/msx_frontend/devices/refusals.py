@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msx_frontend.devices.terms import Terms
+from msx_frontend.devices.sharing_terms import SharingTerms
 
 
 class DeviceError(RuntimeError):
@@ -30,20 +30,20 @@ class TooFewDevicesError(DeviceError):
 class DevicesHeldError(RuntimeError):
     """Others hold them now; the message names them."""
 
-    def __init__(self, model_key: str, terms: Terms, size: int, held: Mapping[int, Sequence[str]]) -> None:
+    def __init__(self, model_key: str, terms: SharingTerms, size: int, held: Mapping[int, Sequence[str]]) -> None:
         """`held`: of each device that it might have, the models that keep it off."""
         left = sum(not holders for holders in held.values())
         have = f"{left or 'none'} of {_count(len(held))} {'are' if left > 1 else 'is'} left for it"
         super().__init__(f"{model_key} needs {_count(size)}{_kind(terms)}, and {have}: {_held(held)}{_remedy(terms)}")
 
 
-def _kind(terms: Terms) -> str:
+def _kind(terms: SharingTerms) -> str:
     if terms.exclusive:
         return " of its own"
     return " that no other group has" if terms.group else ""
 
 
-def _remedy(terms: Terms) -> str:
+def _remedy(terms: SharingTerms) -> str:
     if terms.exclusive or terms.shares or not terms.group:
         return ""
     return "; groups share devices where the configs of both say shareDevices: true"

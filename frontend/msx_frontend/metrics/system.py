@@ -1,4 +1,4 @@
-"""Figures of the machine, again and again: CPU, memory, disk, NPUs; or what a command of the user's tells."""
+"""Figures of the machine, read again and again: CPU, memory, disk, devices; or what a command of the user's prints."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
-from msx_frontend.devices.npus import Npu
 from msx_frontend.metrics.line import parse_metric
 from msx_protocol import MetricSample
 
@@ -24,6 +24,23 @@ Collect = Callable[[], list[MetricSample]]
 Take = Callable[[list[MetricSample]], None]
 
 MB, GB = 1 << 20, 1 << 30
+
+
+class DeviceFigures(Protocol):
+    """One device: memory in MB, utilisation in percent; None where it is not known."""
+
+    @property
+    def utilisation(self) -> int | None: ...
+
+    @property
+    def memory_used(self) -> int | None: ...
+
+    @property
+    def memory_total(self) -> int | None: ...
+
+
+Devices = Callable[[], Iterable[tuple[int, DeviceFigures]]]
+"""Reads the devices, each with the server's number of it."""
 
 
 class SystemMetrics:
@@ -46,8 +63,8 @@ class SystemMetrics:
             await asyncio.sleep(self._interval)
 
 
-def of_machine(npus: Callable[[], list[Npu]]) -> Collect:
-    """TorchServe's figures of the host; those of GPUs are those of NPUs, numbered as the server numbers them."""
+def of_machine(devices: Devices) -> Collect:
+    """TorchServe's figures of the host; its figures of GPUs are those of the server's devices."""
 
     def collect() -> list[MetricSample]:
         memory, disk = psutil.virtual_memory(), psutil.disk_usage("/")
@@ -59,7 +76,7 @@ def of_machine(npus: Callable[[], list[Npu]]) -> Collect:
             _host("DiskUsage", "Gigabytes", disk.used / GB),
             _host("DiskAvailable", "Gigabytes", disk.free / GB),
             _host("DiskUtilization", "Percent", disk.percent),
-            *(sample for device, npu in enumerate(npus()) for sample in _of_npu(str(device), npu)),
+            *(sample for number, figures in devices() for sample in _of_device(str(number), figures)),
         ]
 
     return collect
@@ -105,15 +122,12 @@ def _parsed(text: str) -> Iterator[MetricSample]:
             log.warning("system_metrics_cmd: a line of it is left out: %s", error)
 
 
-def _of_npu(device: str, npu: Npu) -> Iterator[MetricSample]:
-    status = npu.status
-    if status is None:
-        return
-    if status.memory_used is not None and status.memory_total:
-        yield _host("GPUMemoryUtilization", "Percent", 100 * status.memory_used / status.memory_total, device)
-        yield _host("GPUMemoryUsed", "Megabytes", status.memory_used, device)
-    if status.utilisation is not None:
-        yield _host("GPUUtilization", "Percent", status.utilisation, device)
+def _of_device(device: str, figures: DeviceFigures) -> Iterator[MetricSample]:
+    if figures.memory_used is not None and figures.memory_total:
+        yield _host("GPUMemoryUtilization", "Percent", 100 * figures.memory_used / figures.memory_total, device)
+        yield _host("GPUMemoryUsed", "Megabytes", figures.memory_used, device)
+    if figures.utilisation is not None:
+        yield _host("GPUUtilization", "Percent", figures.utilisation, device)
 
 
 def _host(name: str, unit: str, value: float, device: str | None = None) -> MetricSample:

@@ -278,6 +278,11 @@ class ModelVersion:
         return bool(self.replicas) and self.resources.has_devices
 
     @property
+    def device_type(self) -> str:
+        """What its workers run on: the accelerator's kind, or "cpu", also while it has none."""
+        return self.resources.device_type if self.replicas else "cpu"
+
+    @property
     def serving(self) -> bool:
         """Answers requests now; a version without wanted workers is not missing any."""
         return self.state in (ModelState.READY, ModelState.DEGRADED) and (self.ready_workers > 0 or not self._kept)

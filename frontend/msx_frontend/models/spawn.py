@@ -40,12 +40,15 @@ class Spawner:
         compiled_dir: Path,
         env: Mapping[str, str],
         rights: WorkerRights | None = None,
+        device_variables: frozenset[str] = frozenset(),
     ) -> None:
+        """`device_variables`: those of the accelerator, which workers do not inherit."""
         self._rights = rights
         self._config, self._run_dir, self._compiled_dir = config, run_dir, compiled_dir
         self._fewer_cores = cores_by_quota()
         inherited = without_credentials(env, keep_stores=config.worker_credentials)
-        self._env = {**inherited, **_told(config, env)}
+        self._env = {name: value for name, value in inherited.items() if name not in device_variables}
+        self._env |= _told(config, env)
         if left := sorted(env.keys() - inherited.keys() - KEYS):
             log.info("workers do not inherit %s (worker_credentials=true hands them on)", ", ".join(left))
         declared = load_spec(config.metrics_config).model
@@ -108,7 +111,7 @@ class Spawner:
             config=config.raw,
             batch_size=config.batch_size,
             isolate_batch_errors=config.isolate_batch_errors and not config.stateful,
-            device_id=None if lease.visible_devices is None else rank,
+            device_id=rank if lease.devices else None,
             rank=rank,
             local_rank=rank,
             world_size=layout.ranks,
@@ -130,7 +133,7 @@ class Spawner:
         return worker_environment(
             self._env,
             source.model_dir,
-            visible_devices=lease.visible_devices,
+            devices=lease.environment,
             rank=rank,
             world_size=source.config.layout.ranks,
             master_port=port,
@@ -138,7 +141,6 @@ class Spawner:
             omp_threads=launcher.omp_number_threads if launcher else None,
             fewer_cores=None if chosen else self._fewer_cores,
             blocked=self._config.blacklist_env_vars,
-            hccl_block=lease.port_block,
         )
 
 

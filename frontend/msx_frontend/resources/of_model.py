@@ -33,7 +33,12 @@ class ModelResources:
 
     @property
     def has_devices(self) -> bool:
-        return self._devices.count > 0 and self._config.device_type != "cpu"
+        return self._devices.serves(self._config)
+
+    @property
+    def device_type(self) -> str:
+        """What it runs on: the accelerator's kind, or "cpu"."""
+        return self._devices.kind(self._config)
 
     @property
     def default_workers(self) -> int:

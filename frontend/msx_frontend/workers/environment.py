@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from msx_frontend.workers.hccl_ports import hccl_ports
 from msx_sdk.sequences import SequenceKeys
 
 THREADS = "OMP_NUM_THREADS"
@@ -17,7 +16,7 @@ def worker_environment(
     inherited: Mapping[str, str],
     model_dir: Path,
     *,
-    visible_devices: str | None,
+    devices: Mapping[str, str],
     rank: int = 0,
     world_size: int = 1,
     master_port: int | None = None,
@@ -25,14 +24,12 @@ def worker_environment(
     fewer_cores: int | None = None,
     sequence_keys: SequenceKeys | None = None,
     blocked: re.Pattern[str] | None = None,
-    hccl_block: int | None = None,
 ) -> dict[str, str]:
     """What the worker inherits, less what `blacklist_env_vars` (a regular expression) names, and what a rank needs.
 
     RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE are torchrun's names; RANK_ID, RANK_SIZE and DEVICE_ID are
-    MindSpore's. ASCEND_RT_VISIBLE_DEVICES is ascending and without spaces: CANN stops reading at anything else.
-    `hccl_block`: which part of HCCL's ports is the group's own. `fewer_cores`: so many threads are enough, where nobody
-    says how many.
+    MindSpore's. `devices` is what the accelerator adds for the group's devices. `fewer_cores`: so many threads are
+    enough, where `omp_threads` does not say how many.
     """
     env = {name: value for name, value in inherited.items() if not (blocked and blocked.fullmatch(name))}
     mine, all_ranks = str(rank), str(world_size)
@@ -42,12 +39,7 @@ def worker_environment(
         env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(master_port)}
     env |= (sequence_keys or SequenceKeys()).to_env()
     env |= {"PYTHONUNBUFFERED": "1", "PYTHONPATH": _python_path(env, model_dir)}
-    if visible_devices is None:
-        env.pop("ASCEND_RT_VISIBLE_DEVICES", None)
-    else:
-        env["ASCEND_RT_VISIBLE_DEVICES"] = visible_devices
-    if hccl_block is not None:
-        env |= hccl_ports(hccl_block, env)
+    env |= devices
     if omp_threads is not None:
         env[THREADS] = str(omp_threads)
     elif fewer_cores is not None:

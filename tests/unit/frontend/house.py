@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from unittest.mock import patch
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig, Snapshot
 from msx_frontend.config.state_folder import StateFolder
+from msx_frontend.devices.accelerator import Accelerator
+from msx_frontend.devices.ascend import Ascend, Npu
 from msx_frontend.devices.lease import Lease
-from msx_frontend.devices.npus import Npu
 from msx_frontend.devices.pool import DevicePool
 from msx_frontend.errors import ServiceError
 from msx_frontend.job import Job
@@ -140,7 +141,14 @@ class FakeGroup:
 
 
 class House:
-    def __init__(self, folder: Path, npus: int = 0, **config: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        npus: int = 0,
+        accelerator: Accelerator | None = None,
+        env: Mapping[str, str] | None = None,
+        **config: Any,
+    ) -> None:
         self.folder, self.root = folder, folder / "store"
         self.root.mkdir(exist_ok=True)
         state = StateFolder(self.root / ".msx", self.root)
@@ -151,14 +159,17 @@ class House:
         self.store = ModelStore(self.root, state)
         self.shared: list[tuple[str, list[str]]] = []
         exclusive = self.config.exclusive_group_devices
-        npus_of_it = [Npu(n, "910B") for n in range(npus)]
-        self.devices = DevicePool(npus_of_it, exclusive_groups=exclusive, shared=self._shares)
+        self.accelerator: Accelerator = accelerator or Ascend(env={})
+        devices = accelerator.detect() if accelerator else [Npu(str(n), "910B") for n in range(npus)]
+        self.devices = DevicePool(self.accelerator, devices, exclusive_groups=exclusive, shared=self._shares)
         self.memory = 1 << 40
-        processes = Processes(limits.worker_processes(self.config, npus))
+        processes = Processes(limits.worker_processes(self.config, len(devices)))
         self.starts = Starts(self.config.parallel_starts or 64, lambda: self.memory)
         self.resources = Resources(self.devices, processes, self.starts)
         self.state = KeptState(StateStore(state.database))
-        spawner = Spawner(self.config, state.run, state.compiled, {})
+        spawner = Spawner(
+            self.config, state.run, state.compiled, env or {}, device_variables=self.accelerator.variables
+        )
         self.management = Management(
             self.config, self.registry, self.store, self.resources, self.state, spawner, self.metrics
         )
@@ -195,7 +206,7 @@ class House:
 
     def devices_of(self, model: str) -> list[tuple[int, ...]]:
         """Of each of its workers that is not waiting for some."""
-        return [replica.lease.devices for replica in self.registry.find(model).replicas if replica.lease]
+        return [replica.lease.numbers for replica in self.registry.find(model).replicas if replica.lease]
 
     @property
     def contents(self) -> int:

@@ -43,7 +43,7 @@ def named(version: ModelVersion) -> tuple[str, str]:
 
 
 def compute_type(version: ModelVersion) -> tuple[str, str]:
-    return "x-compute-type", "npu" if version.uses_devices else "cpu"
+    return "x-compute-type", version.device_type
 
 
 def _millis(seconds: float) -> str:

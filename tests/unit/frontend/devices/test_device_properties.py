@@ -64,8 +64,8 @@ def check(house: House) -> None:
             assert (replica.lease is None) == (state in ("FAILED", "WAITING"))
             assert (replica.shortage is not None) == (state == "WAITING")
             if replica.lease is not None:
-                assert len(replica.lease.devices) == SIZES[name]
-                for device in replica.lease.devices:
+                assert len(replica.lease.numbers) == SIZES[name]
+                for device in replica.lease.numbers:
                     owners.setdefault(device, []).append(f"{name}:1.0")
             elif state == "WAITING":
                 with pytest.raises(DevicesHeldError):

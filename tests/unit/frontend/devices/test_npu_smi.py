@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.devices.npu_smi import ChipKey, ChipStatus, parse_mapping, parse_table
+from msx_frontend.devices.accelerator import DeviceStatus
+from msx_frontend.devices.npu_smi import ChipKey, parse_mapping, parse_table
 
 DATA = Path(__file__).parent / "data" / "npu_smi"
 
@@ -21,8 +22,8 @@ def read(name: str) -> str:
 )
 def test_mapping(sample: str, chips: int, name: str, first: ChipKey, last: ChipKey) -> None:
     mapping = parse_mapping(read(f"{sample}_mapping"))
-    assert [logic for logic, _ in mapping.values()] == list(range(chips))
-    assert {found for _, found in mapping.values()} == {name}
+    assert [found.logic for found in mapping.values()] == list(range(chips))
+    assert {found.name for found in mapping.values()} == {name}
     assert (next(iter(mapping)), list(mapping)[-1]) == (first, last)
 
 
@@ -31,17 +32,31 @@ def test_table_and_mapping_name_the_same_chips(sample: str) -> None:
     assert parse_table(read(f"{sample}_info")).keys() == parse_mapping(read(f"{sample}_mapping")).keys()
 
 
+def test_physical_ids_where_the_tool_shows_them() -> None:
+    assert parse_mapping(read("910c_mapping"))[ChipKey(3, 1)].phy == 7
+    assert parse_mapping(read("910b_mapping"))[ChipKey(3, 0)].phy is None
+
+
+def test_a_mapping_without_logic_ids_numbers_by_npu() -> None:
+    text = "\tNPU ID     Slot ID    Chip ID    Chip Phy-ID   Chip Name\n\t5    2    0    13    Ascend950DT\n"
+    assert parse_mapping(text) == {ChipKey(5, 0): (5, "Ascend950DT", 13)}
+
+
 def test_table() -> None:
     table = parse_table(read("910b_info"))
-    assert table[ChipKey(1, 0)] == ChipStatus("910B3", "OK", 87, 3328, 65536)
-    assert table[ChipKey(5, 0)].health == "Warning"
-    assert parse_table(read("910c_info"))[ChipKey(3, 1)] == ChipStatus("Ascend910", "OK", 12, 2895, 65536)
-    assert parse_table(read("310p_info"))[ChipKey(1, 0)] == ChipStatus("310P3", "OK", 5, 1700, 21527)
+    assert table[ChipKey(1, 0)] == ("910B3", "0000:C1:00.0", DeviceStatus("OK", True, 87, 3328, 65536))
+    assert table[ChipKey(5, 0)].status.health == "Warning"
+    assert parse_table(read("910c_info"))[ChipKey(3, 1)].status == DeviceStatus("OK", True, 12, 2895, 65536)
+    assert parse_table(read("310p_info"))[ChipKey(1, 0)].status == DeviceStatus("OK", True, 5, 1700, 21527)
 
 
-def test_a_figure_that_is_missing_is_none() -> None:
-    text = "| 0     910B3 | OK | NA  43  0 / 0 |\n| 0  0 | NA | NA  NA  NA |\n"
-    assert parse_table(text) == {ChipKey(0, 0): ChipStatus("910B3", "OK")}
+@pytest.mark.parametrize(
+    ("word", "healthy"),
+    [("OK", True), ("Warning", True), ("Alarm", False), ("Critical", False), ("UNKNOWN", False), ("NA", None)],
+)
+def test_health(word: str, healthy: bool | None) -> None:
+    text = f"| 0     910B3 | {word} | NA  43  0 / 0 |\n| 0  0 | NA | NA  NA  NA |\n"
+    assert parse_table(text)[ChipKey(0, 0)].status == DeviceStatus(word, healthy)
 
 
 @pytest.mark.parametrize(

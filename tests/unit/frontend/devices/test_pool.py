@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msx_frontend.devices.lease import Lease
-from msx_frontend.devices.npus import Npu
 from msx_frontend.devices.pool import DevicePool
 from msx_frontend.devices.refusals import DevicesHeldError, TooFewDevicesError, UnknownDeviceError
 from msx_sdk.config import ModelConfig, parse_model_config
+from tests.unit.frontend.devices.fake_accelerator import npu_pool
 
 PLAIN = ModelConfig()
 
 
 def pool(count: int, first: int = 0, **options: Any) -> DevicePool:
-    return DevicePool([Npu(i, "simulated") for i in range(first, first + count)], **options)
+    return npu_pool(count, first, **options)
 
 
 def config(**keys: Any) -> ModelConfig:
@@ -29,7 +29,7 @@ def group(size: int, ids: Sequence[int] | None = None, **keys: Any) -> ModelConf
 
 
 def devices(npus: DevicePool, model: str, *configs: ModelConfig) -> list[tuple[int, ...]]:
-    return [npus.lease(model, one).devices for one in configs]
+    return [npus.lease(model, one).numbers for one in configs]
 
 
 # -- the order --
@@ -37,15 +37,15 @@ def devices(npus: DevicePool, model: str, *configs: ModelConfig) -> list[tuple[i
 
 def test_sharing_goes_round_from_device_0_over_all_models() -> None:
     npus = pool(3)
-    visible = [npus.lease(model, PLAIN).visible_devices for model in ("a", "a", "b", "b", "a")]
+    visible = [npus.lease(model, PLAIN).device_ids for model in ("a", "a", "b", "b", "a")]
     assert visible == ["0", "1", "2", "0", "1"]
 
 
 def test_sharing_over_device_ids_has_a_counter_per_model() -> None:
     npus, listed = pool(4), config(deviceIds=[3, 1])
-    assert [npus.lease("a", listed).device_id for _ in range(3)] == [3, 1, 3]
-    assert npus.lease("b", listed).device_id == 1, "fewer are on it"
-    assert npus.lease("c", PLAIN).device_id == 0
+    assert [npus.lease("a", listed).numbers[0] for _ in range(3)] == [3, 1, 3]
+    assert npus.lease("b", listed).numbers[0] == 1, "fewer are on it"
+    assert npus.lease("c", PLAIN).numbers[0] == 0
 
 
 def test_a_worker_goes_to_a_device_that_nobody_has_then_to_the_one_that_the_fewest_share() -> None:
@@ -61,32 +61,32 @@ def test_a_worker_goes_to_a_device_that_nobody_has_then_to_the_one_that_the_fewe
 
 def test_no_device_for_the_cpu_or_on_a_machine_without() -> None:
     for lease in (pool(2).lease("a", config(deviceType="cpu")), pool(0).lease("a", config(deviceIds=[5]))):
-        assert (lease.devices, lease.visible_devices, lease.device_id) == ((), None, None)
+        assert (lease.numbers, lease.device_ids, lease.environment) == ((), None, {})
     on_cpu = pool(0).lease("a", config(parallelType="tp", parallelLevel=2, exclusiveDevices=True))
-    assert (on_cpu.visible_devices, on_cpu.devices) == (None, ())
+    assert (on_cpu.device_ids, on_cpu.numbers) == (None, ())
 
 
 def test_groups_take_slices_in_turn() -> None:
     npus, two = pool(6), group(2)
     leases = [npus.lease("a", two) for _ in range(3)]
-    assert [lease.visible_devices for lease in leases] == ["0,1", "2,3", "4,5"]
+    assert [lease.device_ids for lease in leases] == ["0,1", "2,3", "4,5"]
     npus.release(leases[0])
     npus.release(leases[1])
-    assert npus.lease("a", two).visible_devices == "0,1"
+    assert npus.lease("a", two).device_ids == "0,1"
     npus.release(leases[2])
-    assert npus.lease("a", two).visible_devices == "2,3"
+    assert npus.lease("a", two).device_ids == "2,3"
 
 
 def test_device_numbers_are_mapped_and_ascend() -> None:
     npus = pool(4, first=4)
     lease = npus.lease("a", config(deviceIds=[3, 0], parallelType="pp", parallelLevel=2))
-    assert (lease.devices, lease.visible_devices) == ((0, 3), "4,7")
+    assert (lease.numbers, lease.device_ids) == ((0, 3), "4,7")
 
 
 def test_a_group_finds_what_is_free_between_the_slices() -> None:
     npus = pool(4)
     devices(npus, "x", group(1, [1]), group(1, [2]))
-    assert npus.lease("big", group(2)).devices == (0, 3)
+    assert npus.lease("big", group(2)).numbers == (0, 3)
 
 
 # -- who is beside whom --
@@ -121,7 +121,7 @@ def test_two_groups_share_only_where_both_say_so() -> None:
     with pytest.raises(DevicesHeldError, match="0 and 1 are held by a; groups share devices where the configs of both"):
         npus.lease("b", group(2))
     second = npus.lease("c", sharing)
-    assert (first.devices, second.devices) == ((0, 1), (0, 1))
+    assert (first.numbers, second.numbers) == ((0, 1), (0, 1))
     assert (first.port_block, second.port_block) == (0, 1)
     npus.release(first)
     assert npus.lease("d", sharing).port_block == 0
@@ -146,7 +146,7 @@ def test_an_exclusive_group_shares_with_nobody(way: str) -> None:
 def test_a_worker_of_one_process_may_have_a_device_of_its_own() -> None:
     npus, alone = pool(2), config(exclusiveDevices=True)
     assert devices(npus, "a", alone, PLAIN) == [(0,), (1,)]
-    assert npus.lease("b", PLAIN).devices == (1,)
+    assert npus.lease("b", PLAIN).numbers == (1,)
     with pytest.raises(DevicesHeldError, match="c needs 1 device of its own"):
         npus.lease("c", alone)
     assert (npus.capacity(alone), npus.capacity(PLAIN)) == (2, None)
@@ -224,7 +224,7 @@ def test_a_forgotten_model_starts_anew() -> None:
     npus, listed = pool(4), config(deviceIds=[3, 1])
     npus.release(npus.lease("a", listed))
     npus.forget("a")
-    assert npus.lease("a", listed).device_id == 3
+    assert npus.lease("a", listed).numbers[0] == 3
 
 
 # -- whatever happens --
@@ -261,7 +261,7 @@ def act(npus: DevicePool, step: Step, leases: list[Lease]) -> None:
     candidates = wanted.device_ids or range(npus.count)
     try:
         leases.append(npus.lease(f"m{number % 3}", wanted))
-        assert set(leases[-1].devices) <= set(candidates)
+        assert set(leases[-1].numbers) <= set(candidates)
         assert len(leases[-1].devices) == (wanted.layout.devices or 1)
     except DevicesHeldError:
         free = [device for device in candidates if not npus.holders(device)]
@@ -274,11 +274,11 @@ def test_nobody_is_beside_whom_it_must_not_be_and_no_device_is_lost(count: int, 
     for step in steps:
         act(npus, step, leases)
         for device in range(count):
-            on = [lease for lease in leases if device in lease.devices]
-            assert all(a.terms.beside(b.terms) for a in on for b in on if a is not b)
+            on = [lease for lease in leases if device in lease.numbers]
+            assert all(a.terms.may_share_with(b.terms) for a in on for b in on if a is not b)
             assert sorted(npus.holders(device)) == sorted(lease.model_key for lease in on)
         blocks = [lease.port_block for lease in leases if lease.terms.shares]
         assert len(blocks) == len(set(blocks))
     for lease in leases:
         npus.release(lease)
-    assert npus.lease("all", group(count, exclusiveDevices=True)).devices == tuple(range(count))
+    assert npus.lease("all", group(count, exclusiveDevices=True)).numbers == tuple(range(count))

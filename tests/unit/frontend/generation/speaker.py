@@ -69,7 +69,7 @@ class FakeVersion:
     expecting_workers: bool = True
     created: float = 1_700_000_000.5
     ready_workers: int = 1
-    uses_devices: bool = False
+    device_type: str = "cpu"
     refusal: str = ""
 
     @property

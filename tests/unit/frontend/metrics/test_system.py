@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.devices.npu_smi import ChipStatus
-from msx_frontend.devices.npus import Npu
+from msx_frontend.devices.accelerator import DeviceStatus
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.system import SystemMetrics, of_command, of_machine
 from msx_protocol import MetricSample
@@ -34,10 +33,10 @@ def test_the_host() -> None:
     assert all(sample.value <= 100 for sample in samples if sample.name.endswith("Utilization"))
 
 
-def test_npus_have_the_names_of_gpus() -> None:
-    npus = [Npu(4, "910B", status=ChipStatus("910B", "OK", 37, 16384, 65536)), Npu(6, "davinci")]
+def test_devices_have_the_names_of_gpus() -> None:
+    statuses = [(0, DeviceStatus("OK", True, 37, 16384, 65536)), (1, DeviceStatus())]
     metrics = ServerMetrics()
-    metrics.system(of_machine(lambda: npus)())
+    metrics.system(of_machine(lambda: statuses)())
     seen = exposed(metrics)
     own = "DeviceId=0,Level=Host"
     assert seen["GPUUtilization", own] == 37

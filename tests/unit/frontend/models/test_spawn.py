@@ -10,6 +10,7 @@ import pytest
 
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
+from msx_frontend.devices.accelerator import Device
 from msx_frontend.devices.lease import Lease
 from msx_frontend.models import spawn
 from msx_frontend.models.model_source import ModelSource
@@ -20,7 +21,7 @@ from msx_protocol import DeclaredMetric, Load
 from msx_sdk.config import parse_model_config
 
 CPU = Lease("m:1.0")
-NPU = Lease("m:1.0", (3,), "3")
+NPU = Lease("m:1.0", (3,), (Device("3", "910B"),), environment={"SEEN": "3"})
 
 
 def spec_of(config: dict[str, Any] | None = None, lease: Lease = CPU, env: Any = None, **server: Any) -> GroupSpec:
@@ -34,7 +35,9 @@ def spec_of(config: dict[str, Any] | None = None, lease: Lease = CPU, env: Any =
         manifest={"model": {}},
         config=parse_model_config(config or {})[0],
     )
-    spawner = Spawner(ServerConfig(**server), Path("/run/msx"), Path("/compiled"), env or {})
+    spawner = Spawner(
+        ServerConfig(**server), Path("/run/msx"), Path("/compiled"), env or {}, device_variables=frozenset({"SEEN"})
+    )
     return spawner.spec(source, lease, 9000, 2)
 
 
@@ -78,18 +81,8 @@ def test_limits() -> None:
 def test_a_device() -> None:
     spec = only_rank(lease=NPU)
     assert spec.load.device_id == 0  # the index among those that the worker sees
-    assert spec.env["ASCEND_RT_VISIBLE_DEVICES"] == "3"
-    assert "ASCEND_RT_VISIBLE_DEVICES" not in only_rank(env={"ASCEND_RT_VISIBLE_DEVICES": "0"}).env
-
-
-def test_groups_that_share_devices_have_ports_of_their_own() -> None:
-    config = {"parallelType": "tp", "parallelLevel": 2, "shareDevices": True}
-    groups = [spec_of(config, Lease("m:1.0", (0, 1), "0,1", port_block=block)) for block in (0, 1)]
-    names = ("HCCL_IF_BASE_PORT", "HCCL_NPU_SOCKET_PORT_RANGE")
-    (first, other), (second, _) = ([[rank.env[name] for name in names] for rank in group.ranks] for group in groups)
-    assert first == other
-    assert not set(first) & set(second)
-    assert not set(names) & set(only_rank(lease=NPU).env)
+    assert spec.env["SEEN"] == "3"
+    assert "SEEN" not in only_rank(env={"SEEN": "0"}).env, "it is not inherited"
 
 
 def test_a_folder_for_each_generation_below_the_run_folder() -> None:

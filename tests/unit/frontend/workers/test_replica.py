@@ -13,8 +13,6 @@ from unittest.mock import patch
 import pytest
 
 from msx_frontend.devices.lease import Lease
-from msx_frontend.devices.npus import Npu
-from msx_frontend.devices.pool import DevicePool
 from msx_frontend.errors import RequirementsFailed
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.resources import starts
@@ -28,6 +26,7 @@ from msx_frontend.workers.group import GroupSpec, WorkerGroup
 from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState
 from msx_protocol import LoadFailed
 from msx_sdk.config import ModelConfig
+from tests.unit.frontend.devices.fake_accelerator import npu_pool
 from tests.unit.frontend.jobs import run
 
 DIED = endings.exited(0, 1, 3, "")
@@ -102,7 +101,7 @@ class FakeBackoff:
 
 
 def resources_of(npus: int, available: Callable[[], int] = lambda: 1 << 40) -> Resources:
-    return Resources(DevicePool([Npu(n, "910B") for n in range(npus)]), Processes(64), Starts(8, available))
+    return Resources(npu_pool(npus), Processes(64), Starts(8, available))
 
 
 class Bench:
@@ -427,7 +426,7 @@ def test_it_waits_for_what_another_holds_and_goes_on_by_itself(caplog: pytest.Lo
             (await bench.group()).load()
             await bench.until(ReplicaState.READY)
             assert bench.replica.lease is not None
-            assert bench.replica.lease.devices == (0,)
+            assert bench.replica.lease.numbers == (0,)
             bench.replica.release()
         assert bench.owner.states == [ReplicaState.STARTING, ReplicaState.READY, ReplicaState.STOPPED]
         assert (bench.backoff.calls, bench.restarts) == (["ready"], 0)

@@ -6,32 +6,28 @@ import asyncio
 
 import pytest
 
+from msx_frontend.devices.accelerator import Device, DeviceStatus
 from msx_frontend.devices.lease import Lease
-from msx_frontend.devices.npu_smi import ChipStatus
-from msx_frontend.devices.npus import Npu
-from msx_frontend.devices.sharing import SharingLog
+from msx_frontend.devices.sharing_log import SharingLog
 from tests.unit.frontend.jobs import run
 
-NPUS = [
-    Npu(4, "910B", status=ChipStatus("910B", "OK", 0, 5536, 65536)),
-    Npu(5, "910B", status=ChipStatus("910B", "OK")),
-    Npu(6, "910B"),
-]
+DEVICES = tuple(Device(id, "910B") for id in "456")
+STATUSES = {"4": DeviceStatus("OK", True, 0, 5536, 65536), "5": DeviceStatus("OK", True)}
 WORKERS = [Lease("echo:1.0", (0,)), Lease("echo:1.0", (0,)), Lease("other:1.0", (0,)), Lease("more:1.0", (1,))]
 
 
 def test_the_others_and_the_memory_that_is_left_are_named(caplog: pytest.LogCaptureFixture) -> None:
     looks = 0
 
-    def look() -> list[Npu]:
+    def look() -> dict[str, DeviceStatus]:
         nonlocal looks
         looks += 1
-        return NPUS
+        return STATUSES
 
     async def test() -> None:
         sharing = SharingLog(look)
-        sharing.told(Lease("big:1.0", (0, 1, 2)), WORKERS)
-        sharing.told(Lease("late:1.0", (1,)), WORKERS)
+        sharing.add(Lease("big:1.0", (0, 1, 2), DEVICES), WORKERS)
+        sharing.add(Lease("late:1.0", (1,), DEVICES[1:2]), WORKERS)
         while len(caplog.messages) < 2:
             await asyncio.sleep(0)
         await sharing.close()
@@ -48,4 +44,4 @@ def test_the_others_and_the_memory_that_is_left_are_named(caplog: pytest.LogCapt
 
 
 def test_it_may_be_closed_before_anything_was_shared() -> None:
-    run(SharingLog(lambda: NPUS).close())
+    run(SharingLog(lambda: STATUSES).close())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.workers.hccl_ports import hccl_ports
+from msx_frontend.devices.hccl_ports import hccl_ports
 
 
 def test_they_differ() -> None:

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from msx_frontend.devices.ascend import Ascend, visible_ids
 from msx_frontend.devices.npu_smi import ChipKey
-from msx_frontend.devices.npus import detect_npus, visible_ids
 
 DATA = Path(__file__).parent / "data" / "npu_smi"
 
@@ -11,7 +11,7 @@ DATA = Path(__file__).parent / "data" / "npu_smi"
 @pytest.fixture
 def env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """An environment without npu-smi."""
-    monkeypatch.setattr("msx_frontend.devices.npus._FOLDERS", ())
+    monkeypatch.setattr("msx_frontend.devices.npu_smi._FOLDERS", ())
     return {"PATH": f"{tmp_path}:/usr/bin:/bin"}
 
 
@@ -28,16 +28,17 @@ def install_sample(tmp_path: Path, sample: str) -> None:
 
 
 def ids(env: dict[str, str], number: int | None = None, dev: Path = Path("/nowhere")) -> list[int]:
-    return [npu.logic_id for npu in detect_npus(number, env, dev=dev)]
+    return [int(npu.id) for npu in Ascend(number, env, dev=dev).detect()]
 
 
 def test_chips_with_their_state(tmp_path: Path, env: dict[str, str]) -> None:
     install_sample(tmp_path, "910c")
-    npus = detect_npus(None, env)
-    assert [npu.logic_id for npu in npus] == list(range(8))
+    ascend = Ascend(None, env)
+    npus, statuses = ascend.detect(), ascend.status()
+    assert [npu.id for npu in npus] == [str(number) for number in range(8)]
     assert (npus[3].key, npus[3].name, npus[3].simulated) == (ChipKey(1, 1), "Ascend910", False)
-    assert npus[3].status is not None
-    assert npus[3].status.memory_total == 65536
+    assert statuses.keys() == {npu.id for npu in npus}
+    assert statuses["3"].memory_total == 65536
 
 
 def test_a_limit_on_real_devices(tmp_path: Path, env: dict[str, str]) -> None:
@@ -64,14 +65,15 @@ def test_device_files_when_the_tool_does_not_help(tmp_path: Path, env: dict[str,
     install(tmp_path, script)
     for name in ("davinci10", "davinci2", "davinci_manager", "null"):
         (tmp_path / name).touch()
-    npus = detect_npus(None, env, dev=tmp_path, timeout=0.2)
-    assert [npu.logic_id for npu in npus] == [2, 10]
+    ascend = Ascend(None, env, dev=tmp_path, timeout=0.2)
+    assert [npu.id for npu in ascend.detect()] == ["2", "10"]
+    assert ascend.status() == {}
 
 
 def test_simulation_only_without_devices(env: dict[str, str], tmp_path: Path) -> None:
     assert ids(env) == []
     assert ids(env, 3) == [0, 1, 2]
-    assert all(npu.simulated for npu in detect_npus(3, env, dev=tmp_path))
+    assert all(npu.simulated for npu in Ascend(3, env, dev=tmp_path).detect())
     assert ids({**env, "ASCEND_RT_VISIBLE_DEVICES": "4,5,6"}, 2) == [4, 5]
 
 

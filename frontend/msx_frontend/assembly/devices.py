@@ -1,0 +1,44 @@
+"""The devices of one server: found once, leased to worker groups."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Sequence
+
+from msx_frontend.config import ServerConfig
+from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus, figures
+from msx_frontend.devices.choose import choose_accelerator
+from msx_frontend.devices.pool import DevicePool
+from msx_frontend.devices.sharing_log import SharingLog
+from msx_frontend.resources import limits
+from msx_frontend.resources.claims import Resources
+from msx_frontend.resources.processes import Processes
+from msx_frontend.resources.starts import Starts
+
+
+class ServerDevices:
+    def __init__(self, config: ServerConfig, accelerator: Accelerator, devices: Sequence[Device]) -> None:
+        self._accelerator, self._devices = accelerator, devices
+        self._sharing_log = SharingLog(accelerator.status)
+        pool = DevicePool(
+            accelerator, devices, exclusive_groups=config.exclusive_group_devices, shared=self._sharing_log.add
+        )
+        processes = Processes(limits.worker_processes(config, pool.count))
+        self.resources = Resources(pool, processes, Starts(limits.parallel_starts(config)))
+
+    @classmethod
+    async def find(cls, config: ServerConfig) -> ServerDevices:
+        return cls(config, *await asyncio.to_thread(choose_accelerator, config.number_of_npu, os.environ))
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """Of the accelerator: workers do not inherit them."""
+        return self._accelerator.variables
+
+    def figures(self) -> Iterable[tuple[int, DeviceStatus]]:
+        """By the server's numbers. Blocks."""
+        return figures(self._accelerator, self._devices)
+
+    async def close(self) -> None:
+        await self._sharing_log.close()

@@ -1,0 +1,68 @@
+"""A kind of device that models run on, as the server sees it. Implementations: `ascend.py`, `none.py`.
+
+Nothing outside this package knows how a driver names its devices, or which variables it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Device:
+    """`id` is the driver's name of it; the server's own number is its position in the list of devices."""
+
+    id: str
+    name: str
+    simulated: bool = False
+    """It exists only as a number: workers get its variables and compute on the CPU."""
+
+
+@dataclass(frozen=True)
+class DeviceStatus:
+    """One reading. Memory in MB, utilisation in percent; None where the driver gives no number."""
+
+    health: str = ""
+    """The driver's word; "" where it gives none."""
+    healthy: bool | None = None
+    """Whether models may run on it; None where the reading does not tell."""
+    utilisation: int | None = None
+    memory_used: int | None = None
+    memory_total: int | None = None
+
+
+class Accelerator(Protocol):
+    """Chosen once, at the start (`choose_accelerator`). Methods that say so block, and are called on a thread."""
+
+    @property
+    def kind(self) -> str:
+        """`deviceType` of the describe API: "npu", or "cpu" on a machine without devices."""
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """Environment variables that name devices: workers never inherit them."""
+
+    def detect(self) -> Sequence[Device]:
+        """The devices that the server may use, in the order of their numbers. Blocks."""
+
+    def status(self) -> Mapping[str, DeviceStatus]:
+        """The present state by device id; empty where it cannot be read. Blocks."""
+
+    def environment(self, devices: Sequence[Device]) -> Mapping[str, str]:
+        """What shows these devices, and no others, to a process: each rank of a group sees all of its devices."""
+
+    def collective_ports(self, block: int, *, shared: bool) -> Mapping[str, str]:
+        """What gives the collectives of one worker group ports of its own, the `block`-th part of them.
+
+        `shared`: another group may be on the same devices.
+        """
+
+
+def figures(accelerator: Accelerator, devices: Sequence[Device]) -> Iterator[tuple[int, DeviceStatus]]:
+    """The status of the devices that have one, with the server's numbers of them. Blocks."""
+    statuses = accelerator.status()
+    for number, device in enumerate(devices):
+        if device.id in statuses:
+            yield number, statuses[device.id]

@@ -1,0 +1,99 @@
+"""Ascend NPUs, by `npu-smi` and the driver's files. Nothing here imports MindSpore or starts CANN."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from msx_frontend.devices.accelerator import Device, DeviceStatus
+from msx_frontend.devices.hccl_ports import hccl_ports
+from msx_frontend.devices.npu_smi import Chip, ChipKey, NpuSmi, parse_mapping, parse_table
+
+VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
+
+
+@dataclass(frozen=True)
+class Npu(Device):
+    """`id` is the chip's logic id, which CANN takes; `key` is None where npu-smi does not list it."""
+
+    key: ChipKey | None = None
+
+
+class Ascend:
+    """`limit` is `number_of_npu`: the most devices to use; so many are simulated on a machine without any."""
+
+    kind = "npu"
+    variables = frozenset({VISIBLE})
+
+    def __init__(
+        self,
+        limit: int | None = None,
+        env: Mapping[str, str] = os.environ,
+        *,
+        dev: Path = Path("/dev"),
+        timeout: float = 10.0,
+    ) -> None:
+        """`timeout`: seconds for each call of npu-smi."""
+        self._limit, self._env, self._dev = limit, env, dev
+        self._tool = NpuSmi(env, timeout)
+        self._npus: Sequence[Npu] = ()
+
+    def detect(self) -> Sequence[Npu]:
+        """An inherited ASCEND_RT_VISIBLE_DEVICES limits the devices, then `limit` does."""
+        if self._limit == 0:
+            return ()
+        found = self._from_npu_smi() or _from_device_files(self._dev)
+        self._npus = self._visible(found)[: self._limit] if found else self._simulated()
+        return self._npus
+
+    def status(self) -> Mapping[str, DeviceStatus]:
+        if not any(npu.key for npu in self._npus):
+            return {}
+        table = parse_table(self._tool.read("info"))
+        return {npu.id: table[npu.key].status for npu in self._npus if npu.key in table}
+
+    def environment(self, devices: Sequence[Device]) -> Mapping[str, str]:
+        """Ascending and without spaces: CANN stops reading at anything else. The pool gives devices in this order."""
+        return {VISIBLE: ",".join(device.id for device in devices)}
+
+    def collective_ports(self, block: int, *, shared: bool) -> Mapping[str, str]:
+        return hccl_ports(block, self._env) if shared else {}
+
+    def _visible(self, found: Sequence[Npu]) -> list[Npu]:
+        visible = visible_ids(self._env, {int(npu.id) for npu in found})
+        return [npu for npu in found if visible is None or int(npu.id) in visible]
+
+    def _from_npu_smi(self) -> list[Npu]:
+        table = parse_table(self._tool.read("info"))
+        mapping = parse_mapping(self._tool.read("info", "-m"))
+        if not mapping:  # old tools: the table's order is that of the logic ids
+            mapping = {key: Chip(logic=i, name=row.name) for i, (key, row) in enumerate(table.items())}
+        npus = [Npu(str(chip.logic), chip.name, key=key) for key, chip in mapping.items()]
+        return sorted(npus, key=lambda npu: int(npu.id))
+
+    def _simulated(self) -> list[Npu]:
+        count = self._limit or 0
+        ids = visible_ids(self._env, range(1024)) or range(count)
+        return [Npu(str(i), "simulated", simulated=True) for i in ids[:count]]
+
+
+def visible_ids(env: Mapping[str, str], present: Collection[int]) -> list[int] | None:
+    """What CANN makes of ASCEND_RT_VISIBLE_DEVICES: it stops at the first id that is malformed, absent or not
+    ascending. None when the variable is not set."""
+    text = env.get(VISIBLE)
+    if text is None:
+        return None
+    ids: list[int] = []
+    for part in text.split(","):
+        if not part.isdecimal() or int(part) not in present or (ids and int(part) <= ids[-1]):
+            break
+        ids.append(int(part))
+    return ids
+
+
+def _from_device_files(dev: Path) -> list[Npu]:
+    """/dev/davinci0, …; /dev/davinci_manager is the driver itself."""
+    numbers = sorted(int(n) for path in dev.glob("davinci*") if (n := path.name.removeprefix("davinci")).isdecimal())
+    return [Npu(str(number), "davinci") for number in numbers]

@@ -1,0 +1,40 @@
+"""An accelerator that is not Ascend: the rest of the server must not notice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus
+from msx_frontend.devices.ascend import Ascend, Npu
+from msx_frontend.devices.pool import DevicePool
+
+VISIBLE = "FAKE_VISIBLE_DEVICES"
+PORTS = "FAKE_PORTS"
+
+
+class FakeAccelerator:
+    """Devices f0, f1, …; tests change `statuses`."""
+
+    kind = "fake"
+    variables = frozenset({VISIBLE})
+
+    def __init__(self, count: int) -> None:
+        self.devices = [Device(f"f{number}", "Fake 1") for number in range(count)]
+        self.statuses = {device.id: DeviceStatus("Good", True, 50, 1024, 4096) for device in self.devices}
+
+    def detect(self) -> Sequence[Device]:
+        return self.devices
+
+    def status(self) -> Mapping[str, DeviceStatus]:
+        return dict(self.statuses)
+
+    def environment(self, devices: Sequence[Device]) -> Mapping[str, str]:
+        return {VISIBLE: "+".join(device.id for device in devices)}
+
+    def collective_ports(self, block: int, *, shared: bool) -> Mapping[str, str]:
+        return {PORTS: f"{7000 + 10 * block}-{7009 + 10 * block}"}
+
+
+def npu_pool(count: int, first: int = 0, accelerator: Accelerator | None = None, **options: object) -> DevicePool:
+    npus = [Npu(str(i), "910B") for i in range(first, first + count)]
+    return DevicePool(accelerator or Ascend(env={}), npus, **options)  # type: ignore[arg-type]
