@@ -33,6 +33,10 @@ class DeviceStatus:
     memory_total: int | None = None
 
 
+class NoMorePortsError(RuntimeError):
+    """There is no such block of ports; the message says how many there are."""
+
+
 class Accelerator(Protocol):
     """Chosen once, at the start (`choose_accelerator`). Methods that say so block, and are called on a thread."""
 
@@ -53,10 +57,11 @@ class Accelerator(Protocol):
     def environment(self, devices: Sequence[Device]) -> Mapping[str, str]:
         """What shows these devices, and no others, to a process: each rank of a group sees all of its devices."""
 
-    def collective_ports(self, block: int, *, shared: bool) -> Mapping[str, str]:
-        """What gives the collectives of one worker group ports of its own, the `block`-th part of them.
+    def collective_ports(self, block: int, *, shared: bool) -> Mapping[str, str] | None:
+        """What gives the collectives of one worker group ports of its own: blocks are disjoint, from 0 on.
 
-        `shared`: another group may be on the same devices.
+        `shared`: another group may be on the same devices. None where other processes have some of the ports now.
+        Raises NoMorePortsError.
         """
 
 

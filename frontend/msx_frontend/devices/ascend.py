@@ -58,8 +58,8 @@ class Ascend:
         """Ascending and without spaces: CANN stops reading at anything else. The pool gives devices in this order."""
         return {VISIBLE: ",".join(device.id for device in devices)}
 
-    def collective_ports(self, block: int, *, shared: bool) -> Mapping[str, str]:
-        return hccl_ports(block, self._env) if shared else {}
+    def collective_ports(self, block: int, *, shared: bool) -> Mapping[str, str] | None:
+        return hccl_ports(block, self._env, shared=shared)
 
     def _visible(self, found: Sequence[Npu]) -> list[Npu]:
         visible = visible_ids(self._env, {int(npu.id) for npu in found})

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from msx_frontend.devices.accelerator import Accelerator, Device
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.placement import place_group, place_worker
+from msx_frontend.devices.port_blocks import PortBlock, free_block
 from msx_frontend.devices.refusals import DevicesHeldError, TooFewDevicesError, UnknownDeviceError
 from msx_frontend.devices.sharing_terms import SharingTerms, terms_of
 from msx_sdk.config import ModelConfig
@@ -53,7 +54,7 @@ class DevicePool:
     def lease(self, model_key: str, config: ModelConfig) -> Lease:
         """What one worker group of this model needs; without devices where it runs on the CPU.
 
-        Raises DeviceError, or DevicesHeldError.
+        Raises DeviceError, DevicesHeldError or PortsHeldError.
         """
         terms = terms_of(config, exclusive_groups=self._exclusive_groups)
         if not self.serves(config):
@@ -64,7 +65,8 @@ class DevicePool:
         allowed = [device for device in candidates if not held[device]]
         if len(allowed) < _size(config):
             raise DevicesHeldError(model_key, terms, _size(config), held)
-        return self._grant(model_key, self._place(model_key, config, allowed), terms)
+        ports = self._free_ports(model_key, terms)
+        return self._grant(model_key, self._place(model_key, config, allowed), terms, ports)
 
     def check(self, model_key: str, config: ModelConfig) -> None:
         """Raises DeviceError when this server could never give what one group needs."""
@@ -130,30 +132,27 @@ class DevicePool:
             self._shared_turn = placed.turn % self.count
         return placed.devices
 
-    def _grant(self, model_key: str, given: Sequence[int], terms: SharingTerms) -> Lease:
+    def _grant(self, model_key: str, given: Sequence[int], terms: SharingTerms, ports: PortBlock) -> Lease:
         ordered = tuple(sorted(given))
         if ordered != tuple(given):
             before, after = (",".join(map(str, numbers)) for numbers in (given, ordered))
             log.info(
                 "%s: devices %s are given in ascending order, as the driver needs them: %s", model_key, before, after
             )
-        lease = self._new_lease(model_key, ordered, terms)
+        lease = self._new_lease(model_key, ordered, terms, ports)
         others = [other for other in self._leases if not set(other.numbers).isdisjoint(ordered)]
         if others and any(one.terms.group for one in (lease, *others)):
             self._shared(lease, others)
         return self._keep(lease)
 
-    def _new_lease(self, model_key: str, numbers: tuple[int, ...], terms: SharingTerms) -> Lease:
+    def _new_lease(self, model_key: str, numbers: tuple[int, ...], terms: SharingTerms, ports: PortBlock) -> Lease:
         devices = tuple(self.devices[number] for number in numbers)
-        environment = dict(self._accelerator.environment(devices))
-        block = self._free_port_block() if terms.shares else None
-        if block is not None:
-            environment |= self._accelerator.collective_ports(block, shared=terms.shares)
-        return Lease(model_key, numbers, devices, terms, block, environment)
+        environment = {**self._accelerator.environment(devices), **ports.environment}
+        return Lease(model_key, numbers, devices, terms, ports.number, environment)
 
-    def _free_port_block(self) -> int:
+    def _free_ports(self, model_key: str, terms: SharingTerms) -> PortBlock:
         taken = {lease.port_block for lease in self._leases}
-        return next(block for block in range(len(taken) + 1) if block not in taken)
+        return free_block(self._accelerator, model_key, taken, shared=terms.shares) if terms.group else PortBlock()
 
     def _keep(self, lease: Lease) -> Lease:
         self._leases.append(lease)

@@ -37,6 +37,22 @@ class DevicesHeldError(RuntimeError):
         super().__init__(f"{model_key} needs {_count(size)}{_kind(terms)}, and {have}: {_held(held)}{_remedy(terms)}")
 
 
+class NoPortsError(DeviceError):
+    """The host has no port for the collectives of any group."""
+
+    def __init__(self, model_key: str, limit: str) -> None:
+        super().__init__(f"{model_key} needs ports for its collectives: {limit}")
+
+
+class PortsHeldError(RuntimeError):
+    """Other groups, or other processes of the host, have all ports that its collectives could use."""
+
+    def __init__(self, model_key: str, limit: str) -> None:
+        super().__init__(
+            f"{model_key} needs ports for its collectives, and all are taken: {limit}; it starts when some are free"
+        )
+
+
 def _kind(terms: SharingTerms) -> str:
     if terms.exclusive:
         return " of its own"

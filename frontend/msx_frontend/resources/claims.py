@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.pool import DevicePool
-from msx_frontend.devices.refusals import DevicesHeldError
+from msx_frontend.devices.refusals import DevicesHeldError, PortsHeldError
 from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.shortage import Shortage
 from msx_frontend.resources.starts import Sibling, Start, Starts
@@ -45,6 +45,8 @@ class Resources:
                 lease = self.devices.lease(claim.model_key, claim.config)
             except DevicesHeldError as error:
                 shortage = Shortage("devices", str(error))
+            except PortsHeldError as error:
+                shortage = Shortage("ports", str(error))
             else:
                 self.processes.take(claim.ranks)
                 claim.given(lease)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus
+from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus, NoMorePortsError
 from msx_frontend.devices.ascend import Ascend, Npu
 from msx_frontend.devices.pool import DevicePool
 
@@ -21,6 +21,9 @@ class FakeAccelerator:
     def __init__(self, count: int) -> None:
         self.devices = [Device(f"f{number}", "Fake 1") for number in range(count)]
         self.statuses = {device.id: DeviceStatus("Good", True, 50, 1024, 4096) for device in self.devices}
+        self.port_blocks = 100
+        self.ports_in_use: set[int] = set()
+        """Blocks of which another process has some ports."""
 
     def detect(self) -> Sequence[Device]:
         return self.devices
@@ -31,7 +34,11 @@ class FakeAccelerator:
     def environment(self, devices: Sequence[Device]) -> Mapping[str, str]:
         return {VISIBLE: "+".join(device.id for device in devices)}
 
-    def collective_ports(self, block: int, *, shared: bool) -> Mapping[str, str]:
+    def collective_ports(self, block: int, *, shared: bool) -> Mapping[str, str] | None:
+        if block >= self.port_blocks:
+            raise NoMorePortsError(f"there are ports for {self.port_blocks} groups")
+        if block in self.ports_in_use:
+            return None
         return {PORTS: f"{7000 + 10 * block}-{7009 + 10 * block}"}
 
 

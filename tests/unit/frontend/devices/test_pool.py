@@ -125,7 +125,7 @@ def test_two_groups_share_only_where_both_say_so() -> None:
     assert (first.port_block, second.port_block) == (0, 1)
     npus.release(first)
     assert npus.lease("d", sharing).port_block == 0
-    assert pool(2).lease("a", group(2)).port_block is None
+    assert pool(2).lease("a", PLAIN).port_block is None, "it has no collectives"
 
 
 @pytest.mark.parametrize("way", ["of the server", "of the model"])
