@@ -22,7 +22,6 @@ from msx_frontend.archives.download import Downloads
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import StateFolder, StateFolderError
 from msx_frontend.errors import ArchiveNotFound, Conflict, DownloadFailed, InvalidModel
-from msx_frontend.workflows.errors import InvalidWorkflow
 
 log = logging.getLogger("msx.store")
 
@@ -145,11 +144,8 @@ class ModelStore:
             raise InvalidModel(str(error)) from None
 
     async def unpack_workflow(self, path: Path) -> UnpackedWorkflow:
-        """The same; raises InvalidWorkflow."""
-        try:
-            return await self._unpack(self._cache.unpack_workflow, path)
-        except ArchiveError as error:
-            raise InvalidWorkflow(str(error)) from None
+        """The same; raises ArchiveError."""
+        return await self._unpack(self._cache.unpack_workflow, path)
 
     async def _unpack(self, unpack: Callable[[Path], Unpacked[M]], path: Path) -> Unpacked[M]:
         async with self._removing:  # what is being removed must not be found

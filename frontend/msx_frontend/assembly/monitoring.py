@@ -10,10 +10,10 @@ from pathlib import Path
 from msx_frontend.config import ServerConfig
 from msx_frontend.logs.access_lines import Entry
 from msx_frontend.logs.access_log import AccessLog, Served
+from msx_frontend.logs.log4j_time import log4j_time
 from msx_frontend.logs.output import LogOutput
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.declared import load_spec
-from msx_frontend.metrics.line import log4j_time
 from msx_frontend.metrics.log import MetricLine, MetricLogs, Mirror
 from msx_frontend.metrics.system import Devices, SystemMetrics, of_command, of_machine
 from msx_frontend.net.http.gate import PROBES

@@ -49,7 +49,10 @@ from msx_frontend.net.http.listener import Listener
 from msx_frontend.net.tls.listeners import server_tls
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
 from msx_frontend.snapshots.files import unread
-from msx_frontend.snapshots.serializer import SnapshotSerializer, make_serializer
+from msx_frontend.snapshots.named import with_snapshot
+from msx_frontend.snapshots.opening import make_serializer
+from msx_frontend.snapshots.restore import versions_of
+from msx_frontend.snapshots.serializer import SnapshotSerializer
 from msx_frontend.snapshots.writer import SnapshotWriter
 from msx_frontend.workers.credentials import without_credentials
 from msx_frontend.workflows.management import WorkflowManagement
@@ -79,12 +82,14 @@ class Server:
 
         `file`: where the configuration was read.
         """
+        use_plugins_path(config.plugins_path)
+        serializer = _serializer(config)
+        config = config if serializer is None else with_snapshot(config, serializer)
         self._config, self._file = config, file
         self._monitoring = Monitoring(config, output, os.environ)
         self._metrics = self._monitoring.metrics
         self._registry = Registry(self._metrics)
         self._plugins = self._load_plugins()
-        serializer = self._serializer()
         self._tls = server_tls(config)
         self._folder = state_folder(config)
         self._instance = Instance(self._folder)
@@ -120,7 +125,8 @@ class Server:
         self._workflow_management = WorkflowManagement(self._management, self._workflows, self._state, self._config)
         self._front = self._make_front()
         self._listeners = self._front.listen()
-        self._startup = Startup(self._management, self._state, self._config.load_models, self._config.model_snapshot)
+        snapshot = versions_of(self._config.model_snapshot, state_is_new=self._state.new)
+        self._startup = Startup(self._management, self._state, self._config.load_models, snapshot)
         not_loaded = await self._startup.load()
         not_loaded += await self._workflow_management.restore_all()
         await self._management.store.clean()
@@ -199,15 +205,8 @@ class Server:
 
     def _load_plugins(self) -> PluginEndpoints:
         config = self._config
-        use_plugins_path(config.plugins_path)
         view, limit = View(config, self._registry), float(config.default_response_timeout)
         return PluginEndpoints(load_plugins(ENDPOINTS), view, config.max_request_size, limit)
-
-    def _serializer(self) -> SnapshotSerializer | None:
-        config = self._config
-        if not config.snapshots:
-            return None
-        return make_serializer(os.environ, config.snapshot_serializer, config_view(config))
 
     def _make_management(self) -> Management:
         folder = self._folder
@@ -305,3 +304,9 @@ class Server:
             models=self._startup.account.text(),
             hint=self._hint,
         )
+
+
+def _serializer(config: ServerConfig) -> SnapshotSerializer | None:
+    if not config.snapshots:
+        return None
+    return make_serializer(os.environ, config.snapshot_serializer, config_view(config))

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 import psutil
 
 from msx_frontend.assembly.instance import InstanceInfo, all_running, running_in
+from msx_frontend.cli.options import Options
 from msx_frontend.config.state_folder import DATABASE, ENV, state_folder, usual_folders
 from msx_frontend.start_errors import StartError
 
@@ -25,40 +24,6 @@ NOT_RUNNING = "MSX is not currently running."
 
 class _SeveralServersError(Exception):
     """The user has been told to say which."""
-
-
-@dataclass(frozen=True)
-class Options:
-    models: tuple[str, ...]
-    model_store: Path | None
-    workflow_store: Path | None
-    plugins_path: str | None
-    ts_config: Path | None
-    foreground: bool
-    ncs: bool
-    log_config: Path | None
-    enable_model_api: bool | None
-    disable_token_auth: bool | None
-    state_dir: Path | None = None
-    backup: Path | None = None
-    wait: bool = False
-    wait_timeout: float = 600.0
-    argv: list[str] = field(default_factory=list)
-    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
-
-    def overrides(self) -> dict[str, Any]:
-        """The flags as fields of ServerConfig; None where a flag was not given."""
-        return {
-            "model_store": self.model_store,
-            "workflow_store": self.workflow_store,
-            "state_dir": self.state_dir,
-            "plugins_path": self.plugins_path,
-            "load_models": self.models or None,
-            "log_config": self.log_config,
-            "enable_model_api": self.enable_model_api,
-            "disable_token_authorization": self.disable_token_auth,
-            "snapshots": False if self.ncs else None,
-        }
 
 
 def start(options: Options) -> int:
@@ -151,11 +116,11 @@ def backup(options: Options) -> int:
 
 
 def _state_file(options: Options) -> Path:
-    from msx_frontend.config import ServerConfig
+    from msx_frontend.config.load import load_server_config
 
     if (info := _the_one(options)) is not None:
         return info.state_folder / DATABASE
-    return state_folder(ServerConfig.load(options.overrides(), options.ts_config, options.env)[0]).database
+    return state_folder(load_server_config(options.overrides(), options.ts_config, options.env)[0]).database
 
 
 def _counted(number: int, what: str) -> str:

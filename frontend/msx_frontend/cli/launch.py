@@ -21,7 +21,7 @@ from msx_frontend.start_errors import StartError
 
 if TYPE_CHECKING:
     from msx_frontend.assembly.instance import InstanceInfo
-    from msx_frontend.cli.commands import Options
+    from msx_frontend.cli.options import Options
     from msx_frontend.config import ServerConfig
 
 LOG_FILE = "MSX_LOG_FILE"
@@ -73,9 +73,9 @@ async def _serve(config: ServerConfig, notices: list[str], options: Options, par
     from msx_frontend.assembly.lifecycle import Lifecycle
     from msx_frontend.assembly.server import Server
     from msx_frontend.config.load import configuration_file
+    from msx_frontend.config.surroundings import log_location
     from msx_frontend.logs.background_log import BackgroundLog
     from msx_frontend.logs.output import set_up_logging
-    from msx_frontend.snapshots.serializer import log_location
 
     over = time.monotonic() + options.wait_timeout
     output = set_up_logging(config.log_config, sys.stdout, folder=log_location(os.environ))
@@ -192,9 +192,9 @@ def _report(said: str, child: subprocess.Popen[bytes], log_file: Path) -> int:
 
 
 def _load_config(options: Options) -> tuple[ServerConfig, list[str]]:
-    from msx_frontend.config import ServerConfig
+    from msx_frontend.config.load import load_server_config
 
-    return ServerConfig.load(options.overrides(), options.ts_config, options.env)
+    return load_server_config(options.overrides(), options.ts_config, options.env)
 
 
 def _log_file(config: ServerConfig) -> Path:

@@ -83,12 +83,13 @@ def main(ctx: click.Context, /, **options: Any) -> None:
         click.echo(f"MSX Version is {__version__}")
         return
     from msx_frontend.cli import commands
+    from msx_frontend.cli.options import Options
 
     options.pop("cpp_log_config")
     if options["more_models"][:1] == ("examples",) and not options["models"]:
         sys.exit(_examples(ctx, options["more_models"][1:]))
     options["models"] = (*options.pop("models"), *options.pop("more_models"))
-    sys.exit(getattr(commands, action)(commands.Options(**options, argv=sys.argv[1:], env=os.environ)))
+    sys.exit(getattr(commands, action)(Options(**options, argv=sys.argv[1:], env=os.environ)))
 
 
 def _examples(ctx: click.Context, folders: tuple[str, ...]) -> int:

@@ -7,16 +7,12 @@ from typing import Any
 
 import msgspec
 
-from msx_frontend.config import Models, ServerConfig, ServerConfigError, Snapshot
 from msx_frontend.config.address import Address
 from msx_frontend.config.keys import ALIASES, NOT_FROM_ENV, WITHOUT_MEANING, env_names
 from msx_frontend.config.properties import PropertiesError, read_properties
-from msx_frontend.config.state_folder import ENV, state_folder
-from msx_frontend.config.surroundings import settle_logs
+from msx_frontend.config.server_config import Models, NamedSnapshot, ServerConfig, ServerConfigError, Snapshot
+from msx_frontend.config.state_folder import ENV
 from msx_frontend.config.worker_rights import worker_limits, worker_users
-from msx_frontend.plugins.loading import use_plugins_path
-from msx_frontend.snapshots.named import is_name, snapshot_named
-from msx_frontend.snapshots.serializer import make_serializer
 from msx_sdk.values import ConfigError, convert, near_miss, show
 
 FIELDS = {field.name: field for field in msgspec.structs.fields(ServerConfig)}
@@ -27,13 +23,20 @@ _JSON: dict[str, Any] = {"models": Models, "model_snapshot": Snapshot}
 def load_server_config(
     cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str]
 ) -> tuple[ServerConfig, list[str]]:
+    """The settings, and notices for the log on keys that do nothing here.
+
+    `cli` maps field names to what the flags say, None where a flag was not given. Environment (when the file
+    has `enable_envvars_config=true`) beats flags, flags beat MSX_STATE_DIR, which beats the file:
+    TS_CONFIG_FILE, else `ts_config`, else ./config.properties. Raises ServerConfigError.
+    """
     notices: list[str] = []
     file = configuration_file(ts_config, env)
-    values = _from_file(file, cli, env, notices) if file else {}
+    values = _from_file(file, env, notices) if file else {}
     if env.get(ENV):
         values["state_dir"] = _read(ENV, "state_dir", env[ENV])
     values |= {name: _read(name, name, value) for name, value in cli.items() if value is not None}
     values |= _from_env(values, env)
+    _settle_snapshot(values, file, notices)
     for name in _LISTENERS:
         if name in values:
             values[name] = _complete(name, values[name])
@@ -54,32 +57,22 @@ def configuration_file(ts_config: Path | None, env: Mapping[str, str]) -> Path |
     return ts_config or (here if here.is_file() else None)
 
 
-def _from_file(path: Path, cli: Mapping[str, Any], env: Mapping[str, str], notices: list[str]) -> dict[str, Any]:
+def _from_file(path: Path, env: Mapping[str, str], notices: list[str]) -> dict[str, Any]:
     try:
         texts = read_properties(path, env)
     except PropertiesError as exc:
         raise ServerConfigError(str(exc)) from exc
-    if not is_name(name := texts.get("model_snapshot", "")):
-        return _values(texts, str(path), notices)
-    del texts["model_snapshot"]
-    if cli.get("snapshots") is False:
-        notices.append(f"{path}: model_snapshot: the snapshot {name} is not read because of --ncs")
-        return _values(texts, str(path), notices)
-    use_plugins_path(_read("plugins_path", "plugins_path", cli.get("plugins_path") or texts.get("plugins_path", "")))
-    saved = snapshot_named(name, make_serializer(_with_logs(texts, cli, env), texts.get("snapshot_serializer"), texts))
-    if saved is not None:
-        texts.pop("load_models", None)
-    return _values(texts, str(path), notices) | {"model_snapshot": saved}
+    return _values(texts, str(path), notices)
 
 
-def _with_logs(texts: Mapping[str, str], cli: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, str]:
-    """The environment as this server will have it: snapshots lie below the logs, and those in the state folder where
-    the current one cannot be written."""
-    folder = cli.get("state_dir") or env.get(ENV) or texts.get("state_dir")
-    store = Path(cli.get("model_store") or texts.get("model_store", "."))
-    told = dict(env)
-    settle_logs(told, state_folder(ServerConfig(model_store=store, state_dir=Path(folder) if folder else None)))
-    return told
+def _settle_snapshot(values: dict[str, Any], file: Path | None, notices: list[str]) -> None:
+    """`model_snapshot` knows the models better than `load_models` of the same file."""
+    snapshot = values.get("model_snapshot")
+    if isinstance(snapshot, NamedSnapshot) and values.get("snapshots") is False:
+        notices.append(f"{file}: model_snapshot: the snapshot {snapshot.name} is not read because of --ncs")
+        values["model_snapshot"], values["load_models"] = None, values.get("load_models", snapshot.load_models)
+    elif isinstance(snapshot, NamedSnapshot) and "load_models" in values:
+        values["model_snapshot"] = NamedSnapshot(snapshot.name)
 
 
 def _values(texts: dict[str, str], origin: str, notices: list[str]) -> dict[str, Any]:
@@ -87,8 +80,11 @@ def _values(texts: dict[str, str], origin: str, notices: list[str]) -> dict[str,
         values = {name: _read(key, name, text) for key, name, text in _known(texts, origin, notices)}
     except ServerConfigError as exc:
         raise ServerConfigError(f"{origin}: {exc}") from exc
-    if values.get("model_snapshot"):
-        values.pop("load_models", None)  # it knows the models better
+    snapshot = values.get("model_snapshot")
+    if snapshot is not None:
+        models = values.pop("load_models", ())
+        if isinstance(snapshot, NamedSnapshot):
+            values["model_snapshot"] = NamedSnapshot(snapshot.name, models)
     return values
 
 
@@ -127,6 +123,8 @@ def _read(key: str, name: str, value: Any) -> Any:
     value = value.strip() if isinstance(value, str) else value
     if name in _LISTENERS:
         return _address(key, value)
+    if name == "model_snapshot" and isinstance(value, str) and _is_name(value):
+        return NamedSnapshot(value)
     if name in _JSON and isinstance(value, str):
         return _json(key, value, _JSON[name])
     if name in ("load_models", "allowed_urls", "plugins_path", "worker_groups", "worker_limits"):
@@ -136,6 +134,11 @@ def _read(key: str, name: str, value: Any) -> Any:
     except ConfigError as exc:
         origin = exc.__cause__.__cause__ if exc.__cause__ else None
         raise ServerConfigError(f"{exc}: {origin}" if origin else str(exc)) from exc
+
+
+def _is_name(text: str) -> bool:
+    """Anything but JSON."""
+    return text[:1] not in ("", *'{["')
 
 
 def _hook(kind: type, value: Any) -> Any:

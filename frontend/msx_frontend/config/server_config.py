@@ -4,9 +4,8 @@ Every key is described in docs/server-config.md.
 """
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -16,7 +15,7 @@ from msx_frontend.start_errors import StartError
 from msx_sdk.sequences import SequenceKeys
 from msx_sdk.values import Count, Positive, Seconds, Switch, Text
 
-__all__ = ["Address", "ModelDefaults", "ServerConfig", "ServerConfigError", "Snapshot"]
+__all__ = ["Address", "ModelDefaults", "NamedSnapshot", "ServerConfig", "ServerConfigError", "Snapshot"]
 
 Port = Annotated[int, Meta(ge=0, le=65535, description="a port from 0 to 65535")]
 PathName = Annotated[Path, Meta(description="a path")]
@@ -65,6 +64,16 @@ class Snapshot(msgspec.Struct, frozen=True):
     last_known: bool = False
 
 
+class NamedSnapshot(msgspec.Struct, frozen=True):
+    """`model_snapshot` where it is the name of a snapshot, or `last`: the start reads that.
+
+    `load_models`: those of the same file, which are loaded where `last` finds no snapshot.
+    """
+
+    name: str
+    load_models: Names = ()
+
+
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Timeouts in s, sizes in bytes, `max_worker_memory` in MiB, ages in ms, `token_expiration_min` in minutes."""
 
@@ -97,7 +106,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     state_dir: PathName | None = None
     load_models: Names = ()
     models: Models = {}
-    model_snapshot: Snapshot | None = None
+    model_snapshot: Snapshot | NamedSnapshot | None = None
     snapshots: Switch = True
     snapshot_serializer: Text | None = None
     plugins_path: Paths = ()
@@ -177,18 +186,3 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
         return SequenceKeys(
             self.ts_header_key_sequence_id, self.ts_header_key_sequence_start, self.ts_header_key_sequence_end
         )
-
-    @classmethod
-    def load(
-        cls, cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str]
-    ) -> "tuple[ServerConfig, list[str]]":
-        """The settings, and notices for the log on keys that do nothing here.
-
-        `cli` maps field names to what the flags say, None where a flag was not given. Environment (when the file
-        has `enable_envvars_config=true`) beats flags, flags beat MSX_STATE_DIR, which beats the file:
-        TS_CONFIG_FILE, else `ts_config`, else ./config.properties. Raises ServerConfigError, or SnapshotError
-        for a snapshot that the file names.
-        """
-        from msx_frontend.config.load import load_server_config
-
-        return load_server_config(cli, ts_config, env)

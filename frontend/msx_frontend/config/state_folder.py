@@ -8,15 +8,12 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import platformdirs
 
 from msx_archiver.room import why
+from msx_frontend.config.server_config import ServerConfig
 from msx_frontend.start_errors import StartError
-
-if TYPE_CHECKING:
-    from msx_frontend.config import ServerConfig
 
 BESIDE_MODELS = ".msx"
 ENV = "MSX_STATE_DIR"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
 from msx_frontend.config.state_folder import StateFolder, can_be_made, takes_files
@@ -15,6 +15,11 @@ def in_current_folder(name: str, state: StateFolder) -> Path:
     """What TorchServe has in the current folder: there where it can be written, else in the state folder."""
     here = Path.cwd() / name
     return here if can_be_made(here.parent) and (here.is_file() or can_be_made(here)) else state.path / name
+
+
+def log_location(env: Mapping[str, str]) -> Path:
+    """LOG_LOCATION, or TorchServe's ./logs."""
+    return Path(env.get("LOG_LOCATION") or "logs")
 
 
 def settle_logs(env: MutableMapping[str, str], state: StateFolder) -> None:

@@ -8,17 +8,21 @@ import pwd
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from msx_frontend.config.server_config import ServerConfigError
-from msx_frontend.workers.confinement import User
-
-if TYPE_CHECKING:
-    from msx_frontend.config import ServerConfig
+from msx_frontend.config.server_config import ServerConfig, ServerConfigError
 
 LIMITS = ("as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack")
 MOST = (1 << 32) - 2
 """The largest number of a user: the one above means none."""
+
+
+@dataclass(frozen=True)
+class User:
+    """`groups`: those that it has besides its own."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,35 @@ import logging
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments.build import Build, Place, is_unfinished, key_of, remove
 from msx_frontend.environments.interpreter import Interpreter, own
 from msx_frontend.environments.requirements import Requirements
 from msx_frontend.errors import RequirementsFailed
-
-if TYPE_CHECKING:
-    from msx_frontend.models.model_source import ModelSource
+from msx_sdk.config import ModelConfig
 
 log = logging.getLogger("msx.models")
+
+
+class Requirer(Protocol):
+    """What is asked of a model version: where its archive was unpacked, and what it says of requirements."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def digest(self) -> str: ...
+
+    @property
+    def model_dir(self) -> Path: ...
+
+    @property
+    def manifest(self) -> dict[str, Any]: ...
+
+    @property
+    def config(self) -> ModelConfig: ...
 
 
 class Environment:
@@ -128,7 +145,7 @@ class Environments:
         self._builds: dict[str, Build] = {}
         self._removing = asyncio.Lock()
 
-    def of(self, source: ModelSource) -> Environment:
+    def of(self, source: Requirer) -> Environment:
         """What workers of `source` will run on; nothing is installed yet."""
         name = source.manifest.get("model", {}).get("requirementsFile")
         if not name:

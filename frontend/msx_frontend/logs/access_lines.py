@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from msx_frontend.metrics.line import date_and_time
+from msx_frontend.logs.log4j_time import date_and_time
 
 MOST_REQUESTS, LONGEST_TARGET = 2048, 256
 MOST_DURATIONS = 4096

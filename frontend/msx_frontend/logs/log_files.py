@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+from msx_frontend.logs.log4j_time import log4j_time
 from msx_frontend.logs.rotating import RotatingFile
-from msx_frontend.metrics.line import log4j_time
 
 MODEL = "msx.model"
 

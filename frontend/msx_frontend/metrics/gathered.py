@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from msx_frontend.metrics.model import ModelMetrics
+from typing import Protocol, TypeVar
 
 MOST = 256
 """They are added up in a few tenths of a millisecond."""
 
-Ended = tuple[tuple["ModelMetrics", "str | None", int, str], float, float, float, float]
+Ended = tuple[tuple["AddsUp", "str | None", int, str], float, float, float, float]
 """A job: of which metrics, the version that was asked for, status and kind; when it was queued, taken by a worker (or
 0.0), answered first (or 0.0), and ended, as `time.monotonic()` instants."""
 
-Batch = tuple[tuple["ModelMetrics", int], float, float]
+Batch = tuple[tuple["AddsUp", int], float, float]
 """Of which metrics and how many jobs; seconds of the worker, and those until it began."""
 
 Entry = TypeVar("Entry", Ended, Batch)
+
+
+class AddsUp(Protocol):
+    """The metrics of one model version."""
+
+    def add_jobs(self, version: str | None, status: int, kind: str, jobs: list[Ended]) -> None:
+        """Of one version asked for, one status and one kind."""
+
+    def add_batches(self, size: int, batches: list[Batch]) -> None:
+        """Of one size."""
 
 
 class Gathered:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
-from functools import lru_cache
 
 from msx_protocol import MetricSample
 
@@ -38,15 +36,3 @@ def metric_line(ends: tuple[str, str], value: float, requests: str, moment: floa
     """Of the metric logs; `moment` in seconds since the epoch."""
     ids = f",requestID:{requests}" if requests else ""
     return f"{ends[0]}{float(value)!r}{ends[1]}{ids},timestamp:{int(moment)}"
-
-
-def log4j_time(moment: float) -> str:
-    """Log4j's ISO8601, in local time: `2026-11-20T18:07:44,690`."""
-    seconds, millis = divmod(round(moment * 1e6) // 1000, 1000)
-    return f"{date_and_time(seconds)},{millis:03}"
-
-
-@lru_cache(maxsize=8)
-def date_and_time(second: int) -> str:
-    """In local time, of seconds since the epoch: `2026-11-20T18:07:44`."""
-    return datetime.fromtimestamp(second).isoformat()

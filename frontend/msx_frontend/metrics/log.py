@@ -8,10 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from msx_frontend.logs.log4j_time import log4j_time
 from msx_frontend.logs.rotating import RotatingFile
 from msx_frontend.metrics.declared import HOSTNAME
 from msx_frontend.metrics.family import Series
-from msx_frontend.metrics.line import line_ends, log4j_time, metric_line
+from msx_frontend.metrics.line import line_ends, metric_line
 
 FLUSH_EVERY = 0.5
 """Seconds."""

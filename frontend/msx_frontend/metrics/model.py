@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from operator import sub
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.metrics.family import Adds
 from msx_frontend.metrics.gathered import Batch, Ended
 from msx_frontend.metrics.generation import TextMetrics
+from msx_frontend.metrics.inference_statistics import InferenceStatistics
 from msx_frontend.metrics.numbers import Counter
+from msx_frontend.metrics.server import ServerMetrics
 from msx_frontend.metrics.source import Source, worker_name
-from msx_frontend.models.statistics import InferenceStatistics
 from msx_protocol import MetricForm, MetricSample
-
-if TYPE_CHECKING:
-    from msx_frontend.metrics.server import ServerMetrics
 
 
 class ModelMetrics:

@@ -8,8 +8,6 @@ from typing import Protocol
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from msx_frontend.models.states import ModelState
-
 MODEL = ("model", "version")
 
 
@@ -19,8 +17,8 @@ class Observed(Protocol):
     @property
     def labels(self) -> tuple[str, str]: ...
 
-    @property
-    def state(self) -> ModelState: ...
+    def states(self) -> dict[str, bool]:
+        """Each state that it may have, and whether it is in it."""
 
     def gauges(self) -> dict[str, float]:
         """Gauge name to value."""
@@ -58,8 +56,8 @@ class Observer(Collector):
             "msx_model_state", "1 for the state that a model version is in", labels=(*MODEL, "state")
         )
         for version in self._versions:
-            for state in ModelState:
-                states.add_metric((*version.labels, state.value), float(state is version.state))
+            for state, is_current in version.states().items():
+                states.add_metric((*version.labels, state), float(is_current))
             for name, value in version.gauges().items():
                 families[name].add_metric(version.labels, value)
             for worker, rank, size in version.worker_memory():

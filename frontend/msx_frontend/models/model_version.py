@@ -244,6 +244,9 @@ class ModelVersion:
             "msx_workers_waiting": self.waiting_workers,
         }
 
+    def states(self) -> dict[str, bool]:
+        return {state.value: state is self.state for state in ModelState}
+
     def worker_memory(self) -> list[tuple[str, str, int]]:
         return list(self._replicas.memory())
 

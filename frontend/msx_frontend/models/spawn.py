@@ -11,12 +11,12 @@ from pathlib import Path
 
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
+from msx_frontend.config.surroundings import log_location
 from msx_frontend.devices.lease import Lease
 from msx_frontend.environments.build import Place
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.worker_rights import WorkerRights
-from msx_frontend.snapshots.serializer import log_location
 from msx_frontend.workers.confinement import FREE
 from msx_frontend.workers.credentials import KEYS, without_credentials
 from msx_frontend.workers.crew import RankSpec

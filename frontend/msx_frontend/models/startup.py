@@ -15,14 +15,12 @@ import msgspec
 from msx_archiver.cache import UnpackedModel
 from msx_frontend.archives.archive_urls import file_name, is_remote, shown
 from msx_frontend.archives.model_store import ARCHIVE_SUFFIXES, Found
-from msx_frontend.config import Snapshot
 from msx_frontend.errors import ServiceError
 from msx_frontend.models.management import Management
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.start_account import StartAccount, said_of
 from msx_frontend.models.state import State
 from msx_frontend.models.state_store import StoredVersion
-from msx_frontend.snapshots.restore import versions_of
 from msx_frontend.start_errors import StartError
 from msx_sdk.config import ConfigError, load_model_config
 from msx_sdk.names import MODEL_NAME
@@ -55,10 +53,15 @@ class _Wanted(NamedTuple):
 
 class Startup:
     def __init__(
-        self, management: Management, state: State, models: tuple[str, ...], snapshot: Snapshot | None = None
+        self,
+        management: Management,
+        state: State,
+        models: tuple[str, ...],
+        snapshot: Sequence[StoredVersion] = (),
     ) -> None:
+        """`models` are those of the command line, `snapshot` those of the snapshot that the configuration names."""
         self._management, self._state, self._models = management, state, models
-        self._snapshot = snapshot
+        self._snapshot = {(stored.name, stored.version): stored for stored in snapshot}
         self._failures: list[str] = []
         self._not_loaded: list[str] = []
         """The URLs of archives of the command line that could not be registered."""
@@ -87,7 +90,7 @@ class Startup:
         """In the state's order, so that the first of all, and of each name's versions, is the same as before. Of a
         version that both know, the state knows it better than the last snapshot, and worse than one that somebody gave.
         """
-        named, given = self._named_by_snapshot(), dict(wanted)
+        named, given = self._snapshot, dict(wanted)
         self.account.of_snapshot = [said_of(stored) for stored in named.values()]
         adopted = dict(named)
         for stored in state:
@@ -111,11 +114,6 @@ class Startup:
         for name, version in self._management.default_versions():
             if name not in {stored.name for stored in known}:
                 await self._restore_default(name, version)
-
-    def _named_by_snapshot(self) -> dict[tuple[str, str], StoredVersion]:
-        if self._snapshot is not None and self._snapshot.last_known and not self._state.new:
-            return {}
-        return {(stored.name, stored.version): stored for stored in versions_of(self._snapshot)}
 
     def _expand(self, model: str) -> list[tuple[str | None, Path | str]]:
         """`all`, `none`, `file.mar`, `name=file.mar`, `name=https://…`; an existing path is used as is."""

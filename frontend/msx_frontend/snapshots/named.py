@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import msgspec
 
-from msx_frontend.config import Snapshot
+from msx_frontend.config import NamedSnapshot, ServerConfig, Snapshot
 from msx_frontend.snapshots.serializer import MODEL_SNAPSHOT, SnapshotError, SnapshotSerializer
 
 LAST = "last"
 """The newest one, for a server without a state of its own."""
 
 
-def is_name(text: str) -> bool:
-    """Anything but JSON."""
-    return bool(text.strip()) and text.lstrip()[0] not in '{["'
+def with_snapshot(config: ServerConfig, serializer: SnapshotSerializer) -> ServerConfig:
+    """The same settings with the models of the snapshot that they name. Raises SnapshotError."""
+    named = config.model_snapshot
+    if not isinstance(named, NamedSnapshot):
+        return config
+    if (snapshot := _read(named.name, serializer)) is not None:
+        return msgspec.structs.replace(config, model_snapshot=snapshot)
+    return msgspec.structs.replace(config, model_snapshot=None, load_models=config.load_models or named.load_models)
 
 
-def snapshot_named(name: str, serializer: SnapshotSerializer) -> Snapshot | None:
-    """Its models; None for `last` where there is no snapshot. Raises SnapshotError."""
-    name = name.strip()
+def _read(name: str, serializer: SnapshotSerializer) -> Snapshot | None:
+    """Its models; None for `last` where there is no snapshot."""
     saved = serializer.get_last() if name == LAST else serializer.get(name)
     if saved is None:
         return None

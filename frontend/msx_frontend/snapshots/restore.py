@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_frontend.config import ModelDefaults, Snapshot
+from msx_frontend.config import ModelDefaults, NamedSnapshot, Snapshot
 from msx_frontend.models.state_store import StoredVersion
 
 
-def versions_of(snapshot: Snapshot | None) -> list[StoredVersion]:
-    """In its order. What it says beats the model's own yaml, as in TorchServe."""
-    if snapshot is None:
+def versions_of(snapshot: Snapshot | NamedSnapshot | None, *, state_is_new: bool) -> list[StoredVersion]:
+    """In its order. What it says beats the model's own yaml, as in TorchServe.
+
+    None of the last snapshot where the server has a state, which is newer.
+    """
+    if not isinstance(snapshot, Snapshot) or (snapshot.last_known and not state_is_new):
         return []
     return [_stored(name, version, said) for name, of in snapshot.models.items() for version, said in of.items()]
 

@@ -4,36 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
-from msx_frontend.plugins.loading import Plugin, load_plugin, reason
+from msx_frontend.plugins.loading import Plugin, reason
 from msx_frontend.start_errors import StartError
-from msx_sdk.plugins import SNAPSHOTS, SavedSnapshot, SnapshotSerializer
+from msx_sdk.plugins import SavedSnapshot, SnapshotSerializer
 
-__all__ = ["MODEL_SNAPSHOT", "SavedSnapshot", "SnapshotError", "SnapshotSerializer", "log_location", "make_serializer"]
+__all__ = ["MODEL_SNAPSHOT", "PluginSerializer", "SavedSnapshot", "SnapshotError", "SnapshotSerializer"]
 
 MODEL_SNAPSHOT = "model_snapshot"
 
 
 class SnapshotError(StartError):
     """A snapshot cannot be read: the message names it and the remedy."""
-
-
-def log_location(env: Mapping[str, str]) -> Path:
-    """LOG_LOCATION, or TorchServe's ./logs."""
-    return Path(env.get("LOG_LOCATION") or "logs")
-
-
-def make_serializer(env: Mapping[str, str], plugin: str | None, config: Mapping[str, str]) -> SnapshotSerializer:
-    """What `snapshot_serializer` names, given `config`; else files in `config` below the folder of the logs.
-
-    Raises PluginError.
-    """
-    from msx_frontend.snapshots.files import SnapshotFiles
-
-    if plugin is None:
-        return SnapshotFiles(log_location(env) / "config")
-    return PluginSerializer(load_plugin(SNAPSHOTS, plugin, "snapshot_serializer"), config)
 
 
 class PluginSerializer:

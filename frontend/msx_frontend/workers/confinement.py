@@ -8,16 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msx_frontend.config.worker_rights import User
+
 LAUNCHER = Path(__file__).with_name("confine.py")
-
-
-@dataclass(frozen=True)
-class User:
-    """`groups`: those that it has besides its own."""
-
-    uid: int
-    gid: int
-    groups: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from msx_archiver.cache import UnpackedWorkflow
+from msx_archiver.errors import ArchiveError
 from msx_frontend.archives.archive_urls import shown
 from msx_frontend.archives.model_store import Found
 from msx_frontend.config import ServerConfig
@@ -151,7 +152,10 @@ class WorkflowManagement:
         """Released when the block raises; else the workflow holds it."""
         store = self._management.store
         async with self._obtained(url, reuse=reuse) as found:
-            unpacked = await store.unpack_workflow(found.path)
+            try:
+                unpacked = await store.unpack_workflow(found.path)
+            except ArchiveError as error:
+                raise InvalidWorkflow(str(error)) from None
             try:
                 yield found, unpacked
             except BaseException:

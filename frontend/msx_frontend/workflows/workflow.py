@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msx_frontend.errors import Conflict, ServiceError, ServiceUnavailable
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.workflows.errors import WorkflowNotFound
 from msx_sdk.workflow_spec import WorkflowSpec
 
-if TYPE_CHECKING:
-    from msx_frontend.workflows.execution import Execution
-
 
 def node_model(workflow: str, node: str) -> str:
     """The name of the model that is a node (TorchServe's)."""
     return f"{workflow}__{node}"
+
+
+class RunningRequest(Protocol):
+    ended: asyncio.Future[None]
+
+    def cancel(self, error: ServiceError) -> None: ...
 
 
 @dataclass(eq=False)
@@ -28,7 +32,7 @@ class Workflow:
     digest: str
     spec: WorkflowSpec
     versions: dict[str, ModelVersion] = field(default_factory=dict)
-    executions: set[Execution] = field(default_factory=set)
+    executions: set[RunningRequest] = field(default_factory=set)
     """The requests that run."""
 
 

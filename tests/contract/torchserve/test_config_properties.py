@@ -16,6 +16,7 @@ import pytest
 from msx_frontend.config import ModelDefaults, ServerConfig, ServerConfigError, Snapshot
 from msx_frontend.config.address import Address
 from msx_frontend.config.keys import NOT_FROM_ENV, WITHOUT_MEANING, env_names
+from msx_frontend.config.load import load_server_config
 from msx_frontend.snapshots.content import NOT_WRITTEN, properties_of
 from tests.contract.torchserve.setup import Setup
 from tests.e2e.server import RunningServer
@@ -140,7 +141,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def load(text: str, cli: dict[str, Any] | None = None, **env: str) -> tuple[ServerConfig, list[str]]:
     path = Path("given.properties")
     path.write_text(text)
-    return ServerConfig.load(cli or {}, path, env)
+    return load_server_config(cli or {}, path, env)
 
 
 def field_of(key: str) -> str:

@@ -19,6 +19,7 @@ import httpx
 import pytest
 
 from msx_frontend.config import ServerConfig
+from msx_frontend.config.load import load_server_config
 from tests.contract.torchserve.setup import Setup
 from tests.contract.torchserve.shapes import assert_error
 from tests.e2e.server import RunningServer
@@ -77,7 +78,7 @@ def test_every_url_is_allowed_by_default() -> None:
 def test_ts_allowed_urls_counts_only_when_the_file_says_so(tmp_path: Path, lines: str, allowed: list[str]) -> None:
     file = tmp_path / "config.properties"
     file.write_text(f"model_store={tmp_path}\nallowed_urls=https://file/.*\n{lines}")
-    config, _ = ServerConfig.load({}, file, {"TS_ALLOWED_URLS": "https://env/.*"})
+    config, _ = load_server_config({}, file, {"TS_ALLOWED_URLS": "https://env/.*"})
     assert [pattern.pattern for pattern in config.allowed_urls] == allowed
 
 

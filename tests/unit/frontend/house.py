@@ -32,6 +32,7 @@ from msx_frontend.resources import limits
 from msx_frontend.resources.claims import Resources
 from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.starts import Starts
+from msx_frontend.snapshots.restore import versions_of
 from msx_frontend.workers import endings, replica
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupEvents, GroupSpec, GroupState
@@ -187,7 +188,8 @@ class House:
 
     async def start(self, *models: str, snapshot: Snapshot | None = None) -> str:
         """Returns the account of it."""
-        startup = Startup(self.management, self.state, models, snapshot)
+        adopted = versions_of(snapshot, state_is_new=self.state.new)
+        startup = Startup(self.management, self.state, models, adopted)
         await startup.load()
         return startup.account.text()
 

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from msx_frontend.config import ModelDefaults, ServerConfig, ServerConfigError, keys
+from msx_frontend.config import ModelDefaults, NamedSnapshot, ServerConfig, ServerConfigError, Snapshot, keys
 from msx_frontend.config import server_config as module
 from msx_frontend.config.address import Address
-from msx_frontend.snapshots.serializer import SnapshotError
+from msx_frontend.config.load import load_server_config
 
 DOCS = (Path(__file__).parents[4] / "docs" / "server-config.md").read_text()
 FIELDS = [field.name for field in msgspec.structs.fields(ServerConfig)]
@@ -35,14 +35,14 @@ def write(tmp_path: Path) -> Write:
 def quiet(
     cli: dict[str, Any] | None = None, file: Path | None = None, env: dict[str, str] | None = None
 ) -> ServerConfig:
-    config, notices = ServerConfig.load(cli or {}, file, env or {})
+    config, notices = load_server_config(cli or {}, file, env or {})
     assert notices == []
     return config
 
 
 def message(cli: dict[str, Any] | None = None, file: Path | None = None, env: dict[str, str] | None = None) -> str:
     with pytest.raises(ServerConfigError) as info:
-        ServerConfig.load(cli or {}, file, env or {})
+        load_server_config(cli or {}, file, env or {})
     return str(info.value)
 
 
@@ -82,8 +82,7 @@ def test_a_file_written_for_torchserve(write: Write, tmp_path: Path) -> None:
         default_version=True, mar_name="m.mar", min_workers=1, max_workers=2, batch_size=4, max_batch_delay=5,
         response_timeout=6,
     )  # fmt: skip
-    assert config.model_snapshot is not None
-    assert config.model_snapshot.models["n"]["2"].mar_name == "n.mar"
+    assert config.model_snapshot == Snapshot({"n": {"2": ModelDefaults(mar_name="n.mar")}})
 
 
 @pytest.mark.parametrize(("text", "models"), [("none", ()), ("", ()), ("all", ("all",)), ("a.mar,", ("a.mar",))])
@@ -147,69 +146,17 @@ def test_which_file_counts(write: Write, tmp_path: Path) -> None:
     assert message(env={"TS_CONFIG_FILE": "gone"}) == "gone: cannot be read: No such file or directory"
 
 
-NAME = "20261121093000123-shutdown.cfg"
-ONE = 'model_snapshot={"models"\\:{"m"\\:{"1.0"\\:{"marName"\\:"m.mar"}}}}'
-
-
-def last_snapshot(folder: Path, text: str) -> Path:
-    (folder / "logs" / "config").mkdir(parents=True)
-    path = folder / "logs" / "config" / NAME
-    path.write_text(text)
-    return path
-
-
-def test_a_snapshot_is_read_when_it_is_named_only(write: Write, tmp_path: Path) -> None:
-    """The settings of an earlier start never count: TorchServe takes them from its last snapshot."""
-    path = last_snapshot(tmp_path, f"job_queue_size=4\nload_models=all\n{ONE}")
-    assert quiet() == ServerConfig()
-    (tmp_path / "config.properties").write_text("job_queue_size=1")
-    assert (quiet().job_queue_size, quiet().model_snapshot) == (1, None)
-    named = quiet(file=path)
-    assert (named.job_queue_size, named.load_models) == (4, ())
-    assert named.model_snapshot == module.Snapshot({"m": {"1.0": ModelDefaults(mar_name="m.mar")}})
-
-
-@pytest.mark.parametrize("name", [NAME, "last"])
-def test_the_models_of_a_snapshot_by_its_name(write: Write, tmp_path: Path, name: str) -> None:
-    last_snapshot(tmp_path, f"job_queue_size=4\n{ONE}")
+@pytest.mark.parametrize("name", ["20261121093000123-shutdown.cfg", "last"])
+def test_a_snapshot_that_is_named_is_read_by_the_start(write: Write, name: str) -> None:
+    """Its models count for more than those of the same file, and not more than those of the command line."""
     file = write(f"model_snapshot= {name}\nload_models=all")
     config = quiet(file=file)
-    assert (config.job_queue_size, config.load_models) == (100, ())
-    assert config.model_snapshot is not None
-    assert (list(config.model_snapshot.models), config.model_snapshot.last_known) == (["m"], name == "last")
-    config, notices = ServerConfig.load({"snapshots": False}, file, {})
+    assert (config.model_snapshot, config.load_models) == (NamedSnapshot(name, ("all",)), ())
+    config = quiet({"load_models": ("a.mar",)}, file)
+    assert (config.model_snapshot, config.load_models) == (NamedSnapshot(name), ("a.mar",))
+    config, notices = load_server_config({"snapshots": False}, file, {})
     assert (config.model_snapshot, config.load_models) == (None, ("all",))
     assert notices == [f"{file}: model_snapshot: the snapshot {name} is not read because of --ncs"]
-
-
-def test_the_last_snapshot_where_there_is_none(write: Write) -> None:
-    config = quiet(file=write("model_snapshot=last\nload_models=all"))
-    assert (config.model_snapshot, config.load_models) == (None, ("all",))
-
-
-def test_a_named_snapshot_lies_in_log_location(write: Write, tmp_path: Path) -> None:
-    last_snapshot(tmp_path / "elsewhere", ONE)
-    env = {"LOG_LOCATION": str(tmp_path / "elsewhere" / "logs")}
-    assert quiet(file=write(f"model_snapshot={NAME}"), env=env).model_snapshot is not None
-
-
-def test_a_named_snapshot_lies_in_the_state_folder_where_the_current_one_takes_no_files(
-    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    last_snapshot(tmp_path / "state", ONE)
-    path = write("model_snapshot=last\nstate_dir=/elsewhere")
-    monkeypatch.chdir("/proc/self")
-    assert quiet({"state_dir": tmp_path / "state"}, path).model_snapshot is not None
-    assert quiet(file=path, env={"MSX_STATE_DIR": str(tmp_path / "state")}).model_snapshot is not None
-    assert quiet(file=path).model_snapshot is None
-
-
-def test_a_named_snapshot_that_cannot_be_used(write: Write, tmp_path: Path) -> None:
-    last_snapshot(tmp_path, "job_queue_size=4")
-    with pytest.raises(SnapshotError, match=f"^model_snapshot=last: {NAME} does not say its models: "):
-        ServerConfig.load({}, write("model_snapshot=last"), {})
-    with pytest.raises(SnapshotError, match=r"^logs/config/gone.cfg: cannot be read: .*; name another one by model_sn"):
-        ServerConfig.load({}, write("model_snapshot=gone.cfg"), {})
 
 
 def test_a_snapshot_in_the_configuration_beats_load_models(write: Write) -> None:
@@ -219,7 +166,7 @@ def test_a_snapshot_in_the_configuration_beats_load_models(write: Write) -> None
 
 def test_a_key_that_does_nothing_here_is_noticed_with_the_reason(write: Write) -> None:
     path = write("vmargs=-Xmx1g\nversion=7\n")
-    _, notices = ServerConfig.load({}, path, {})
+    _, notices = load_server_config({}, path, {})
     assert notices == [
         f"{path}: vmargs: has no effect: MSX is not a Java program",
         f"{path}: version: has no effect: use --version",
@@ -228,7 +175,7 @@ def test_a_key_that_does_nothing_here_is_noticed_with_the_reason(write: Write) -
 
 def test_an_unknown_key_is_noticed_with_the_nearest_one(write: Write) -> None:
     path = write("job_queue_sise=1\nnumber_of_gpus=1\nblah=1")
-    _, notices = ServerConfig.load({}, path, {})
+    _, notices = load_server_config({}, path, {})
     assert sorted(notices) == [
         f"{path}: blah: is not a known key and is ignored",
         f"{path}: job_queue_sise: is not a known key and is ignored; did you mean job_queue_size?",

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from msx_frontend.config import ServerConfig, ServerConfigError
-from msx_frontend.config.worker_rights import LIMITS, worker_limits, worker_users
-from msx_frontend.workers.confinement import User
+from msx_frontend.config.load import load_server_config
+from msx_frontend.config.worker_rights import LIMITS, User, worker_limits, worker_users
 
 
 @pytest.fixture
@@ -91,4 +91,4 @@ def test_what_is_not_a_limit(part: str) -> None:
 
 def test_they_are_looked_at_when_the_configuration_is_read() -> None:
     with pytest.raises(ServerConfigError, match="'bogus=1' is not a limit"):
-        ServerConfig.load({"worker_limits": "bogus=1"}, None, {})
+        load_server_config({"worker_limits": "bogus=1"}, None, {})

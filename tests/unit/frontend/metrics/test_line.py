@@ -1,8 +1,6 @@
-import re
-
 import pytest
 
-from msx_frontend.metrics.line import line_ends, log4j_time, metric_line, parse_metric
+from msx_frontend.metrics.line import line_ends, metric_line, parse_metric
 from msx_protocol import MetricSample
 
 
@@ -49,7 +47,3 @@ def test_a_line_is_written() -> None:
         "P.ms:0.65|#ModelName:m,Level:Model|#hostname:vm,requestID:id,timestamp:1795198064"
     )
     assert metric_line(line_ends("R", "Count", [], "vm"), 1, "", 5) == "R.Count:1.0|#|#hostname:vm,timestamp:5"
-
-
-def test_log4js_time() -> None:
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,690", log4j_time(1795198064.690))

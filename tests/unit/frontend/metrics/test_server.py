@@ -20,10 +20,12 @@ PAGE = Path(__file__).parents[4] / "docs" / "metrics.md"
 
 class Version:
     labels = ("m", "1.0")
-    state = ModelState.READY
 
     def gauges(self) -> dict[str, float]:
         return {"msx_queue_depth": 3, "msx_queue_oldest_seconds": 0.5}
+
+    def states(self) -> dict[str, bool]:
+        return {state.value: state is ModelState.READY for state in ModelState}
 
     def worker_memory(self) -> list[tuple[str, str, int]]:
         return [("9000", "0", 4096)]

@@ -13,7 +13,8 @@ from msx_frontend.apis.plugins.routes import OURS, PluginEndpoints
 from msx_frontend.apis.plugins.view import config_view
 from msx_frontend.config import ServerConfig
 from msx_frontend.plugins.loading import PluginError, load_plugin, load_plugins, use_plugins_path
-from msx_frontend.snapshots.serializer import SnapshotError, make_serializer
+from msx_frontend.snapshots.opening import make_serializer
+from msx_frontend.snapshots.serializer import SnapshotError
 from msx_sdk.plugins import ENDPOINTS, SavedSnapshot
 from tests.plugins import install_module
 

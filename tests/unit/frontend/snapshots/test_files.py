@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from msx_frontend.snapshots.files import SnapshotFiles, snapshot_name, unread
-from msx_frontend.snapshots.serializer import SavedSnapshot, SnapshotError, make_serializer
+from msx_frontend.snapshots.opening import make_serializer
+from msx_frontend.snapshots.serializer import SavedSnapshot, SnapshotError
 
 NAME = "20261121093000123-startup.cfg"
 

@@ -12,6 +12,7 @@ import pytest
 
 from msx_frontend.config import ModelDefaults, ServerConfig, Snapshot
 from msx_frontend.config.address import Address
+from msx_frontend.config.load import load_server_config
 from msx_frontend.snapshots.content import NOT_WRITTEN, models_of, properties_of
 from msx_frontend.snapshots.files import SnapshotFiles
 from msx_frontend.snapshots.serializer import SavedSnapshot
@@ -100,7 +101,7 @@ def test_what_it_says_of_the_settings(tmp_path: Path) -> None:
 def test_what_is_written_configures_the_next_server(tmp_path: Path) -> None:
     files = SnapshotFiles(tmp_path / "logs" / "config")
     given = {"job_queue_size": 5, "model_store": tmp_path, "load_models": ("m.mar",), "allowed_urls": "a,b"}
-    config, _ = ServerConfig.load(given, None, {"LOG_LOCATION": str(tmp_path / "none")})
+    config, _ = load_server_config(given, None, {"LOG_LOCATION": str(tmp_path / "none")})
 
     async def test(house: House) -> None:
         await house.register("m", config="batchSize: 4\nmaxBatchDelay: 20\n")
@@ -109,10 +110,10 @@ def test_what_is_written_configures_the_next_server(tmp_path: Path) -> None:
         await writer.close()
 
     in_a_house(tmp_path, test)
-    read, _ = ServerConfig.load({}, files.newest(), {})
+    read, _ = load_server_config({}, files.newest(), {})
     assert (read.job_queue_size, read.model_store, read.load_models) == (5, tmp_path, ())
     assert read.allowed_urls == config.allowed_urls
-    assert read.model_snapshot is not None
+    assert isinstance(read.model_snapshot, Snapshot)
     assert read.model_snapshot.models["m"]["1.0"].batch_size == 4
 
 

@@ -7,7 +7,8 @@ import stat
 import sys
 from pathlib import Path
 
-from msx_frontend.workers.confinement import FREE, LAUNCHER, Confinement, User
+from msx_frontend.config.worker_rights import User
+from msx_frontend.workers.confinement import FREE, LAUNCHER, Confinement
 from tests.other_user import UID, needs_root
 
 

@@ -1,0 +1,43 @@
+"""The flags of `msx-serve`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Options:
+    models: tuple[str, ...]
+    model_store: Path | None
+    workflow_store: Path | None
+    plugins_path: str | None
+    ts_config: Path | None
+    foreground: bool
+    ncs: bool
+    log_config: Path | None
+    enable_model_api: bool | None
+    disable_token_auth: bool | None
+    state_dir: Path | None = None
+    backup: Path | None = None
+    wait: bool = False
+    wait_timeout: float = 600.0
+    argv: list[str] = field(default_factory=list)
+    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def overrides(self) -> dict[str, Any]:
+        """The flags as fields of ServerConfig; None where a flag was not given."""
+        return {
+            "model_store": self.model_store,
+            "workflow_store": self.workflow_store,
+            "state_dir": self.state_dir,
+            "plugins_path": self.plugins_path,
+            "load_models": self.models or None,
+            "log_config": self.log_config,
+            "enable_model_api": self.enable_model_api,
+            "disable_token_authorization": self.disable_token_auth,
+            "snapshots": False if self.ncs else None,
+        }

@@ -1,0 +1,21 @@
+"""Which serializer keeps the snapshots of this server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msx_frontend.config.surroundings import log_location
+from msx_frontend.plugins.loading import load_plugin
+from msx_frontend.snapshots.files import SnapshotFiles
+from msx_frontend.snapshots.serializer import PluginSerializer, SnapshotSerializer
+from msx_sdk.plugins import SNAPSHOTS
+
+
+def make_serializer(env: Mapping[str, str], plugin: str | None, config: Mapping[str, str]) -> SnapshotSerializer:
+    """What `snapshot_serializer` names, given `config`; else files in `config` below the folder of the logs.
+
+    Raises PluginError.
+    """
+    if plugin is None:
+        return SnapshotFiles(log_location(env) / "config")
+    return PluginSerializer(load_plugin(SNAPSHOTS, plugin, "snapshot_serializer"), config)
