@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from msx_frontend.config import ServerConfig
-from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus, figures
+from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus, Links, figures
 from msx_frontend.devices.choose import choose_accelerator
 from msx_frontend.devices.pool import DevicePool
 from msx_frontend.devices.sharing_log import SharingLog
@@ -18,18 +18,19 @@ from msx_frontend.resources.starts import Starts
 
 
 class ServerDevices:
-    def __init__(self, config: ServerConfig, accelerator: Accelerator, devices: Sequence[Device]) -> None:
+    def __init__(self, config: ServerConfig, accelerator: Accelerator, devices: Sequence[Device], links: Links) -> None:
         self._accelerator, self._devices = accelerator, devices
         self._sharing_log = SharingLog(accelerator.status)
         pool = DevicePool(
-            accelerator, devices, exclusive_groups=config.exclusive_group_devices, shared=self._sharing_log.add
+            accelerator, devices, links, exclusive_groups=config.exclusive_group_devices, shared=self._sharing_log.add
         )
         processes = Processes(limits.worker_processes(config, pool.count))
         self.resources = Resources(pool, processes, Starts(limits.parallel_starts(config)))
 
     @classmethod
     async def find(cls, config: ServerConfig) -> ServerDevices:
-        return cls(config, *await asyncio.to_thread(choose_accelerator, config.number_of_npu, os.environ))
+        accelerator, devices = await asyncio.to_thread(choose_accelerator, config.number_of_npu, os.environ)
+        return cls(config, accelerator, devices, await asyncio.to_thread(accelerator.links))
 
     @property
     def variables(self) -> frozenset[str]:

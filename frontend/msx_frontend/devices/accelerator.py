@@ -33,6 +33,10 @@ class DeviceStatus:
     memory_total: int | None = None
 
 
+Links = Mapping[tuple[str, str], int]
+"""What a link from one device to another costs, by their ids: the lower, the faster; without unknown ones."""
+
+
 class NoMorePortsError(RuntimeError):
     """There is no such block of ports; the message says how many there are."""
 
@@ -53,6 +57,9 @@ class Accelerator(Protocol):
 
     def status(self) -> Mapping[str, DeviceStatus]:
         """The present state by device id; empty where it cannot be read. Blocks."""
+
+    def links(self) -> Links:
+        """How the detected devices are connected; empty where that is not known. Blocks."""
 
     def environment(self, devices: Sequence[Device]) -> Mapping[str, str]:
         """What shows these devices, and no others, to a process: each rank of a group sees all of its devices."""

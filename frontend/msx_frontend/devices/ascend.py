@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
 from pathlib import Path
 
-from msx_frontend.devices.accelerator import Device, DeviceStatus
+from msx_frontend.devices.accelerator import Device, DeviceStatus, Links
 from msx_frontend.devices.hccl_ports import hccl_ports
 from msx_frontend.devices.npu_smi import Chip, ChipKey, NpuSmi, parse_mapping, parse_table
+from msx_frontend.devices.npu_smi_topo import LINKS, Label, TopoRow, parse_topo
 
 VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
 
@@ -19,6 +22,14 @@ class Npu(Device):
     """`id` is the chip's logic id, which CANN takes; `key` is None where npu-smi does not list it."""
 
     key: ChipKey | None = None
+    phy: int | None = None
+    """Physical id; None where npu-smi does not show it."""
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """What `npu-smi info -t topo` may call it: it names physical ids, or else cards."""
+        phy = int(self.id) if self.phy is None else self.phy
+        return (Label("Phy-ID", phy), *([Label("NPU", self.key.npu)] if self.key else []))
 
 
 class Ascend:
@@ -54,12 +65,29 @@ class Ascend:
         table = parse_table(self._tool.read("info"))
         return {npu.id: table[npu.key].status for npu in self._npus if npu.key in table}
 
+    def links(self) -> Links:
+        """From `npu-smi info -t topo`."""
+        pairs = permutations(self._npus, 2)
+        return {(a.id, b.id): cost for a, b in pairs if (cost := self._link(a, b)) is not None}
+
     def environment(self, devices: Sequence[Device]) -> Mapping[str, str]:
         """Ascending and without spaces: CANN stops reading at anything else. The pool gives devices in this order."""
         return {VISIBLE: ",".join(device.id for device in devices)}
 
     def collective_ports(self, block: int, *, shared: bool) -> Mapping[str, str] | None:
         return hccl_ports(block, self._env, shared=shared)
+
+    @cached_property
+    def _topo(self) -> dict[Label, TopoRow]:
+        """It does not change while the machine runs."""
+        return parse_topo(self._tool.read("info", "-t", "topo")) if any(npu.key for npu in self._npus) else {}
+
+    def _link(self, a: Npu, b: Npu) -> int | None:
+        """Chips of one card that the tool does not tell apart are on one PCIe switch."""
+        row_a, row_b = (next(filter(self._topo.__contains__, npu.labels), None) for npu in (a, b))
+        if row_a is None or row_b is None:
+            return None
+        return LINKS["PIX"] if row_a == row_b else self._topo[row_a].links.get(row_b)
 
     def _visible(self, found: Sequence[Npu]) -> list[Npu]:
         visible = visible_ids(self._env, {int(npu.id) for npu in found})
@@ -70,7 +98,7 @@ class Ascend:
         mapping = parse_mapping(self._tool.read("info", "-m"))
         if not mapping:  # old tools: the table's order is that of the logic ids
             mapping = {key: Chip(logic=i, name=row.name) for i, (key, row) in enumerate(table.items())}
-        npus = [Npu(str(chip.logic), chip.name, key=key) for key, chip in mapping.items()]
+        npus = [Npu(str(chip.logic), chip.name, key=key, phy=chip.phy) for key, chip in mapping.items()]
         return sorted(npus, key=lambda npu: int(npu.id))
 
     def _simulated(self) -> list[Npu]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msx_frontend.devices.accelerator import Device, DeviceStatus
+from msx_frontend.devices.accelerator import Device, DeviceStatus, Links
 
 
 class NoAccelerator:
@@ -19,6 +19,9 @@ class NoAccelerator:
         return ()
 
     def status(self) -> Mapping[str, DeviceStatus]:
+        return {}
+
+    def links(self) -> Links:
         return {}
 
     def environment(self, devices: Sequence[Device]) -> Mapping[str, str]:

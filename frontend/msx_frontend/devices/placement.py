@@ -1,12 +1,17 @@
-"""Which devices a worker group gets of those that it may have: the least held ones, else TorchServe's order."""
+"""Which devices a worker group gets of those that it may have.
+
+The least held ones, else TorchServe's order. Ranks of one group are put on devices that lie close together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from msx_frontend.devices.topology import Spread, Topology
+
 Weigh = Callable[[int], tuple[int, int]]
-"""How many hold a device, and how many of them are groups."""
+"""How many worker groups hold a device, and how many of them are parallel groups."""
 
 
 class Placement(NamedTuple):
@@ -22,15 +27,30 @@ def place_worker(candidates: Sequence[int], allowed: Sequence[int], turn: int, w
     return Placement((candidates[step % len(candidates)],), step + 1)
 
 
-def place_group(candidates: Sequence[int], allowed: Sequence[int], size: int, turn: int, weigh: Weigh) -> Placement:
-    """`size` of `allowed`, which has as many: the least held ones, in a whole slice of `candidates` if there is one."""
-    loosest = sorted(allowed, key=weigh)[:size]
+def place_group(
+    candidates: Sequence[int], allowed: Sequence[int], size: int, turn: int, weigh: Weigh, topology: Topology
+) -> Placement:
+    """`size` of `allowed`, which has as many: the least held ones, of these those that lie closest together.
+
+    Of several such sets a whole slice of `candidates` is taken, the first in turn.
+    """
+    best = _closest(allowed, size, weigh, topology)
     slices = {step: _slice(candidates, step, size) for step in range(turn, turn + len(candidates) // size)}
     whole = [step for step, devices in slices.items() if set(devices) <= set(allowed)]
-    best = min(whole, key=lambda step: _total(slices[step], weigh), default=None)
-    if best is None or _total(slices[best], weigh) > _total(loosest, weigh):
-        return Placement(tuple(loosest), turn)
-    return Placement(tuple(slices[best]), best + 1)
+    step = min(whole, key=lambda step: _rank(slices[step], weigh, topology), default=None)
+    if step is None or _rank(slices[step], weigh, topology) > _rank(best, weigh, topology):
+        return Placement(tuple(best), turn)
+    return Placement(tuple(slices[step]), step + 1)
+
+
+def _closest(allowed: Sequence[int], size: int, weigh: Weigh, topology: Topology) -> Sequence[int]:
+    """Of the least held ones: those of which more have the last weight than are needed may be chosen among."""
+    loosest = sorted(allowed, key=weigh)
+    if not topology.known:
+        return loosest[:size]
+    last = weigh(loosest[size - 1])
+    required = [device for device in loosest if weigh(device) < last]
+    return topology.closest(required, [device for device in loosest if weigh(device) == last], size)
 
 
 def _slice(candidates: Sequence[int], step: int, size: int) -> Sequence[int]:
@@ -38,6 +58,6 @@ def _slice(candidates: Sequence[int], step: int, size: int) -> Sequence[int]:
     return candidates[start : start + size]
 
 
-def _total(devices: Sequence[int], weigh: Weigh) -> tuple[int, int]:
+def _rank(devices: Sequence[int], weigh: Weigh, topology: Topology) -> tuple[tuple[int, int], Spread]:
     holders, groups = zip(*map(weigh, devices), strict=True)
-    return sum(holders), sum(groups)
+    return (sum(holders), sum(groups)), topology.spread(devices) if topology.known else (0, 0)

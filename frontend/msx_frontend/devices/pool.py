@@ -9,13 +9,15 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from types import MappingProxyType
 
-from msx_frontend.devices.accelerator import Accelerator, Device
+from msx_frontend.devices.accelerator import Accelerator, Device, Links
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.placement import place_group, place_worker
 from msx_frontend.devices.port_blocks import PortBlock, free_block
 from msx_frontend.devices.refusals import DevicesHeldError, TooFewDevicesError, UnknownDeviceError
 from msx_frontend.devices.sharing_terms import SharingTerms, terms_of
+from msx_frontend.devices.topology import Topology
 from msx_sdk.config import ModelConfig
 
 log = logging.getLogger("msx.devices")
@@ -31,13 +33,15 @@ class DevicePool:
         self,
         accelerator: Accelerator,
         devices: Sequence[Device],
+        links: Links = MappingProxyType({}),
         *,
         exclusive_groups: bool = False,
         shared: Shared = lambda lease, others: None,
     ) -> None:
-        """`devices` are the accelerator's, in the order of their numbers."""
+        """`devices` and `links` are the accelerator's, which it takes time to ask for."""
         self._accelerator = accelerator
         self.devices = tuple(devices)
+        self._topology = Topology(devices, links)
         self._exclusive_groups, self._shared = exclusive_groups, shared
         self._leases: list[Lease] = []
         self._shared_turn = 0
@@ -122,7 +126,7 @@ class DevicePool:
         """TorchServe's turns: over the slices of each model, and for workers of one process over all models."""
         candidates, size = self._candidates(config), config.layout.devices
         if size:
-            placed = place_group(candidates, allowed, size, self._turns[model_key], self._weigh)
+            placed = place_group(candidates, allowed, size, self._turns[model_key], self._weigh, self._topology)
             self._turns[model_key] = placed.turn
         elif config.device_ids:
             placed = place_worker(candidates, allowed, self._turns[model_key], self._weigh)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus, NoMorePortsError
+from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus, Links, NoMorePortsError
 from msx_frontend.devices.ascend import Ascend, Npu
 from msx_frontend.devices.pool import DevicePool
 
@@ -21,6 +21,7 @@ class FakeAccelerator:
     def __init__(self, count: int) -> None:
         self.devices = [Device(f"f{number}", "Fake 1") for number in range(count)]
         self.statuses = {device.id: DeviceStatus("Good", True, 50, 1024, 4096) for device in self.devices}
+        self.fast_links: dict[tuple[str, str], int] = {}
         self.port_blocks = 100
         self.ports_in_use: set[int] = set()
         """Blocks of which another process has some ports."""
@@ -30,6 +31,9 @@ class FakeAccelerator:
 
     def status(self) -> Mapping[str, DeviceStatus]:
         return dict(self.statuses)
+
+    def links(self) -> Links:
+        return dict(self.fast_links)
 
     def environment(self, devices: Sequence[Device]) -> Mapping[str, str]:
         return {VISIBLE: "+".join(device.id for device in devices)}

@@ -21,9 +21,13 @@ def install(tmp_path: Path, script: str) -> None:
     tool.chmod(0o755)
 
 
-def install_sample(tmp_path: Path, sample: str) -> None:
+def install_sample(tmp_path: Path, machine: str) -> None:
+    """`910b_pcie` is a 910b by all but its topology."""
+    chips = machine.removesuffix("_pcie").replace("910a", "910b")
+    cases = {"info -m": f"{chips}_mapping", "info": f"{chips}_info", "info -t topo": f"{machine}_topo"}
     install(
-        tmp_path, f'case "$*" in "info -m") cat {DATA}/{sample}_mapping.txt;; info) cat {DATA}/{sample}_info.txt;; esac'
+        tmp_path,
+        f'case "$*" in {" ".join(f"{words!r}) cat {DATA}/{name}.txt;;" for words, name in cases.items())} esac',
     )
 
 

@@ -1,0 +1,54 @@
+"""How well the devices of a machine are connected, and which of them lie closest together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+from msx_frontend.devices.accelerator import Device, Links
+
+MOST_DEVICES = 16
+"""Above this the search would take too long for the server's loop: then the topology counts as unknown."""
+
+Spread = tuple[int, int]
+"""The slowest link within a set of devices, and the sum of all of its links: the lower, the closer together."""
+
+
+class Topology:
+    """By the server's numbers of the devices. A pair without a known link counts as worse than any known one."""
+
+    def __init__(self, devices: Sequence[Device], links: Links) -> None:
+        self.known = bool(links) and len(devices) <= MOST_DEVICES
+        unknown = max(links.values(), default=0) + 1
+        self._costs = [[_cost(links, a.id, b.id, unknown) for b in devices] for a in devices]
+
+    def spread(self, devices: Sequence[int]) -> Spread:
+        costs = [self._costs[a][b] for a, b in combinations(devices, 2)]
+        return max(costs, default=0), sum(costs)
+
+    def closest(self, required: Sequence[int], others: Sequence[int], size: int) -> list[int]:
+        """`size` devices: all `required` ones, and those of `others` that make the set lie closest together.
+
+        From each of `others` a set grows by the device that adds least; the best of these sets is taken. That is at
+        most 16 sets of 16 devices.
+        """
+        if len(required) == size:
+            return list(required)
+        return min((self._grown([*required, seed], others, size) for seed in others), key=self.spread)
+
+    def _grown(self, devices: list[int], others: Sequence[int], size: int) -> list[int]:
+        left = [device for device in others if device not in devices]
+        while len(devices) < size:
+            nearest = min(left, key=lambda device: _added(self._costs[device], devices))
+            left.remove(nearest)
+            devices.append(nearest)
+        return sorted(devices)
+
+
+def _cost(links: Mapping[tuple[str, str], int], a: str, b: str, unknown: int) -> int:
+    return max(links.get((a, b), unknown), links.get((b, a), unknown))
+
+
+def _added(costs: Sequence[int], devices: Sequence[int]) -> Spread:
+    to_each = [costs[device] for device in devices]
+    return max(to_each), sum(to_each)
