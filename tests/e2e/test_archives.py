@@ -71,21 +71,11 @@ def test_one_byte_changed(server: RunningServer) -> None:
     assert "damaged" in refused(server, "changed.mar")
 
 
-@pytest.mark.parametrize("given", [{}, {"model_name": "named"}])
-def test_not_an_archive(server: RunningServer, given: dict[str, str]) -> None:
-    (server.store / "text.mar").write_text("This is no archive.")
-    refused(server, "text.mar", **given)
-
-
 def test_empty_file_and_empty_folder(server: RunningServer) -> None:
     (server.store / "empty.mar").touch()
     refused(server, "empty.mar")
     (server.store / "bare").mkdir()
     assert "MANIFEST.json" in refused(server, "bare")
-
-
-def test_without_a_manifest(server: RunningServer) -> None:
-    assert "MAR-INF/MANIFEST.json" in refused(server, archive(server, "bare.mar", None))
 
 
 @pytest.mark.parametrize(
@@ -119,13 +109,6 @@ def test_an_unknown_key_is_a_warning(server: RunningServer) -> None:
     server.management.delete("/models/m")
 
 
-@pytest.mark.parametrize("member", ["../out.txt", "/out.txt", "a/../../out.txt"])
-def test_hostile(server: RunningServer, member: str) -> None:
-    assert repr(member) in refused(server, archive(server, "hostile.mar", **{member: "x"}))
-    assert not list(server.folder.rglob("out.txt"))
-    assert not Path("/out.txt").exists()
-
-
 def test_a_bomb(server: RunningServer) -> None:
     with zipfile.ZipFile(server.store / "bomb.mar", "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("MAR-INF/MANIFEST.json", json.dumps(MANIFEST))
@@ -134,23 +117,6 @@ def test_a_bomb(server: RunningServer) -> None:
             for _ in range(110):
                 member.write(bytes(1 << 20))
     assert "zeros.bin" in refused(server, "bomb.mar")
-
-
-@pytest.mark.parametrize(
-    ("config", "words"),
-    [
-        ("batchSize: many\n", ("batchSize", "many")),
-        ("minWorkers: 3\nmaxWorkers: 1\n", ("minWorkers", "maxWorkers")),
-        ("batchSize: [1\n", ("config.yaml",)),
-        ("- 1\n", ("config.yaml", "mapping")),
-    ],
-)
-def test_a_config_that_cannot_be_meant(server: RunningServer, config: str, words: tuple[str, ...]) -> None:
-    manifest = {"model": {**MANIFEST["model"], "configFile": "config.yaml"}}
-    message = refused(server, archive(server, "config.mar", manifest, **{"config.yaml": config}))
-    for word in words:
-        assert word in message
-    assert ".msx" not in message, "the place of the cache means nothing to who packed the archive"
 
 
 def test_a_config_that_is_not_there(server: RunningServer) -> None:
@@ -163,15 +129,6 @@ def test_a_handler_that_is_not_there(server: RunningServer) -> None:
     reply = server.management.post("/models?url=absent.mar&initial_workers=1")
     assert reply.status_code in (400, 500)
     assert "absent" in reply.json()["message"]
-
-
-def test_a_near_miss_in_the_config_is_a_warning(server: RunningServer) -> None:
-    manifest = {"model": {**MANIFEST["model"], "configFile": "config.yaml"}}
-    archive(server, "config.mar", manifest, **{"config.yaml": "batchsize: 4\n"})
-    assert server.management.post("/models?url=config.mar").status_code == 200
-    warnings = [line["message"] for line in server.log_lines() if line["level"] == "WARNING"]
-    assert any("config.mar" in warning and "batchSize" in warning for warning in warnings)
-    server.management.delete("/models/m")
 
 
 def test_a_full_disk(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""How batches form, and that one bad request never fails its neighbours."""
+"""One bad request never fails its neighbours, clients that left take no place, and many requests at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ MODELS = {
     "fixed": f"batchSize: 8\nmaxBatchDelay: {FOREVER}\nbatchingPolicy: fixed",
     "fixed_soon": "batchSize: 8\nmaxBatchDelay: 200\nbatchingPolicy: fixed",
     "together": f"batchSize: 8\nmaxBatchDelay: {FOREVER}\nbatchingPolicy: fixed\nisolateBatchErrors: false",
-    "dynamic": f"batchSize: 8\nmaxBatchDelay: {FOREVER}",
 }
 
 
@@ -67,11 +66,6 @@ def wait_for(server: RunningServer, model: str, running: int, queued: int) -> No
 # -- one bad request --
 
 
-def test_batch_of_eight(server: RunningServer, pool: ThreadPoolExecutor) -> None:
-    replies = together(server, pool, "fixed", eight())
-    assert [reply.json() for reply in replies] == [{"n": n, "batch": 8} for n in range(8)]
-
-
 def test_bad_item(server: RunningServer, pool: ThreadPoolExecutor) -> None:
     replies = together(server, pool, "fixed", eight(bad="item"))
     assert_one_refused(replies, batch=8)
@@ -105,30 +99,7 @@ def test_without_isolation_all_fail(server: RunningServer, pool: ThreadPoolExecu
 # -- when a batch leaves --
 
 
-def test_fixed_waits_for_its_delay(server: RunningServer, pool: ThreadPoolExecutor) -> None:
-    replies = together(server, pool, "fixed_soon", [{"n": n} for n in range(3)])
-    assert sorted(reply.json()["n"] for reply in replies) == [0, 1, 2]
-    assert max(reply.json()["batch"] for reply in replies) > 1
-
-
-def test_dynamic_does_not_keep_a_lone_request(server: RunningServer) -> None:
-    for n in range(3):
-        assert server.predict("dynamic", {"n": n}).json() == {"n": n, "batch": 1}
-
-
-def test_dynamic_gathers_while_the_worker_is_busy(
-    server: RunningServer, pool: ThreadPoolExecutor, tmp_path: Path
-) -> None:
-    first = held(server, pool, tmp_path / "go")
-    wait_for(server, "dynamic", running=1, queued=0)
-    others = [pool.submit(server.predict, "dynamic", {"n": n}) for n in range(1, 9)]
-    wait_for(server, "dynamic", running=1, queued=8)
-    (tmp_path / "go").touch()
-    assert first.result().json() == {"n": 0, "batch": 1}
-    assert [other.result().json() for other in others] == [{"n": n, "batch": 8} for n in range(1, 9)]
-
-
-def held(server: RunningServer, pool: ThreadPoolExecutor, gate: Path, model: str = "dynamic") -> Future[httpx.Response]:
+def held(server: RunningServer, pool: ThreadPoolExecutor, gate: Path, model: str) -> Future[httpx.Response]:
     return pool.submit(server.predict, model, {"n": 0, "hold": str(gate)})
 
 

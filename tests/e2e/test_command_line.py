@@ -138,13 +138,6 @@ def test_start_status_stop(terminal: Terminal) -> None:
         httpx.get(started.place("inference"))
 
 
-def test_nothing_is_running(terminal: Terminal) -> None:
-    """To stop it then is no failure, as in TorchServe."""
-    stopped = terminal.serve("--stop")
-    assert (stopped.code, stopped.out, stopped.err) == (0, "MSX is not currently running.\n", "")
-    assert refused(terminal.serve("--status")) == "MSX is not currently running."
-
-
 def test_stop_and_status_from_elsewhere(terminal: Terminal) -> None:
     terminal.serve("--start", "--models", "echo.mar", "--dt")
     elsewhere = terminal.folder / "elsewhere"
@@ -170,16 +163,6 @@ def test_two_servers(terminal: Terminal) -> None:
     assert (str(one) in which, str(two) in which) == (True, True)
     assert terminal.serve("--stop", "--model-store", str(two)).code == 0
     assert psutil.pid_exists(first.pid)
-    assert terminal.serve("--stop").code == 0
-
-
-def test_a_second_start(terminal: Terminal) -> None:
-    first = terminal.serve("--start", "--dt")
-    reason = refused(terminal.serve("--start", "--dt"))
-    assert "already running" in reason
-    assert str(first.pid) in reason
-    assert "--stop" in reason
-    assert httpx.get(first.place("inference") + "/ping").status_code == 200
     assert terminal.serve("--stop").code == 0
 
 
@@ -326,12 +309,6 @@ def test_a_model_that_is_not_there(terminal: Terminal) -> None:
         assert "absent.mar" in reason
         assert str(terminal.folder) in reason
     assert not (terminal.folder / "key_file.json").exists()
-
-
-def test_a_model_store_that_is_not_there(terminal: Terminal) -> None:
-    reason = refused(terminal.serve("--start", "--model-store", "absent"))
-    assert "--model-store" in reason
-    assert "absent" in reason
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.e2e
 
 SERVICES = [
     "raises",
-    "prediction_error",
     "wrong_length",
     "not_a_list",
     "unserializable",
@@ -71,10 +70,6 @@ def only_pid(server: RunningServer, model: str) -> int:
         ("sys_exit", b"0", 503, ["Prediction failed: the handler called sys.exit(0)"]),
         ("memory", b"oom", 507, ["Out of resources: MemoryError: the device has no memory left"]),
         ("big", str(LARGEST + 1).encode(), 500, ["1000001 bytes is larger than max_response_size (1000000 bytes)"]),
-        *(
-            ("prediction_error", b"%d" % code, code, [f"you asked for {code}"])
-            for code in (400, 404, 418, 429, 499, 500)
-        ),
     ],
 )
 def test_request_fails_alone(server: RunningServer, model: str, body: bytes, code: int, words: list[str]) -> None:
@@ -107,28 +102,6 @@ def test_prints_megabytes(server: RunningServer) -> None:
     assert server.predict("prints", b"0").text == "printed"
     left_out = lambda: "lines of output were left out" in server.log.read_text()  # noqa: E731
     wait_until(left_out, "the log says what is missing", server.tail)
-
-
-@pytest.mark.parametrize(
-    ("way", "code", "cause"),
-    [
-        ("abort", 500, "was ended by signal 6 (SIGABRT)"),
-        ("segfault", 500, "was ended by signal 11 (SIGSEGV)"),
-        ("exit", 500, "exited with code 3"),
-        ("kill", 507, "was ended by signal 9 (SIGKILL)"),
-    ],
-)
-def test_worker_dies(server: RunningServer, way: str, code: int, cause: str) -> None:
-    pid = only_pid(server, "crash")
-    restarts = server.metric("msx_worker_restarts_total", model="crash")
-    reply = server.predict("crash", way.encode())
-    assert_error(reply, code, f"Worker died. Rank 0 (pid {pid}) {cause}.")
-    assert server.predict("crash", b"next").text == "next", "waits for the next worker"
-    assert only_pid(server, "crash") != pid
-    assert server.metric("msx_worker_restarts_total", model="crash") == restarts + 1
-    assert server.metric("msx_requests_total", model="crash", code=str(code)) >= 1
-    worker = server.describe("crash")["workers"][0]
-    assert cause in worker["lastError"]
 
 
 def test_crash_names_its_last_words(server: RunningServer) -> None:
@@ -189,23 +162,6 @@ def test_async_handler_that_blocks(server: RunningServer) -> None:
 
 REASON = "The model could not be loaded: FileNotFoundError: "
 MISSING = "weights.ckpt is not in the archive"
-
-
-def unpacked(server: RunningServer) -> list[str]:
-    return sorted(path.name for path in (server.store / ".msx" / "models").iterdir() if path.is_dir())
-
-
-def test_load_fails(server: RunningServer) -> None:
-    """The call that registers is told why, and nothing is left."""
-    before = unpacked(server)
-    reply = server.register(pack_service("raises_in_init", server.store))
-    assert_error(reply, 500, "Failed to start workers for model raises_in_init version: 1.0.", REASON, MISSING)
-    assert server.management.get("/models/raises_in_init").status_code == 404
-    listed = server.management.get("/models").json()["models"]
-    assert "raises_in_init" not in [model["modelName"] for model in listed]
-    assert unpacked(server) == before
-    assert server.inference.get("/readyz").status_code == 200
-    assert server.predict("raises_in_init", b"").status_code == 404
 
 
 def test_load_fails_later(server: RunningServer) -> None:

@@ -108,16 +108,6 @@ def test_one_of_two_workers_dies(server: RunningServer) -> None:
     assert len(clients.failures) <= 1, "only a request that was running on it"
 
 
-def test_a_crash_is_never_retried(tmp_path: Path) -> None:
-    mark = tmp_path / "calls"
-    folder_model(tmp_path, COUNTS_AND_CRASHES.format(mark=str(mark)), "batchSize: 1\n")
-    with run_server(tmp_path, "--models", "m") as server:
-        status, message = server.predict("m", b"crash").status_code, server.predict("m", b"after").text
-        assert (status, message) == (500, "fine")
-        assert mark.read_text().split() == ["crash", "after"]
-        assert "SIGABRT" in server.describe("m")["workers"][0]["lastError"]
-
-
 def test_a_model_that_never_loads(tmp_path: Path) -> None:
     """Given up after maxRetryTimeoutInSec, with its reason in every place; scaling it revives it."""
     mark = tmp_path / "weights"
@@ -195,17 +185,6 @@ def test_other_ways_to_lose_a_worker(server: RunningServer, number: signal.Signa
     os.kill(pid, number)
     wait_until(lambda: server.worker_pids("slow") not in ([], [pid]), "a new worker is there", server.tail)
     assert ask(server, "slow", {"seconds": 0})[0] == 200
-
-
-def test_no_answer_within_the_response_timeout(tmp_path: Path) -> None:
-    store = new_store(tmp_path)
-    pack_service("hang", store, config="responseTimeout: 1\nminWorkers: 1\nmaxWorkers: 1\n")
-    with run_server(tmp_path, "--models", "hang.mar") as server:
-        reply = server.predict("hang", str(tmp_path / "mark").encode())
-        assert reply.status_code == 500
-        assert "responseTimeout (1 s)" in reply.json()["message"]
-        server.wait_ready()
-        assert server.describe("hang")["workers"][0]["generation"] == 2
 
 
 def test_a_load_that_takes_too_long(tmp_path: Path) -> None:

@@ -21,14 +21,3 @@ def test_echo(tmp_path: Path) -> None:
         assert described["state"] == "READY"
         assert [worker["status"] for worker in described["workers"]] == ["READY"]
     assert server.process.returncode == 0
-
-
-def test_tokens(tmp_path: Path) -> None:
-    pack_service("echo", new_store(tmp_path))
-    with run_server(tmp_path, "--models", "echo.mar", tokens=True) as server:
-        assert server.predict("echo", b"hello").content == b"hello"
-        refused = server.predict("echo", b"hello", headers={"authorization": "Bearer nonsense"})
-        assert refused.status_code == 400
-        assert refused.json()["type"] == "InvalidKeyException"
-        assert server.inference.get("/readyz", headers={"authorization": ""}).status_code == 200
-    assert not (tmp_path / "key_file.json").exists()

@@ -1,4 +1,4 @@
-"""The same jobs over the other transport: predictions by gRPC from a real worker."""
+"""Large messages, streams, cancellation and the end of the server, over gRPC."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,6 @@ pytestmark = pytest.mark.e2e
 
 Request = message_class("org.pytorch.serve.grpc.inference.PredictionsRequest")
 Response = message_class("org.pytorch.serve.grpc.inference.PredictionResponse")
-Empty = message_class("google.protobuf.Empty")
-PingResponse = message_class("org.pytorch.serve.grpc.inference.TorchServeHealthResponse")
 HealthRequest = message_class("grpc.health.v1.HealthCheckRequest")
 HealthResponse = message_class("grpc.health.v1.HealthCheckResponse")
 
@@ -32,18 +29,7 @@ HealthResponse = message_class("grpc.health.v1.HealthCheckResponse")
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("grpc")
     store = new_store(folder)
-    models = [
-        "echo",
-        "report",
-        "stream_send",
-        "endless",
-        "prediction_error",
-        "slow",
-        "async_echo",
-        "crash",
-        "raises",
-        "big",
-    ]
+    models = ["echo", "slow", "async_echo"]
     for name in models:
         pack_service(name, store)
     for function in ("generator", "coroutine"):
@@ -65,8 +51,8 @@ def predictions(channel: grpc.Channel) -> Any:
     return channel.unary_unary(f"/{SERVICE}/Predictions", Request.SerializeToString, Response.FromString)
 
 
-def predict(channel: grpc.Channel, model: str, field: str = "body", data: bytes = b"", **options: Any) -> bytes:
-    request = Request(model_name=model, input={field: data})
+def predict(channel: grpc.Channel, model: str, data: bytes = b"", **options: Any) -> bytes:
+    request = Request(model_name=model, input={"body": data})
     answer: bytes = predictions(channel)(request, timeout=WATCHDOG, **options).prediction
     return answer
 
@@ -75,11 +61,6 @@ def stream(channel: grpc.Channel, model: str, data: bytes = b"") -> Any:
     path = f"/{SERVICE}/StreamPredictions"
     call = channel.unary_stream(path, Request.SerializeToString, Response.FromString)
     return call(Request(model_name=model, input={"body": data}), timeout=WATCHDOG)
-
-
-def ping(channel: grpc.Channel, **options: Any) -> Any:
-    call = channel.unary_unary(f"/{SERVICE}/Ping", Empty.SerializeToString, PingResponse.FromString)
-    return json.loads(call(Empty(), timeout=WATCHDOG, **options).health)
 
 
 def refused(channel: grpc.Channel, model: str, data: bytes = b"", version: str = "") -> tuple[str, str]:
@@ -93,50 +74,10 @@ def failure(call: Callable[[], Any]) -> tuple[str, str]:
     return error.code().name, error.details()
 
 
-def test_a_prediction(channel: grpc.Channel) -> None:
-    assert predict(channel, "echo", data=b"\x00\xff") == b"\x00\xff"
-
-
 def test_large_ones(channel: grpc.Channel) -> None:
     data = bytes(range(256)) * 4096
     assert predict(channel, "echo", data=data) == data
     assert [response.prediction for response in stream(channel, "echo", data)] == [data]
-
-
-def test_inputs_are_bytearrays_without_content_type(channel: grpc.Channel) -> None:
-    seen = json.loads(predict(channel, "report", "picture", b"png"))
-    assert seen["fields"] == {"picture": ["bytearray", "png"]}
-
-
-def test_a_stream(channel: grpc.Channel) -> None:
-    assert [response.prediction for response in stream(channel, "stream_send")] == [b"one ", b"two ", b"three"]
-    assert predict(channel, "stream_send") == b"one two three"
-
-
-def test_a_client_that_leaves_a_stream_ends_it_in_the_worker(channel: grpc.Channel, tmp_path: Path) -> None:
-    call = stream(channel, "endless", bytes(tmp_path / "closed"))
-    assert [next(call).prediction, next(call).prediction] == [b"1\n", b"2\n"]
-    call.cancel()
-    wait_until((tmp_path / "closed").exists, "the stream is closed")
-
-
-def test_the_handlers_own_error(channel: grpc.Channel) -> None:
-    code, details = refused(channel, "prediction_error", b"404")
-    assert code == "NOT_FOUND"
-    assert details == "you asked for 404\norg.pytorch.serve.http.InternalServerException"
-
-
-def test_an_unknown_model(channel: grpc.Channel) -> None:
-    assert refused(channel, "nobody") == (
-        "INTERNAL",
-        "Model not found: nobody\norg.pytorch.serve.archive.model.ModelNotFoundException",
-    )
-
-
-def test_health(channel: grpc.Channel) -> None:
-    check = channel.unary_unary(f"/{health.SERVICE}/Check", HealthRequest.SerializeToString, HealthResponse.FromString)
-    for service in ("", "echo"):
-        assert check(HealthRequest(service=service)).status == HealthResponse.SERVING
 
 
 def test_the_access_log_names_the_call(server: RunningServer, channel: grpc.Channel) -> None:
@@ -144,61 +85,6 @@ def test_the_access_log_names_the_call(server: RunningServer, channel: grpc.Chan
     lines = lambda: [line for line in server.log_lines() if line.get("request_id") == "from-grpc"]  # noqa: E731
     (line,) = wait_until(lines, "the access log has the call", server.tail)
     assert (line["method"], line["path"], line["status"]) == ("gRPC", f"{SERVICE}/Predictions", 0)
-
-
-def test_ping(channel: grpc.Channel) -> None:
-    assert ping(channel) == {"status": "Healthy"}
-
-
-def test_an_unknown_version(channel: grpc.Channel) -> None:
-    message = "Model version: 9.9 does not exist for model: echo"
-    assert refused(channel, "echo", version="9.9") == (
-        "INTERNAL",
-        f"{message}\norg.pytorch.serve.archive.model.ModelVersionNotFoundException",
-    )
-    assert (
-        predictions(channel)(Request(model_name="echo", model_version="1.0", input={"body": b"x"})).prediction == b"x"
-    )
-
-
-def test_without_a_model_name(channel: grpc.Channel) -> None:
-    assert refused(channel, "") == (
-        "INTERNAL",
-        "Parameter model_name is required.\norg.pytorch.serve.http.BadRequestException",
-    )
-
-
-@pytest.mark.parametrize(
-    ("status", "code"),
-    [(400, "INVALID_ARGUMENT"), (418, "FAILED_PRECONDITION"), (429, "RESOURCE_EXHAUSTED"), (503, "UNAVAILABLE")],
-)
-def test_the_handlers_status(channel: grpc.Channel, status: int, code: str) -> None:
-    assert refused(channel, "prediction_error", b"%d" % status)[0] == code
-
-
-def test_a_handler_that_raises(channel: grpc.Channel) -> None:
-    code, details = refused(channel, "raises", b"it")
-    assert code == "UNAVAILABLE"
-    assert details.startswith("Prediction failed: ValueError: no luck with")
-
-
-@pytest.mark.parametrize(("way", "cause"), [("exit", "exited with code 3"), ("kill", "signal 9 (SIGKILL)")])
-def test_a_worker_that_dies(server: RunningServer, channel: grpc.Channel, way: str, cause: str) -> None:
-    [pid] = server.worker_pids("crash")
-    code, details = refused(channel, "crash", way.encode())
-    assert code == "INTERNAL"
-    assert details.startswith(f"Worker died. Rank 0 (pid {pid}) ")
-    assert cause in details
-    assert predict(channel, "crash", data=b"next") == b"next"
-
-
-def test_no_worker(server: RunningServer, channel: grpc.Channel) -> None:
-    server.management.put("/models/report", params={"min_worker": 0, "synchronous": "true"})
-    code, details = refused(channel, "report")
-    assert code == "INTERNAL"
-    assert details.startswith('Model "report" has no worker to serve inference request.')
-    server.management.put("/models/report", params={"min_worker": 1, "synchronous": "true"})
-    assert predict(channel, "report")
 
 
 def order(folder: Path, **values: Any) -> bytes:
@@ -254,39 +140,6 @@ def test_a_deadline(server: RunningServer, channel: grpc.Channel, tmp_path: Path
     code, _ = failure(lambda: predictions(channel)(request, timeout=1))
     assert code == "DEADLINE_EXCEEDED"
     wait_until(lambda: mark.read_text().split() == ["started", "cancelled"], "it is cancelled", server.tail)
-
-
-def test_a_request_that_is_too_large(channel: grpc.Channel) -> None:
-    code, details = refused(channel, "echo", b"x" * 7_000_000)
-    assert code == "RESOURCE_EXHAUSTED"
-    assert "larger than max" in details
-    assert predict(channel, "echo", data=b"next") == b"next"
-
-
-def test_a_response_that_is_too_large(channel: grpc.Channel) -> None:
-    code, details = refused(channel, "big", b"7000000")
-    assert code == "INTERNAL"
-    assert details.startswith("The response of 7000000 bytes is larger than max_response_size (6553500 bytes)")
-
-
-REFUSED = "Token Authorization failed. Token either incorrect, expired, or not provided correctly"
-
-
-@pytest.mark.parametrize("way", PREDICTIONS)
-def test_tokens(tmp_path: Path, way: str) -> None:
-    pack_service("echo", new_store(tmp_path))
-    with (
-        run_server(tmp_path, "--models", "echo.mar", tokens=True, properties=PREDICTIONS[way]) as server,
-        grpc.insecure_channel(server.info["grpc_inference"]) as channel,
-    ):
-        assert server.keys is not None
-        right = [("authorization", f"Bearer {server.keys['inference']['key']}")]
-        assert predict(channel, "echo", data=b"x", metadata=right) == b"x"
-        assert ping(channel, metadata=right) == {"status": "Healthy"}
-        management = [("authorization", f"Bearer {server.keys['management']['key']}")]
-        for wrong in ([], management):
-            for call in (partial(predict, channel, "echo"), partial(ping, channel)):
-                assert failure(partial(call, metadata=wrong)) == ("PERMISSION_DENIED", REFUSED)
 
 
 @pytest.mark.parametrize("way", PREDICTIONS)

@@ -86,14 +86,6 @@ def test_unregistering_lets_running_and_queued_requests_finish(server: RunningSe
     assert server.management.get("/models/slow").status_code == 404
 
 
-def test_scaling_down_lets_running_requests_finish(server: RunningServer, tmp_path: Path) -> None:
-    running = SlowRequest(server, tmp_path / "running", 1.0)
-    running.wait_started()
-    assert server.management.put("/models/slow?min_worker=0&synchronous=true").status_code == 200
-    assert running.status() == 200
-    assert server.describe("slow")["workers"] == []
-
-
 def test_requests_that_outlast_the_drain_of_a_version_fail(tmp_path: Path) -> None:
     config = "minWorkers: 1\nmaxWorkers: 1\nresponseTimeout: 1\n"
     pack_service("slow_sync_blocking", new_store(tmp_path), config=config, model="slow")

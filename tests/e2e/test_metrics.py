@@ -31,12 +31,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield running
 
 
-def test_content_type(server: RunningServer) -> None:
-    reply = server.metrics.get("/metrics")
-    assert reply.status_code == 200
-    assert reply.headers["content-type"].startswith("text/plain; version=")
-
-
 def test_requests(server: RunningServer) -> None:
     for _ in range(3):
         server.predict("echo", b"x")
@@ -49,22 +43,6 @@ def test_requests(server: RunningServer) -> None:
         assert server.metric(f"{name}_bucket", **own, le="+Inf") == 4
     assert server.metric("msx_batch_seconds_count", **own) == 4
     assert server.metric("msx_batch_size_sum", **own) == 4
-
-
-def test_torchserves_own(server: RunningServer) -> None:
-    """Its dashboards ask for the version that the URL gave, and for these very names."""
-    before = {
-        version: server.metric("ts_inference_requests_total", model_name="echo", model_version=version)
-        for version in ("default", "1.0")
-    }
-    server.predict("echo", b"x")
-    server.predict("echo", b"x")
-    server.predict("echo/1.0", b"x")
-    for version, count in (("default", 2), ("1.0", 1)):
-        labels = {"model_name": "echo", "model_version": version, "hostname": HOST}
-        assert server.metric("ts_inference_requests_total", **labels) - before[version] == count
-        latency = server.metric("ts_inference_latency_microseconds", **labels)
-        assert 0 < server.metric("ts_queue_latency_microseconds", **labels) < latency < 60e6
 
 
 def test_codes(server: RunningServer) -> None:
@@ -172,9 +150,3 @@ def test_each_worker_has_its_gauges_and_they_go_with_the_model(server: RunningSe
     assert server.management.delete("/models/twins").status_code == 200
     assert [line for line in server.metrics.get("/metrics").text.splitlines() if 'ModelName="twins"' in line] == []
     assert "-twins_1.0" not in server.metrics.get("/metrics").text
-
-
-def test_some_by_name(server: RunningServer) -> None:
-    reply = server.metrics.get("/metrics", params={"name[]": ["msx_queue_depth", "ts_inference_requests_total"]})
-    names = {line.split("{")[0] for line in reply.text.splitlines() if not line.startswith("#")}
-    assert names == {"msx_queue_depth", "ts_inference_requests_total"}

@@ -79,10 +79,6 @@ def test_a_chunk_leaves_before_the_next_is_made(server: RunningServer, tmp_path:
         assert b"".join(chunks) == (b"3\nend\n" if kind == "send" else b"3\n")
 
 
-def test_stream_by_sending(server: RunningServer) -> None:
-    assert server.predict("stream_send", b"").text == "one two three"
-
-
 def test_streams_of_a_batch(server: RunningServer) -> None:
     """Each ends when its own is over."""
     with ThreadPoolExecutor(2) as pool:

@@ -153,6 +153,7 @@ def test_a_request_that_is_too_old_is_answered(gates: Gates) -> None:
     tail = " for model impatient."
     assert_error(running.result(), 504, "RequestTimeoutException", f"{limit}running{tail}")
     assert_error(waiting.result(), 504, "RequestTimeoutException", f"{limit}waiting in the queue{tail}")
+    assert gates.pending("impatient") == 0
     gates.go("a")
     wait_until(lambda: gates.ask("impatient", "c").status_code == 200, "it serves", gates.server.tail)
     assert "b" not in gates.order()

@@ -67,6 +67,7 @@ def test_a_configuration_named_by_the_environment_beats_the_flag(terminal: Termi
 def test_to_stop_what_does_not_run_is_no_failure(terminal: Terminal) -> None:
     said = terminal.serve("--stop")
     assert (said.code, said.out, said.err) == (0, "MSX is not currently running.\n", "")
+    assert refused(terminal.serve("--status")) == "MSX is not currently running."
 
 
 def test_a_life(terminal: Terminal) -> None:
@@ -86,6 +87,7 @@ def test_a_life(terminal: Terminal) -> None:
     assert [model["modelName"] for model in models] == ["echo", "other"]
     second = refused(terminal.serve("--start"))
     assert "is already running" in second
+    assert str(started.pid) in second
     assert "please use msx-serve --stop" in second
     assert psutil.pid_exists(started.pid)
     stopped = terminal.serve("--stop")

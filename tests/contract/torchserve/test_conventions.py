@@ -170,11 +170,21 @@ def test_an_unknown_model(server: RunningServer) -> None:
         b"GET /p\xffng HTTP/1.1\r\nhost: x\r\n\r\n",
         b"POST /predictions/echo HTTP/1.1\r\nhost: x\r\ncontent-length: many\r\n\r\n",
         b"POST /predictions/echo HTTP/1.1\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /predictions/echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nZZ\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # a TLS handshake
     ],
 )
 def test_malformed_http(inference: httpx.Client, request_: bytes) -> None:
-    with connected(inference) as connection:
+    assert_malformed(inference, request_)
+
+
+@pytest.mark.parametrize("listener", ["management", "metrics"])
+def test_malformed_http_on_the_other_listeners(server: RunningServer, listener: str) -> None:
+    assert_malformed(getattr(server, listener), b"nonsense\r\n\r\n")
+
+
+def assert_malformed(client: httpx.Client, request_: bytes) -> None:
+    with connected(client) as connection:
         connection.send(request_)
         line, headers = connection.head()
         body = connection.body(headers)
@@ -270,15 +280,19 @@ def test_exactly_the_limit(server: RunningServer) -> None:
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-@pytest.mark.parametrize("path", ["/predictions/echo", "/models?url=echo.mar"])
-def test_above_the_limit(server: RunningServer, path: str, chunked: bool) -> None:
-    """Neither a body, nor a type, nor an id."""
-    body = b"x" * (LIMIT + 1)
+@pytest.mark.parametrize(
+    ("path", "size"),
+    [("/predictions/echo", LIMIT + 1), ("/predictions/echo", 30_000_000), ("/models?url=echo.mar", LIMIT + 1)],
+)
+def test_above_the_limit(server: RunningServer, path: str, size: int, chunked: bool) -> None:
+    """Neither a body, nor a type, nor an id; the next request is served."""
+    body = b"x" * size
     client = server.management if path.startswith("/models") else server.inference
     reply = client.post(path, content=iter([body]) if chunked else body, headers={"content-type": "application/json"})
     assert (reply.status_code, reply.content) == (413, b"")
     assert reply.headers["connection"] == "close"
     assert not {"x-request-id", "content-type"} & reply.headers.keys()
+    assert server.predict("echo", b"next").content == b"next"
 
 
 # -- OpenAPI --

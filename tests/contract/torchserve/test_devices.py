@@ -65,8 +65,10 @@ def test_one_counter_for_all_models(fresh: RunningServer) -> None:
     assert (devices(fresh, "first"), devices(fresh, "second")) == (["0", "1"], ["2"])
     scale(fresh, "second", 3)
     assert devices(fresh, "second") == ["2", "3", "0"]
-    fresh.kill_worker(fresh.worker_pids("first")[1], "first")
-    assert devices(fresh, "first") == ["0", "1"]
+    before = fresh.describe("first")["workers"][1]
+    fresh.kill_worker(before["pid"], "first")
+    after = fresh.describe("first")["workers"][1]
+    assert (after["devices"], after["id"], after["generation"]) == ("1", before["id"], 2)
     scale(fresh, "second", 1)
     scale(fresh, "second", 2)
     assert devices(fresh, "second") == ["2", "3"]

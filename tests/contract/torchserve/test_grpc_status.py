@@ -79,7 +79,8 @@ def test_a_handler_that_raises(inference: Stub, method: str) -> None:
 def test_a_worker_that_dies(inference: Stub, method: str) -> None:
     code, details = refused(inference, method, "crash", b"exit")
     assert code == "INTERNAL"
-    assert details.startswith("Worker died.")
+    assert details.startswith("Worker died. Rank 0 (pid ")
+    assert "exited with code 3" in details
     assert details.endswith(f"\n{HTTP}.InternalServerException")
 
 

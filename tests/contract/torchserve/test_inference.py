@@ -98,10 +98,12 @@ def test_ping_of_a_model_that_lost_a_worker_for_good(tmp_path: Path) -> None:
     ("path", "version", "url_path"),
     [
         ("/predictions/report", "1.0", ""),
+        ("/predictions/report/", "1.0", ""),
         ("/predictions/report/2.0", "2.0", ""),
         ("/predictions/report/2.0/a", "2.0", "a"),
         ("/predictions/report/2.0/v1/chat/completions", "2.0", "v1/chat/completions"),
         ("/predictions/report/2.0/a%20b", "2.0", "a b"),
+        ("/predictions/report/2.0/a%2520b", "2.0", "a%20b"),
         ("/explanations/report", "1.0", ""),
         ("/explanations/report/2.0/x/y", "2.0", "x/y"),
     ],
@@ -217,8 +219,13 @@ def test_a_chunked_upload(server: RunningServer) -> None:
 
 def test_a_form(server: RunningServer) -> None:
     """Of a name that comes twice, the last wins; fields have no content type."""
-    reply = server.inference.post("/predictions/report", data={"a": ["1", "2"], "b": "[3]"})
-    assert reported(reply)["fields"] == {"a": ["bytearray", "2"], "b": ["bytearray", "[3]"]}
+    reply = server.inference.post("/predictions/report", data={"a": ["1", "2"], "b": "[3]", "c": "ü &="})
+    escaped = "ü &=".encode().decode("latin-1")
+    assert reported(reply)["fields"] == {
+        "a": ["bytearray", "2"],
+        "b": ["bytearray", "[3]"],
+        "c": ["bytearray", escaped],
+    }
 
 
 def test_multipart(server: RunningServer) -> None:
@@ -240,10 +247,21 @@ def test_multipart(server: RunningServer) -> None:
     }
 
 
-def test_malformed_multipart(server: RunningServer) -> None:
-    """Better than upstream, where the handler gets no fields: the client is told."""
-    reply = server.predict("report", b"--x\r\nbroken", headers={"content-type": "multipart/form-data; boundary=x"})
-    assert_error(reply, 400, "BadRequestException", "The multipart/form-data body is malformed: ", exact=False)
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "closing boundary --x--"),
+        (b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\nbroken o', "closing boundary --x--"),
+        (b"no boundary at all", "malformed"),
+        (b"--x\r\nContent-Disposition: form-data\r\n\r\ny\r\n--x--\r\n", "a part has no name"),
+        (b"--x\r\nContent-Type: text/plain\r\n\r\ny\r\n--x--\r\n", "a part has no name"),
+    ],
+)
+def test_malformed_multipart(server: RunningServer, body: bytes, reason: str) -> None:
+    """TorchServe gives the handler no fields; here the client is told what is wrong."""
+    reply = server.predict("report", body, headers={"content-type": "multipart/form-data; boundary=x"})
+    assert_error(reply, 400, "BadRequestException", "The multipart/form-data body is malformed", exact=False)
+    assert reason in reply.json()["message"]
 
 
 def test_decode_input_request_off(tmp_path: Path) -> None:
@@ -266,6 +284,8 @@ def test_the_content_type_is_the_handlers_or_that_of_json(server: RunningServer)
     assert reply.headers["content-type"] == "application/json"
     assert_common_headers(reply)
     assert answer_with(server, type="image/png").headers["content-type"] == "image/png"
+    for path in ("/explanations/report", "/models/report/invoke", "/v1/models/report:predict"):
+        assert server.inference.post(path, content=b"x").headers["content-type"] == "application/json", path
 
 
 def test_json_of_the_handler_is_indented_by_two(server: RunningServer) -> None:
@@ -329,6 +349,7 @@ def test_no_worker(server: RunningServer) -> None:
     assert server.register(Path("slow.mar"), initial_workers=0).status_code == 200
     reply = server.predict("slow", {"seconds": 0})
     assert_error(reply, 503, "ServiceUnavailableException", NO_WORKER.format("slow"))
+    assert told_wait(reply.headers)
     reply = server.predict("slow/1.0", {"seconds": 0})
     text = NO_WORKER.format("slow").replace('"slow" has', '"slow" Version 1.0 has')  # without TorchServe's stray quote
     assert_error(reply, 503, "ServiceUnavailableException", text)

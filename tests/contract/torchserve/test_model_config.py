@@ -131,6 +131,11 @@ def test_device_ids_that_are_not_there(server: RunningServer) -> None:
     reply = server.register(archive)
     assert reply.status_code == 500
     assert "deviceIds: [1, 9] names device 9, and this server has devices 0 to 3." in reply.json()["message"]
+    assert server.management.get("/models/m").status_code == 404
+    assert server.register(archive, initial_workers=0).status_code == 200
+    assert server.management.put("/models/m?min_worker=1&synchronous=true").status_code == 500
+    described = server.describe("m")
+    assert (described["minWorkers"], described["workers"]) == (0, [])
 
 
 def test_client_timeout(gates: Gates) -> None:
@@ -157,6 +162,7 @@ def test_a_window_of_retries_that_is_over_at_once(gates: Gates) -> None:
         ("torchrun: 2", "torchrun: 2 is not a mapping"),
         ("minWorkers: 3\nmaxWorkers: 2", "minWorkers: 3 is more than maxWorkers: 2"),
         ("batchSize: [1", "line 2, column 1"),
+        ("- 1", "mapping"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(server: RunningServer, config: str, reason: str) -> None:

@@ -91,7 +91,9 @@ def test_no_way_up(server: RunningServer, url: str) -> None:
 @pytest.mark.parametrize("url", ["absent.mar", "s3://bucket/m.mar", "ftp://host/m.mar", "absent", "/nowhere/absent"])
 def test_what_is_not_in_the_store(server: RunningServer, url: str) -> None:
     """Unknown schemes are names that the store does not have."""
-    assert_error(register(server, url), 404, NOT_FOUND, f"Model not found at: {url}", exact=False)
+    reply = register(server, url)
+    assert_error(reply, 404, NOT_FOUND, f"Model not found at: {url}", exact=False)
+    assert str(server.store) in reply.json()["message"]
 
 
 # What is elsewhere.
