@@ -5,7 +5,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from msx_sdk.batch import current_request_ids
+from msx_sdk._internal.batch import current_request_ids
 
 settings.register_profile("long", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """For scripts/test-all."""

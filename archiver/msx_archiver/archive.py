@@ -22,7 +22,7 @@ from msx_archiver.errors import ArchiveError
 from msx_archiver.members import Kind, Member
 from msx_archiver.schema import M, Schema
 from msx_archiver.sizes import MIB, human
-from msx_sdk.manifest import FileEntry, ManifestError
+from msx_sdk._internal.manifest import FileEntry, ManifestError
 
 MAX_TEXT = 16 * MIB
 """Manifests and configs are read into memory; larger ones are not what they claim to be."""

@@ -26,8 +26,8 @@ from msx_archiver.identity import content_digest, folder_digest
 from msx_archiver.reader import open_as
 from msx_archiver.room import why
 from msx_archiver.schema import MODEL, WORKFLOW, M, Schema
-from msx_sdk.manifest import Manifest
-from msx_sdk.workflow_manifest import WorkflowManifest
+from msx_sdk._internal.manifest import Manifest
+from msx_sdk._internal.workflow_manifest import WorkflowManifest
 
 _OURS = re.compile(r"(?:\.lock-|\.tmp-|\.record-)?([0-9a-f]{64})(?:-.*)?$")
 

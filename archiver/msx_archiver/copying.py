@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
-from msx_sdk.manifest import FileEntry
+from msx_sdk._internal.manifest import FileEntry
 
 CHUNK = 256 << 10
 """Bytes. The allocator takes much larger ones anew from the system each time, which costs more than the reading."""

@@ -11,12 +11,12 @@ from msx_archiver.handler_source import PARALLEL_TYPES, cannot_be_led, installed
 from msx_archiver.options import RANK
 from msx_archiver.python_files import HandlerFile
 from msx_archiver.weights import rank_files
-from msx_sdk.groups import group_refused
-from msx_sdk.mindir import EncryptedMindIRError, MindIRError, TensorSpec, read_signature
-from msx_sdk.mindir_collectives import WORLD_GROUPS, read_collectives
+from msx_sdk._internal.groups import group_refused
+from msx_sdk._internal.mindir import EncryptedMindIRError, MindIRError, TensorSpec, read_signature
+from msx_sdk._internal.mindir_collectives import WORLD_GROUPS, read_collectives
 
 if TYPE_CHECKING:
-    from msx_sdk.config import ModelConfig
+    from msx_sdk._internal.config import ModelConfig
 
 MINDIR = ".mindir"
 MINDSPORE_FILES = (MINDIR, ".ckpt", ".safetensors")

@@ -11,8 +11,8 @@ from msx_archiver.options import PackOptions
 from msx_archiver.output import Warn, created_on, errors_named, make, own_version, silent, source_date
 from msx_archiver.sources import Sources, collect
 from msx_archiver.writers import open_writer
-from msx_sdk.manifest import MANIFEST_PATH, Manifest
-from msx_sdk.names import MOST_CHARACTERS, name_problem, short_name, version_problem
+from msx_sdk._internal.manifest import MANIFEST_PATH, Manifest
+from msx_sdk._internal.names import MOST_CHARACTERS, name_problem, short_name, version_problem
 
 _SUFFIXES = {"default": ".mar", "zip-store": ".mar", "tgz": ".tar.gz", "no-archive": ""}
 

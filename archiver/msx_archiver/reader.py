@@ -11,8 +11,8 @@ from msx_archiver.guard import Limits
 from msx_archiver.schema import MODEL, WORKFLOW, M, Schema
 from msx_archiver.tgz_archive import TgzArchive
 from msx_archiver.zip_archive import ZipArchive
-from msx_sdk.manifest import Manifest
-from msx_sdk.workflow_manifest import WorkflowManifest
+from msx_sdk._internal.manifest import Manifest
+from msx_sdk._internal.workflow_manifest import WorkflowManifest
 
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _GZIP = b"\x1f\x8b"

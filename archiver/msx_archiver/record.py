@@ -12,7 +12,7 @@ import msgspec
 from msx_archiver.copying import Nowhere, copy
 from msx_archiver.digests import stamp
 from msx_archiver.folder_archive import walk_files
-from msx_sdk.manifest import FileEntry
+from msx_sdk._internal.manifest import FileEntry
 
 SMALL = 1 << 20
 """Bytes: files up to that size are read for their digest where the manifest has none."""

@@ -16,10 +16,10 @@ from msx_archiver.needs import check_needs
 from msx_archiver.options import PackOptions
 from msx_archiver.python_files import check_python, find_handler, find_library
 from msx_archiver.weights import find_weights, serialized_name
-from msx_sdk.manifest import ModelEntry
+from msx_sdk._internal.manifest import ModelEntry
 
 if TYPE_CHECKING:
-    from msx_sdk.config import ModelConfig
+    from msx_sdk._internal.config import ModelConfig
 
 
 @dataclass(kw_only=True)
@@ -94,13 +94,13 @@ def check_config(file: Path) -> list[str]:
 
 
 def _config(options: PackOptions) -> ModelConfig:
-    from msx_sdk.config import parse_model_config
+    from msx_sdk._internal.config import parse_model_config
 
     return _read_config(Path(options.config_file))[0] if options.config_file else parse_model_config({})[0]
 
 
 def _read_config(file: Path) -> tuple[ModelConfig, list[str]]:
-    from msx_sdk.config import ConfigError, load_model_config
+    from msx_sdk._internal.config import ConfigError, load_model_config
 
     try:
         return load_model_config(file)

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 
 from msx_archiver.errors import PackError
 from msx_archiver.options import RANK
-from msx_sdk.mindir import EncryptedMindIRError, MindIRError, read_signature
+from msx_sdk._internal.mindir import EncryptedMindIRError, MindIRError, read_signature
 
 
 def serialized_name(serialized_file: str) -> str:

@@ -17,7 +17,7 @@ from msx_archiver.guard import Guard, Limits
 from msx_archiver.members import Kind, Member, normalise, strip_single_root
 from msx_archiver.ranges import copy_range
 from msx_archiver.schema import M, Schema
-from msx_sdk.manifest import FileEntry
+from msx_sdk._internal.manifest import FileEntry
 
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _ENCRYPTED = 0x1

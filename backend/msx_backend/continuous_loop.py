@@ -10,7 +10,7 @@ from msx_backend.control import CallClock
 from msx_backend.jobs import Jobs
 from msx_backend.replies import ReplyWriter
 from msx_protocol import Drain, FrameReader, Predict, ToWorker
-from msx_sdk.continuous import one_shot
+from msx_sdk._internal.continuous import one_shot
 from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import Runner
 

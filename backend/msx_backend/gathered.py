@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msx_protocol import LARGE, Answers, encode_frame
-from msx_sdk.reply_head import ReplyHead
+from msx_sdk._internal.reply_head import ReplyHead
 
 Head = tuple[int, str, list[tuple[str, str]]]
 

@@ -20,19 +20,20 @@ from msx_backend.replies import ReplyWriter
 from msx_backend.site_dir import prefer_packages
 from msx_backend.workdir import furnish
 from msx_protocol import Load, LoadProgress
-from msx_sdk.config import parse_model_config
+from msx_sdk._internal.config import parse_model_config
+from msx_sdk._internal.continuous import ContinuousRunner
+from msx_sdk._internal.groups import group_refused
+from msx_sdk._internal.kserve.inference import announced
+from msx_sdk._internal.resolve import resolve_handler
+from msx_sdk._internal.resolved_handler import HandleKind, ResolvedHandler
+from msx_sdk._internal.sequences import SequenceKeys
+from msx_sdk._internal.warmup import warm_up, warm_up_async, warmup_requests
 from msx_sdk.context import Context, ModelInfo
-from msx_sdk.continuous import ContinuousRunner
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.generation import Capabilities
-from msx_sdk.groups import group_refused
-from msx_sdk.kserve.inference import announced
 from msx_sdk.metrics import Metrics
 from msx_sdk.request import InferenceRequest
-from msx_sdk.resolve import HandleKind, ResolvedHandler, resolve_handler
 from msx_sdk.runner import AsyncRunner, Conductor, Runner
-from msx_sdk.sequences import SequenceKeys
-from msx_sdk.warmup import warm_up, warm_up_async, warmup_requests
 
 log = logging.getLogger("msx.worker")
 

@@ -10,8 +10,8 @@ import sys
 
 import msgspec
 
-from msx_sdk.batch import current_request_ids
-from msx_sdk.errors import shortened
+from msx_sdk._internal.batch import current_request_ids
+from msx_sdk._internal.failures import shortened
 
 RECORD_SEPARATOR = "\x1e"
 MAX_TEXT = 16_000

@@ -21,8 +21,8 @@ from msx_protocol import (
     encode_frame,
     encode_frame_parts,
 )
-from msx_sdk.errors import Failure, shortened
-from msx_sdk.reply_head import ReplyHead
+from msx_sdk._internal.failures import Failure, shortened
+from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest
 
 MAX_TEXT = 1 << 20

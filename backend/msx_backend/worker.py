@@ -30,10 +30,10 @@ from msx_backend.parallel.leader import Leader
 from msx_backend.parallel.reports import collectives
 from msx_backend.replies import ReplyWriter, utf8
 from msx_protocol import FrameReader, Load, Loaded, LoadFailed, ProtocolError, ToWorker
-from msx_sdk.errors import is_out_of_memory, summary
+from msx_sdk._internal.failures import is_out_of_memory, summary
 from msx_sdk.runner import RAISED
 
-GRAPHS = "msx_sdk.mindspore.graph_cache"
+GRAPHS = "msx_sdk.mindspore._graph_cache"
 
 log = logging.getLogger("msx.worker")
 

@@ -18,8 +18,8 @@ import psutil
 
 from msx_sdk import Context
 from msx_sdk.mindspore import Parallel, TensorParallelHandler, collectives
+from msx_sdk.mindspore._weights import Weights
 from msx_sdk.mindspore.parallel import OP_TIMEOUT
-from msx_sdk.mindspore.weights import Weights
 
 ENVIRONMENT = {"GLOG_v": "3", "OMP_NUM_THREADS": "1", OP_TIMEOUT: "3600"}
 """What must be there before MindSpore is imported, and what `init_parallel` would have set."""

@@ -12,8 +12,8 @@ import msgspec
 
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_protocol import encode_headers
+from msx_sdk._internal.kserve.types import INFER as INFER  # a kind of job, like the following
 from msx_sdk.generation import EMBED, GENERATE, TOKENIZE
-from msx_sdk.kserve.types import INFER as INFER  # a kind of job, like the following
 
 StatusOf = Callable[[ServiceError], int]
 

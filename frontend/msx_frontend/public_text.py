@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from msx_sdk.errors import shortened
+from msx_sdk._internal.failures import shortened
 
 MOST = 500
 """Characters: all of it stands in the log and on the management API."""

@@ -1,11 +1,11 @@
 """What a handler author imports."""
 
+from msx_sdk._internal.results import Last
+from msx_sdk._internal.streaming import send_intermediate_predict_response
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError, InvalidInput, PredictionError
 from msx_sdk.handler import Handler
 from msx_sdk.metrics import Metric, Metrics
-from msx_sdk.results import Last
-from msx_sdk.streaming import send_intermediate_predict_response
 
 __all__ = [
     "Context",

@@ -7,18 +7,18 @@ import copy
 import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from msx_sdk.batch import Batch, current_request_ids
-from msx_sdk.leading import Leading
+from msx_sdk._internal.batch import Batch, current_request_ids
+from msx_sdk._internal.leading import Leading
+from msx_sdk._internal.model_info import ModelInfo
+from msx_sdk._internal.reply_head import ReplyHead
+from msx_sdk._internal.request_processor import RequestProcessor
 from msx_sdk.metrics import Metrics
-from msx_sdk.reply_head import ReplyHead
 from msx_sdk.request import Headers
-from msx_sdk.request_processor import RequestProcessor
-from msx_sdk.sequences import SequenceKeys
+
+__all__ = ["Context", "ModelInfo", "NoRequestError"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -26,30 +26,6 @@ T = TypeVar("T")
 
 class NoRequestError(RuntimeError):
     """Asked about a request outside of handle()."""
-
-
-@dataclass(frozen=True)
-class ModelInfo:
-    """The constant part of a context: one model version on one rank."""
-
-    model_name: str
-    model_version: str = "1.0"
-    model_dir: Path = Path()
-    manifest: dict[str, Any] = field(default_factory=dict)
-    config: dict[str, Any] = field(default_factory=dict)
-    """The whole of model-config.yaml."""
-    batch_size: int = 1
-    device_id: int | None = None
-    """Index of this rank's device among those that its process sees; None on a CPU."""
-    rank: int = 0
-    local_rank: int = 0
-    world_size: int = 1
-    cache_dir: Path | None = None
-    """Where this model may keep what outlives the process, such as compiled graphs."""
-    decode_input: bool = True
-    limit_max_image_pixels: bool = True
-    server_version: str = ""
-    sequence_keys: SequenceKeys = field(default_factory=SequenceKeys)
 
 
 class Context:

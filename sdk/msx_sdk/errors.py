@@ -1,31 +1,18 @@
-"""What a handler raises, and what becomes of any exception.
+"""What a handler raises.
 
 Exception
+├── HandlerLoadError     the model cannot be loaded
 └── PredictionError      a status and a message of the handler's choice
     └── InvalidInput     400: this request is wrong; its neighbours in the batch are not
 """
 
 from __future__ import annotations
 
-import re
-import traceback
-from dataclasses import dataclass
 from typing import Any
 
-from msx_sdk.extras import remedy
+from msx_sdk._internal.statuses import PREDICTION_FAILED
 
-OUT_OF_RESOURCES = 507
-HEAD_REFUSED = 500
-"""Of a reply whose head HTTP does not allow."""
-PREDICTION_FAILED = 503
-"""TorchServe's status for any exception that a handler did not choose a status for."""
-MAX_SUMMARY = 2_000
-"""Characters: handlers put whole inputs into the texts of their errors."""
-MAX_TRACEBACK = 32_000
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+(?=[>,])")
-"""In what Python shows of an object that has no text of its own: `<_io.BytesIO object at 0x7f…>`."""
-_FOR_DEVELOPERS = re.compile(r"\n(-{20,}\n- |At:\n  )")
-"""Begins what MindSpore and pybind11 append to their messages: stacks in C++ and Python, the network's code."""
+__all__ = ["HandlerLoadError", "InvalidInput", "PredictionError"]
 
 
 class PredictionError(Exception):
@@ -62,56 +49,3 @@ class InvalidInput(PredictionError):
 
 class HandlerLoadError(Exception):
     """The handler cannot be found, imported or initialised."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """The end of a request that has no answer: HTTP status, sentence and word for the client, traceback for the log."""
-
-    status: int
-    message: str
-    traceback: str = ""
-    code: str = ""
-
-    @classmethod
-    def of(cls, error: BaseException) -> Failure:
-        """Map as TorchServe does: the handler's own status, 507 when memory ran out, else 503."""
-        if isinstance(error, PredictionError):
-            return cls(error.status, without_addresses(error.message), code=error.code)
-        trace = shortened("".join(traceback.format_exception(error)), MAX_TRACEBACK)
-        if is_out_of_memory(error):
-            return cls(OUT_OF_RESOURCES, f"Out of resources: {summary(error)}", trace)
-        return cls(PREDICTION_FAILED, f"Prediction failed: {summary(error)}", trace)
-
-
-def summary(error: BaseException) -> str:
-    """`ValueError: text`, on one line, without what MindSpore appends for developers."""
-    if isinstance(error, SystemExit):
-        return without_addresses(f"the handler called sys.exit({error.code!r})")
-    text = shortened(" ".join(_FOR_DEVELOPERS.split(_text(error), maxsplit=1)[0].split()), MAX_SUMMARY)
-    text = without_addresses(text)
-    return f"{type(error).__name__}: {text}{remedy(error)}" if text else type(error).__name__
-
-
-def without_addresses(text: str) -> str:
-    """They tell a client nothing, and somebody who attacks the server where its memory is."""
-    return _ADDRESS.sub("", text) if " at 0x" in text else text
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Python's own error, or one whose text says so: MindSpore and CANN raise RuntimeError, torch one with "CUDA"."""
-    text = _text(error)
-    return isinstance(error, MemoryError) or "out of memory" in text.lower() or "CUDA" in text
-
-
-def shortened(text: str, limit: int) -> str:
-    """Beginning and end of a text of more than `limit` characters."""
-    half = limit // 2
-    return text if len(text) <= limit else f"{text[:half]} … ({len(text)} characters) … {text[-half:]}"
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:
-        return "(its text cannot be shown)"

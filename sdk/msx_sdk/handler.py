@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
-from msx_sdk.bodies import JsonBodies
+from msx_sdk._internal.bodies import JsonBodies
 from msx_sdk.context import Context
 from msx_sdk.errors import PredictionError
+
+__all__ = ["Data", "Handler"]
 
 Data = list[dict[str, Any]]
 """One dict per request of the batch: field name to value. A raw body is the field `body`."""

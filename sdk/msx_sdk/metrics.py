@@ -1,39 +1,19 @@
-"""Metrics of a handler. Samples are gathered here and taken by the worker, which sends them on."""
+"""Metrics of a handler."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
 
-from msx_sdk.batch import current_request_ids
-from msx_sdk.metric_forms import Form, Forms, checked_buckets, checked_help
+from msx_sdk._internal.batch import current_request_ids
+from msx_sdk._internal.metrics.forms import Form, Forms, checked_buckets, checked_help
+from msx_sdk._internal.metrics.kinds import COUNTER, GAUGE, HISTOGRAM, Dimensions, checked_kind, labels_of
+from msx_sdk._internal.metrics.samples import Samples
+
+__all__ = ["CachedMetric", "Metric", "MetricNotFound", "Metrics"]
 
 log = logging.getLogger("msx.metrics")
-
-COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
-
-UNITS = {
-    "ms": "Milliseconds",
-    "s": "Seconds",
-    "percent": "Percent",
-    "count": "Count",
-    "MB": "Megabytes",
-    "kB": "Kilobytes",
-    "GB": "Gigabytes",
-    "B": "Bytes",
-}
-
-
-class Dimension(Protocol):
-    """TorchServe's name for a label."""
-
-    name: Any
-    value: Any
-
-
-Dimensions = Mapping[str, str] | Iterable[Dimension]
 
 
 class MetricNotFound(KeyError):
@@ -41,20 +21,6 @@ class MetricNotFound(KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])
-
-
-class Sample(NamedTuple):
-    """One update: an amount to add (counter), a value to set (gauge) or to observe (histogram).
-
-    `request_id` names the request, or the requests of the batch with commas between, for log lines.
-    """
-
-    name: str
-    kind: str
-    unit: str
-    value: float
-    labels: tuple[tuple[str, str], ...]
-    request_id: str = ""
 
 
 class Metric:
@@ -92,26 +58,18 @@ class CachedMetric:
 
     def update(self, value: float, request_id: str = "", dimensions: Dimensions | None = None) -> None:
         """TorchServe's older call."""
-        self._record(value, request_id, _labels(dimensions))
+        self._record(value, request_id, labels_of(dimensions))
 
     def _record(self, value: float, request_id: str, labels: Mapping[str, str]) -> None:
         self._metrics.add_sample(self.metric_name, self.metric_type, self.unit, value, labels, request_id)
 
 
-class Metrics:
+class Metrics(Samples):
     """What `context.metrics` is. Thread-safe. At most 10,000 samples wait for the worker to take them."""
 
-    LIMIT = 10_000
-
     def __init__(self, model_name: str = "", lock: threading.Lock | None = None) -> None:
-        self.model_name = model_name
-        self.every_call = False
-        """A sample of PredictionTime for each call, for logs; otherwise the last one is enough."""
-        self._last_call: tuple[float, Sequence[str]] | None = None
-        self.dropped = 0
+        super().__init__(model_name, lock)
         self.forms = Forms()
-        self._samples: list[Sample] = []
-        self._lock = lock or threading.Lock()
         self.cache: dict[str, dict[str, CachedMetric]] = {COUNTER: {}, GAUGE: {}, HISTOGRAM: {}}
         """By type and name, what `get_metric` finds. The first two are those of TorchServe's own metrics.yaml."""
         for name in ("HandlerTime", "PredictionTime"):
@@ -191,7 +149,7 @@ class Metrics:
         if isinstance(value, str):
             log.error("%s: %s", name, value)
             value = 1.0
-        labels = _labels(dimensions)
+        labels = labels_of(dimensions)
         labels.setdefault("Level", "Error")
         self._add(name, COUNTER, "", value, labels)
 
@@ -205,12 +163,12 @@ class Metrics:
         metric_type: str = COUNTER,
     ) -> None:
         """TorchServe's call; ModelName and Level=Model are added. `idx` is the request's place, for logs only."""
-        labels = _labels(dimensions)
+        labels = labels_of(dimensions)
         labels.setdefault("ModelName", self.model_name)
         labels.setdefault("Level", "Model")
         ids = current_request_ids.get().split(",")
         request_id = ids[int(idx)] if idx is not None and 0 <= int(idx) < len(ids) else ""
-        self._add(name, _checked_kind(name, metric_type), unit, value, labels, request_id)
+        self._add(name, checked_kind(name, metric_type), unit, value, labels, request_id)
 
     def _add(
         self, name: str, kind: str, unit: str, value: float, labels: Mapping[str, str], request_id: str = ""
@@ -223,7 +181,7 @@ class Metrics:
         self, metric_name: str, unit: str, dimension_names: Sequence[str] = (), metric_type: str = COUNTER
     ) -> CachedMetric:
         """TorchServe's call. A metric of this name and type that is there already is replaced if it differs."""
-        kind = _checked_kind(metric_name, metric_type)
+        kind = checked_kind(metric_name, metric_type)
         known = self.cache[kind].get(metric_name)
         if known and (known.unit, known.dimension_names) == (unit, list(dimension_names)):
             return known
@@ -234,62 +192,7 @@ class Metrics:
 
     def get_metric(self, metric_name: str, metric_type: str = COUNTER) -> CachedMetric:
         """One that `add_metric_to_cache` or an `add_*` method has made. Raises MetricNotFound, a KeyError."""
-        kind = _checked_kind(metric_name, metric_type)
+        kind = checked_kind(metric_name, metric_type)
         if metric_name not in self.cache[kind]:
             raise MetricNotFound(f"there is no {kind} {metric_name!r}: call add_metric_to_cache first")
         return self.cache[kind][metric_name]
-
-    def add_sample(
-        self, name: str, kind: str, unit: str, value: float, labels: Mapping[str, str], request_id: str = ""
-    ) -> None:
-        """As `record`; a counter that would go down is logged and left out, as TorchServe does."""
-        if kind == COUNTER and value < 0:
-            log.error("counter %s cannot go down: %s is left out", name, value)
-        else:
-            self.record(name, kind, unit, value, labels, request_id)
-
-    def record(
-        self, name: str, kind: str, unit: str, value: float, labels: Mapping[str, str], request_id: str = ""
-    ) -> None:
-        """`request_id` is "" for what concerns all requests of the call."""
-        kind = _checked_kind(name, kind)
-        pairs = tuple((str(key), str(text)) for key, text in labels.items())
-        request_id = request_id or current_request_ids.get()
-        sample = Sample(str(name), kind, UNITS.get(unit, str(unit or "unit")), float(value), pairs, request_id)
-        with self._lock:
-            if len(self._samples) < self.LIMIT:
-                self._samples.append(sample)
-            else:
-                self.dropped += 1
-
-    def prediction_time(self, seconds: float, request_ids: Sequence[str]) -> None:
-        """TorchServe's gauge of the handler's last call. There may be many thousand calls between two `take()`."""
-        self._last_call = (seconds, request_ids)
-        if self.every_call:
-            self._record_call()
-
-    def take(self) -> list[Sample]:
-        self._record_call()
-        with self._lock:
-            samples, self._samples = self._samples, []
-        return samples
-
-    def _record_call(self) -> None:
-        last, self._last_call = self._last_call, None
-        if last is not None:
-            labels = {"ModelName": self.model_name, "Level": "Model"}
-            self.record("PredictionTime", GAUGE, "ms", last[0] * 1000, labels, ",".join(last[1]))
-
-
-def _labels(dimensions: Dimensions | None) -> dict[str, str]:
-    if dimensions is None:
-        return {}
-    return dict(dimensions) if isinstance(dimensions, Mapping) else {one.name: one.value for one in dimensions}
-
-
-def _checked_kind(name: str, metric_type: Any) -> str:
-    """TorchServe's MetricTypes is an enumeration of these texts. Raises ValueError for another one."""
-    kind = str(getattr(metric_type, "value", metric_type))
-    if kind not in (COUNTER, GAUGE, HISTOGRAM):
-        raise ValueError(f"metric {name!r} has the unknown type {kind!r}: counter, gauge or histogram")
-    return kind

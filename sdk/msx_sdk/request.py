@@ -7,9 +7,11 @@ from typing import Any
 
 import msgspec
 
-from msx_sdk.bodies import lenient, raw, strict
-from msx_sdk.kserve.inference import Inference
-from msx_sdk.results import encode
+from msx_sdk._internal.bodies import lenient, raw, strict
+from msx_sdk._internal.kserve.inference import Inference
+from msx_sdk._internal.results import encode
+
+__all__ = ["Headers", "InferenceRequest", "Part"]
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -120,7 +122,7 @@ class InferenceRequest:
         self.parts, self._spent = {}, True
 
     def decode(self, strictly: bool) -> dict[str, Any]:
-        """What `data()` is going to return, ahead of it; `strictly`: by `msx_sdk.bodies.strict`, which may refuse it.
+        """What `data()` is going to return, ahead of it; `strictly`: by `strict`, which may refuse it.
 
         Raises InvalidInput.
         """

@@ -7,12 +7,13 @@ import logging
 from collections.abc import AsyncGenerator, Generator
 from typing import Any, Protocol
 
-from msx_sdk.batch import Batch, InvalidResult, ReplySink
+from msx_sdk._internal.batch import Batch, InvalidResult, ReplySink
+from msx_sdk._internal.failures import Failure
+from msx_sdk._internal.reading import Reader
+from msx_sdk._internal.resolved_handler import ResolvedHandler
 from msx_sdk.context import Context
-from msx_sdk.errors import Failure, PredictionError
-from msx_sdk.reading import Reader
+from msx_sdk.errors import PredictionError
 from msx_sdk.request import InferenceRequest
-from msx_sdk.resolve import ResolvedHandler
 
 RAISED = (Exception, SystemExit, GeneratorExit, asyncio.CancelledError)
 """What ends a handler's call and nothing else; KeyboardInterrupt is not the handler's."""

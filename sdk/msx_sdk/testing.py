@@ -13,16 +13,18 @@ from typing import Any
 
 import msgspec
 
-from msx_sdk._local_archive import given_files, is_archive, read_config, unpacked
-from msx_sdk.bodies import JSON
+from msx_sdk._internal.bodies import JSON
+from msx_sdk._internal.continuous import ContinuousRunner
+from msx_sdk._internal.failures import Failure
+from msx_sdk._internal.local_archive import given_files, is_archive, read_config, unpacked
+from msx_sdk._internal.reply_head import ReplyHead
+from msx_sdk._internal.resolve import resolve_handler, resolve_object
+from msx_sdk._internal.warmup import warm_up, warm_up_async, warmup_requests
 from msx_sdk.context import Context, ModelInfo
-from msx_sdk.continuous import ContinuousRunner
-from msx_sdk.errors import Failure
-from msx_sdk.reply_head import ReplyHead
 from msx_sdk.request import Headers, InferenceRequest, Part
-from msx_sdk.resolve import resolve_handler, resolve_object
 from msx_sdk.runner import AsyncRunner, Runner
-from msx_sdk.warmup import warm_up, warm_up_async, warmup_requests
+
+__all__ = ["InferenceRequest", "LocalModel", "Part", "Reply"]
 
 
 @dataclass

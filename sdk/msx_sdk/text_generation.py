@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from msx_sdk._plain_generation import request_of_item
 from msx_sdk.context import Context
 from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.generation import (
@@ -26,10 +25,12 @@ from msx_sdk.generation import (
     GenerateRequest,
     TokenizeReply,
     TokenizeRequest,
-    decode,
-    encode,
 )
+from msx_sdk.generation._plain import request_of_item
+from msx_sdk.generation._wire import decode, encode
 from msx_sdk.handler import Data, Handler
+
+__all__ = ["TextGenerationHandler"]
 
 PLAIN_TEXT = "text/plain; charset=utf-8"
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from msx_backend.envelopes.by_name import ENVELOPES, envelope_named
+from msx_sdk._internal.resolved_handler import HandleKind, ResolvedHandler
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.resolve import HandleKind, ResolvedHandler
 
 
 def wrapped(handler: ResolvedHandler, name: str) -> ResolvedHandler:

@@ -8,8 +8,8 @@ import json
 from typing import Any
 
 from msx_backend.envelopes.base import BaseEnvelope, Counts, body_of, first_error, listed
+from msx_sdk._internal.results import plain
 from msx_sdk.errors import InvalidInput
-from msx_sdk.results import plain
 
 INSTANCES = "instances"
 

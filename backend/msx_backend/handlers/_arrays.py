@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from msx_sdk import InvalidInput
-from msx_sdk.mindir import DYNAMIC_RANK, TensorSpec
+from msx_sdk._internal.mindir import DYNAMIC_RANK, TensorSpec
 
 Array = np.ndarray[Any, Any]
 npy: Any = np.lib.format  # has no types

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from msx_backend.handlers._arrays import Array
-from msx_sdk.mindir import DYNAMIC_RANK, TensorSpec
+from msx_sdk._internal.mindir import DYNAMIC_RANK, TensorSpec
 from msx_sdk.mindspore import Network
 
 ANY = -1

@@ -16,7 +16,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from msx_backend.handlers._arrays import Array
 from msx_sdk import HandlerLoadError, InvalidInput
-from msx_sdk.mindir import TensorSpec
+from msx_sdk._internal.mindir import TensorSpec
 
 Pixels = Annotated[int, Meta(ge=1)]
 Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]

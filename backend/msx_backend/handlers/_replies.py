@@ -9,7 +9,7 @@ import numpy as np
 from msx_backend.handlers._arrays import Array, to_npy
 from msx_backend.handlers._requests import Form, TensorRequest
 from msx_sdk import Context, InvalidInput, PredictionError
-from msx_sdk.kserve import INFER
+from msx_sdk._internal.kserve.types import INFER
 
 JSON = "application/json"
 NPY = "application/x-npy"

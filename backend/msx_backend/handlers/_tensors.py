@@ -12,9 +12,9 @@ from msx_backend.handlers._batching import batch_axis, run_all
 from msx_backend.handlers._replies import encode_reply
 from msx_backend.handlers._requests import RequestParser, TensorRequest, TypeOf
 from msx_sdk import Context, Handler, PredictionError
-from msx_sdk.bodies import JsonBodies
+from msx_sdk._internal.bodies import JsonBodies
+from msx_sdk._internal.mindir import DYNAMIC_RANK, TensorSpec
 from msx_sdk.kserve import Signature, TensorMeta
-from msx_sdk.mindir import DYNAMIC_RANK, TensorSpec
 from msx_sdk.mindspore import Network, Parallel, init_parallel
 
 Answer = tuple[TensorRequest, dict[str, Any]]

@@ -12,11 +12,11 @@ from msx_backend.handlers._arrays import Array
 from msx_backend.handlers._batching import batch_axis, run_all
 from msx_backend.handlers._images import ImageOptions, ImageReader, image_reader
 from msx_sdk import Context, Handler, HandlerLoadError, InvalidInput
+from msx_sdk._internal.kserve.fit import check_values, is_sizes
+from msx_sdk._internal.kserve.types import BYTES
+from msx_sdk._internal.values import show
 from msx_sdk.kserve import Signature, TensorMeta
-from msx_sdk.kserve.fit import check_values, is_sizes
-from msx_sdk.kserve.types import BYTES
 from msx_sdk.mindspore import Network, init_parallel, load_network, read_options
-from msx_sdk.values import show
 
 LABELS = "index_to_name.json"
 

@@ -22,7 +22,9 @@ from msx_backend.llm.scheduler import Scheduler
 from msx_backend.llm.slots import SlotPool
 from msx_backend.llm.stats import EngineStats
 from msx_backend.llm.text import Tokenizer
-from msx_sdk.errors import PREDICTION_FAILED, PredictionError, summary
+from msx_sdk._internal.failures import summary
+from msx_sdk._internal.statuses import PREDICTION_FAILED
+from msx_sdk.errors import PredictionError
 from msx_sdk.generation import GenerateRequest
 
 OVERLOADED, TIMED_OUT = 429, 504

@@ -32,9 +32,10 @@ from msx_backend.llm.text.defaults import sampling_defaults
 from msx_backend.llm.text.files import special_tokens, tokenizer_config
 from msx_backend.llm.text.request_template import RequestTemplates
 from msx_sdk import Context, InvalidInput
-from msx_sdk._cgroup import memory_limit
-from msx_sdk.config import ModelConfig as YamlConfig
-from msx_sdk.config import parse_model_config
+from msx_sdk._internal.cgroup import memory_limit
+from msx_sdk._internal.config import ModelConfig as YamlConfig
+from msx_sdk._internal.config import parse_model_config
+from msx_sdk._internal.tool_calls import DEFAULT
 from msx_sdk.generation import (
     Capabilities,
     GenerateDelta,
@@ -44,9 +45,8 @@ from msx_sdk.generation import (
     TokenizeRequest,
 )
 from msx_sdk.mindspore import Parallel, init_parallel
-from msx_sdk.mindspore.runtime import keep_graphs
+from msx_sdk.mindspore._runtime import keep_graphs
 from msx_sdk.text_generation import TextGenerationHandler
-from msx_sdk.tool_calls import DEFAULT
 
 log = logging.getLogger("msx.llm")
 

@@ -14,7 +14,9 @@ from msx_backend.llm.sampling import Chosen, Sampler, choose_all
 from msx_backend.llm.scheduler import Plan
 from msx_backend.llm.sequence import Sequence
 from msx_backend.llm.step import Array, Decode, Prefill, Step
-from msx_sdk.errors import OUT_OF_RESOURCES, PREDICTION_FAILED, PredictionError, is_out_of_memory, summary
+from msx_sdk._internal.failures import is_out_of_memory, summary
+from msx_sdk._internal.statuses import OUT_OF_RESOURCES, PREDICTION_FAILED
+from msx_sdk.errors import PredictionError
 
 Run = Callable[[Step], Awaitable[Array | None]]
 """Executes a step off the loop, and raises what it raises. Steps take effect in the order of the calls. The call itself

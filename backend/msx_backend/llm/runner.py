@@ -22,8 +22,8 @@ from msx_backend.llm.models.rope import dynamic_rows
 from msx_backend.llm.models.weights import Checkpoint, layer_shapes
 from msx_backend.llm.stage import Finish, Stage
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore.balance import balance
-from msx_sdk.mindspore.loading import parameter_size, without_data
+from msx_sdk.mindspore._balance import balance
+from msx_sdk.mindspore._loading import parameter_size, without_data
 from msx_sdk.mindspore.parallel import Parallel
 
 Slots = Sequence[int | None]

@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple, Protocol
 
 from msx_backend.llm.step import Array, Decode, Prefill, Runner, Step, encode, execute
-from msx_sdk.leading import Leading
+from msx_sdk._internal.leading import Leading
 
 PATIENCE = 0.003
 """Seconds for whoever has just got logits to give the next step, before another step's logits are waited for."""

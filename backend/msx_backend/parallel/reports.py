@@ -6,7 +6,7 @@ import sys
 
 from msx_backend.replies import ReplyWriter, utf8
 from msx_protocol import CallDone
-from msx_sdk.errors import summary
+from msx_sdk._internal.failures import summary
 from msx_sdk.request import InferenceRequest
 
 COLLECTIVES = "msx_sdk.mindspore.collectives"

@@ -57,7 +57,7 @@ from msx_frontend.snapshots.writer import SnapshotWriter
 from msx_frontend.workers.credentials import without_credentials
 from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
-from msx_sdk._cgroup import memory_limit
+from msx_sdk._internal.cgroup import memory_limit
 from msx_sdk.plugins import ENDPOINTS
 
 if TYPE_CHECKING:

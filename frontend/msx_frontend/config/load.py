@@ -13,7 +13,7 @@ from msx_frontend.config.properties import PropertiesError, read_properties
 from msx_frontend.config.server_config import Models, NamedSnapshot, ServerConfig, ServerConfigError, Snapshot
 from msx_frontend.config.state_folder import ENV
 from msx_frontend.config.worker_rights import worker_limits, worker_users
-from msx_sdk.values import ConfigError, convert, near_miss, show
+from msx_sdk._internal.values import ConfigError, convert, near_miss, show
 
 FIELDS = {field.name: field for field in msgspec.structs.fields(ServerConfig)}
 _LISTENERS = ("inference_address", "management_address", "metrics_address")

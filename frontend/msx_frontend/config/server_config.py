@@ -12,8 +12,8 @@ from msgspec import Meta
 
 from msx_frontend.config.address import Address
 from msx_frontend.start_errors import StartError
-from msx_sdk.sequences import SequenceKeys
-from msx_sdk.values import Count, Positive, Seconds, Switch, Text
+from msx_sdk._internal.sequences import SequenceKeys
+from msx_sdk._internal.values import Count, Positive, Seconds, Switch, Text
 
 __all__ = ["Address", "ModelDefaults", "NamedSnapshot", "ServerConfig", "ServerConfigError", "Snapshot"]
 

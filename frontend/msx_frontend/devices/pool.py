@@ -18,7 +18,7 @@ from msx_frontend.devices.port_blocks import PortBlock, free_block
 from msx_frontend.devices.refusals import DevicesHeldError, TooFewDevicesError, UnknownDeviceError
 from msx_frontend.devices.sharing_terms import SharingTerms, terms_of
 from msx_frontend.devices.topology import Topology
-from msx_sdk.config import ModelConfig
+from msx_sdk._internal.config import ModelConfig
 
 log = logging.getLogger("msx.devices")
 

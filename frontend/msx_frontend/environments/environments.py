@@ -15,7 +15,7 @@ from msx_frontend.environments.build import Build, Place, is_unfinished, key_of,
 from msx_frontend.environments.interpreter import Interpreter, own
 from msx_frontend.environments.requirements import Requirements
 from msx_frontend.errors import RequirementsFailed
-from msx_sdk.config import ModelConfig
+from msx_sdk._internal.config import ModelConfig
 
 log = logging.getLogger("msx.models")
 

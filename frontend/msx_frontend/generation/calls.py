@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msx_frontend.generation.tools import Tools
+from msx_sdk._internal.reasoning import FORMATS as REASONING
+from msx_sdk._internal.reasoning import ReasoningFirst
+from msx_sdk._internal.tool_calls import DEFAULT, Format
+from msx_sdk._internal.tool_calls import FORMATS as TOOL_CALLS
+from msx_sdk._internal.tool_calls.json_calls import JsonCalls
+from msx_sdk._internal.tool_calls.parts import Call, Numbers, Part, Reader, Reasoning, call_id
 from msx_sdk.generation import Capabilities
-from msx_sdk.reasoning import FORMATS as REASONING
-from msx_sdk.reasoning import ReasoningFirst
-from msx_sdk.tool_calls import DEFAULT, Format
-from msx_sdk.tool_calls import FORMATS as TOOL_CALLS
-from msx_sdk.tool_calls.json_calls import JsonCalls
-from msx_sdk.tool_calls.parts import Call, Numbers, Part, Reader, Reasoning, call_id
 
 
 def reader_of(tools: Tools, offered: Capabilities, *, reasoning: bool | None = None) -> Reader:

@@ -14,7 +14,8 @@ from msx_frontend.generation.messages import template_messages
 from msx_frontend.generation.sampling import MOST_TOP_LOGPROBS, ignored_of, names_of, sampling_params
 from msx_frontend.generation.tools import Tools, tools_of
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import Capabilities, GenerateRequest, Positive
+from msx_sdk.generation import Capabilities, GenerateRequest
+from msx_sdk.generation._wire import Positive
 
 
 class ChatRequest(ConversationFields, kw_only=True):

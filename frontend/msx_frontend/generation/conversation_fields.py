@@ -7,7 +7,8 @@ from typing import Any
 from msx_frontend.generation.errors import NoChatTemplate, WrongParameter
 from msx_frontend.generation.sampling import SamplingFields
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import Capabilities, Template
+from msx_sdk.generation import Capabilities
+from msx_sdk.generation._wire import Template
 
 READ_BY_SERVER = frozenset({"add_generation_prompt", "continue_final_message"})
 

@@ -8,7 +8,7 @@ import msgspec
 
 from msx_frontend.errors import BadRequest
 from msx_frontend.generation.errors import WrongParameter
-from msx_sdk.validation import wrong_value
+from msx_sdk._internal.validation import wrong_value
 
 T = TypeVar("T")
 

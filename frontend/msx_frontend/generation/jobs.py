@@ -17,7 +17,7 @@ from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
 from msx_frontend.net.http.call import Call
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
-from msx_sdk.generation import encode
+from msx_sdk.generation._wire import encode
 
 MESSAGE_PACK = "application/msgpack"
 

@@ -11,17 +11,8 @@ from msx_frontend.generation.constraint import ConstraintFields, constraint_name
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.schemas import Held, ignored
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import (
-    MOST_INTEGER,
-    Capabilities,
-    Constraint,
-    Integer,
-    Natural,
-    Positive,
-    SamplingDefaults,
-    SamplingParams,
-    Words,
-)
+from msx_sdk.generation import Capabilities, Constraint, SamplingDefaults, SamplingParams
+from msx_sdk.generation._wire import MOST_INTEGER, Integer, Natural, Positive, Words
 
 MOST_TOP_LOGPROBS = 20
 """OpenAI's."""

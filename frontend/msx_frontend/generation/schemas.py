@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from msx_frontend.generation.errors import WrongParameter
+from msx_sdk._internal.json_schema import MOST_LEVELS, Schema, not_held, too_deep
 from msx_sdk.generation import Constraint
-from msx_sdk.json_schema import MOST_LEVELS, Schema, not_held, too_deep
 
 
 class Held(NamedTuple):

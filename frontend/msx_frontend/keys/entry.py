@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from msx_frontend.keys.key import LONGEST, Key, KeyKind, digest_of
 from msx_frontend.keys.rate import Rate
-from msx_sdk.values import ConfigError, convert, near_miss, show
+from msx_sdk._internal.values import ConfigError, convert, near_miss, show
 
 MEMBERS = ("name", "key", "kind", "expires", "models", "rate")
 SHORT = 16

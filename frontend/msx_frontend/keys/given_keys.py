@@ -11,7 +11,7 @@ from msx_frontend.keys.api_keys_file import Content, KeysFileError, parse, read_
 from msx_frontend.keys.entry import SHORT, checked_key
 from msx_frontend.keys.key import Key, digest_of
 from msx_frontend.start_errors import StartError
-from msx_sdk.values import ConfigError
+from msx_sdk._internal.values import ConfigError
 
 log = logging.getLogger("msx.keys")
 

@@ -33,7 +33,7 @@ from msx_frontend.models.state_store import StoredVersion
 from msx_frontend.models.states import ModelState
 from msx_frontend.resources.claims import Resources
 from msx_frontend.resources.of_model import ModelResources
-from msx_sdk.config import ModelConfig
+from msx_sdk._internal.config import ModelConfig
 
 RUNNING_CALL = 0.5
 """Seconds that a call which nobody waits for has to end when the server stops."""

@@ -13,7 +13,7 @@ from msx_frontend.errors import InvalidModel
 from msx_frontend.models.model_settings import model_settings
 from msx_frontend.models.names import check_names
 from msx_frontend.models.registration import Registration
-from msx_sdk.config import ModelConfig
+from msx_sdk._internal.config import ModelConfig
 
 log = logging.getLogger("msx.management")
 

@@ -25,9 +25,9 @@ from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupSpec, GroupState, WorkerGroup
 from msx_frontend.workers.replica import Replica, ReplicaState
 from msx_protocol import MetricForm, MetricSample
+from msx_sdk._internal.sequences import SequenceKeys
 from msx_sdk.generation import Capabilities
 from msx_sdk.kserve import Signature
-from msx_sdk.sequences import SequenceKeys
 
 
 class ModelVersion:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msx_frontend.errors import InvalidModel
-from msx_sdk.names import name_problem, short_name, version_problem
+from msx_sdk._internal.names import name_problem, short_name, version_problem
 
 
 def check_names(name: str, version: str) -> None:

@@ -13,7 +13,7 @@ from msx_frontend.resources.of_model import ModelResources
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.group import GroupSpec, WorkerGroup
 from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState
-from msx_sdk.config import ModelConfig
+from msx_sdk._internal.config import ModelConfig
 
 log = logging.getLogger("msx.models")
 

@@ -23,7 +23,7 @@ from msx_frontend.workers.crew import RankSpec
 from msx_frontend.workers.environment import worker_environment
 from msx_frontend.workers.group import GroupSpec
 from msx_protocol import DeclaredMetric, Load
-from msx_sdk._cgroup import cores_by_quota
+from msx_sdk._internal.cgroup import cores_by_quota
 
 log = logging.getLogger("msx.workers")
 

@@ -22,8 +22,8 @@ from msx_frontend.models.start_account import StartAccount, said_of
 from msx_frontend.models.state import State
 from msx_frontend.models.state_store import StoredVersion
 from msx_frontend.start_errors import StartError
-from msx_sdk.config import ConfigError, load_model_config
-from msx_sdk.names import MODEL_NAME
+from msx_sdk._internal.config import ConfigError, load_model_config
+from msx_sdk._internal.names import MODEL_NAME
 
 log = logging.getLogger("msx.startup")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from msx_frontend.start_errors import StartError
-from msx_sdk.errors import summary
+from msx_sdk._internal.failures import summary
 
 
 class PluginError(StartError):

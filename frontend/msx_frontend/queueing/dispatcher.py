@@ -12,7 +12,7 @@ from msx_frontend.queueing.answer_rate import AnswerRate
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.batching import BatchingPolicy, make_policy
 from msx_frontend.queueing.job_queue import JobQueue
-from msx_sdk.config import ModelConfig
+from msx_sdk._internal.config import ModelConfig
 
 PREFETCH_BELOW = 0.02
 """Seconds: a batch waits behind a running one only where batches are this short, so that it is never held up."""

@@ -13,8 +13,8 @@ from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.dispatcher import Dispatcher
 from msx_frontend.queueing.job_queue import JobQueue
 from msx_frontend.queueing.sequences import Sequence, Sequences
-from msx_sdk.config import ModelConfig
-from msx_sdk.sequences import SequenceKeys
+from msx_sdk._internal.config import ModelConfig
+from msx_sdk._internal.sequences import SequenceKeys
 
 
 def make_dispatcher(name: str, version: str, config: ModelConfig, keys: SequenceKeys) -> Dispatcher:

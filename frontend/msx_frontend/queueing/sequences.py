@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from msx_frontend.job import Job
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.job_queue import JobQueue
-from msx_sdk.config import ModelConfig
+from msx_sdk._internal.config import ModelConfig
 
 REMEMBERED = 10_000
 """Sequences that have ended, for whose late requests the reason is kept."""

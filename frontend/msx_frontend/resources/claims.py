@@ -11,7 +11,7 @@ from msx_frontend.devices.refusals import DevicesHeldError, PortsHeldError
 from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.shortage import Shortage
 from msx_frontend.resources.starts import Sibling, Start, Starts
-from msx_sdk.config import ModelConfig
+from msx_sdk._internal.config import ModelConfig
 
 
 class Resources:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msx_frontend.config import ServerConfig
-from msx_sdk._cgroup import cores
+from msx_sdk._internal.cgroup import cores
 
 LEAST_PROCESSES = 64
 OF_EACH = 4

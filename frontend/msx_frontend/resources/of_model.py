@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msx_frontend.resources.claims import Claim, Resources
 from msx_frontend.resources.starts import Sibling
-from msx_sdk.config import ModelConfig
+from msx_sdk._internal.config import ModelConfig
 
 
 class ModelResources:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from msx_frontend.resources.shortage import Shortage
-from msx_sdk._cgroup import memory_available
+from msx_sdk._internal.cgroup import memory_available
 
 MARGIN = 1.2
 """A start needs that many times the memory that a sibling takes: loading takes more than serving."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from msx_sdk.sequences import SequenceKeys
+from msx_sdk._internal.sequences import SequenceKeys
 
 THREADS = "OMP_NUM_THREADS"
 

@@ -28,9 +28,9 @@ from msx_frontend.workflows.errors import (
 )
 from msx_frontend.workflows.sources import NodeSources
 from msx_frontend.workflows.workflow import Workflow, WorkflowRegistry, node_model
-from msx_sdk.names import name_problem, short_name
-from msx_sdk.values import ConfigError
-from msx_sdk.workflow_spec import InvalidDag, WorkflowNode, WorkflowSpec, load_workflow_spec
+from msx_sdk._internal.names import name_problem, short_name
+from msx_sdk._internal.values import ConfigError
+from msx_sdk._internal.workflow_spec import InvalidDag, WorkflowNode, WorkflowSpec, load_workflow_spec
 
 log = logging.getLogger("msx.workflows")
 

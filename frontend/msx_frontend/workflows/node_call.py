@@ -10,7 +10,7 @@ from msx_frontend.errors import DeadlineExceeded, ServiceError
 from msx_frontend.job import Field, Job
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
-from msx_sdk.workflow_spec import WorkflowNode
+from msx_sdk._internal.workflow_spec import WorkflowNode
 
 log = logging.getLogger("msx.workflows")
 

@@ -13,9 +13,9 @@ from msx_frontend.models.model_source import ModelSource, make_source
 from msx_frontend.models.registration import Registration
 from msx_frontend.workflows.errors import InvalidWorkflow
 from msx_frontend.workflows.workflow import node_model
-from msx_sdk.config import ModelConfig
-from msx_sdk.manifest import DEFAULT_VERSION, Manifest, ModelEntry
-from msx_sdk.workflow_spec import WorkflowNode
+from msx_sdk._internal.config import ModelConfig
+from msx_sdk._internal.manifest import DEFAULT_VERSION, Manifest, ModelEntry
+from msx_sdk._internal.workflow_spec import WorkflowNode
 
 
 class NodeSources:

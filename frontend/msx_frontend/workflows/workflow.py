@@ -9,7 +9,7 @@ from typing import Protocol
 from msx_frontend.errors import Conflict, ServiceError, ServiceUnavailable
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.workflows.errors import WorkflowNotFound
-from msx_sdk.workflow_spec import WorkflowSpec
+from msx_sdk._internal.workflow_spec import WorkflowSpec
 
 
 def node_model(workflow: str, node: str) -> str:

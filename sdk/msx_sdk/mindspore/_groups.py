@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from msx_sdk._internal.mindir_collectives import WORLD_GROUPS, Collective, group_spans
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindir_collectives import WORLD_GROUPS, Collective, group_spans
 from msx_sdk.mindspore import collectives
 
 

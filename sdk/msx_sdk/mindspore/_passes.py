@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
+from msx_sdk._internal.failures import Failure
 from msx_sdk.context import Context
-from msx_sdk.errors import Failure, PredictionError
+from msx_sdk.errors import PredictionError
 from msx_sdk.mindspore._wire import Kind, Link, Message, check_sendable
 from msx_sdk.mindspore.parallel import Parallel
 

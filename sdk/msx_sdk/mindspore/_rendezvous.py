@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from msx_sdk.errors import HandlerLoadError, summary
+from msx_sdk._internal.failures import summary
+from msx_sdk.errors import HandlerLoadError
 
 _stores: list[Any] = []
 """Kept until the process ends: MindSpore crashes now and then when rank 0's goes while another rank still asks it."""

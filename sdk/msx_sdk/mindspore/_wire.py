@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
-from msx_sdk.errors import Failure
+from msx_sdk._internal.failures import Failure
 from msx_sdk.mindspore import collectives
 
 HEADER = 64

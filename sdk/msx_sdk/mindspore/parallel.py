@@ -6,12 +6,14 @@ import os
 import sys
 from dataclasses import dataclass
 
-from msx_sdk.config import ModelConfig, parse_model_config
+from msx_sdk._internal.config import ModelConfig, parse_model_config
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore import collectives
 from msx_sdk.mindspore._rendezvous import Meeting, create_group, meet, warm_up
-from msx_sdk.mindspore.runtime import setup
+from msx_sdk.mindspore._runtime import setup
+
+__all__ = ["Parallel", "init_parallel"]
 
 OP_TIMEOUT = "MS_CPU_COMM_OP_TIMEOUT"
 _A_WEEK = 7 * 24 * 3600

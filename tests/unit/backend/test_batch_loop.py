@@ -25,8 +25,8 @@ from msx_protocol import (
     ToWorker,
     encode_frame,
 )
+from msx_sdk._internal.resolve import resolve_object
 from msx_sdk.context import Context, ModelInfo
-from msx_sdk.resolve import resolve_object
 from msx_sdk.runner import Runner
 from tests.frames import fed
 from tests.unit.backend.harness import (

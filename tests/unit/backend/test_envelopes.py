@@ -10,10 +10,10 @@ import pytest
 from msx_backend.envelopes import wrapped
 from msx_backend.envelopes.by_name import ENVELOPES
 from msx_sdk import HandlerLoadError
-from msx_sdk.batch import Batch
+from msx_sdk._internal.batch import Batch
+from msx_sdk._internal.resolve import resolve_object
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.request import Headers, InferenceRequest
-from msx_sdk.resolve import resolve_object
 
 
 def context_of(count: int, **headers: str) -> Context:

@@ -8,8 +8,8 @@ import pytest
 
 from msx_backend.replies import ReplyWriter
 from msx_protocol import LARGE, Answers, Chunk, Dropped, Failed, FrameReader, Loaded, ToFrontend
-from msx_sdk.errors import Failure
-from msx_sdk.reply_head import ReplyHead
+from msx_sdk._internal.failures import Failure
+from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest
 from tests.frames import fed
 from tests.unit.backend.harness import one_by_one

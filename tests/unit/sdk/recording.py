@@ -6,11 +6,11 @@ import asyncio
 from collections import defaultdict
 from typing import Any
 
+from msx_sdk._internal.failures import Failure
+from msx_sdk._internal.reply_head import ReplyHead
+from msx_sdk._internal.resolve import resolve_object
 from msx_sdk.context import Context, ModelInfo
-from msx_sdk.errors import Failure
-from msx_sdk.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest, Part
-from msx_sdk.resolve import resolve_object
 from msx_sdk.runner import AsyncRunner, Runner
 
 LAST = "last"

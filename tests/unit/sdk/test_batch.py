@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.batch import Batch, InvalidResult
-from msx_sdk.errors import Failure, InvalidInput
-from msx_sdk.reply_head import JSON_TYPE, ReplyHead
+from msx_sdk._internal.batch import Batch, InvalidResult
+from msx_sdk._internal.failures import Failure
+from msx_sdk._internal.reply_head import JSON_TYPE, ReplyHead
+from msx_sdk._internal.results import Last
+from msx_sdk.errors import InvalidInput
 from msx_sdk.request import InferenceRequest
-from msx_sdk.results import Last
 from tests.unit.sdk.recording import LAST, Sink, requests
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from msx_sdk import InvalidInput
-from msx_sdk.bodies import lenient, media_type, read_json, says_json, strict
+from msx_sdk._internal.bodies import lenient, media_type, read_json, says_json, strict
 
 JSON_TYPES = [
     "application/json",

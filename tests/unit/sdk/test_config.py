@@ -5,9 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from msx_sdk import config as module
-from msx_sdk._config_sections import names_of
-from msx_sdk.config import (
+from msx_sdk._internal import config as module
+from msx_sdk._internal.config import (
     ConfigError,
     Launcher,
     MindSporeOptions,
@@ -16,6 +15,7 @@ from msx_sdk.config import (
     load_model_config,
     parse_model_config,
 )
+from msx_sdk._internal.config.sections import names_of
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted((ROOT / "model-configs").glob("*.yaml"))

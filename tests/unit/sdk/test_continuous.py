@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from msx_sdk import Last
+from msx_sdk._internal.continuous import ContinuousRunner
+from msx_sdk._internal.resolve import resolve_object
+from msx_sdk._internal.warmup import warm_up, warmup_requests
 from msx_sdk.context import Context, ModelInfo
-from msx_sdk.continuous import ContinuousRunner
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.request import Headers, InferenceRequest, Part
-from msx_sdk.resolve import resolve_object
 from msx_sdk.testing import LocalModel
-from msx_sdk.warmup import warm_up, warmup_requests
 from tests.unit.sdk.recording import LAST, Handles, Sink, requests
 
 

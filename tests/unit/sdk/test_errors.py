@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.errors import Failure, InvalidInput, PredictionError, is_out_of_memory, summary
+from msx_sdk._internal.failures import Failure, is_out_of_memory, summary
+from msx_sdk.errors import InvalidInput, PredictionError
 
 
 def test_a_handler_chooses_status_and_message() -> None:

@@ -8,8 +8,8 @@ from importlib.metadata import requires
 
 import pytest
 
-from msx_sdk.errors import Failure, summary
-from msx_sdk.extras import EXTRAS
+from msx_sdk._internal.extras import EXTRAS
+from msx_sdk._internal.failures import Failure, summary
 
 MODULES = {"pillow": "PIL"}
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from msx_sdk.mindspore import graph_cache
-from msx_sdk.mindspore.graph_cache import loaded, take_folder
+from msx_sdk.mindspore import _graph_cache as graph_cache
+from msx_sdk.mindspore._graph_cache import loaded, take_folder
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from msx_sdk.generation import GenerateDelta, GenerateRequest, encode
+from msx_sdk.generation import GenerateDelta, GenerateRequest
+from msx_sdk.generation._wire import encode
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.testing import LocalModel
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.batch import current_request_ids
-from msx_sdk.metric_forms import LONGEST_HELP, MOST_FORMS, Form
-from msx_sdk.metrics import Metrics, Sample
+from msx_sdk._internal.batch import current_request_ids
+from msx_sdk._internal.metrics.forms import LONGEST_HELP, MOST_FORMS, Form
+from msx_sdk._internal.metrics.samples import Sample
+from msx_sdk.metrics import Metrics
 
 
 def only(metrics: Metrics) -> Sample:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.mindir import (
+from msx_sdk._internal.mindir import (
     DYNAMIC_RANK,
     EncryptedMindIRError,
     MindIRError,

@@ -9,10 +9,11 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from msx_sdk.config import ConfigError
+from msx_sdk._internal.config import ConfigError
+from msx_sdk._internal.mindir import MindIRError, Signature
 from msx_sdk.context import Context, ModelInfo
-from msx_sdk.mindir import MindIRError, Signature
-from msx_sdk.mindspore import runtime, setup
+from msx_sdk.mindspore import _runtime as runtime
+from msx_sdk.mindspore import setup
 
 ISA = "ONEDNN_MAX_CPU_ISA"
 
@@ -31,7 +32,7 @@ def ms(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
 def environ(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What set-up sees and sets instead of the environment of the tests."""
     environ: dict[str, str] = {}
-    monkeypatch.setattr("msx_sdk.mindspore.runtime.os", SimpleNamespace(environ=environ))
+    monkeypatch.setattr("msx_sdk.mindspore._runtime.os", SimpleNamespace(environ=environ))
     return environ
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from msx_sdk import Context, Handler, ModelInfo
-from msx_sdk.continuous import ContinuousRunner
+from msx_sdk._internal.continuous import ContinuousRunner
+from msx_sdk._internal.resolve import resolve_object
 from msx_sdk.kserve import Signature, TensorMeta
 from msx_sdk.request import InferenceRequest, Part
-from msx_sdk.resolve import resolve_object
 from msx_sdk.runner import AsyncRunner, Runner
 from tests.unit.sdk.recording import LAST, Sink
 

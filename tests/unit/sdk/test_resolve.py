@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from msx_sdk import Handler, HandlerLoadError, resolve
+from msx_sdk import Handler, HandlerLoadError
+from msx_sdk._internal import handler_modules
+from msx_sdk._internal.resolve import resolve_handler, resolve_object
+from msx_sdk._internal.resolved_handler import HandleKind, ResolvedHandler
 from msx_sdk.context import Context, ModelInfo
-from msx_sdk.resolve import HandleKind, ResolvedHandler, resolve_handler, resolve_object
 
 FUNCTION = "def handle(data, context): return 'handle'\ndef other(data, context): return 'other'\n"
 CLASS = """
@@ -91,8 +93,8 @@ def test_an_installed_packages_entry_point(
 ) -> None:
     (tmp_path / "plug.py").write_text(FUNCTION + CLASS)
     monkeypatch.syspath_prepend(str(tmp_path))
-    point = EntryPoint("shiny", value, resolve.ENTRY_POINTS)
-    monkeypatch.setattr(resolve, "entry_points", lambda group, name="shiny": [point] if name == "shiny" else [])
+    point = EntryPoint("shiny", value, "msx.handlers")
+    monkeypatch.setattr(handler_modules, "entry_points", lambda group, name="shiny": [point] if name == "shiny" else [])
     assert answer(resolve_handler("shiny", tmp_path / "elsewhere")) == expected
 
 

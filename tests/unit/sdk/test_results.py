@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from msx_sdk._internal.results import encode
 from msx_sdk.errors import PredictionError
-from msx_sdk.results import encode
 
 
 class Tensor:

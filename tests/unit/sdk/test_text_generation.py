@@ -22,8 +22,8 @@ from msx_sdk.generation import (
     Token,
     TokenizeReply,
     TokenizeRequest,
-    encode,
 )
+from msx_sdk.generation._wire import encode
 from msx_sdk.request import Headers, InferenceRequest, Part
 from msx_sdk.testing import LocalModel, Reply
 from msx_sdk.text_generation import TextGenerationHandler

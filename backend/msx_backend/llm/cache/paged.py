@@ -17,7 +17,7 @@ from mindspore.common.initializer import initializer
 
 from msx_backend.llm.cache.interface import Array, Places
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore.loading import without_data
+from msx_sdk.mindspore._loading import without_data
 
 BLOCK = 128
 """Tokens; the kernels' own size."""

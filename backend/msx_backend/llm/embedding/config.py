@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from msx_backend.llm.models.members import IGNORED, Members
+from msx_sdk._internal.validation import wrong_value
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.validation import wrong_value
 
 Size = Annotated[int, Meta(ge=1)]
 Activation = Literal["gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu"]

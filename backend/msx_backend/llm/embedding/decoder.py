@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from msx_backend.llm.models.config import ModelConfig
 from msx_backend.llm.models.decoder import Body, Parts, RMSNorm
 from msx_backend.llm.models.weights import Checkpoint
-from msx_sdk.mindspore.loading import load_shards, without_data
+from msx_sdk.mindspore._loading import load_shards, without_data
 from msx_sdk.mindspore.parallel import Parallel
 
 

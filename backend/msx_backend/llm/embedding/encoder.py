@@ -14,10 +14,10 @@ from mindspore.common.initializer import initializer
 from msx_backend.llm.embedding.activations import make_activation
 from msx_backend.llm.embedding.config import ENCODERS, EncoderConfig
 from msx_sdk.errors import HandlerLoadError
+from msx_sdk.mindspore._loading import fill, load_shards, without_data
+from msx_sdk.mindspore._weights import Weights
 from msx_sdk.mindspore.layers import ColumnParallelLinear, RowParallelLinear
-from msx_sdk.mindspore.loading import fill, load_shards, without_data
 from msx_sdk.mindspore.parallel import Parallel
-from msx_sdk.mindspore.weights import Weights
 
 WORDS = "embeddings.word_embeddings.weight"
 

@@ -12,11 +12,11 @@ from msx_backend.llm.embedding.pooling import Array
 from msx_backend.llm.embedding.sentence import EmbeddingOptions, Sentence, read_sentence
 from msx_backend.llm.embedding.shapes import Shape, Shapes, shapes_of
 from msx_backend.llm.text import Tokenizer
-from msx_sdk.config import ModelConfig, parse_model_config
+from msx_sdk._internal.config import ModelConfig, parse_model_config
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore.options import read_options
-from msx_sdk.mindspore.runtime import setup
+from msx_sdk.mindspore._options import read_options
+from msx_sdk.mindspore._runtime import setup
 
 if TYPE_CHECKING:
     from msx_backend.llm.embedding.network import Network

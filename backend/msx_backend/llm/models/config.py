@@ -13,8 +13,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from msx_backend.llm.models.members import FILE
+from msx_sdk._internal.validation import wrong_value
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.validation import wrong_value
 
 Positive = Annotated[int, Meta(ge=1)]
 Amount = Annotated[float, Meta(gt=0)]

@@ -18,13 +18,13 @@ from msx_backend.llm.models.config import ModelConfig
 from msx_backend.llm.models.masks import Masks, TwoWayMasks
 from msx_backend.llm.models.rope import rope_tables
 from msx_backend.llm.models.weights import Checkpoint
+from msx_sdk.mindspore._loading import load_shards
 from msx_sdk.mindspore.layers import (
     ColumnParallelLinear,
     RowParallelLinear,
     VocabParallelEmbedding,
     VocabParallelHead,
 )
-from msx_sdk.mindspore.loading import load_shards
 from msx_sdk.mindspore.parallel import Parallel
 
 FEW = 64

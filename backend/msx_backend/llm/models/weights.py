@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msx_backend.llm.models.config import ModelConfig
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore.weights import Weights
+from msx_sdk.mindspore._weights import Weights
 
 Shape = tuple[int, ...]
 HEAD = "lm_head.weight"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from llguidance import LLMatcher
 
 from msx_backend.llm.sampling.regex import with_ascii_classes
+from msx_sdk._internal.json_schema import COUNTED, MOST_LEVELS, too_deep
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import Constraint
-from msx_sdk.json_schema import COUNTED, MOST_LEVELS, too_deep
 
 if TYPE_CHECKING:
     from llguidance._lib import JsonCompileOptions

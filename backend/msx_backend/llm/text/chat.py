@@ -13,8 +13,8 @@ from msx_backend.llm.text.conversation import conversation
 from msx_backend.llm.text.files import special_tokens, tokenizer_config
 from msx_backend.llm.text.messages import Message
 from msx_backend.llm.text.sandbox import environment, failure_of
+from msx_sdk._internal.tool_calls import format_of_template
 from msx_sdk.errors import HandlerLoadError, InvalidInput
-from msx_sdk.tool_calls import format_of_template
 
 DEFAULT, TOOLS = "default", "tool_use"
 
@@ -31,7 +31,7 @@ class ChatTemplate:
             raise HandlerLoadError(f"None of the chat templates {sorted(sources)} is called {DEFAULT!r}")
         self._tokens = dict(tokens)
         self.tool_parser = format_of_template(sources.get(TOOLS, sources[DEFAULT]))
-        """The format in which its model was taught to write calls: a name of `msx_sdk.tool_calls.FORMATS`."""
+        """The format in which its model was taught to write calls, by the name of a tool parser."""
         self.variables = tuple(sorted(set().union(*map(_variables, sources.values())) - {"messages", "tools", *tokens}))
         """What it reads beyond these."""
 

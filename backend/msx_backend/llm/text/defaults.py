@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from msx_backend.llm.text.files import read_object
+from msx_sdk._internal.validation import wrong_value
 from msx_sdk.generation import SamplingDefaults, SamplingParams
-from msx_sdk.validation import wrong_value
 
 log = logging.getLogger("msx.llm")
 

@@ -21,7 +21,7 @@ from msx_backend.llm.text.conversation import conversation
 from msx_backend.llm.text.messages import Message
 from msx_backend.llm.text.sandbox import environment, failure_of
 from msx_sdk.errors import InvalidInput
-from msx_sdk.generation import decode, encode
+from msx_sdk.generation._wire import decode, encode
 
 CPU_SECONDS = 2
 """Of processor time, a quarter of a second of which is the start."""

@@ -16,7 +16,7 @@ from msx_frontend.net.http.disconnect import DisconnectWatch
 from msx_frontend.net.http.parse import parse_fields
 from msx_frontend.public_text import public_text
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
-from msx_sdk.kserve import HEADER_LENGTH
+from msx_sdk._internal.kserve.types import HEADER_LENGTH
 
 BINARY = ("content-type", "application/octet-stream")
 TORCHSERVE = {"extenstion": ["kserve", "kubeflow"]}

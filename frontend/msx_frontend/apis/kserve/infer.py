@@ -7,7 +7,7 @@ from typing import NamedTuple
 from msx_frontend.apis.kserve.errors import ManyReplies, error_text
 from msx_frontend.errors import HandlerFailed
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
-from msx_sdk.kserve.message import split
+from msx_sdk._internal.kserve.message import split
 
 
 class Answer(NamedTuple):

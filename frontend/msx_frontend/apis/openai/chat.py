@@ -17,8 +17,8 @@ from msx_frontend.generation.sampling import StreamOptions
 from msx_frontend.generation.tools import Tools
 from msx_frontend.generation.usage import FINISH, RunningUsage, openai_usage
 from msx_frontend.models.model_version import ModelVersion
+from msx_sdk._internal.tool_calls.parts import Call, Part, Reader, Reasoning
 from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateDelta, Token
-from msx_sdk.tool_calls.parts import Call, Part, Reader, Reasoning
 
 
 async def chat_completions(request: Request) -> Reply:

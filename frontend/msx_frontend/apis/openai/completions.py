@@ -26,7 +26,8 @@ from msx_frontend.generation.sampling import (
 )
 from msx_frontend.generation.usage import FINISH, RunningUsage, openai_usage
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import GENERATE, Capabilities, GenerateRequest, Integer, Natural, SamplingParams, Token
+from msx_sdk.generation import GENERATE, Capabilities, GenerateRequest, SamplingParams, Token
+from msx_sdk.generation._wire import Integer, Natural
 
 DEFAULT_TOKENS = 16
 """OpenAI's."""

@@ -14,7 +14,8 @@ from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.exchange import Request
 from msx_frontend.generation.merging import merged
 from msx_frontend.generation.replies import Reply, Whole
-from msx_sdk.generation import EMBED, Capabilities, EmbedReply, EmbedRequest, Integer, Positive
+from msx_sdk.generation import EMBED, Capabilities, EmbedReply, EmbedRequest
+from msx_sdk.generation._wire import Integer, Positive
 
 MOST_INPUTS = 2048
 """OpenAI's."""

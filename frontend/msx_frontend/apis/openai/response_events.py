@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msx_frontend.generation import replies
-from msx_sdk.tool_calls.parts import Call, Part, Reasoning
+from msx_sdk._internal.tool_calls.parts import Call, Part, Reasoning
 
 
 def message_item(id: str, text: str, status: str = "completed") -> dict[str, Any]:

@@ -20,8 +20,8 @@ from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.exchange import Request
 from msx_frontend.generation.generation import Generation, Piece
 from msx_frontend.generation.replies import Events, Reply, Whole
+from msx_sdk._internal.tool_calls.parts import Reader
 from msx_sdk.generation import GENERATE, Capabilities, FinishReason, Usage
-from msx_sdk.tool_calls.parts import Reader
 
 
 async def responses(request: Request) -> Reply:

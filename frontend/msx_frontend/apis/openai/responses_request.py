@@ -12,7 +12,7 @@ from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.messages import text_of
 from msx_frontend.generation.parameter_names import client_name
 from msx_frontend.generation.tools import Tools
-from msx_sdk.generation import Natural, Positive
+from msx_sdk.generation._wire import Natural, Positive
 
 
 class TextFormat(msgspec.Struct):

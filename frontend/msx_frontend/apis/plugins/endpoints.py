@@ -14,7 +14,8 @@ from typing import Any, get_args, get_type_hints
 
 from msx_frontend.errors import DeadlineExceeded, HandlerFailed, MethodNotAllowed, Overloaded, ServiceError
 from msx_frontend.plugins.loading import Plugin, PluginError, reason
-from msx_sdk.errors import PredictionError, summary
+from msx_sdk._internal.failures import summary
+from msx_sdk.errors import PredictionError
 from msx_sdk.plugins import Endpoint, EndpointRequest, EndpointResponse, ServerView
 
 log = logging.getLogger("msx.plugins")

@@ -9,7 +9,8 @@ import msgspec
 from msx_frontend.generation.constraint import check_offered, held_by_format, response_format
 from msx_frontend.generation.errors import Invalid, WrongParameter
 from msx_frontend.generation.schemas import Held
-from msx_sdk.generation import Capabilities, Constraint, GenerateRequest, Integer, SamplingParams
+from msx_sdk.generation import Capabilities, Constraint, GenerateRequest, SamplingParams
+from msx_sdk.generation._wire import Integer
 
 
 class Parameters(msgspec.Struct, kw_only=True):

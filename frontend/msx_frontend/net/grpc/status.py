@@ -17,7 +17,7 @@ from msx_frontend.errors import (
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.retry import AFTER_MS, retry_metadata
-from msx_sdk.errors import PREDICTION_FAILED
+from msx_sdk._internal.statuses import PREDICTION_FAILED
 
 _Status = message_class("google.rpc.Status")
 _ErrorInfo = message_class("google.rpc.ErrorInfo")

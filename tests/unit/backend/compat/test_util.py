@@ -21,7 +21,7 @@ from msx_backend.compat.ts.utils.util import (
     map_class_to_label,
 )
 from msx_sdk import PredictionError
-from msx_sdk.errors import Failure
+from msx_sdk._internal.failures import Failure
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from msx_backend.handlers._batching import ANY, batch_axis, run_all
-from msx_sdk.mindir import DYNAMIC_RANK, TensorSpec
+from msx_sdk._internal.mindir import DYNAMIC_RANK, TensorSpec
 from msx_sdk.mindspore import Network
 
 

@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 from msx_backend.handlers._images import ImageOptions, image_reader
+from msx_sdk._internal.mindir import TensorSpec
 from msx_sdk.errors import HandlerLoadError, InvalidInput
-from msx_sdk.mindir import TensorSpec
 from msx_sdk.request import InferenceRequest
 from msx_sdk.testing import LocalModel
 from tests.unit.backend.handlers.conftest import Serve
@@ -35,7 +35,7 @@ class Brightness(nn.Cell):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from msx_sdk.mindspore.cells import import_source
+    from msx_sdk.mindspore._cells import import_source
 
     folder = tmp_path_factory.mktemp("images")
     (folder / "brightness.py").write_text(SOURCE)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from msx_backend.llm import memory
-from msx_sdk.config import ModelConfig
+from msx_sdk._internal.config import ModelConfig
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.mindspore import collectives, init_parallel
 from tests.unit.backend.llm.runners import all_logits, compiled_graphs, expected, limits, make_runner

@@ -12,7 +12,7 @@ import pytest
 
 from msx_backend.llm.step import Array, Copy, Decode, Prefill, Step, decode
 from msx_backend.llm.steps import StepThread
-from msx_sdk.leading import Leading
+from msx_sdk._internal.leading import Leading
 
 WATCHDOG = 20.0
 

@@ -20,8 +20,8 @@ from msx_protocol import (
     encode_frame,
     encode_headers,
 )
+from msx_sdk._internal.continuous import ContinuousRunner
 from msx_sdk.context import Context
-from msx_sdk.continuous import ContinuousRunner
 from tests.unit.backend.parallel.ranks import WATCHDOG, Rank, Ranks
 
 

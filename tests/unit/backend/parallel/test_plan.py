@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msx_protocol import Chunk
+from msx_sdk._internal.results import Last
 from msx_sdk.context import Context
-from msx_sdk.results import Last
 from tests.unit.backend.parallel.ranks import Ranks, ranks_of, steps_of
 
 Seen = dict[int, list[Any]]

@@ -25,8 +25,8 @@ from msx_frontend.models.registration import Registration
 from msx_frontend.models.states import ModelState
 from msx_frontend.net.http.gate import PROBES
 from msx_frontend.workflows import errors as workflow_errors
+from msx_sdk._internal.workflow_spec import NodeSettings
 from msx_sdk.plugins import Endpoint, EndpointRequest
-from msx_sdk.workflow_spec import NodeSettings
 
 DOCS = Path(__file__).parents[4] / "docs"
 SERVER, MANAGEMENT_PAGE, INFERENCE_PAGE = (

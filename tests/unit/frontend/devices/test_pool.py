@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.pool import DevicePool
 from msx_frontend.devices.refusals import DevicesHeldError, TooFewDevicesError, UnknownDeviceError
-from msx_sdk.config import ModelConfig, parse_model_config
+from msx_sdk._internal.config import ModelConfig, parse_model_config
 from tests.unit.frontend.devices.fake_accelerator import npu_pool
 
 PLAIN = ModelConfig()

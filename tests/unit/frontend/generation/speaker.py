@@ -30,9 +30,8 @@ from msx_sdk.generation import (
     Token,
     TokenizeRequest,
     Usage,
-    decode,
-    encode,
 )
+from msx_sdk.generation._wire import decode, encode
 from tests.unit.frontend.net.http.client import Exchange, FakeAccessLog, begin
 
 ALL = Capabilities(

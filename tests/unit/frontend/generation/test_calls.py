@@ -6,8 +6,8 @@ from typing import Any
 
 from msx_frontend.generation.calls import format_of, reader_of
 from msx_frontend.generation.tools import Tools, tools_of
+from msx_sdk._internal.tool_calls.parts import Call, Reader
 from msx_sdk.generation import Capabilities
-from msx_sdk.tool_calls.parts import Call, Reader
 from tests.unit.sdk.tool_calls.reading import read
 
 TOOLS: list[dict[str, Any]] = [{"type": "function", "function": {"name": name}} for name in ("f", "g")]

@@ -18,7 +18,7 @@ from msx_frontend.models.spawn import Spawner
 from msx_frontend.workers.crew import RankSpec
 from msx_frontend.workers.group import GroupSpec
 from msx_protocol import DeclaredMetric, Load
-from msx_sdk.config import parse_model_config
+from msx_sdk._internal.config import parse_model_config
 
 CPU = Lease("m:1.0")
 NPU = Lease("m:1.0", (3,), (Device("3", "910B"),), environment={"SEEN": "3"})

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from msx_frontend.workers.environment import worker_environment
-from msx_sdk.sequences import SequenceKeys
+from msx_sdk._internal.sequences import SequenceKeys
 
 MODEL = Path("/models/abc")
 

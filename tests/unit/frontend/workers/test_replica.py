@@ -25,7 +25,7 @@ from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupSpec, WorkerGroup
 from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState
 from msx_protocol import LoadFailed
-from msx_sdk.config import ModelConfig
+from msx_sdk._internal.config import ModelConfig
 from tests.unit.frontend.devices.fake_accelerator import npu_pool
 from tests.unit.frontend.jobs import run
 

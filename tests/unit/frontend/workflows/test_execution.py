@@ -22,7 +22,7 @@ from msx_frontend.job import Field, Job
 from msx_frontend.workflows.execution import Execution
 from msx_frontend.workflows.node_call import Answer
 from msx_frontend.workflows.workflow import Workflow
-from msx_sdk.workflow_spec import parse_workflow_spec
+from msx_sdk._internal.workflow_spec import parse_workflow_spec
 from tests.retry import told_wait
 from tests.unit.frontend.jobs import run
 

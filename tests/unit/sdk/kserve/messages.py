@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from msx_sdk.kserve import HEADER_LENGTH, INFER, Signature
-from msx_sdk.kserve.message import split
-from msx_sdk.kserve.request import InferRequest, read_request
-from msx_sdk.kserve.tensors import Array, datatype_of, to_raw
+from msx_sdk._internal.kserve.message import split
+from msx_sdk._internal.kserve.request import InferRequest, read_request
+from msx_sdk._internal.kserve.tensors import Array, datatype_of, to_raw
+from msx_sdk._internal.kserve.types import HEADER_LENGTH, INFER
+from msx_sdk.kserve import Signature
 from msx_sdk.request import Headers, InferenceRequest, Part
 from msx_sdk.testing import LocalModel, Reply
 

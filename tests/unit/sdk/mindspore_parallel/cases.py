@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 from msx_sdk import Context, InvalidInput
-from msx_sdk.batch import Batch
-from msx_sdk.errors import Failure, HandlerLoadError
+from msx_sdk._internal.batch import Batch
+from msx_sdk._internal.failures import Failure
+from msx_sdk._internal.reply_head import ReplyHead
+from msx_sdk._internal.resolve import resolve_object
+from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore import PipelineHandler, TensorParallelHandler, Weights, collectives, load_shards
-from msx_sdk.mindspore.loading import parameter_size, without_data
+from msx_sdk.mindspore._loading import parameter_size, without_data
 from msx_sdk.mindspore.parallel import init_parallel
-from msx_sdk.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest
-from msx_sdk.resolve import resolve_object
 from msx_sdk.runner import Runner
 
 LONG = 9

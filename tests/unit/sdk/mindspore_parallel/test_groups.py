@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from msx_sdk._internal.mindir_collectives import Collective, read_collectives
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindir_collectives import Collective, read_collectives
 from msx_sdk.mindspore import collectives
 from msx_sdk.mindspore._groups import check_groups, counted, with_own_groups
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from msx_sdk.errors import HandlerLoadError, InvalidInput
 from msx_sdk.mindspore import Parallel, Weights, collectives
-from msx_sdk.mindspore.balance import balance
-from msx_sdk.mindspore.rows import split_rows, stack_rows
-from msx_sdk.mindspore.weights import part
+from msx_sdk.mindspore._balance import balance
+from msx_sdk.mindspore._rows import split_rows, stack_rows
+from msx_sdk.mindspore._weights import part
 
 
 def test_ranks_lie_stage_by_stage() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_sdk.tool_calls.parts import Call, Reader, Reasoning
+from msx_sdk._internal.tool_calls.parts import Call, Reader, Reasoning
 
 Calls = list[tuple[str, str]]
 

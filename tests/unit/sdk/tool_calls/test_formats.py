@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_sdk.tool_calls import FORMATS, format_of_template
-from msx_sdk.tool_calls.parts import Call, Reader
+from msx_sdk._internal.tool_calls import FORMATS, format_of_template
+from msx_sdk._internal.tool_calls.parts import Call, Reader
 from tests.unit.sdk.tool_calls.reading import Calls, read
 
 SCHEMAS: dict[str, dict[str, Any]] = {

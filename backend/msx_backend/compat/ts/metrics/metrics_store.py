@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msx_sdk.metrics import Metrics, Sample
+from msx_sdk._internal.metrics.samples import Sample
+from msx_sdk.metrics import Metrics
 
 
 class MetricsStore(Metrics):

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import yaml
 
 from msx_sdk import PredictionError
-from msx_sdk.safe_yaml import MOST_BYTES, parse_yaml
-from msx_sdk.values import ConfigError
+from msx_sdk._internal.safe_yaml import MOST_BYTES, parse_yaml
+from msx_sdk._internal.values import ConfigError
 
 log = logging.getLogger(__name__)
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -25,7 +25,7 @@ from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.grpc.service import Answer, CodeOf, DetailsOf, Service, describe
 from msx_frontend.net.grpc.status import open_inference_code, sentence
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
-from msx_sdk.kserve import HEADER_LENGTH
+from msx_sdk._internal.kserve.types import HEADER_LENGTH
 
 PACKAGE = "inference"
 TORCHSERVE_PACKAGE = "org.pytorch.serve.grpc.openinference"

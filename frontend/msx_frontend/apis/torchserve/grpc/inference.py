@@ -19,7 +19,7 @@ from msx_frontend.net.grpc.service import JobMethod, Service, describe
 from msx_frontend.net.grpc.status import status_message, torchserve_code
 from msx_frontend.net.grpc.whole_answer import ResponseTooLarge, WholeAnswer
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
-from msx_sdk.sequences import SequenceKeys
+from msx_sdk._internal.sequences import SequenceKeys
 
 SERVICE = "org.pytorch.serve.grpc.inference.InferenceAPIsService"
 

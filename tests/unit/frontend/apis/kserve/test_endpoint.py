@@ -14,7 +14,7 @@ from msx_frontend.keys.key import Key, Kind
 from msx_frontend.models.health import Health
 from msx_frontend.net.http.call import Call
 from msx_frontend.net.http.wire import Receive, Scope, Send
-from msx_sdk.kserve.message import join
+from msx_sdk._internal.kserve.message import join
 from tests.retry import told_wait
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.keys.some import SELDOM, some_key

@@ -18,7 +18,7 @@ from msx_frontend.net.http.edge import Edge
 from msx_frontend.net.http.gate import Gate, inference_keys
 from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.wire import Receive, Scope, Send, read_body, send_whole
-from msx_sdk.reply_head import JSON_TYPE
+from msx_sdk._internal.reply_head import JSON_TYPE
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.keys.some import SELDOM, some_key
 from tests.unit.frontend.net.http.client import FakeAccessLog, FakeRegistry, as_registry, begin_answer

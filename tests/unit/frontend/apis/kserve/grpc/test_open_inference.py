@@ -23,8 +23,8 @@ from msx_frontend.keys.key import Key, Kind
 from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.listen import GrpcListen
 from msx_frontend.net.grpc.messages import message_class
-from msx_sdk.kserve import HEADER_LENGTH
-from msx_sdk.kserve.message import join, split
+from msx_sdk._internal.kserve.message import join, split
+from msx_sdk._internal.kserve.types import HEADER_LENGTH
 from tests.retry import told_wait
 from tests.unit.frontend.keys.some import SELDOM, some_key
 from tests.unit.frontend.net.grpc.harness import WAY, Health, answer, begin, failure, told

@@ -1,0 +1,167 @@
+"""A batch on its way through a handler: which requests are still open, and where their replies go."""
+
+from __future__ import annotations
+
+import threading
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from msx_sdk._internal.failures import Failure
+from msx_sdk._internal.reply_head import PLAIN, ReplyHead
+from msx_sdk._internal.results import NOTHING, Last, is_json
+from msx_sdk._internal.statuses import HEAD_REFUSED, PREDICTION_FAILED
+from msx_sdk.errors import PredictionError
+from msx_sdk.request import InferenceRequest
+
+current_request_ids: ContextVar[str] = ContextVar("current_request_ids", default="")
+"""Ids of the requests being worked on, for log lines."""
+
+
+class ReplySink(Protocol):
+    """Where replies go. Safe to call from any thread."""
+
+    def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
+        """`body` may change after the call; a sink that keeps it copies it."""
+
+    def fail(self, request: InferenceRequest, failure: Failure) -> None: ...
+
+    def flush(self) -> None:
+        """What came until now should leave, if it was kept to be sent together with what follows."""
+
+
+class InvalidResult(PredictionError):
+    """The handler returned something that does not answer its batch."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(PREDICTION_FAILED, message)
+
+
+class ReplyState:
+    """How far the reply of one request has come."""
+
+    head: ReplyHead | None = None
+    started = False
+    open = True
+
+
+class Batch:
+    """The requests of one handler call. Replies are numbered as the requests are; without a sink they are dropped.
+    `states` are those of replies that earlier calls have begun.
+
+    Thread-safe; what comes for a request that has ended is dropped.
+    """
+
+    def __init__(
+        self, requests: list[InferenceRequest], sink: ReplySink | None, states: list[ReplyState] | None = None
+    ) -> None:
+        self.requests = requests
+        self._states = states or [ReplyState() for _ in requests]
+        self._sink = sink
+        self._lock = threading.Lock()  # a handler may send from several threads: the head leaves once, and first
+
+    def head(self, idx: int) -> ReplyHead:
+        state = self._states[idx]
+        if state.head is None:
+            state.head = ReplyHead()
+        return state.head
+
+    @property
+    def ids(self) -> str:
+        requests = self.requests
+        return requests[0].id if len(requests) == 1 else ",".join([request.id for request in requests])
+
+    @property
+    def anything_sent(self) -> bool:
+        return any(state.started or not state.open for state in self._states)
+
+    @property
+    def deserted(self) -> bool:
+        """Nobody waits for an answer any more."""
+        return all(map(self._unwanted, range(len(self.requests))))
+
+    def open_indices(self) -> list[int]:
+        return [idx for idx, state in enumerate(self._states) if state.open]
+
+    def send(self, values: Any) -> None:
+        """One list of intermediate results, an entry a request; None where there is none this time."""
+        for idx, value in enumerate(self.checked(values)):
+            if value is not None:
+                self._send_one(idx, value)
+        if self._sink is not None:
+            self._sink.flush()
+
+    def finish(self, values: Any) -> None:
+        """The list that ends every request still open."""
+        for idx, value in enumerate(self.checked(values)):
+            self._end(idx, value.value if isinstance(value, Last) else value)
+
+    def close(self) -> None:
+        """A stream ended without a last value."""
+        for idx in self.open_indices():
+            self._end(idx, NOTHING)
+
+    def fail(self, error: BaseException) -> None:
+        failure = Failure.of(error)
+        for idx in self.open_indices():
+            self._fail(idx, failure)
+
+    def checked(self, values: Any) -> list[Any] | tuple[Any, ...]:
+        if not isinstance(values, (list, tuple)):
+            raise InvalidResult(
+                f"Invalid model predict output: a handler returns, yields or sends a list with one entry a request, "
+                f"not {type(values).__name__}"
+            )
+        if len(values) != len(self.requests):
+            raise InvalidResult(
+                f"number of batch response mismatched: {len(self.requests)} requests, {len(values)} responses"
+            )
+        return values
+
+    def _send_one(self, idx: int, value: Any) -> None:
+        if isinstance(value, (Last, BaseException)):
+            self._end(idx, value.value if isinstance(value, Last) else value)
+        else:
+            self._chunk(idx, value, last=False)
+
+    def _end(self, idx: int, value: Any) -> None:
+        if isinstance(value, BaseException):
+            self._fail(idx, Failure.of(value))
+        else:
+            self._chunk(idx, value, last=True)
+
+    def _chunk(self, idx: int, value: Any, last: bool) -> None:
+        state, request = self._states[idx], self.requests[idx]
+        if request.cancelled or not state.open or self._sink is None:
+            state.open &= not last
+            return None
+        try:
+            body = _encoded(request, state, value)
+        except Exception as error:
+            return self._fail(idx, Failure.of(error))
+        if state.head is not None and state.head.refused and not state.started:
+            return self._fail(idx, Failure(HEAD_REFUSED, state.head.refused))
+        json = last and body is not value and type(value) is not str and not request.operation and is_json(value)
+        with self._lock:
+            if not state.open:
+                return None
+            head = None if state.started else state.head or PLAIN
+            if json and head is not None:
+                head = head.with_json()
+            state.started, state.open = True, not last
+            return self._sink.chunk(request, body, head, last)
+
+    def _fail(self, idx: int, failure: Failure) -> None:
+        with self._lock:
+            unwanted, self._states[idx].open = self._unwanted(idx), False
+            if not unwanted and self._sink is not None:
+                self._sink.fail(self.requests[idx], failure)
+
+    def _unwanted(self, idx: int) -> bool:
+        return self.requests[idx].cancelled or not self._states[idx].open
+
+
+def _encoded(request: InferenceRequest, state: ReplyState, value: Any) -> bytes | bytearray:
+    """What ends a reply that has begun may be empty, also where each piece of it is a message of its own."""
+    if value is NOTHING or (state.started and value in (None, "", b"")):
+        return b""
+    return request.encode(value, (state.head or PLAIN).status)

@@ -1,0 +1,89 @@
+"""What keys of a model-config.yaml mean together: combinations that cannot be meant, or have no effect."""
+
+from collections.abc import Iterator
+
+from msx_sdk._internal.config.keys import ModelKeys
+from msx_sdk._internal.config.layout import ParallelLayout, declared_size, find_layout, launcher_of
+from msx_sdk._internal.values import ConfigError
+
+MOST_GRAPHS = 12
+"""Of the decoding step of a language model."""
+
+
+def check(config: ModelKeys) -> list[str]:
+    """Raises ConfigError for what is impossible; returns a warning for each key without effect."""
+    _check_workers(config)
+    _check_launchers(config)
+    _check_devices(config, find_layout(config))
+    _check_generation(config)
+    return list(_without_effect(config))
+
+
+def _check_workers(config: ModelKeys) -> None:
+    low, high = config.min_workers, config.max_workers
+    if low is not None and high is not None and low > high:
+        raise ConfigError(f"minWorkers: {low} is more than maxWorkers: {high}")
+
+
+def _check_launchers(config: ModelKeys) -> None:
+    if config.torchrun and config.msrun:
+        raise ConfigError("torchrun and msrun say the same thing: give one of them")
+    name, launcher = launcher_of(config)
+    if launcher is None:
+        return
+    if launcher.nnodes > 1:
+        raise ConfigError(
+            f"{name}.nnodes: {launcher.nnodes} is not supported yet: a group runs on one machine (nnodes: 1)"
+        )
+    if launcher.node_rank >= launcher.nnodes:
+        raise ConfigError(f"{name}.node-rank: {launcher.node_rank} is not below nnodes: {launcher.nnodes}")
+    if config.msrun and launcher.nproc_per_node is not None and config.parallel_level:
+        raise ConfigError(
+            f"{name}.nproc-per-node: {launcher.nproc_per_node} and parallelLevel: {config.parallel_level} "
+            "both give the size of a group: give one of them"
+        )
+
+
+def _check_devices(config: ModelKeys, layout: ParallelLayout) -> None:
+    if config.share_devices and config.exclusive_devices:
+        raise ConfigError("shareDevices and exclusiveDevices contradict each other: give one of them")
+    ids = config.device_ids
+    if ids is None:
+        return
+    if twice := [i for i in ids if ids.count(i) > 1]:
+        raise ConfigError(f"deviceIds: {list(ids)} names device {twice[0]} twice")
+    if layout.devices > len(ids):
+        raise ConfigError(f"deviceIds: {list(ids)} has {len(ids)} devices, and one worker group needs {layout.devices}")
+
+
+def _check_generation(config: ModelKeys) -> None:
+    given, total = config.max_input_tokens, config.max_total_tokens
+    if given is not None and total is not None and given >= total:
+        raise ConfigError(f"maxInputTokens: {given} leaves no room for an answer within maxTotalTokens: {total}")
+    if config.cache_memory is not None and config.cache_fraction is not None:
+        raise ConfigError(
+            f"cacheMemory: {config.cache_memory} and cacheFraction: {config.cache_fraction} both say how much memory "
+            "keys and values get: give one of them"
+        )
+    slots, contexts = len(config.slot_buckets or ()), len(config.context_buckets or ())
+    if slots * contexts > MOST_GRAPHS:
+        raise ConfigError(
+            f"slotBuckets and contextBuckets: {slots} times {contexts} sizes are {slots * contexts} graphs to compile, "
+            f"and at most {MOST_GRAPHS} are allowed: give fewer"
+        )
+
+
+def _without_effect(config: ModelKeys) -> Iterator[str]:
+    if config.max_workers and not config.min_workers:
+        yield f"maxWorkers: {config.max_workers} has no effect without minWorkers above 0"
+    if config.parallel_level and not config.parallel_type:
+        yield f"parallelLevel: {config.parallel_level} has no effect without parallelType"
+    if config.share_devices and not config.parallel_type:
+        yield "shareDevices: true has no effect without parallelType: workers of one process share anyway"
+    processes = config.torchrun and config.torchrun.nproc_per_node
+    if processes and config.parallel_level not in (0, processes):
+        yield f"parallelLevel: {config.parallel_level} has no effect with torchrun.nproc-per-node: {processes}"
+    if config.sequence_batching and not config.stateful:
+        yield "sequenceBatching: true has no effect without sequenceMaxIdleMSec above 0"
+    if config.parallel_type == "custom" and declared_size(config):
+        yield "parallel: has no effect with parallelType: custom"

@@ -1,0 +1,109 @@
+"""The keys of a model-config.yaml as typed structs. Every key is described in docs/model-config.md."""
+
+import msgspec
+
+from msx_sdk._internal.config.sections import (
+    Buckets,
+    DeviceType,
+    GenerationConfig,
+    Ids,
+    Isa,
+    JsonBodies,
+    Mode,
+    ParallelType,
+    Policy,
+    ReasoningParser,
+    Requests,
+    ToolParser,
+)
+from msx_sdk._internal.values import Count, Fraction, Positive, Seconds, Switch, Text
+
+
+class Launcher(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """`msrun:`, or `torchrun:` of a config written for TorchServe. MSX starts the ranks itself."""
+
+    nnodes: Positive = 1
+    nproc_per_node: Positive | None = None
+    rdzv_backend: Text = "c10d"
+    rdzv_endpoint: Text | None = None
+    rdzv_conf: Text | None = None
+    monitor_interval: Count = 5
+    node_rank: Count = 0
+    omp_number_threads: Positive = msgspec.field(default=1, name="OMP_NUMBER_THREADS")
+
+
+class ParallelSplit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`parallel:`, how the ranks of a group divide the model."""
+
+    pipeline_stages: Positive | None = None
+    tensor_parallel: Positive | None = None
+
+
+class MindSporeOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`mindspore:`, how a worker sets up MindSpore; None leaves the choice to the handler."""
+
+    isa: Isa | None = None
+    threads: Positive | None = None
+    compile_cache: Switch | Text | None = None
+    mode: Mode | None = None
+
+
+class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Units are TorchServe's: `max_batch_delay` ms, `response_timeout` and `startup_timeout` s,
+    `client_timeout_in_mills` ms, `max_retry_timeout_in_sec` s; `cache_memory` and `max_worker_memory` MiB.
+    """
+
+    min_workers: Count | None = None
+    max_workers: Count | None = None
+    max_worker_memory: Positive | None = None
+    batch_size: Positive = 1
+    max_batch_delay: Count = 100
+    response_timeout: Positive = 120
+    startup_timeout: Positive = 120
+    max_retry_timeout_in_sec: Count = 300
+    client_timeout_in_mills: Count = 0
+    job_queue_size: Positive = 100
+    use_job_ticket: Switch = False
+    batching_policy: Policy = "dynamic"
+    isolate_batch_errors: Switch = True
+    continuous_batching: Switch = False
+    stream_batching: Switch = False
+    async_communication: Switch = False
+    max_concurrent: Positive = 64
+    sequence_batching: Switch = False
+    sequence_max_idle_msec: Count = msgspec.field(default=0, name="sequenceMaxIdleMSec")
+    sequence_timeout_msec: Count = msgspec.field(default=0, name="sequenceTimeoutMSec")
+    max_num_sequence: Positive = 1
+    max_sequence_job_queue_size: Positive = 1
+    device_type: DeviceType | None = None
+    device_ids: Ids | None = None
+    share_devices: Switch = False
+    exclusive_devices: Switch = False
+    parallel_type: ParallelType = ""
+    parallel_level: Count = 0
+    torchrun: Launcher | None = None
+    msrun: Launcher | None = None
+    parallel: ParallelSplit = ParallelSplit()
+    rank_skew_timeout: Seconds = 10.0
+    mindspore: MindSporeOptions = MindSporeOptions()
+    warmup: Switch | Requests = True
+    json_bodies: JsonBodies | None = None
+    use_venv: Switch = False
+    max_batch_prefill_tokens: Positive | None = None
+    max_batch_total_tokens: Positive | None = None
+    max_input_tokens: Positive | None = None
+    max_total_tokens: Positive | None = None
+    block_size: Positive = 16
+    cache_memory: Positive | None = None
+    cache_fraction: Fraction | None = None
+    slot_buckets: Buckets | None = None
+    context_buckets: Buckets | None = None
+    prefill_buckets: Buckets | None = None
+    generation_config: GenerationConfig = "auto"
+    tool_parser: ToolParser | None = None
+    reasoning_parser: ReasoningParser | None = None
+    request_chat_template: Switch = False
+
+    @property
+    def stateful(self) -> bool:
+        return self.sequence_batching and self.sequence_max_idle_msec > 0

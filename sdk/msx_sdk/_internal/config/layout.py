@@ -1,0 +1,80 @@
+"""How the keys of a model-config.yaml divide a model over ranks and devices."""
+
+from typing import NamedTuple
+
+from msx_sdk._internal.config.keys import Launcher, ModelKeys
+from msx_sdk._internal.values import ConfigError
+
+
+class ParallelLayout(NamedTuple):
+    """`ranks` processes own `devices` devices together; 0 devices: one process, which shares its device."""
+
+    ranks: int
+    devices: int
+    pipeline_stages: int
+    tensor_parallel: int
+
+
+def find_layout(config: ModelKeys) -> ParallelLayout:
+    """Raises ConfigError when the keys that give a group's size contradict each other."""
+    if config.parallel_type == "":
+        return _single(config)
+    size = _group_size(config)
+    if config.parallel_type == "custom":
+        return ParallelLayout(1, size, 1, 1)
+    stages, shards = _split(config, size)
+    if stages * shards != size:
+        raise ConfigError(
+            f"parallel: pipelineStages {stages} times tensorParallel {shards} is {stages * shards}, not "
+            f"the group's size, {size} (nproc-per-node or parallelLevel)"
+        )
+    return ParallelLayout(size, size, stages, shards)
+
+
+def _single(config: ModelKeys) -> ParallelLayout:
+    name, launcher = launcher_of(config)
+    if launcher and (launcher.nproc_per_node or 1) > 1:
+        raise ConfigError(
+            f"{name}.nproc-per-node: {launcher.nproc_per_node} needs parallelType: pp, tp, pptp or custom"
+        )
+    if declared_size(config) > 1:
+        raise ConfigError("parallel: needs parallelType: pp, tp or pptp")
+    return ParallelLayout(1, 0, 1, 1)
+
+
+def _group_size(config: ModelKeys) -> int:
+    _, launcher = launcher_of(config)
+    given = (launcher and launcher.nproc_per_node) or config.parallel_level
+    size = given or declared_size(config) or (1 if launcher else 0)
+    if not size:
+        how = "parallelLevel" if config.parallel_type == "custom" else "msrun.nproc-per-node"
+        raise ConfigError(f"parallelType: '{config.parallel_type}' needs {how}, the size of a group")
+    return size
+
+
+def declared_size(config: ModelKeys) -> int:
+    split = config.parallel
+    if split.pipeline_stages is None and split.tensor_parallel is None:
+        return 0
+    return (split.pipeline_stages or 1) * (split.tensor_parallel or 1)
+
+
+def _split(config: ModelKeys, size: int) -> tuple[int, int]:
+    stages, shards = config.parallel.pipeline_stages, config.parallel.tensor_parallel
+    if config.parallel_type == "pp":
+        return _only("pp", "tensorParallel", shards) and (stages or size), 1
+    if config.parallel_type == "tp":
+        return 1, _only("tp", "pipelineStages", stages) and (shards or size)
+    if stages is None and shards is None:
+        raise ConfigError("parallelType: 'pptp' needs parallel: with pipelineStages and tensorParallel")
+    return stages or size // (shards or 1), shards or size // (stages or 1)
+
+
+def _only(parallel_type: str, key: str, value: int | None) -> bool:
+    if (value or 1) > 1:
+        raise ConfigError(f"parallel.{key}: {value} does not fit parallelType: '{parallel_type}'; use 'pptp'")
+    return True
+
+
+def launcher_of(config: ModelKeys) -> tuple[str, Launcher | None]:
+    return ("msrun", config.msrun) if config.msrun else ("torchrun", config.torchrun)

@@ -1,0 +1,90 @@
+"""The settings in a model-config.yaml."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from msx_sdk._internal.config.checks import check
+from msx_sdk._internal.config.keys import ModelKeys
+from msx_sdk._internal.config.layout import ParallelLayout, find_layout
+from msx_sdk._internal.config.sections import read_fields
+from msx_sdk._internal.safe_yaml import read_yaml
+from msx_sdk._internal.values import ConfigError, convert, show
+
+MOST_VALUES = 100_000
+"""In a whole model-config.yaml."""
+
+
+class ModelConfig(ModelKeys, frozen=True, kw_only=True, rename="camel"):
+    """The settings of one model version.
+
+    `raw` is the file's whole mapping (a handler's `context.model_yaml_config`); `explicit` holds the names of the
+    fields that the file or a request gives.
+    """
+
+    raw: dict[str, Any] = {}
+    explicit: frozenset[str] = frozenset()
+
+    @property
+    def layout(self) -> ParallelLayout:
+        """How many processes and devices one replica has, and how they divide the model."""
+        return find_layout(self)
+
+    def with_overrides(self, **values: Any) -> "ModelConfig":
+        """What the management API was asked for beats the file; None is not asked. Raises ConfigError."""
+        types = {field.name: field.type for field in msgspec.structs.fields(ModelConfig)}
+        given = {k: convert(k, v, types[k]) for k, v in values.items() if v is not None}
+        return self._changed(given, self.explicit | given.keys())
+
+    def with_defaults(self, **values: Any) -> "ModelConfig":
+        """The server's own defaults fill what nobody set; None is no default. Raises ConfigError."""
+        types = {field.name: field.type for field in msgspec.structs.fields(ModelConfig)}
+        wanted = {k: v for k, v in values.items() if v is not None and k not in self.explicit}
+        return self._changed({k: convert(k, v, types[k]) for k, v in wanted.items()}, self.explicit)
+
+    def _changed(self, values: dict[str, Any], explicit: frozenset[str]) -> "ModelConfig":
+        config = msgspec.structs.replace(self, **values, explicit=explicit)
+        check(config)
+        return config
+
+
+def load_model_config(path: str | Path) -> tuple[ModelConfig, list[str]]:
+    """The file's settings and warnings for its author. Raises ConfigError, which names the file."""
+    mapping = read_yaml(Path(path))
+    try:
+        return parse_model_config({} if mapping is None else mapping)
+    except ConfigError as exc:
+        raise ConfigError(f"{path}: {exc}") from exc
+
+
+def parse_model_config(mapping: Mapping[str, Any]) -> tuple[ModelConfig, list[str]]:
+    """The settings in a mapping as YAML gives it, and warnings. Raises ConfigError."""
+    if not isinstance(mapping, Mapping):
+        raise ConfigError(f"{show(mapping)} is not a mapping of keys to values")
+    _check_sendable(mapping)
+    warnings: list[str] = []
+    values = read_fields(ModelConfig, _settings(mapping), warnings)
+    config = ModelConfig(**values, raw=dict(mapping), explicit=frozenset(values))
+    return config, warnings + check(config)
+
+
+def _check_sendable(mapping: Mapping[str, Any]) -> None:
+    """The handler gets the whole mapping, over the wire to the worker. Aliases count as often as they are used."""
+    count = 0
+    for key, top in mapping.items():
+        values: list[Any] = [top]
+        while values:
+            value = values.pop()
+            count += 1
+            if count > MOST_VALUES:
+                raise ConfigError(f"{key}: with its aliases expanded the file holds more than {MOST_VALUES} values")
+            if isinstance(value, int) and not -(2**63) <= value < 2**64:
+                raise ConfigError(f"{key}: {show(value)} is an integer of more than 64 bits")
+            values += value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+
+
+def _settings(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """Without free keys that happen to bear the name of a field that is no key."""
+    return {key: value for key, value in mapping.items() if key not in ("raw", "explicit")}

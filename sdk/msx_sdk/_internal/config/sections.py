@@ -1,0 +1,77 @@
+"""Sections of a model-config.yaml: their types, and advice on mistyped keys."""
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+import msgspec
+from msgspec import Meta
+
+from msx_sdk._internal import bodies
+from msx_sdk._internal.reasoning import FORMATS as REASONING_PARSERS
+from msx_sdk._internal.tool_calls import FORMATS as TOOL_PARSERS
+from msx_sdk._internal.values import ConfigError, Count, Positive, convert, near_miss, show
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def _one_of(names: Iterable[str]) -> str:
+    return f"^({'|'.join(names)})$"
+
+
+Isa = Annotated[str, Meta(pattern="^[A-Za-z0-9_]+$", description="the name of an instruction set")]
+Ids = Annotated[tuple[Count, ...], Meta(min_length=1, description="a list of device numbers")]
+Buckets = Annotated[tuple[Positive, ...], Meta(min_length=1, max_length=12, description="a list of 1 to 12 sizes")]
+Requests = Annotated[tuple[Any, ...], Meta(description="a list of request inputs")]
+ParallelType = Annotated[Literal["", "pp", "tp", "pptp", "custom"], Meta(description="one of pp, tp, pptp, custom")]
+DeviceType = Annotated[Literal["cpu", "npu", "gpu"], Meta(description="one of npu, gpu, cpu")]
+Policy = Annotated[Literal["dynamic", "fixed"], Meta(description="one of dynamic, fixed")]
+GenerationConfig = Annotated[Literal["auto", "none"], Meta(description="one of auto, none")]
+JsonBodies = Annotated[bodies.JsonBodies, Meta(description="one of strict, lenient")]
+ToolParser = Annotated[str, Meta(pattern=_one_of(TOOL_PARSERS), description=f"one of {', '.join(TOOL_PARSERS)}")]
+ReasoningParser = Annotated[
+    str, Meta(pattern=_one_of(REASONING_PARSERS), description=f"one of {', '.join(REASONING_PARSERS)}")
+]
+Mode = Annotated[Literal["graph", "pynative"], Meta(description="one of graph, pynative")]
+
+
+def read_struct(cls: type[S], mapping: Mapping[Any, Any], warnings: list[str], prefix: str = "") -> S:
+    """A nested section. A key that it does not have is a warning: the section is ours alone."""
+    values = read_fields(cls, mapping, warnings, prefix)
+    known = names_of(cls)
+    for key in mapping:
+        if key not in known and not (isinstance(key, str) and near_miss(key, known)):
+            warnings.append(f"{prefix}{key}: is not a key of {prefix[:-1]} ({', '.join(known)}) and is ignored")
+    return cls(**values)
+
+
+def read_fields(
+    cls: type[msgspec.Struct], mapping: Mapping[Any, Any], warnings: list[str], prefix: str = ""
+) -> dict[str, Any]:
+    """The known keys of a mapping, by Python name. An empty value (`key:`) counts as not given."""
+    known = names_of(cls)
+    for key in mapping:
+        if isinstance(key, str) and key not in known and (meant := near_miss(key, known)):
+            warnings.append(f"{prefix}{key}: is not a known key and is ignored; did you mean {meant}?")
+    return {
+        field.name: _read(prefix + field.encode_name, mapping[field.encode_name], field.type, warnings)
+        for field in msgspec.structs.fields(cls)
+        if mapping.get(field.encode_name) is not None
+    }
+
+
+def _read(key: str, value: Any, annotation: Any, warnings: list[str]) -> Any:
+    section = next((part for part in (annotation, *get_args(annotation)) if _is_struct(part)), None)
+    if section is None:
+        return convert(key, value, annotation)
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{key}: {show(value)} is not a mapping with keys {', '.join(names_of(section))}")
+    return read_struct(section, value, warnings, f"{key}.")
+
+
+def _is_struct(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)
+
+
+def names_of(cls: type[msgspec.Struct]) -> list[str]:
+    """The YAML names of a section's keys."""
+    return [f.encode_name for f in msgspec.structs.fields(cls) if f.name not in ("raw", "explicit")]

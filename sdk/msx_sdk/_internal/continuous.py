@@ -1,0 +1,78 @@
+"""TorchServe's continuous batching: the handler is called again and again, with the requests of the moment."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from msx_sdk._internal.batch import Batch, InvalidResult, ReplySink, ReplyState
+from msx_sdk._internal.resolved_handler import ResolvedHandler
+from msx_sdk._internal.results import NOTHING, Last
+from msx_sdk.context import Context
+from msx_sdk.request import InferenceRequest
+from msx_sdk.runner import Conductor, Runner
+
+
+class ContinuousRunner(Runner):
+    """Each call answers every request a little; `open` are those that want another call.
+
+    A request's inputs are in `data` once; in later calls its entry is an empty dict. `context.stopping_criteria[i]`
+    gets what was returned for request `i` and says False where there is more to come. Without criteria a call answers
+    its requests for good, as any other handler. Descriptions and explanations are calls of their own, and answered by
+    them. What the handler raises fails all requests of the call: they share its state.
+    """
+
+    def __init__(self, handler: ResolvedHandler, context: Context, conductor: Conductor | None = None) -> None:
+        super().__init__(handler, context, isolate=False, conductor=conductor)
+        self._states: dict[InferenceRequest, ReplyState] = {}
+
+    def _run(self, requests: list[InferenceRequest], sink: ReplySink | None) -> None:
+        if one_shot(requests[0]):
+            return super()._run(requests, sink)
+        self._forget_all_but(requests)
+        batch = Batch(requests, sink, [self._states.setdefault(request, ReplyState()) for request in requests])
+        error = self._attempt(batch)
+        if error is not None:
+            batch.fail(error)
+        for request in requests:
+            request.spend()
+        self.open = [requests[idx] for idx in batch.open_indices()]
+        return None
+
+    def _answer(self, batch: Batch, result: Any, context: Context) -> None:
+        if one_shot(batch.requests[0]):
+            return super()._answer(batch, result, context)
+        if isinstance(result, Generator):
+            result.close()
+            raise InvalidResult(
+                "Invalid model predict output: with continuousBatching a handler returns one value a request and is "
+                "called again; it does not yield"
+            )
+        values = batch.checked(result)
+        criteria = context.stopping_criteria
+        return batch.send([_ending(criteria, idx, value, len(values)) for idx, value in enumerate(values)])
+
+    def _forget_all_but(self, requests: list[InferenceRequest]) -> None:
+        """On the ranks that follow, a request is a new object in each call: its id says which it is."""
+        present, kept = set(requests), {request.id for request in requests}
+        for request in [known for known in self._states if known not in present]:
+            del self._states[request]
+            if request.id not in kept and isinstance(self.context.cache, dict):
+                self.context.cache.pop(request.id, None)
+
+
+def one_shot(request: InferenceRequest) -> bool:
+    return "True" in (request.headers.get("describe"), request.headers.get("explain"))
+
+
+def _ending(criteria: Sequence[Any] | None, idx: int, value: Any, size: int) -> Any:
+    """The value, marked as the last one unless the handler's criterion says False."""
+    if isinstance(value, (Last, BaseException)):
+        return value
+    if criteria:
+        if len(criteria) != size:
+            raise InvalidResult(f"context.stopping_criteria has {len(criteria)} entries for {size} requests")
+        stops = criteria[idx](value)
+        if stops is not None and not stops:
+            return value
+    return Last(NOTHING if value is None else value)

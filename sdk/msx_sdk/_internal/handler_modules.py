@@ -1,0 +1,65 @@
+"""Where the module of a handler is found: in the archive, behind an entry point, or on Python's path."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from msx_sdk.errors import HandlerLoadError
+
+ENTRY_POINTS = "msx.handlers"
+
+
+def from_archive(location: str, model_dir: Path) -> ModuleType | None:
+    path = _file_of(location, model_dir)
+    if path is None:
+        return None
+    if path.parent != model_dir:
+        prefer_on_path(str(path.parent))
+        prefer_on_path(str(model_dir))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise HandlerLoadError(f"handler file {path.name} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[path.stem]
+        raise
+    return module
+
+
+def _file_of(location: str, model_dir: Path) -> Path | None:
+    """Inside the archive only: of a path that leads elsewhere or nowhere, TorchServe's workers take the base name."""
+    name = location if location.endswith(".py") else f"{location}.py"
+    inside = [] if Path(name).is_absolute() or ".." in Path(name).parts else [model_dir / name]
+    return next((path for path in [*inside, model_dir / Path(name).name] if path.is_file()), None)
+
+
+def prefer_on_path(folder: str) -> None:
+    if sys.path[:1] != [folder]:
+        sys.path.insert(0, folder)
+
+
+def from_entry_point(location: str) -> Any:
+    points: list[EntryPoint] = list(entry_points(group=ENTRY_POINTS, name=location))
+    return points[0].load() if points else None
+
+
+def from_path(location: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(location) if _looks_importable(location) else None
+    except ModuleNotFoundError as error:
+        if error.name and (location == error.name or location.startswith(f"{error.name}.")):
+            return None
+        raise
+
+
+def _looks_importable(location: str) -> bool:
+    return all(part.isidentifier() for part in location.split("."))

@@ -1,0 +1,66 @@
+"""Triton's classification extension: of each row of an output its largest values, with the names of their classes."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from msx_sdk._internal.kserve.request import numpy_tensors
+from msx_sdk.errors import InvalidInput, PredictionError
+
+FILE = "index_to_name.json"
+
+
+class Labels:
+    """By the archive's `index_to_name.json`, read when they are first asked for; without it classes have no names.
+
+    A value is a name, or a list whose last item is the name, as in TorchServe's handlers.
+    """
+
+    def __init__(self, model_dir: Path | None = None) -> None:
+        self._path = None if model_dir is None else model_dir / FILE
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """By the class's number as text. Raises PredictionError for a file that is none."""
+        if self._path is None or not self._path.is_file():
+            return {}
+        try:
+            found = dict(json.loads(self._path.read_text("utf-8")))
+        except (ValueError, TypeError) as error:
+            raise PredictionError(500, f"{FILE} is no JSON object of class numbers and names: {error}") from None
+        return {
+            str(number): str(name[-1] if isinstance(name, list) and name else name) for number, name in found.items()
+        }
+
+    def suffix(self, number: int) -> str:
+        name = self.names.get(str(number))
+        return "" if name is None else f":{name}"
+
+
+UNNAMED = Labels()
+
+
+def largest(what: str, array: Any, count: int, labels: Labels) -> Any:
+    """Along the last axis the `count` largest, largest first, each as `value:class[:name]`; of equals the first class.
+
+    Raises InvalidInput for what holds no numbers.
+    """
+    if array.dtype.kind not in "fiu":
+        raise InvalidInput(f"{what}: classification is for numbers, and this output has none")
+    np, classes = numpy_tensors().np, array.shape[-1]
+    ascending = np.argsort(np.flip(array, -1), axis=-1, kind="stable")
+    chosen = classes - 1 - np.flip(ascending, -1)[..., :count]
+    values = np.take_along_axis(array, chosen, -1)
+    pairs = zip(values.ravel().tolist(), chosen.ravel().tolist(), strict=True)
+    texts = [_text(value, number, labels) for value, number in pairs]
+    made = np.empty(len(texts), object)
+    made[:] = texts
+    return made.reshape(chosen.shape)
+
+
+def _text(value: float, number: int, labels: Labels) -> bytes:
+    shown = f"{value:f}" if isinstance(value, float) else str(value)
+    return f"{shown}:{number}{labels.suffix(number)}".encode()

@@ -1,0 +1,72 @@
+"""One request of the protocol on its way through a handler: read before the call, answered after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from msx_sdk._internal.kserve.classification import UNNAMED, Labels
+from msx_sdk._internal.kserve.reply import encode_reply
+from msx_sdk._internal.kserve.request import InferRequest, read_request
+from msx_sdk._internal.kserve.types import DATATYPES, Signature
+from msx_sdk.errors import HandlerLoadError
+
+
+class Inference:
+    """`model` is its name and version. Raises InvalidInput for what is no request of the protocol."""
+
+    def __init__(
+        self,
+        data: bytes | bytearray,
+        json_size: str | None,
+        model: tuple[str, str],
+        signature: Signature,
+        labels: Labels = UNNAMED,
+    ) -> None:
+        self._data, self._json_size, self._model, self._signature = data, json_size, model, signature
+        self._labels = labels
+        self._asked = self._read()
+        self._fresh = True
+
+    @property
+    def is_json(self) -> bool:
+        """The whole body is JSON, as TorchServe knows it."""
+        return self._json_size is None
+
+    def body(self) -> dict[str, Any]:
+        """A new object at each call: a handler may change it, and be called again when its batch failed."""
+        asked = self._asked if self._fresh else self._read()
+        self._fresh = False
+        return asked.body
+
+    def encode(self, value: Any) -> bytes:
+        """A whole reply of the protocol, as `message` frames it. Raises PredictionError."""
+        return encode_reply(value, self._asked, self._model, self._signature, self._labels)
+
+    def _read(self) -> InferRequest:
+        return read_request(memoryview(self._data), self._json_size, self._signature)
+
+
+def announced(announce: Callable[[], Any] | None) -> Signature:
+    """What a handler's `tensor_signature()` says; empty without one. Raises HandlerLoadError for anything else."""
+    if announce is None:
+        return Signature()
+    try:
+        signature = msgspec.convert(msgspec.to_builtins(announce()), Signature)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise HandlerLoadError(f"tensor_signature() returned no msx_sdk.kserve.Signature: {error}") from None
+    if signature.enforced:
+        _check_inputs(signature)
+    return signature
+
+
+def _check_inputs(signature: Signature) -> None:
+    """An announcement that no request could meet is a mistake of the handler's."""
+    for spec in signature.inputs:
+        if spec.datatype not in DATATYPES or any(size < -1 for size in spec.shape):
+            raise HandlerLoadError(
+                f"tensor_signature(): input {spec.name!r} has datatype {spec.datatype!r} and shape {list(spec.shape)}; "
+                f"expected one of {', '.join(DATATYPES)}, and sizes of 0 or more, or -1 for any"
+            )

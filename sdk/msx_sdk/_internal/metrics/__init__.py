@@ -1,0 +1,1 @@
+"""Metrics of a handler, on their way to the server."""

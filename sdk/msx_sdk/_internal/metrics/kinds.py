@@ -1,0 +1,43 @@
+"""Kinds, units and labels of metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
+
+UNITS = {
+    "ms": "Milliseconds",
+    "s": "Seconds",
+    "percent": "Percent",
+    "count": "Count",
+    "MB": "Megabytes",
+    "kB": "Kilobytes",
+    "GB": "Gigabytes",
+    "B": "Bytes",
+}
+
+
+class Dimension(Protocol):
+    """TorchServe's name for a label."""
+
+    name: Any
+    value: Any
+
+
+Dimensions = Mapping[str, str] | Iterable[Dimension]
+
+
+def labels_of(dimensions: Dimensions | None) -> dict[str, str]:
+    if dimensions is None:
+        return {}
+    return dict(dimensions) if isinstance(dimensions, Mapping) else {one.name: one.value for one in dimensions}
+
+
+def checked_kind(name: str, metric_type: Any) -> str:
+    """TorchServe's MetricTypes is an enumeration of these texts. Raises ValueError for another one."""
+    kind = str(getattr(metric_type, "value", metric_type))
+    if kind not in (COUNTER, GAUGE, HISTOGRAM):
+        raise ValueError(f"metric {name!r} has the unknown type {kind!r}: counter, gauge or histogram")
+    return kind

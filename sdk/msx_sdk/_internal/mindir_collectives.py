@@ -1,0 +1,111 @@
+"""Read what a MindIR does together with other ranks, and in which groups, without MindSpore."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from os import PathLike, fspath
+from typing import NamedTuple
+
+from msx_sdk._internal import protowire as wire
+from msx_sdk._internal.mindir import MindIRError, map_file
+from msx_sdk._internal.protowire import Buffer, Span, WireError
+
+WORLD_GROUPS = ("hccl_world_group", "mccl_world_group", "nccl_world_group")
+"""The group of all ranks, as it is called where the file was exported: on Ascend (and where nothing was initialised),
+on a CPU, on a GPU. They are of one length."""
+
+# Field numbers of MindSpore's mind_ir.proto.
+_MODEL_GRAPH, _MODEL_FUNCTION, _MODEL_PRIMITIVE = 7, 8, 12
+_GRAPH_NODE, _NODE_OP_TYPE, _NODE_ATTRIBUTE = 1, 4, 5
+_PRIMITIVE_NAME, _PRIMITIVE_OP_TYPE, _PRIMITIVE_ATTRIBUTE = 1, 2, 3
+_ATTRIBUTE_NAME, _ATTRIBUTE_INT, _ATTRIBUTE_STRING = 1, 3, 5
+_REFERENCE = "REF::"
+
+
+class Collective(NamedTuple):
+    """One node of the graph. `size` is the number of ranks that it was exported for; 0 where the file does not say."""
+
+    operator: str
+    group: str
+    size: int = 0
+
+
+def read_collectives(path: str | PathLike[str]) -> list[Collective]:
+    """One entry a node, of the graph and of those that it calls. Raises MindIRError, which names the file."""
+    try:
+        with map_file(path) as data:
+            return list(_collectives(data))
+    except WireError as error:
+        raise MindIRError(f"{fspath(path)} is not a MindIR file, or it is truncated: {error}.") from None
+
+
+def group_spans(data: Buffer) -> Iterator[Span]:
+    """Where the names of groups are."""
+    for span, attribute in _attributes(data):
+        found = _group(data, wire.messages(data, span, attribute))
+        if found is not None:
+            yield found
+
+
+def _attributes(data: Buffer) -> Iterator[tuple[Span, int]]:
+    """Primitives and nodes, each with the number of its field for attributes."""
+    for number, value in wire.fields(data, (0, len(data))):
+        if number == _MODEL_PRIMITIVE:
+            yield wire.as_span(value), _PRIMITIVE_ATTRIBUTE
+        elif number in (_MODEL_GRAPH, _MODEL_FUNCTION):
+            for node in wire.messages(data, wire.as_span(value), _GRAPH_NODE):
+                yield node, _NODE_ATTRIBUTE
+
+
+def _collectives(data: Buffer) -> Iterator[Collective]:
+    """Nodes refer to primitives, which may follow."""
+    known: dict[str, Collective | None] = {}
+    nodes: list[tuple[str, Collective | None]] = []
+    for span, attribute in _attributes(data):
+        if attribute == _PRIMITIVE_ATTRIBUTE:
+            texts = {_PRIMITIVE_NAME: "", _PRIMITIVE_OP_TYPE: ""}
+            _read(data, span, texts)
+            name, operator = texts.values()
+            known[name] = _collective(data, span, attribute, operator or name)
+        else:
+            texts = {_NODE_OP_TYPE: ""}
+            _read(data, span, texts)
+            nodes.append((texts[_NODE_OP_TYPE], _collective(data, span, attribute, texts[_NODE_OP_TYPE])))
+    for operator, own in nodes:
+        found = known.get(operator.removeprefix(_REFERENCE)) if operator.startswith(_REFERENCE) else own
+        if found is not None:
+            yield found
+
+
+def _collective(data: Buffer, span: Span, attribute: int, operator: str) -> Collective | None:
+    attributes = list(wire.messages(data, span, attribute))
+    group = _group(data, attributes)
+    return None if group is None else Collective(operator, wire.as_text(data, group), _size(data, attributes))
+
+
+def _group(data: Buffer, attributes: Iterator[Span] | list[Span]) -> Span | None:
+    """A convolution has an attribute of this name, too: a number."""
+    for span in attributes:
+        named, text = False, None
+        for number, value in wire.fields(data, span):
+            if number == _ATTRIBUTE_NAME:
+                named = wire.as_text(data, value) == "group"
+            elif number == _ATTRIBUTE_STRING:
+                text = wire.as_span(value)
+        if named and text is not None and text[1] > text[0]:
+            return text
+    return None
+
+
+def _size(data: Buffer, attributes: list[Span]) -> int:
+    for span in attributes:
+        fields = dict(wire.fields(data, span))
+        if wire.as_text(data, fields.get(_ATTRIBUTE_NAME, (0, 0))) == "rank_size":
+            return wire.as_int(fields.get(_ATTRIBUTE_INT, 0))
+    return 0
+
+
+def _read(data: Buffer, span: Span, texts: dict[int, str]) -> None:
+    for number, value in wire.fields(data, span):
+        if number in texts:
+            texts[number] = wire.as_text(data, value)

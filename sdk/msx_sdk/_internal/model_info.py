@@ -1,0 +1,33 @@
+"""What a worker knows of the model version that it serves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from msx_sdk._internal.sequences import SequenceKeys
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """The constant part of a context: one model version on one rank."""
+
+    model_name: str
+    model_version: str = "1.0"
+    model_dir: Path = Path()
+    manifest: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
+    """The whole of model-config.yaml."""
+    batch_size: int = 1
+    device_id: int | None = None
+    """Index of this rank's device among those that its process sees; None on a CPU."""
+    rank: int = 0
+    local_rank: int = 0
+    world_size: int = 1
+    cache_dir: Path | None = None
+    """Where this model may keep what outlives the process, such as compiled graphs."""
+    decode_input: bool = True
+    limit_max_image_pixels: bool = True
+    server_version: str = ""
+    sequence_keys: SequenceKeys = field(default_factory=SequenceKeys)

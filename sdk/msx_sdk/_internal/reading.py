@@ -1,0 +1,72 @@
+"""What is read of a request before the handler is called, so that one which cannot be read fails alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from msx_sdk._internal.bodies import JsonBodies, says_json
+from msx_sdk._internal.kserve.classification import Labels
+from msx_sdk._internal.kserve.inference import Inference, announced
+from msx_sdk._internal.kserve.request import check_prediction
+from msx_sdk._internal.kserve.types import HEADER_LENGTH, INFER, Signature
+
+if TYPE_CHECKING:
+    from msx_sdk._internal.resolved_handler import ResolvedHandler
+    from msx_sdk.context import ModelInfo
+    from msx_sdk.request import InferenceRequest
+
+
+class Reader:
+    """Of one handler: bodies that say JSON as `jsonBodies` has it, and tensors as `tensor_signature()` announces them.
+
+    All other requests stay as they are.
+    """
+
+    def __init__(self, handler: ResolvedHandler, info: ModelInfo) -> None:
+        self._announce, self._model = handler.tensor_signature, (info.model_name, info.model_version)
+        self._labels = Labels(info.model_dir)
+        self._strict = json_bodies(info.config, handler.json_bodies) == "strict"
+        self._decodes = info.decode_input
+        self._known: Signature | None = None
+
+    def read(self, request: InferenceRequest) -> None:
+        """Raises InvalidInput."""
+        if request.operation == INFER:
+            self._read_inference(request)
+        elif self._reads_ahead(request):
+            decoded = request.decode(self._strict)
+            if self._announce is not None:
+                check_prediction(decoded.get("body"), self._signature)
+
+    def _reads_ahead(self, request: InferenceRequest) -> bool:
+        """Not of most requests; examples, and requests that have been seen, have no parts."""
+        if request.operation or not self._decodes or not request.parts:
+            return False
+        return self._announce is not None or (self._strict and _says_json(request))
+
+    def _read_inference(self, request: InferenceRequest) -> None:
+        """A request without inputs, as some ranks of a group get it, stays as it is."""
+        body = request.parts.get("body")
+        if body is not None:
+            json_size = request.headers.get(HEADER_LENGTH)
+            request.inference = Inference(body.data, json_size, self._model, self._signature, self._labels)
+
+    @property
+    def _signature(self) -> Signature:
+        if self._known is None:
+            self._known = announced(self._announce)
+        return self._known
+
+
+def _says_json(request: InferenceRequest) -> bool:
+    for part in request.parts.values():  # noqa: SIM110  # a generator would cost more than all the rest
+        if part.content_type and says_json(part.content_type):
+            return True
+    return False
+
+
+def json_bodies(config: Mapping[str, Any], default: JsonBodies) -> JsonBodies:
+    """The yaml's key, else what suits the handler."""
+    wanted: JsonBodies | None = config.get("jsonBodies")
+    return default if wanted is None else wanted

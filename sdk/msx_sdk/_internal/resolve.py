@@ -1,0 +1,143 @@
+"""From the handler string of a manifest to something that can be called."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import sys
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from msx_sdk._internal.handler_modules import ENTRY_POINTS, from_archive, from_entry_point, from_path, prefer_on_path
+from msx_sdk._internal.resolved_handler import HandleKind, ResolvedHandler
+from msx_sdk.context import Context, NoRequestError
+from msx_sdk.errors import HandlerLoadError
+
+log = logging.getLogger("msx.worker")
+
+
+def resolve_handler(spec: str, model_dir: Path, package: str = "") -> ResolvedHandler:
+    """Find `spec`: a file of the archive (`h.py`, `h`, `h.py:func`, `h:Class`), an entry point of the group
+    `msx.handlers`, an importable module, or a module of `package`.
+
+    The order and the rules are TorchServe's (`model_loader.py`): a function `func` or `handle` of the module,
+    else its one class with `initialize` and `handle`. Raises HandlerLoadError.
+    """
+    location, _, attribute = spec.partition(":")
+    prefer_on_path(str(model_dir))
+    module = from_archive(location, model_dir) or from_entry_point(location) or from_path(location)
+    if module is None and package:
+        module = from_path(f"{package}.{location}")
+    if module is None:
+        known = ", ".join(sorted(point.name for point in entry_points(group=ENTRY_POINTS))) or "none"
+        raise HandlerLoadError(
+            f"handler {spec!r} is neither a file of the archive, nor an importable module, nor a handler that an "
+            f"installed package brings (installed: {known})"
+        )
+    return _resolve_in(module, attribute, spec)
+
+
+def resolve_object(target: Any) -> ResolvedHandler:
+    """The same for what is already at hand: a handler class, an instance, a function or a module."""
+    if inspect.isclass(target):
+        return _of_instance(target())
+    if inspect.ismodule(target):
+        return _resolve_in(target, "", target.__name__)
+    if hasattr(target, "handle"):
+        return _of_instance(target)
+    if callable(target):
+        return _of_function(sys.modules.get(getattr(target, "__module__", "")), target)
+    raise HandlerLoadError(
+        f"{type(target).__name__} is not a handler: expected a class, an instance, a function or a module"
+    )
+
+
+def _resolve_in(module: Any, attribute: str, spec: str) -> ResolvedHandler:
+    if not inspect.ismodule(module):
+        return resolve_object(module)
+    if attribute and not hasattr(module, attribute):
+        return _of_instance(_class_instead(module, attribute, spec)())
+    target = getattr(module, attribute) if attribute else getattr(module, "handle", None)
+    if inspect.isclass(target):
+        return _of_instance(target())
+    if callable(target):
+        return _of_function(module, target)
+    return _of_instance(_only_class(module, spec)())
+
+
+def _of_function(module: Any, function: Callable[[Any, Context], Any]) -> ResolvedHandler:
+    initialize = getattr(module, "initialize", None) or _first_call(function)
+    return ResolvedHandler(initialize, function, getattr(module, "close", _nothing), module)
+
+
+def _first_call(function: Callable[[Any, Context], Any]) -> Callable[[Context], Any]:
+    """TorchServe initialises a plain function by calling it without data; generators have no such call.
+
+    One that was never meant to be called so, because it goes straight at its data, is left alone.
+    """
+    if HandleKind.of(function) is not HandleKind.PLAIN:
+        return _ignore
+    return lambda context: _call_without_data(function, context)
+
+
+def _call_without_data(function: Callable[[Any, Context], Any], context: Context) -> None:
+    try:
+        function(None, context)
+    except (TypeError, AttributeError, NoRequestError) as error:
+        if "NoneType" not in str(error) and not isinstance(error, NoRequestError):
+            raise
+        log.debug("%s() cannot be called without data, so it is not initialised: %s", _name(function), error)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", repr(function))
+
+
+def _of_instance(instance: Any) -> ResolvedHandler:
+    if not callable(getattr(instance, "handle", None)):
+        raise HandlerLoadError(f"{type(instance).__name__} is no handler: it has no handle(data, context)")
+    initialize = getattr(instance, "initialize", _ignore)
+    return ResolvedHandler(initialize, instance.handle, getattr(instance, "close", _nothing), instance)
+
+
+def _class_instead(module: ModuleType, attribute: str, spec: str) -> Callable[[], Any]:
+    """TorchServe's rule: where the function is not there, the module's one class is meant."""
+    classes = _classes(module)
+    if len(classes) != 1:
+        raise HandlerLoadError(f"handler {spec!r}: {module.__name__} has no {attribute!r}")
+    log.warning(
+        "handler %r: %s has no %r; its class %s is taken", spec, module.__name__, attribute, classes[0].__name__
+    )
+    return classes[0]
+
+
+def _only_class(module: ModuleType, spec: str) -> Callable[[], Any]:
+    leaves = _classes(module)
+    if len(leaves) != 1:
+        names = ", ".join(value.__name__ for value in leaves) or "none"
+        raise HandlerLoadError(
+            f"handler {spec!r}: expected a function handle(data, context) or one class with initialize() and "
+            f"handle(); classes found: {names}. Name one as {spec.partition(':')[0]}:NAME"
+        )
+    return leaves[0]
+
+
+def _classes(module: ModuleType) -> list[type[Any]]:
+    """The module's own handlers, without those that are only bases of others."""
+    own: list[type[Any]] = [
+        value
+        for value in dict.fromkeys(filter(inspect.isclass, vars(module).values()))
+        if value.__module__ == module.__name__ and hasattr(value, "initialize") and hasattr(value, "handle")
+    ]
+    return [value for value in own if not any(issubclass(other, value) and other is not value for other in own)]
+
+
+def _ignore(context: Context) -> None:
+    return None
+
+
+def _nothing() -> None:
+    return None

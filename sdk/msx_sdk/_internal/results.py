@@ -1,0 +1,86 @@
+"""What a handler returns, as bytes."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from msx_sdk._internal.statuses import PREDICTION_FAILED
+from msx_sdk.errors import PredictionError
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """Yielded for a request of a streaming batch: this value is its last, the others go on."""
+
+    value: Any = b""
+
+
+NOTHING = object()
+"""Ends a reply without a last value."""
+
+
+def encode(value: Any) -> bytes | bytearray:
+    """Bytes as they are, text as UTF-8, everything else as JSON indented by two (TorchServe's rule).
+
+    A bytearray is not copied: it stays the handler's, which may change it after its call.
+    A torch tensor is what `torch.save` makes of it; inside of lists and dicts it is JSON.
+    NumPy arrays and scalars and MindSpore tensors become JSON lists and numbers.
+    Raises PredictionError 503 for what has no JSON form.
+    """
+    if isinstance(value, (bytes, bytearray)):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, memoryview):
+        return bytes(value)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _saved(torch, value)
+    return _json(value)
+
+
+def is_json(value: Any) -> bool:
+    """It is JSON because `encode` makes it so, and not because a text happens to be."""
+    if isinstance(value, (dict, list)):
+        return True
+    if value is NOTHING or isinstance(value, (bytes, bytearray, str, memoryview)):
+        return False
+    torch = sys.modules.get("torch")
+    return torch is None or not isinstance(value, torch.Tensor)
+
+
+def _saved(torch: Any, tensor: Any) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(tensor, buffer)
+    return buffer.getvalue()
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return msgspec.json.format(msgspec.json.encode(value, enc_hook=plain), indent=2)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return _slow_json(value)
+
+
+def _slow_json(value: Any) -> bytes:
+    """Python's encoder takes what msgspec does not, such as integers beyond 64 bits."""
+    try:
+        return json.dumps(value, indent=2, default=plain).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        text = f"Unsupported model output data type: {type(value).__name__} ({error})"
+        raise PredictionError(PREDICTION_FAILED, text) from None
+
+
+def plain(value: Any) -> Any:
+    """What JSON can say of a NumPy array or scalar, or of a tensor. Raises TypeError for anything else."""
+    if hasattr(value, "asnumpy"):
+        return value.asnumpy().tolist()
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no JSON form; return bytes, str, numbers, lists or dicts")

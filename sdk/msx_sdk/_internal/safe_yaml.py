@@ -1,0 +1,160 @@
+"""Reading YAML from strangers: safe tags only, no key twice, errors with file and line, and an end to all of it."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+try:  # libyaml's loader is some ten times faster, but PyYAML may have been built without it
+    from yaml import CSafeLoader as _SafeLoader
+except ImportError:
+    from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]
+
+from msx_sdk._internal.values import ConfigError, show
+
+MOST_BYTES = 1 << 20
+"""Of a file."""
+MOST_NODES = 100_000
+"""Keys and values of a file, and, of their own, those that its merges (`<<`) bring: each may be used again."""
+_MOST_KEYS = 10_000  # of one mapping
+_MOST_LEVELS = 100
+_MOST_DIGITS = 100  # of a number; Python's time for many grows with their square
+_MERGE = "tag:yaml.org,2002:merge"
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+
+
+class _Loader(_SafeLoader):
+    def __init__(self, stream: str | bytes) -> None:
+        super().__init__(stream)
+        self._checked: set[int] = set()
+        self._merged = 0
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """PyYAML's hook for merge keys (`<<`), which later writes the merged pairs into the node itself."""
+        if id(node) not in self._checked:
+            self._checked.add(id(node))
+            _refuse_twice(node)
+            self._count_merged(node)
+        super().flatten_mapping(node)
+
+    def _count_merged(self, node: yaml.MappingNode) -> None:
+        """Before they are copied. What is merged is flattened first, so that it has all its keys."""
+        keys = len(node.value)
+        for source in _merged_into(node):
+            self.flatten_mapping(source)
+            keys += len(source.value)
+            self._merged += len(source.value)
+            if keys > _MOST_KEYS:
+                raise ConfigError(f"{_line(node)}: has more than {_MOST_KEYS} keys in one mapping")
+            if self._merged > MOST_NODES:
+                raise ConfigError(f"{_line(node)}: with its merges (<<) the file holds more than {MOST_NODES} keys")
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """PyYAML lets through whatever Python says of a number, a date or a tag that cannot be."""
+        try:
+            _refuse_long_number(node)
+            return super().construct_object(node, deep)
+        except (ConfigError, yaml.YAMLError):
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as exc:
+            kind = node.tag.rpartition(":")[2]
+            raise ConfigError(f"{_line(node)}: {show(node.value)} cannot be read as {kind}") from exc
+
+
+def _merged_into(node: yaml.MappingNode) -> list[yaml.MappingNode]:
+    found: list[yaml.Node] = []
+    for key, value in node.value:
+        if key.tag == _MERGE:
+            found += value.value if isinstance(value, yaml.SequenceNode) else [value]
+    return [one for one in found if isinstance(one, yaml.MappingNode)]
+
+
+def _refuse_twice(node: yaml.MappingNode) -> None:
+    seen: dict[str, int] = {}
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
+            line = key.start_mark.line + 1
+            if key.value in seen:
+                raise ConfigError(
+                    f"{show(key.value)[1:-1]}: is given twice, in line {seen[key.value]} and in line {line}"
+                )
+            seen[key.value] = line
+
+
+def _refuse_long_number(node: yaml.Node) -> None:
+    if node.tag in _NUMBERS and isinstance(node, yaml.ScalarNode) and len(node.value) > _MOST_DIGITS:
+        raise ConfigError(f"{_line(node)}: {show(node.value)[1:-1]} is a number of more than {_MOST_DIGITS} digits")
+
+
+def _line(of: yaml.Node | yaml.Event) -> str:
+    return f"line {of.start_mark.line + 1 if of.start_mark else '?'}"
+
+
+def read_yaml(path: Path) -> Any:
+    """The one document of the file; None for an empty one. Raises ConfigError, which names the file."""
+    try:
+        with path.open("rb") as file:
+            return parse_yaml(file.read(MOST_BYTES + 1))
+    except OSError as exc:
+        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
+    except ConfigError as exc:
+        raise ConfigError(f"{path}: {exc}") from exc
+
+
+def parse_yaml(text: str | bytes) -> Any:
+    """Likewise of a text. Raises ConfigError."""
+    if len(text) > MOST_BYTES:
+        raise ConfigError(f"has more than {MOST_BYTES >> 20} MiB, which is the most that is read of a YAML file")
+    try:
+        aliases = _count(text)
+        value = yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
+    except yaml.YAMLError as exc:
+        raise ConfigError(_syntax_error(exc)) from exc
+    except RecursionError as exc:
+        raise ConfigError("its merges (<<) lead from one to the next too often") from exc
+    if aliases:
+        _refuse_bomb(value)
+    return value
+
+
+def _refuse_bomb(value: Any) -> None:
+    """Whoever walks through it meets what an alias stands for each time that it is used, which may be for ever."""
+    count, values = 0, [value]
+    while values:
+        one = values.pop()
+        count += 1
+        if count > MOST_NODES:
+            raise ConfigError(f"with its aliases expanded it holds more than {MOST_NODES} values")
+        values += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+
+
+def _count(text: str | bytes) -> int:
+    """The aliases in it. Before anything is made of it: libyaml's loader recurses in C, and ten thousand levels would
+    end the process. Raises ConfigError."""
+    nodes = aliases = 0
+    open_nodes: list[int] = []
+    """Of each collection that has begun, how many nodes it may still have."""
+    for event in yaml.parse(text, _SafeLoader):
+        aliases += isinstance(event, yaml.AliasEvent)
+        if isinstance(event, yaml.NodeEvent):
+            nodes += 1
+            if nodes > MOST_NODES:
+                raise ConfigError(f"has more than {MOST_NODES} keys and values")
+            if open_nodes:
+                open_nodes[-1] -= 1
+                if open_nodes[-1] < 0:
+                    raise ConfigError(f"{_line(event)}: has more than {_MOST_KEYS} keys in one mapping")
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_nodes.append(2 * _MOST_KEYS if isinstance(event, yaml.MappingStartEvent) else MOST_NODES)
+            if len(open_nodes) > _MOST_LEVELS:
+                raise ConfigError(f"is nested more than {_MOST_LEVELS} levels deep")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            open_nodes.pop()
+    return aliases
+
+
+def _syntax_error(exc: yaml.YAMLError) -> str:
+    if isinstance(exc, yaml.MarkedYAMLError) and exc.problem_mark is not None:
+        mark = exc.problem_mark
+        return f"line {mark.line + 1}, column {mark.column + 1}: {exc.problem}"
+    return f"is not YAML: {' '.join(str(exc).split())}"

@@ -1,0 +1,31 @@
+"""The formats in which models write calls of tools. To add one: a module like those here, and its name in FORMATS.
+
+A module has NAME, TEMPLATE_MARKS (what a chat template contains whose model writes this format), NEEDS_SPECIAL_TOKENS
+(whether the text must keep special tokens for it), and `reader(schemas, parallel=…)`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msx_sdk._internal.tool_calls import hermes, mistral, pythonic, qwen3_coder
+from msx_sdk._internal.tool_calls.parts import Reader, Schemas
+
+
+class Format(Protocol):
+    NAME: str
+    TEMPLATE_MARKS: tuple[str, ...]
+    NEEDS_SPECIAL_TOKENS: bool
+
+    def reader(self, schemas: Schemas, *, parallel: bool) -> Reader: ...
+
+
+DEFAULT: Format = hermes
+FORMATS: dict[str, Format] = {it.NAME: it for it in (qwen3_coder, mistral, pythonic, hermes)}
+"""By name; a template that has marks of several is of the first."""
+
+
+def format_of_template(template: str) -> str:
+    """The name of the format that a chat template asks for."""
+    found = (it.NAME for it in FORMATS.values() if any(mark in template for mark in it.TEMPLATE_MARKS))
+    return next(found, DEFAULT.NAME)

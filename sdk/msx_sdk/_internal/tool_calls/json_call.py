@@ -1,0 +1,123 @@
+"""A call as a JSON object that has a name and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from msx_sdk._internal.tool_calls.members import Members, Piece
+from msx_sdk._internal.tool_calls.parts import Call, Numbers
+
+ARGUMENTS = ("arguments", "parameters")
+"""Models were taught either word."""
+NAME = "name"
+NOTHING = ("", "null")
+
+
+class JsonCall:
+    """Tells the call when its arguments begin, or where it ends without any; the arguments as the model writes them.
+
+    `eager`: as soon as its name is known, where the text is held to the tools' schemas.
+    """
+
+    def __init__(self, numbers: Numbers, *, eager: bool = False) -> None:
+        self._numbers, self._eager = numbers, eager
+        self._members = Members()
+        self._begun: Call | None = None
+        self._name = self._raw_name = ""
+        self._key = self._waiting = ""
+        """Of the arguments: their key, and what of them is not told yet."""
+        self._has_arguments = False
+        """Some of them are told."""
+        self._grow = False
+        """They are an object or a list, which is told as it comes."""
+        self.text = ""
+        """All that was read."""
+        self.told = self.failed = False
+        """It is a call of one of the tools, or certainly not."""
+
+    def feed(self, text: str) -> tuple[list[Call], str]:
+        """What is told, and what follows the object."""
+        pieces, taken = self._members.feed(text)
+        self.text += text[:taken]
+        calls = [call for piece in pieces for call in self._read(piece)]
+        if self._members.over and self._known:
+            calls += self._end()
+        self.failed = not self.told and (self.failed or self._members.broken or self._members.over)
+        return calls, text[taken:]
+
+    @property
+    def over(self) -> bool:
+        return self._members.over or self._members.broken or self.failed
+
+    @property
+    def _known(self) -> bool:
+        return self._name in self._numbers.schemas
+
+    def _read(self, piece: Piece) -> Iterator[Call]:
+        if piece.key == NAME and not self._known:
+            yield from self._read_name(piece)
+        elif piece.key in ARGUMENTS and self._key in ("", piece.key):
+            self._key = piece.key
+            yield from self._read_arguments(piece)
+
+    def _read_name(self, piece: Piece) -> Iterator[Call]:
+        self._raw_name += piece.text
+        if not piece.ended:
+            return
+        name = decoded(self._raw_name)
+        self._name = name if isinstance(name, str) else ""
+        self.failed = not self._known
+        if self._known and (self._eager or self._waiting):
+            yield from self._begin()
+
+    def _read_arguments(self, piece: Piece) -> Iterator[Call]:
+        """An object as it comes; what else there may be when it is whole: a text of JSON, or null."""
+        self._waiting += piece.text
+        self._grow = self._grow or self._waiting[:1] in "{["
+        if not self._grow:
+            if not piece.ended:
+                return
+            self._waiting = _plain(self._waiting)
+        if self.told:
+            yield from self._more()
+        elif self._known:
+            yield from self._begin()
+
+    def _begin(self) -> Iterator[Call]:
+        self.told, self._begun = True, self._numbers.begin(self._name)
+        if self._begun is not None:
+            yield self._begun._replace(arguments=self._taken())
+
+    def _more(self) -> Iterator[Call]:
+        if self._begun is not None and self._waiting:
+            yield Call(self._begun.number, self._taken())
+
+    def _end(self) -> Iterator[Call]:
+        """A call without arguments has an empty object of them."""
+        if not self.told:
+            self._waiting = "{}"
+            yield from self._begin()
+        elif self._begun is not None and not self._has_arguments:
+            yield Call(self._begun.number, "{}")
+
+    def _taken(self) -> str:
+        taken, self._waiting = self._waiting, ""
+        self._has_arguments = self._has_arguments or bool(taken)
+        return taken
+
+
+def decoded(text: str) -> object:
+    """None for what is not JSON."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _plain(text: str) -> str:
+    if text in NOTHING:
+        return "{}"
+    value = decoded(text)
+    return value if isinstance(value, str) else text

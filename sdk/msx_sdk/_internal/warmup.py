@@ -1,0 +1,66 @@
+"""Run a handler's example before the first request, so that graphs compile then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msx_sdk._internal.failures import Failure
+from msx_sdk._internal.reply_head import ReplyHead
+from msx_sdk.errors import HandlerLoadError
+from msx_sdk.request import InferenceRequest
+from msx_sdk.runner import AsyncRunner, Runner
+
+
+class _Witness:
+    """A sink that remembers the first failure."""
+
+    def __init__(self) -> None:
+        self.failure: Failure | None = None
+
+    def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
+        if head is not None and head.status >= 400:
+            self.failure = Failure(head.status, body.decode(errors="replace"))
+
+    def fail(self, request: InferenceRequest, failure: Failure) -> None:
+        self.failure = self.failure or failure
+
+    def flush(self) -> None: ...
+
+
+def warmup_requests(example: Any, config: dict[str, Any]) -> list[InferenceRequest]:
+    """`warmup:` of the yaml (a list of inputs, or false for none) goes before the handler's `example`."""
+    wanted = config.get("warmup", True)
+    if wanted is False or wanted is None:
+        return []
+    items = wanted if isinstance(wanted, list) else example
+    if items is None:
+        return []
+    items = items if isinstance(items, list) else [items]
+    return [InferenceRequest.of_data(f"warmup-{n}", _as_data(item)) for n, item in enumerate(items)]
+
+
+def warm_up(runner: Runner, requests: list[InferenceRequest]) -> None:
+    """One request a batch. Raises HandlerLoadError when the handler fails on one."""
+    for request in requests:
+        witness = _Witness()
+        runner.run([request], witness)
+        while runner.open:
+            runner.run(runner.open, witness)
+        _check(request, witness)
+
+
+async def warm_up_async(runner: AsyncRunner, requests: list[InferenceRequest]) -> None:
+    for request in requests:
+        witness = _Witness()
+        await runner.run(request, witness)
+        _check(request, witness)
+
+
+def _as_data(item: Any) -> dict[str, Any]:
+    return item if isinstance(item, dict) else {"body": item}
+
+
+def _check(request: InferenceRequest, witness: _Witness) -> None:
+    if witness.failure is not None:
+        cause = witness.failure.traceback or witness.failure.message
+        raise HandlerLoadError(f"the handler failed on its example ({request.id}): {cause}")

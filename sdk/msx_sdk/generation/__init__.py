@@ -1,0 +1,42 @@
+"""What text generation is asked for, and what comes back: the boundary between the APIs and any handler.
+
+The frontend, which has no tokenizer, makes a `GenerateRequest` of an OpenAI, TGI or KServe request, and shapes its
+replies from `GenerateDelta`s. A handler that speaks these types gets all of those APIs; `TextGenerationHandler` in
+`msx_sdk.text_generation` does the speaking. Parameters mean what they mean in Hugging Face transformers, vLLM and TGI.
+"""
+
+from msx_sdk.generation._embed import EmbedReply, EmbedRequest
+from msx_sdk.generation._operations import EMBED, GENERATE, TOKENIZE, Capabilities
+from msx_sdk.generation._sampling import Constraint, SamplingDefaults, SamplingParams
+from msx_sdk.generation._text import (
+    ContextLengthExceeded,
+    FinishReason,
+    GenerateDelta,
+    GenerateRequest,
+    Token,
+    TopToken,
+    Usage,
+)
+from msx_sdk.generation._tokenize import TextSpan, TokenizeReply, TokenizeRequest
+
+__all__ = [
+    "EMBED",
+    "GENERATE",
+    "TOKENIZE",
+    "Capabilities",
+    "Constraint",
+    "ContextLengthExceeded",
+    "EmbedReply",
+    "EmbedRequest",
+    "FinishReason",
+    "GenerateDelta",
+    "GenerateRequest",
+    "SamplingDefaults",
+    "SamplingParams",
+    "TextSpan",
+    "Token",
+    "TokenizeReply",
+    "TokenizeRequest",
+    "TopToken",
+    "Usage",
+]

@@ -1,0 +1,21 @@
+"""A request for the embedding of a text."""
+
+from __future__ import annotations
+
+from msx_sdk.generation._wire import Integer, Positive, WireStruct
+
+
+class EmbedRequest(WireStruct):
+    """One text, or its token ids. The frontend sends a list of texts as a request each."""
+
+    input: str | tuple[Integer, ...]
+    dimensions: Positive | None = None
+    """Keep only the first so many, and normalise again (Matryoshka embeddings)."""
+    truncate: Positive | None = None
+
+
+class EmbedReply(WireStruct):
+    """`embedding` is little-endian float32."""
+
+    embedding: bytes
+    prompt_tokens: int

@@ -1,0 +1,167 @@
+"""A plain prediction of a text model: a JSON object, the fields of a form, or the prompt itself."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from msx_sdk._internal.validation import wrong_value
+from msx_sdk.errors import InvalidInput
+from msx_sdk.generation import Capabilities, EmbedRequest, GenerateRequest, SamplingParams
+
+T = TypeVar("T")
+
+PROMPTS = ("prompt", "messages", "inputs")
+ALIASES = {"max_new_tokens": "max_tokens", "max_completion_tokens": "max_tokens"}
+SAMPLING = frozenset(SamplingParams.__struct_fields__) - {"n", "best_of", "logprobs", "prompt_logprobs"}
+"""A plain prediction is answered by one text alone."""
+TEMPLATE = frozenset({"tools", "chat_template_kwargs", "add_generation_prompt", "continue_final_message"})
+REQUEST = TEMPLATE | {"priority", "truncate", "add_special_tokens"}
+IGNORED = frozenset({"stream", "details", "decoder_input_details", "watermark", "return_full_text"})
+"""TGI's, where they are off. The answer is a stream in any case."""
+STRUCTURED = frozenset(
+    {
+        "messages",
+        "parameters",
+        "tools",
+        "chat_template_kwargs",
+        "logit_bias",
+        "stop_token_ids",
+        "bad_words",
+        "constraint",
+    }
+)
+"""As JSON, where a form or gRPC has only text."""
+_UNSAID = (
+    " among the fields; over HTTP a prompt alone needs the header Content-Type: text/plain, a JSON object "
+    "application/json (curl -d sends a form unless -H names another)"
+)
+
+
+def request_of_item(item: dict[str, Any], offered: Capabilities) -> GenerateRequest | EmbedRequest:
+    """Raises InvalidInput, which names the parameter and its limit.
+
+    What is not given is the model's own default. Without one it is greedy, unless there is a temperature, or
+    `do_sample` as in TGI.
+    """
+    values, are_text = _values(item)
+    values = {name: value for name, value in values.items() if value is not None}
+    if offered.embed and not offered.generate:
+        return _embedding(values, strict=not are_text)
+    request = _prompt(values, of_fields=are_text)
+    if "messages" in request and not offered.chat:
+        raise InvalidInput("messages: this model has no chat template; send a prompt")
+    given = _flat({name: value for name, value in values.items() if name not in PROMPTS})
+    params = _sampling(given, request, msgspec.structs.asdict(offered.sampling))
+    request["params"] = _converted(params, SamplingParams, _given_names(given), strict=not are_text)
+    return _converted(request, GenerateRequest, {}, strict=not are_text)
+
+
+def _embedding(values: dict[str, Any], *, strict: bool) -> EmbedRequest:
+    aliases = {name: value for name, value in values.items() if name in ("prompt", "inputs")}
+    for name in aliases:
+        values["input"] = values.pop(name)
+    if unknown := sorted(values.keys() - set(EmbedRequest.__struct_fields__)):
+        known = ", ".join(EmbedRequest.__struct_fields__)
+        raise InvalidInput(f"{unknown[0]}: unknown parameter of an embedding; known are {known}")
+    return _converted(values, EmbedRequest, {}, strict=strict)
+
+
+def _values(item: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Parameter name to value, and whether the values are texts of what they mean."""
+    if not item.keys() & {"body", "data"}:
+        return {name: _structured(name, _text(name, value)) for name, value in item.items()}, True
+    body = item.get("body", item.get("data"))
+    if isinstance(body, (bytes, bytearray)):
+        body = _object(body) or _text("prompt", body)
+    if isinstance(body, str):
+        body = {"prompt": body}
+    if not isinstance(body, dict):
+        raise InvalidInput('expected a JSON object such as {"prompt": "The with statement"}, or the prompt as text')
+    return body, False
+
+
+def _object(body: bytes | bytearray) -> dict[str, Any] | None:
+    """gRPC and careless clients send JSON without saying so."""
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return value if isinstance(value, dict) and value.keys() & {*PROMPTS} else None
+
+
+def _text(name: str, value: Any) -> Any:
+    try:
+        return value.decode() if isinstance(value, (bytes, bytearray)) else value
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{name}: the text is not UTF-8") from None
+
+
+def _structured(name: str, value: Any) -> Any:
+    if name not in STRUCTURED or not isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidInput(f"{name}: expected JSON: {error}") from None
+
+
+def _prompt(values: dict[str, Any], *, of_fields: bool) -> dict[str, Any]:
+    given = [name for name in PROMPTS if values.get(name) is not None]
+    if len(given) != 1:
+        found = " and ".join(given) or f"none{_UNSAID if of_fields else ''}"
+        raise InvalidInput(f"prompt: expected exactly one of prompt, messages and inputs, found {found}")
+    value = values[given[0]]
+    if given[0] == "messages":
+        return {"messages": value, "add_special_tokens": False}  # the template writes them
+    if not value or not isinstance(value, (str, list)):
+        raise InvalidInput(f"{given[0]}: expected a text of at least one character, or token ids")
+    return {"prompt": value}
+
+
+def _flat(given: dict[str, Any]) -> dict[str, Any]:
+    """TGI's `parameters` beside what stands at the top."""
+    nested = given.get("parameters", {})
+    if not isinstance(nested, dict):
+        raise InvalidInput(f"parameters: expected an object, not {type(nested).__name__}")
+    top = {name: value for name, value in given.items() if name != "parameters"}
+    return {**top, **{name: value for name, value in nested.items() if value is not None}}
+
+
+def _sampling(given: dict[str, Any], request: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """The members of SamplingParams; those of the request itself are put into it."""
+    params: dict[str, Any] = {}
+    sampled = given.pop("do_sample", None)
+    for name, value in given.items():
+        if name in REQUEST:
+            request[name] = value
+        elif ALIASES.get(name, name) in SAMPLING:
+            params[ALIASES.get(name, name)] = value
+        elif name not in IGNORED or (value is True and name != "stream"):
+            raise InvalidInput(f"{name}: unknown parameter of a plain prediction; known are {', '.join(_known())}")
+    if isinstance(params.get("stop"), str):
+        params["stop"] = [params["stop"]]
+    params = {**{name: value for name, value in defaults.items() if value is not None}, **params}
+    if sampled is not None and "temperature" not in given:
+        wanted = sampled in (True, "true", "True", "1")
+        params["temperature"] = (params.get("temperature") or 1.0) if wanted else 0.0
+    params.setdefault("temperature", 0.0)
+    return params
+
+
+def _known() -> list[str]:
+    return sorted({*PROMPTS, *SAMPLING, *REQUEST, *ALIASES, "do_sample", "parameters"})
+
+
+def _given_names(given: dict[str, Any]) -> dict[str, str]:
+    """Our names to those that the client used."""
+    return {ours: theirs for theirs, ours in ALIASES.items() if theirs in given}
+
+
+def _converted(values: dict[str, Any], kind: type[T], names: dict[str, str], *, strict: bool) -> T:
+    try:
+        return msgspec.convert(values, kind, strict=strict, str_keys=True)
+    except msgspec.ValidationError as error:
+        name, expected = wrong_value(error)
+        raise InvalidInput(f"{names.get(name, name) or 'request'}: {expected}") from None

@@ -1,0 +1,77 @@
+"""How the tokens of a text are chosen."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from msx_sdk.generation._wire import Integer, Natural, Positive, Share, Words
+
+
+class Constraint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the text must look like. `value` is a JSON schema, a regular expression, or a Lark grammar; for `choice` a
+    JSON list of texts; unused for `json_object`, any JSON object."""
+
+    kind: Literal["json_schema", "json_object", "regex", "choice", "lark"]
+    value: str = ""
+
+
+class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the next token is chosen, and when the text ends. The defaults change nothing.
+
+    Order of application: logit bias and penalties, bad words, constraint, temperature, top-k, top-p, min-p, typical.
+    """
+
+    temperature: Annotated[float, Meta(ge=0, le=100)] = 1.0
+    """0 takes the likeliest token."""
+    top_k: Natural = 0
+    """0: the whole vocabulary."""
+    top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    min_p: Share = 0.0
+    typical_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    repetition_penalty: Annotated[float, Meta(gt=0)] = 1.0
+    """Divides positive logits of tokens in prompt and text, multiplies negative ones (Keskar et al. 2019)."""
+    frequency_penalty: Annotated[float, Meta(ge=-2, le=2)] = 0.0
+    """Subtracted once per occurrence in the text so far."""
+    presence_penalty: Annotated[float, Meta(ge=-2, le=2)] = 0.0
+    """Subtracted from what has occurred in the text so far."""
+    logit_bias: dict[int, float] = {}
+    """Token id to what is added to its logit."""
+    seed: Annotated[int, Meta(ge=0)] | None = None
+    """Below 2**64. The same seed draws the same numbers, whatever else is in the batch."""
+    stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[Integer, ...] = ()
+    bad_words: Words = ()
+    """Words that the text does not say: no token completes what a word is made of, at a beginning or after a space."""
+    skip_special_tokens: bool = True
+    """Special tokens are not shown in the text; the token that ends it never is."""
+    keep_stop: bool = False
+    """Leave the matched stop string in the text, as TGI does; OpenAI takes it out."""
+    ignore_eos: bool = False
+    min_tokens: Natural = 0
+    max_tokens: Positive | None = None
+    """None: as many as the context holds."""
+    n: Annotated[int, Meta(ge=1, le=128)] = 1
+    best_of: Annotated[int, Meta(ge=1, le=128)] | None = None
+    """Make so many, return the `n` with the highest mean log-probability; not together with streaming."""
+    logprobs: Annotated[int, Meta(ge=0, le=100)] | None = None
+    """None: no log-probabilities. 0: of the chosen tokens. k: also the k likeliest at each place.
+
+    They are of the model's own distribution, before penalties and temperature.
+    """
+    prompt_logprobs: bool = False
+    """Log-probabilities of the prompt's tokens, too."""
+    constraint: Constraint | None = None
+
+
+class SamplingDefaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What members of `SamplingParams` are where a request does not say; None leaves them to the API."""
+
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    typical_p: float | None = None
+    repetition_penalty: float | None = None

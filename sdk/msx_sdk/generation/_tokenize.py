@@ -1,0 +1,31 @@
+"""A request for the tokens of a text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msx_sdk.generation._wire import WireStruct
+
+
+class TokenizeRequest(WireStruct):
+    """As in `GenerateRequest`; the reply is a `TokenizeReply`."""
+
+    prompt: str | None = None
+    messages: list[dict[str, Any]] | None = None
+    tools: list[dict[str, Any]] | None = None
+    add_special_tokens: bool = True
+
+
+class TextSpan(WireStruct):
+    """A token and the characters of the text that it covers."""
+
+    id: int
+    text: str
+    start: int
+    stop: int
+
+
+class TokenizeReply(WireStruct):
+    tokens: list[TextSpan]
+    text: str
+    """The text that was tokenized: of messages, what the chat template made of them."""

@@ -1,0 +1,42 @@
+"""How the types of text generation travel between server and worker."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from msx_sdk.generation._wide_integers import packable, unpacked
+
+MOST_INTEGER = (1 << 63) - 1
+"""Numbers that are counted with have 64 bits; those in messages, tools and template options may be of any size."""
+Integer = Annotated[int, Meta(ge=-MOST_INTEGER - 1, le=MOST_INTEGER)]
+Natural = Annotated[int, Meta(ge=0, le=MOST_INTEGER)]
+Positive = Annotated[int, Meta(ge=1, le=MOST_INTEGER)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Words = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=256)], ...], Meta(max_length=1024)]
+Template = Annotated[str, Meta(max_length=64 << 10)]
+
+
+class WireStruct(msgspec.Struct, kw_only=True, omit_defaults=True):
+    pass
+
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+T = TypeVar("T")
+
+
+def encode(message: msgspec.Struct) -> bytes:
+    """MessagePack, as these types travel."""
+    try:
+        return _encoder.encode(message)
+    except OverflowError:
+        return _encoder.encode(packable(message))
+
+
+def decode(data: bytes, kind: type[T]) -> T:
+    """What `encode` made. Raises msgspec.DecodeError."""
+    return msgspec.msgpack.decode(data, type=kind, ext_hook=unpacked)

@@ -1,0 +1,80 @@
+"""Weights from safetensors files into the part of a network that this rank has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from msx_sdk.context import Context
+from msx_sdk.errors import HandlerLoadError
+from msx_sdk.mindspore._options import model_file
+from msx_sdk.mindspore._weights import INDEX, Weights
+
+_ALIASES = {
+    "gamma": "weight",
+    "beta": "bias",
+    "embedding_table": "weight",
+    "moving_mean": "running_mean",
+    "moving_variance": "running_var",
+}
+"""MindSpore's names of parameters, and those of files that were not written by MindSpore."""
+
+
+def without_data() -> Any:
+    """A context manager: networks made in it have parameters with shapes and no memory, until they are loaded."""
+    from mindspore.nn.utils import no_init_parameters
+
+    return no_init_parameters()
+
+
+def load_shards(cell: Any, weights: Weights, prefix: str = "") -> None:
+    """Fill every parameter of an `nn.Cell`; the layers of `msx_sdk.mindspore.layers` read their own part only.
+
+    A parameter's name in the file is its path of attributes in the network (`layers.0.mlp.up.weight`), after
+    `prefix`; MindSpore's `gamma`, `beta` and the like are also found as `weight`, `bias` …
+    Raises HandlerLoadError for what is missing or of another shape.
+    """
+    for path, inner in cell.cells_and_names():
+        place = ".".join(filter(None, (prefix, path)))
+        if hasattr(inner, "load_shard"):
+            inner.load_shard(weights, place)
+        else:
+            for name, parameter in inner.parameters_dict(recurse=False).items():
+                _load_whole(parameter, weights, place, _attribute(inner, parameter, name))
+
+
+def weights_path(context: Context) -> Path:
+    """The serialized file, or the archive's `model.safetensors.index.json`. Raises HandlerLoadError."""
+    if not context.manifest.get("model", {}).get("serializedFile") and (context.model_dir / INDEX).is_file():
+        return context.model_dir / INDEX
+    return model_file(context)
+
+
+def fill(parameter: Any, array: Any) -> None:
+    """Give a parameter its values, in its own data type."""
+    import mindspore as ms
+    import numpy as np
+
+    parameter.set_data(ms.Tensor(np.ascontiguousarray(array)).astype(parameter.dtype))
+
+
+def parameter_size(cell: Any) -> int:
+    """Bytes of a cell's parameters, loaded or not."""
+    return sum(int(parameter.size) * int(parameter.itemsize) for parameter in cell.get_parameters())
+
+
+def _attribute(cell: Any, parameter: Any, name: str) -> str:
+    """The attribute that holds the parameter: its own name has the names of the cells around it in front."""
+    return next((key for key, value in cell._params.items() if value is parameter), name)
+
+
+def _load_whole(parameter: Any, weights: Weights, place: str, attribute: str) -> None:
+    names = [".".join(filter(None, (place, name))) for name in (attribute, _ALIASES.get(attribute)) if name]
+    name = next((name for name in names if name in weights), None)
+    if name is None:
+        raise HandlerLoadError(f"the weights have no tensor {' or '.join(names)}, which the network needs")
+    if weights.shape(name) != tuple(parameter.shape):
+        raise HandlerLoadError(
+            f"{name}: the file has the shape {weights.shape(name)}, the network {tuple(parameter.shape)}"
+        )
+    fill(parameter, weights.read(name))

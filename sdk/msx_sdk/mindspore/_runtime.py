@@ -1,0 +1,126 @@
+"""MindSpore set up for serving. The measurements behind the choices: docs/mindspore-models.md."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from msx_sdk._internal.cgroup import cores_by_quota
+from msx_sdk._internal.config import MindSporeOptions, parse_model_config
+from msx_sdk._internal.mindir import MindIRError, read_signature
+from msx_sdk.context import Context
+from msx_sdk.mindspore._graph_cache import take_folder
+
+ISA = "ONEDNN_MAX_CPU_ISA"
+THREADS = "OMP_NUM_THREADS"
+_CONVOLUTIONS = ("Conv", "DepthwiseConv", "Deconv")
+
+logger = logging.getLogger(__name__)
+
+
+def setup(context: Context) -> str:
+    """Prepare MindSpore as the `mindspore:` section of model-config.yaml says; call it before `import mindspore`.
+
+    Returns the device target, "Ascend" or "CPU". Ascend is taken only if CANN loads in this process.
+    """
+    options = parse_model_config(context.model_yaml_config)[0].mindspore
+    _set_environment(context, options)
+    import mindspore as ms
+
+    target = _select_device(ms, context)
+    if target == "CPU":
+        # Asynchronous launch spins on a machine with few cores: 50 times slower for small operators.
+        ms.runtime.launch_blocking()
+    if (threads := options.threads or _fewer_threads(context, target)) is not None:
+        ms.device_context.cpu.op_tuning.threads_num(threads)
+    if options.mode is not None:
+        ms.set_context(mode=ms.GRAPH_MODE if options.mode == "graph" else ms.PYNATIVE_MODE)
+    keep_graphs(context)
+    return target
+
+
+def _fewer_threads(context: Context, target: str) -> int | None:
+    """MindSpore takes all cores that it may run on, also where a cgroup gives it the time of a few: then its threads
+    wait for each other. The ranks of a group have one thread each (`init_parallel`)."""
+    return cores_by_quota() if target == "CPU" and context.world_size == 1 else None
+
+
+def cann_loads() -> bool:
+    """True where the Ascend driver stack can be used: MindSpore itself would fail loudly where it cannot."""
+    try:
+        ctypes.CDLL("libascendcl.so")
+    except OSError:
+        return False
+    return True
+
+
+def instruction_set(context: Context, wanted: str | None) -> str | None:
+    """The limit for oneDNN's kernels, or None for no limit.
+
+    `auto` limits a MindIR with convolutions to AVX2: with AVX-512 oneDNN 3.10 has only its reference
+    convolution, 50 times slower; matrix products, all that other models have, are faster with AVX-512.
+    """
+    if wanted not in (None, "auto"):
+        return wanted
+    return "AVX2" if _has_convolutions(context) else None
+
+
+def _has_convolutions(context: Context) -> bool:
+    name = context.manifest.get("model", {}).get("serializedFile") or ""
+    if not name.endswith(".mindir"):
+        return False
+    try:
+        signature = read_signature(context.model_dir / name.replace("{rank}", str(context.rank)))
+    except (OSError, MindIRError):
+        return False  # whoever loads the model says what is wrong with it
+    return any(operator.startswith(_CONVOLUTIONS) for operator in signature.op_types)
+
+
+def _set_environment(context: Context, options: MindSporeOptions) -> None:
+    """What MindSpore reads when it is imported. What the operator of the server has set stays."""
+    os.environ.setdefault("GLOG_v", "3")
+    if options.threads is not None:
+        os.environ.setdefault(THREADS, str(options.threads))
+    isa = instruction_set(context, options.isa)
+    if isa is None or os.environ.get(ISA):
+        return
+    if "mindspore" in sys.modules:
+        logger.warning("MindSpore is already imported: %s=%s comes too late; call setup() before that", ISA, isa)
+    os.environ[ISA] = isa
+
+
+def _select_device(ms: Any, context: Context) -> str:
+    if context.device_id is None or not cann_loads():
+        return "CPU"
+    ms.set_device("Ascend", context.device_id)
+    return "Ascend"
+
+
+def _cache_folder(context: Context, wanted: bool | str) -> Path:
+    if isinstance(wanted, str):
+        return Path(wanted)
+    return (context.info.cache_dir or platformdirs.user_cache_path("msx-serve")) / "graphs"
+
+
+def keep_graphs(context: Context, *key: str) -> None:
+    """Have the graphs that are compiled from now on kept on disk, and found there, if the yaml or the handler wants it.
+
+    `key`: what they depend on beside `context.graphs_key`, where that is known only after `setup`, which calls this
+    without any.
+    """
+    import mindspore as ms
+
+    given = parse_model_config(context.model_yaml_config)[0].mindspore.compile_cache
+    wanted = bool(context.graphs_key) if given is None else given
+    if not wanted:
+        return
+    versions = str(getattr(ms, "__version__", "")), context.info.server_version
+    folder = take_folder(_cache_folder(context, wanted), context.rank, *versions, context.graphs_key, *key)
+    if folder is not None:
+        ms.set_context(enable_compile_cache=True, compile_cache_path=str(folder))
