@@ -1,4 +1,4 @@
-"""Tells where it runs: process, rank, device, working folder and the variables that a launcher sets."""
+"""Tells where it runs: process, cores, rank, device, working folder and the variables that a launcher sets."""
 
 import os
 
@@ -16,6 +16,7 @@ class Env(Handler):
             "world_size": context.world_size,
             "device_id": context.device_id,
             "cwd": os.getcwd(),
+            "cores": sorted(os.sched_getaffinity(0)),
             "files": sorted(os.listdir()),
             "environ": {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)},
         }

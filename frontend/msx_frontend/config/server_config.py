@@ -134,6 +134,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_response_size: Positive = 6553500
     number_of_npu: Count | None = None
     exclusive_group_devices: Switch = False
+    bind_cores: Switch = False
     max_worker_processes: Positive | None = None
     max_worker_memory: Positive | None = None
     parallel_starts: Positive | None = None

@@ -18,6 +18,8 @@ class Device:
     name: str
     simulated: bool = False
     """It exists only as a number: workers get its variables and compute on the CPU."""
+    cores: frozenset[int] = frozenset()
+    """Those of the NUMA node that it is attached to; empty where that is not known."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 from msx_frontend.devices.accelerator import Device, DeviceStatus, Links
 from msx_frontend.devices.hccl_ports import hccl_ports
 from msx_frontend.devices.npu_smi import Chip, ChipKey, NpuSmi, parse_mapping, parse_table
-from msx_frontend.devices.npu_smi_topo import LINKS, Label, TopoRow, parse_topo
+from msx_frontend.devices.npu_smi_topo import LINKS, Label, TopoRow, parse_cores, parse_topo
 
 VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
 
@@ -24,6 +24,8 @@ class Npu(Device):
     key: ChipKey | None = None
     phy: int | None = None
     """Physical id; None where npu-smi does not show it."""
+    bus_id: str = ""
+    """PCI address; "" where npu-smi does not show it."""
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -44,10 +46,11 @@ class Ascend:
         env: Mapping[str, str] = os.environ,
         *,
         dev: Path = Path("/dev"),
+        pci: Path = Path("/sys/bus/pci/devices"),
         timeout: float = 10.0,
     ) -> None:
         """`timeout`: seconds for each call of npu-smi."""
-        self._limit, self._env, self._dev = limit, env, dev
+        self._limit, self._env, self._dev, self._pci = limit, env, dev, pci
         self._tool = NpuSmi(env, timeout)
         self._npus: Sequence[Npu] = ()
 
@@ -57,6 +60,7 @@ class Ascend:
             return ()
         found = self._from_npu_smi() or _from_device_files(self._dev)
         self._npus = self._visible(found)[: self._limit] if found else self._simulated()
+        self._npus = [replace(npu, cores=self._cores(npu)) for npu in self._npus]
         return self._npus
 
     def status(self) -> Mapping[str, DeviceStatus]:
@@ -89,6 +93,11 @@ class Ascend:
             return None
         return LINKS["PIX"] if row_a == row_b else self._topo[row_a].links.get(row_b)
 
+    def _cores(self, npu: Npu) -> frozenset[int]:
+        """As npu-smi shows them, else as the kernel knows them of the PCI device."""
+        rows = (self._topo[label] for label in npu.labels if label in self._topo)
+        return next((row.cores for row in rows if row.cores), frozenset()) or _local_cores(self._pci, npu.bus_id)
+
     def _visible(self, found: Sequence[Npu]) -> list[Npu]:
         visible = visible_ids(self._env, {int(npu.id) for npu in found})
         return [npu for npu in found if visible is None or int(npu.id) in visible]
@@ -98,7 +107,10 @@ class Ascend:
         mapping = parse_mapping(self._tool.read("info", "-m"))
         if not mapping:  # old tools: the table's order is that of the logic ids
             mapping = {key: Chip(logic=i, name=row.name) for i, (key, row) in enumerate(table.items())}
-        npus = [Npu(str(chip.logic), chip.name, key=key, phy=chip.phy) for key, chip in mapping.items()]
+        npus = [
+            Npu(str(chip.logic), chip.name, key=key, phy=chip.phy, bus_id=table[key].bus_id if key in table else "")
+            for key, chip in mapping.items()
+        ]
         return sorted(npus, key=lambda npu: int(npu.id))
 
     def _simulated(self) -> list[Npu]:
@@ -119,6 +131,16 @@ def visible_ids(env: Mapping[str, str], present: Collection[int]) -> list[int] |
             break
         ids.append(int(part))
     return ids
+
+
+def _local_cores(pci: Path, bus_id: str) -> frozenset[int]:
+    """Of the NUMA node that the kernel has the device on; empty on a machine with one node, whose number is -1."""
+    folder = pci / bus_id.lower()
+    try:
+        on_a_node = bool(bus_id) and int((folder / "numa_node").read_text()) >= 0
+        return parse_cores((folder / "local_cpulist").read_text()) if on_a_node else frozenset()
+    except (OSError, ValueError):
+        return frozenset()
 
 
 def _from_device_files(dev: Path) -> list[Npu]:

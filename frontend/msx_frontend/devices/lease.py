@@ -26,3 +26,7 @@ class Lease:
     def device_ids(self) -> str | None:
         """As the driver names them, comma-separated; None for a worker on the CPU."""
         return ",".join(device.id for device in self.devices) if self.devices else None
+
+    def devices_of(self, rank: int, ranks: int) -> tuple[Device, ...]:
+        """Each of several ranks has one; a worker of one process has them all."""
+        return self.devices[rank : rank + 1] if ranks > 1 else self.devices

@@ -28,6 +28,7 @@ def model_settings(archive: Path, unpacked: UnpackedModel, wanted: Registration,
             startup_timeout=said.startup_timeout or server.default_startup_timeout,
             job_queue_size=server.job_queue_size,
             max_worker_memory=server.max_worker_memory,
+            bind_cores=server.bind_cores,
         )
     except ConfigError as error:
         text = str(error).removeprefix(f"{unpacked.path}/")

@@ -7,17 +7,19 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.surroundings import log_location
+from msx_frontend.devices.core_binding import near_cores
 from msx_frontend.devices.lease import Lease
 from msx_frontend.environments.build import Place
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.worker_rights import WorkerRights
-from msx_frontend.workers.confinement import FREE
+from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.credentials import KEYS, without_credentials
 from msx_frontend.workers.crew import RankSpec
 from msx_frontend.workers.environment import worker_environment
@@ -87,7 +89,7 @@ class Spawner:
         place: Place,
         worker: int,
     ) -> RankSpec:
-        confinement = FREE if self._rights is None else self._rights.of(source.digest)
+        confinement = self._confinement(source, lease, rank)
         work_dir = self._run_dir / f"{folder}-r{rank}"
         return RankSpec(
             load=self._load(source, lease, rank, place.site_dir),
@@ -96,6 +98,14 @@ class Spawner:
             python=place.python,
             worker=worker,
             confinement=confinement,
+        )
+
+    def _confinement(self, source: ModelSource, lease: Lease, rank: int) -> Confinement:
+        confinement = FREE if self._rights is None else self._rights.of(source.digest)
+        if not (source.config.bind_cores and lease.devices):
+            return confinement
+        return replace(
+            confinement, cores=near_cores(lease.model_key, lease.devices_of(rank, source.config.layout.ranks))
         )
 
     def _load(self, source: ModelSource, lease: Lease, rank: int, site_dir: str | None) -> Load:

@@ -1,4 +1,4 @@
-"""What is taken from a worker process before it runs anything of its model."""
+"""What is taken from a worker process, and the cores that it runs on, before it runs anything of its model."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ class Confinement:
     user: User | None = None
     limits: tuple[tuple[str, int], ...] = ()
     no_new_privileges: bool = False
+    cores: tuple[int, ...] = ()
+    """Those that it runs on; none where it is not bound."""
 
     def command(self, command: Sequence[str]) -> list[str]:
         """The same command, confined. The launcher runs in the server's own interpreter, isolated (-I, -S)."""
         options = [f"--limit={name}={number}" for name, number in self.limits]
         if (user := self.user) is not None:
             options += [f"--user={user.uid}", f"--group={user.gid}", f"--groups={','.join(map(str, user.groups))}"]
+        if self.cores:
+            options.append(f"--cores={','.join(map(str, self.cores))}")
         if self.no_new_privileges:
             options.append("--no-new-privileges")
         return [sys.executable, "-I", "-S", str(LAUNCHER), *options, "--", *command] if options else list(command)

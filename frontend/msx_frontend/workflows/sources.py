@@ -70,6 +70,7 @@ class NodeSources:
                 startup_timeout=self._config.default_startup_timeout,
                 job_queue_size=self._config.job_queue_size,
                 max_worker_memory=self._config.max_worker_memory,
+                bind_cores=self._config.bind_cores,
             ),
             at_startup=at_startup,
             workflow=self._workflow,

@@ -79,6 +79,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     device_ids: Ids | None = None
     share_devices: Switch = False
     exclusive_devices: Switch = False
+    bind_cores: Switch = False
     parallel_type: ParallelType = ""
     parallel_level: Count = 0
     torchrun: Launcher | None = None

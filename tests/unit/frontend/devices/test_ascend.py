@@ -91,3 +91,22 @@ def test_the_list_is_read_as_cann_reads_it(text: str, expected: list[int]) -> No
 
 def test_no_list_is_no_limit() -> None:
     assert visible_ids({}, range(8)) is None
+
+
+def test_the_cores_near_each_chip(tmp_path: Path, env: dict[str, str]) -> None:
+    install_sample(tmp_path, "910b")
+    npus = Ascend(None, env).detect()
+    assert (npus[0].cores, npus[7].cores) == (frozenset(range(144, 168)), frozenset(range(48, 72)))
+
+
+@pytest.mark.parametrize(("node", "cores"), [("1", {4, 5, 8}), ("-1", set()), ("x", set()), (None, set())])
+def test_cores_as_the_kernel_knows_them(tmp_path: Path, env: dict[str, str], node: str | None, cores: set[int]) -> None:
+    """Where the tool does not show them."""
+    install_sample(tmp_path, "910c")
+    folder = tmp_path / "pci" / "0000:93:00.0"
+    folder.mkdir(parents=True)
+    if node is not None:
+        (folder / "numa_node").write_text(f"{node}\n")
+        (folder / "local_cpulist").write_text("4-5,8\n")
+    npus = Ascend(None, env, pci=tmp_path / "pci").detect()
+    assert [npu.cores for npu in npus if npu.bus_id.lower() == folder.name] == [cores]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,42 @@ def test_a_device() -> None:
     assert spec.load.device_id == 0  # the index among those that the worker sees
     assert spec.env["SEEN"] == "3"
     assert "SEEN" not in only_rank(env={"SEEN": "0"}).env, "it is not inherited"
+
+
+TP2 = {"parallelType": "tp", "parallelLevel": 2}
+TWO = Lease(
+    "m:1.0", (0, 1), (Device("0", "910B", cores=frozenset({0, 1})), Device("1", "910B", cores=frozenset({1, 900})))
+)
+
+
+def cores_of(config: dict[str, Any], lease: Lease = TWO, **server: Any) -> list[tuple[int, ...]]:
+    return [rank.confinement.cores for rank in spec_of(config, lease, **server).ranks]
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server may use two."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_ranks_run_on_the_cores_near_their_devices_where_that_is_asked_for() -> None:
+    assert cores_of({**TP2, "bindCores": True}) == [(0, 1), (1,)], "900 is not the server's to use"
+    custom = {"parallelType": "custom", "parallelLevel": 2, "bindCores": True}
+    assert cores_of(custom) == [(0, 1)], "a process of several devices"
+    assert cores_of(TP2) == [(), ()]
+    assert cores_of({"bindCores": True}, CPU) == [()]
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_a_worker_without_near_cores_is_not_bound(caplog: pytest.LogCaptureFixture) -> None:
+    far = Lease("m:1.0", (0,), (Device("5", "910B", cores=frozenset({900})),))
+    assert cores_of({"bindCores": True}, far) == [()]
+    assert cores_of({"bindCores": True}, NPU) == [()]
+    assert caplog.messages == [
+        "m:1.0 is not bound to cores (bindCores): this server may use none of the cores near device 5",
+        "m:1.0 is not bound to cores (bindCores): it is not known which cores are near device 3",
+    ]
 
 
 def test_a_folder_for_each_generation_below_the_run_folder() -> None:

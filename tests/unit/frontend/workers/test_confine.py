@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(json.dumps({
     "uids": os.getresuid(), "gids": os.getresgid(), "groups": os.getgroups(), "umask": os.umask(0),
     "limit": resource.getrlimit(resource.RLIMIT_NOFILE), "no_new_privileges": int(status["NoNewPrivs"]),
-    "pid": os.getpid(),
+    "pid": os.getpid(), "cores": sorted(os.sched_getaffinity(0)),
 }))
 """
 
@@ -37,6 +38,17 @@ def told(*options: str, python: str = sys.executable) -> dict[str, Any]:
 def test_limits_and_no_new_privileges() -> None:
     found = told("--limit=nofile=200", "--limit=core=0", "--no-new-privileges")
     assert (found["limit"], found["no_new_privileges"]) == ([200, 200], 1)
+
+
+def test_cores() -> None:
+    *_, last = sorted(os.sched_getaffinity(0))
+    assert told(f"--cores={last}")["cores"] == [last]
+
+
+def test_cores_that_are_not_there_leave_it_unbound() -> None:
+    done = run("--cores=4000")
+    assert done.stderr == "bindCores: cores [4000] cannot be used: Invalid argument\n"
+    assert json.loads(done.stdout)["cores"] == sorted(os.sched_getaffinity(0))
 
 
 def test_nothing_that_was_not_asked_for() -> None:
