@@ -288,6 +288,18 @@ def test_a_failed_step_frees_its_slots_and_says_how_to_try() -> None:
     assert plan is not None
     assert stage.scheduler.failed(plan) == [Decode((1,), (0,), (0,))]
     assert (stage.pool.used, stage.scheduler.running) == (0, [])
+    assert [sequence.finished for sequence in plan.sequences] == [True, True]
+
+
+def test_a_failed_step_leaves_a_text_alone_that_had_ended_before() -> None:
+    stage = Stage()
+    (leaves,) = stage.add([1])
+    stage.add([2])
+    plan = stage.scheduler.next()
+    assert plan is not None
+    stage.scheduler.end(leaves)
+    stage.scheduler.failed(plan)
+    assert (stage.pool.used, stage.scheduler.running) == (0, [])
 
 
 def test_paged_blocks_are_assigned_before_they_are_written() -> None:

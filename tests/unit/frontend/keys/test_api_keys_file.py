@@ -129,6 +129,11 @@ def test_kinds() -> None:
     assert parsed(kind=["inference", "management"]).kinds == {"inference", "management"}
 
 
+def test_a_key_may_name_a_thousand_models() -> None:
+    names = [f"m{number}" for number in range(1000)]
+    assert parsed(models=names).models == frozenset(names)
+
+
 def test_a_short_key_is_told_by_name() -> None:
     assert parse(Path("k"), json.dumps({"keys": [{**ENTRY, "key": "short"}]}).encode())[1] == ["team-a"]
 
@@ -150,6 +155,7 @@ def test_a_short_key_is_told_by_name() -> None:
         ({"expires": 5}, "entry 1 (team-a): expires: 5 is not a time"),
         ({"models": "a"}, "entry 1 (team-a): models: 'a' is not a list of models"),
         ({"models": []}, "entry 1 (team-a): models: [] is not a list of models"),
+        ({"models": ["m"] * 1001}, "entry 1 (team-a): models: ['m', 'm'"),
         (
             {"models": ["a"], "kind": ["inference", "management"]},
             "entry 1 (team-a): models: only a key whose kind is inference alone can be limited to models",

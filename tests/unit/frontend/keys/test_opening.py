@@ -25,6 +25,39 @@ def test_a_start_that_fails_leaves_no_key_file(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_closing_removes_the_made_keys_and_ends_the_watch(tmp_path: Path) -> None:
+    """It may be called again."""
+    given = tmp_path / "keys.json"
+    given.write_text('{"keys": []}')
+    given.chmod(0o600)
+
+    async def test() -> None:
+        opened = open_keys(ServerConfig(api_keys_file=given), tmp_path / "key_file.json", {})
+        opened.watch()
+        assert (tmp_path / "key_file.json").exists()
+        for _ in range(2):
+            await opened.close()
+            assert [path.name for path in tmp_path.iterdir()] == ["keys.json"]
+            assert "api-keys-file" not in {task.get_name() for task in asyncio.all_tasks()}
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("file", "env", "named"), [(True, {}, True), (False, {"MSX_API_KEY": "k" * 20}, True), (False, {}, False)]
+)
+def test_keys_have_names_where_an_operator_gives_some_or_may(
+    tmp_path: Path, file: bool, env: dict[str, str], named: bool
+) -> None:
+    given = tmp_path / "keys.json"
+    given.write_text('{"keys": []}')
+    given.chmod(0o600)
+    config = ServerConfig(api_keys_file=given if file else None)
+    opened = open_keys(config, tmp_path / "key_file.json", dict(env))
+    assert opened.named is named
+    run(opened.close())
+
+
 def test_two_servers_with_one_file_answer_the_same_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And a rotation reaches both."""
     monkeypatch.setattr("msx_frontend.keys.given_keys.EVERY", 0.001)

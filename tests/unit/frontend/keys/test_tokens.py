@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from msx_frontend.errors import InvalidKey
+from msx_frontend.keys import locked_file
 from msx_frontend.keys.tokens import TokenFileError, Tokens
 
 REFUSED = "Token Authorization failed. Token either incorrect, expired, or not provided correctly"
@@ -201,6 +202,44 @@ def test_a_link_in_place_of_the_file_is_not_followed(path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(TokenFileError, match=r"gone/key_file\.json: the key file cannot be written: No such file"):
         Tokens(tmp_path / "gone" / "key_file.json", 60)
+
+
+def test_a_file_that_is_replaced_while_it_is_looked_at_is_looked_at_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock on a file that has lost its name would keep no other server away."""
+    path.write_text("{}")
+    replaced: list[int] = []
+
+    def lock(fd: int) -> bool:
+        if not replaced:
+            replaced.append(fd)
+            (path.parent / "new").write_text("{}")
+            os.replace(path.parent / "new", path)
+        return real(fd)
+
+    real = locked_file._lock
+    monkeypatch.setattr(locked_file, "_lock", lock)
+    tokens = Tokens(path, 60)
+    tokens.check("inference", bearer(path, "inference"))
+    with pytest.raises(TokenFileError, match="belongs to a server that is running"):
+        Tokens(path, 60)
+    tokens.close()
+    assert not path.exists()
+
+
+def test_of_two_servers_that_start_at_once_the_second_is_told_so(path: Path) -> None:
+    first: list[locked_file.LockedFile] = []
+
+    def text_after(left: bytes) -> str:
+        """The other server has its file before this one writes its own."""
+        first.append(locked_file.LockedFile(path, lambda left: "first"))
+        return "second"
+
+    with pytest.raises(TokenFileError, match="belongs to a server that is running"):
+        locked_file.LockedFile(path, text_after)
+    assert path.read_text() == "first"
+    first[0].close()
 
 
 def test_a_file_that_keeps_changing_does_not_hang_the_start(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
