@@ -12,7 +12,7 @@ from tests.e2e.server import RunningServer, new_store, run_server, wait_until
 
 pytest.importorskip("mindspore")
 
-pytestmark = [pytest.mark.e2e, pytest.mark.contract, pytest.mark.mindspore]
+pytestmark = [pytest.mark.e2e, pytest.mark.contract, pytest.mark.mindspore, pytest.mark.collectives]
 
 MODELS = {"one": "model-config.yaml", "tp2": "model-config-tp2.yaml", "pp2": "model-config-pp2.yaml"}
 LOAD = 240.0

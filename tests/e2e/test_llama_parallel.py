@@ -15,7 +15,7 @@ from tests.e2e.server import RunningServer, client_of, new_store, run_server
 
 pytest.importorskip("mindspore")
 
-pytestmark = [pytest.mark.e2e, pytest.mark.mindspore]
+pytestmark = [pytest.mark.e2e, pytest.mark.mindspore, pytest.mark.collectives]
 
 LAYOUTS = {"tp2": 2, "pp2": 2, "pptp4": 4}
 START = 240.0

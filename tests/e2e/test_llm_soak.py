@@ -21,7 +21,7 @@ from tests.e2e.server import RunningServer, new_store, run_server, wait_until
 
 pytest.importorskip("mindspore")
 
-pytestmark = [pytest.mark.e2e, pytest.mark.mindspore]
+pytestmark = [pytest.mark.e2e, pytest.mark.mindspore, pytest.mark.collectives]
 
 REQUESTS, AT_ONCE = 1000, 32
 SUBJECTS = [

@@ -16,7 +16,7 @@ from tests.e2e.server import RunningServer, new_store, run_server
 
 pytest.importorskip("mindspore")
 
-pytestmark = [pytest.mark.e2e, pytest.mark.mindspore]
+pytestmark = [pytest.mark.e2e, pytest.mark.mindspore, pytest.mark.collectives]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "matmul"
 START = 300.0

@@ -27,6 +27,7 @@ class Needs:
     prepare: Prepare = lambda shell: None
     mindspore: bool = False
     long: bool = False
+    collectives: bool = False
 
 
 def copy_example(shell: PageShell, name: str, to: str = ".") -> Path:
@@ -141,13 +142,13 @@ PAGES = {
     "docs/language-models.md": Needs(language_models, mindspore=True, long=True),
     "docs/llm-engine.md": Needs(qwen, mindspore=True, long=True),
     "docs/management.md": Needs(open_server),
-    "docs/mindspore-models.md": Needs(exported, mindspore=True, long=True),
-    "docs/parallel-models.md": Needs(mindspore=True, long=True),
+    "docs/mindspore-models.md": Needs(exported, mindspore=True, long=True, collectives=True),
+    "docs/parallel-models.md": Needs(mindspore=True, long=True, collectives=True),
     "docs/server.md": Needs(),
     "docs/workflows.md": Needs(pets),
     "examples/digits/README.md": Needs(example("digits"), mindspore=True),
-    "examples/llama/README.md": Needs(example("llama"), mindspore=True, long=True),
-    "examples/matmul/README.md": Needs(example("matmul"), mindspore=True, long=True),
+    "examples/llama/README.md": Needs(example("llama"), mindspore=True, long=True, collectives=True),
+    "examples/matmul/README.md": Needs(example("matmul"), mindspore=True, long=True, collectives=True),
     "examples/plugin/README.md": Needs(plugin),
     "examples/qwen/README.md": Needs(qwen, mindspore=True, long=True),
     "examples/workflow/README.md": Needs(example("workflow")),
@@ -191,6 +192,7 @@ def runs(page: str, command: str) -> bool:
 
 def marked(page: str, needs: Needs) -> object:
     marks = [pytest.mark.mindspore] * needs.mindspore + [pytest.mark.long] * needs.long
+    marks += [pytest.mark.collectives] * needs.collectives
     return pytest.param(page, marks=marks)
 
 

@@ -17,7 +17,7 @@ from tests.unit.sdk.mindspore_parallel.ranks import Results, free_port, results,
 pytest.importorskip("mindspore")
 pytest.importorskip("safetensors")
 
-pytestmark = pytest.mark.mindspore
+pytestmark = [pytest.mark.mindspore, pytest.mark.collectives]
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "llama"
 

@@ -13,7 +13,7 @@ import pytest
 from msx_sdk.mindspore.collectives import disagreement
 from tests.unit.sdk.mindspore_parallel.ranks import ROOT, Results, config, free_port, needs_mindspore, results, start
 
-pytestmark = [pytest.mark.mindspore, needs_mindspore]
+pytestmark = [pytest.mark.mindspore, pytest.mark.collectives, needs_mindspore]
 CLOSE = 1e-4
 
 

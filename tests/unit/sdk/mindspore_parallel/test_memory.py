@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.sdk.mindspore_parallel.ranks import config, needs_mindspore, run_ranks
 
-pytestmark = [pytest.mark.mindspore, needs_mindspore]
+pytestmark = [pytest.mark.mindspore, pytest.mark.collectives, needs_mindspore]
 MB = 2**20
 SIZE = 200 * MB
 LAYERS = 4

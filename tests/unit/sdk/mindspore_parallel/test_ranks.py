@@ -9,7 +9,7 @@ from msx_sdk.mindspore import collectives
 from tests.unit.sdk.mindspore_parallel.ranks import Results, config, needs_mindspore, run_ranks
 from tests.unit.sdk.mindspore_parallel.shapes import tensors
 
-pytestmark = [pytest.mark.mindspore, needs_mindspore]
+pytestmark = [pytest.mark.mindspore, pytest.mark.collectives, needs_mindspore]
 GRAPH = {"mindspore": {"mode": "graph"}}
 
 

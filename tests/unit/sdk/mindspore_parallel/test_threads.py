@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.sdk.mindspore_parallel.ranks import config, needs_mindspore, run_ranks
 
-pytestmark = [pytest.mark.mindspore, needs_mindspore]
+pytestmark = [pytest.mark.mindspore, pytest.mark.collectives, needs_mindspore]
 
 
 def test_a_group_whose_yaml_gives_the_threads_starts(tmp_path: Path) -> None:
