@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
+from importlib.metadata import distribution
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -9,6 +12,18 @@ from msx_sdk._internal.batch import current_request_ids
 
 settings.register_profile("long", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """For scripts/test-all."""
+
+
+def pytest_configure() -> None:
+    """An editable installation keeps the entry points of the day on which it was made."""
+    project = (Path(__file__).parents[1] / "pyproject.toml").read_text()
+    groups = set(re.findall(r'^\[project\.entry-points\."(.*)"\]$', project, re.MULTILINE))
+    if missing := groups - {point.group for point in distribution("msx-serve").entry_points}:
+        pytest.exit(
+            f"msx-serve is installed without the entry points {', '.join(sorted(missing))} of pyproject.toml: run "
+            "`python -m pip install --no-deps --no-build-isolation --editable .`, or any of the scripts",
+            returncode=4,
+        )
 
 
 @pytest.fixture(autouse=True)

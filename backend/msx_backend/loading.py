@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from msx_backend import compat
 from msx_backend.envelopes import wrapped
 from msx_backend.parallel.leader import Leader
 from msx_backend.replies import ReplyWriter
@@ -24,7 +23,7 @@ from msx_sdk._internal.config import parse_model_config
 from msx_sdk._internal.continuous import ContinuousRunner
 from msx_sdk._internal.groups import group_refused
 from msx_sdk._internal.kserve.inference import announced
-from msx_sdk._internal.resolve import resolve_handler
+from msx_sdk._internal.resolve import resolve_packed
 from msx_sdk._internal.resolved_handler import HandleKind, ResolvedHandler
 from msx_sdk._internal.sequences import SequenceKeys
 from msx_sdk._internal.warmup import warm_up, warm_up_async, warmup_requests
@@ -161,9 +160,7 @@ class LoadedModel:
         if self._load.site_dir:
             prefer_packages(self._load.site_dir)
         sys.dont_write_bytecode = True  # the unpacked archive is shared and stays as it is
-        compat.offer()
-        spec = compat.default_handler(self._load.handler, self._load.manifest)
-        handler = resolve_handler(spec, model_dir, compat.DEFAULT_HANDLERS)
+        handler = resolve_packed(self._load.handler, model_dir, self._load.manifest)
         envelope = self._load.service_envelope
         return wrapped(handler, envelope) if envelope else handler
 

@@ -1,4 +1,5 @@
-"""What an author of server plugins imports: endpoints and places for snapshots, found by their entry points.
+"""What an author of plugins imports: the server finds endpoints and places for snapshots by their entry points, workers
+find envelopes and packages of handlers.
 
 The counterpart of TorchServe's `servingsdk` (docs/plugins.md).
 """
@@ -14,10 +15,13 @@ from msx_sdk.request import Headers
 
 __all__ = [
     "ENDPOINTS",
+    "ENVELOPES",
+    "HANDLER_PACKAGES",
     "SNAPSHOTS",
     "Endpoint",
     "EndpointRequest",
     "EndpointResponse",
+    "HandlerPackage",
     "InvalidInput",
     "ModelView",
     "PredictionError",
@@ -30,6 +34,23 @@ __all__ = [
 ENDPOINTS, SNAPSHOTS = "msx.endpoints", "msx.snapshots"
 """Groups of entry points: a subclass of `Endpoint`; a callable that takes a ServerView's `config` and returns a
 `SnapshotSerializer`."""
+
+ENVELOPES, HANDLER_PACKAGES = "msx.envelopes", "msx.handler_packages"
+"""Groups of entry points that a worker looks for: a class that is made with the handler's function and has a method
+`handle(data, context)`; a callable without arguments that returns a `HandlerPackage`."""
+
+
+class HandlerPackage(Protocol):
+    """A Python package whose modules are handlers by their bare names, as TorchServe's default handlers are."""
+
+    name: str
+    """The package in which a handler is looked for when it is found nowhere else, such as `ts.torch_handler`."""
+
+    def offer(self) -> None:
+        """Make the package importable in this process. Called before the handler's module is imported."""
+
+    def handler_for(self, handler: str, manifest: Mapping[str, Any]) -> str:
+        """The handler string that is meant where the archive says `handler`: most often the same."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from msx_sdk._internal.continuous import ContinuousRunner
 from msx_sdk._internal.failures import Failure
 from msx_sdk._internal.local_archive import given_files, is_archive, read_config, unpacked
 from msx_sdk._internal.reply_head import ReplyHead
-from msx_sdk._internal.resolve import resolve_handler, resolve_object
+from msx_sdk._internal.resolve import resolve_object, resolve_packed
 from msx_sdk._internal.warmup import warm_up, warm_up_async, warmup_requests
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.request import Headers, InferenceRequest, Part
@@ -87,17 +87,17 @@ class LocalModel:
     ) -> None:
         settings = read_config(config) if isinstance(config, (str, Path)) else config or {}
         archive = unpacked(Path(handler), self) if is_archive(handler) else None
-        directory, manifest, package = Path(model_dir).resolve(), manifest or {}, ""
+        directory, manifest = Path(model_dir).resolve(), manifest or {}
         if archive is not None:
             directory, manifest, handler = archive.folder, {**archive.manifest, **manifest}, archive.handler
-            settings, name, package = {**archive.config, **settings}, name or archive.name, archive.package
+            settings, name = {**archive.config, **settings}, name or archive.name
         if files := given_files(serializedFile=weights, modelFile=model_file):
             manifest = {**manifest, "model": {**manifest.get("model", {}), **files}}
         info = ModelInfo(name or "local", model_dir=directory, manifest=manifest, config=dict(settings))
         self._model_thread = ThreadPoolExecutor(1, thread_name_prefix="model")
         self.context = Context(info, model_thread=self._model_thread)
         self.handler = (
-            resolve_handler(handler, directory, package) if isinstance(handler, str) else resolve_object(handler)
+            resolve_packed(handler, directory, manifest) if isinstance(handler, str) else resolve_object(handler)
         )
         self._isolate = isolate
 

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from msx_backend.envelopes.by_name import ENVELOPES, envelope_named
+from msx_backend.envelopes.by_name import envelope_named
 from msx_sdk._internal.resolved_handler import HandleKind, ResolvedHandler
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
@@ -41,12 +41,12 @@ def wrapped(handler: ResolvedHandler, name: str) -> ResolvedHandler:
 
 
 def _makes(envelope: type[Any], handler: ResolvedHandler) -> Callable[[], Any]:
-    """One object a call; of a user's class one for all, as in TorchServe, where calls do not mix."""
+    """One object for all calls, as in TorchServe, where calls do not mix; one a call of a class that wants it so."""
 
     def make() -> Any:
         return envelope(handler.handle)
 
-    return make if handler.is_async or envelope in ENVELOPES.values() else functools.cache(make)
+    return make if handler.is_async or vars(envelope).get("one_per_call", False) else functools.cache(make)
 
 
 def _as_it_is(context: Context) -> bool:

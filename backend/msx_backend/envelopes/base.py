@@ -12,7 +12,10 @@ from msx_sdk.errors import InvalidInput
 
 
 class BaseEnvelope(ABC):
-    """`ts.torch_handler.request_envelope.base.BaseEnvelope`: one object a call, so that calls cannot mix."""
+    """`ts.torch_handler.request_envelope.base.BaseEnvelope`.
+
+    A class that says `one_per_call = True` in its own body has an object for each call, so that calls cannot mix.
+    """
 
     context: Context
 

@@ -8,6 +8,8 @@ from msx_backend.envelopes.base import BaseEnvelope
 
 
 class BodyEnvelope(BaseEnvelope):
+    one_per_call = True
+
     def parse_input(self, data: list[Any]) -> list[Any]:
         return [row.get("data", row.get("body")) for row in data]
 

@@ -1,4 +1,4 @@
-"""The envelope that `service_envelope` names: one of ours, or the class of a module of the user's."""
+"""The envelope that `service_envelope` names: that of an installed package, or the class of a module."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ import inspect
 from types import ModuleType
 from typing import Any
 
-from msx_backend.envelopes.base import BaseEnvelope
-from msx_backend.envelopes.body import BodyEnvelope
-from msx_backend.envelopes.json import JSONEnvelope
-from msx_backend.envelopes.kserve import KServeEnvelope
-from msx_backend.envelopes.kservev2 import KServev2Envelope
+from msx_sdk._internal.entry_points import load_named, names
 from msx_sdk.errors import HandlerLoadError
-
-ENVELOPES: dict[str, type[BaseEnvelope]] = {
-    "body": BodyEnvelope,
-    "json": JSONEnvelope,
-    "kserve": KServeEnvelope,
-    "kservev2": KServev2Envelope,
-}
+from msx_sdk.plugins import ENVELOPES
 
 PACKAGE = "ts.torch_handler.request_envelope"
 """Where TorchServe looks for them; people put modules of their own there."""
 
 
 def envelope_named(name: str) -> type[Any]:
-    """Raises HandlerLoadError where there is no such module, or no class in it."""
-    if name in ENVELOPES:
-        return ENVELOPES[name]
+    """Raises HandlerLoadError where there is neither an entry point nor a module of this name, or no class in it."""
+    found = load_named(ENVELOPES, name)
+    if found is not None:
+        return _checked(found, name)
     module = _imported(f"{PACKAGE}.{name}") or _imported(name)
     if module is None:
         raise HandlerLoadError(
-            f"service_envelope={name} is not one of {', '.join(ENVELOPES)}, and there is neither a module "
+            f"service_envelope={name} is not one of {', '.join(names(ENVELOPES))}, and there is neither a module "
             f"{PACKAGE}.{name} nor {name} where the worker runs: add it to the archive, or install it"
         )
     return _envelope_in(module)
+
+
+def _checked(found: Any, name: str) -> type[Any]:
+    if not inspect.isclass(found) or not callable(getattr(found, "handle", None)):
+        raise HandlerLoadError(
+            f"service_envelope={name}: the entry point {name} in the group {ENVELOPES} does not lead to a class with a "
+            f"method handle(data, context); derive one from {PACKAGE}.base.BaseEnvelope"
+        )
+    return found
 
 
 def _imported(name: str) -> ModuleType | None:

@@ -17,6 +17,8 @@ INSTANCES = "instances"
 class JSONEnvelope(BaseEnvelope):
     """The instances of all requests are one batch; `{"b64": …}` in the place of one is decoded to bytes."""
 
+    one_per_call = True
+
     def parse_input(self, data: list[Any]) -> list[Any]:
         groups = [[_instance(item) for item in listed(body_of(row, INSTANCES), INSTANCES)] for row in data]
         self._counts = Counts(groups)

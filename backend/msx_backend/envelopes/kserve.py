@@ -10,6 +10,8 @@ from msx_backend.envelopes.json import JSONEnvelope
 class KServeEnvelope(JSONEnvelope):
     """As the JSON envelope, but replies are indented, and explanations are called so."""
 
+    one_per_call = True
+
     def _packed(self, part: Any) -> Any:
         return {"explanations" if self._is_explain() else "predictions": part}
 

@@ -37,6 +37,8 @@ class KServev2Envelope(BaseEnvelope):
     It answers with one entry an output; output i bears the name of input i.
     """
 
+    one_per_call = True
+
     def parse_input(self, data: list[Any]) -> list[Any]:
         bodies = [body_of(row, "inputs") for row in data]
         groups = [[_input(item) for item in listed(body, "inputs")] for body in bodies]

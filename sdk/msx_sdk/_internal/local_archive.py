@@ -1,6 +1,6 @@
 """What `LocalModel` takes of an archive, or of files that were not packed yet.
 
-What unpacks archives and finds TorchServe's handlers stands above the SDK: it is asked for by name.
+The archiver, which unpacks archives, stands above the SDK: it is imported by its name.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ class LocalArchive(NamedTuple):
     manifest: dict[str, Any]
     config: dict[str, Any]
     handler: str
-    package: str
-    """Where handlers that TorchServe has built in are found."""
 
     @property
     def name(self) -> str:
@@ -48,10 +46,7 @@ def unpacked(path: Path, owner: object) -> LocalArchive:
     config = read_config(folder / model.config_file) if model.config_file else {}
     if not model.handler:
         raise HandlerLoadError(f"{path}: its manifest names no handler")
-    compat, tree = importlib.import_module("msx_backend.compat"), manifest.to_dict()
-    compat.offer()
-    handler = compat.default_handler(model.handler, tree)
-    return LocalArchive(folder.resolve(), tree, config, handler, compat.DEFAULT_HANDLERS)
+    return LocalArchive(folder.resolve(), manifest.to_dict(), config, model.handler)
 
 
 def read_config(file: str | Path) -> dict[str, Any]:

@@ -5,23 +5,33 @@ from __future__ import annotations
 import inspect
 import logging
 import sys
-from collections.abc import Callable
-from importlib.metadata import entry_points
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from msx_sdk._internal.entry_points import load_all, names
 from msx_sdk._internal.handler_modules import ENTRY_POINTS, from_archive, from_entry_point, from_path, prefer_on_path
 from msx_sdk._internal.resolved_handler import HandleKind, ResolvedHandler
 from msx_sdk.context import Context, NoRequestError
 from msx_sdk.errors import HandlerLoadError
+from msx_sdk.plugins import HANDLER_PACKAGES, HandlerPackage
 
 log = logging.getLogger("msx.worker")
 
 
-def resolve_handler(spec: str, model_dir: Path, package: str = "") -> ResolvedHandler:
+def resolve_packed(spec: str, model_dir: Path, manifest: Mapping[str, Any]) -> ResolvedHandler:
+    """As `resolve_handler`, with the handler packages that are installed. Raises HandlerLoadError."""
+    packages: list[HandlerPackage] = [make() for make in load_all(HANDLER_PACKAGES)]
+    for package in packages:
+        package.offer()
+        spec = package.handler_for(spec, manifest)
+    return resolve_handler(spec, model_dir, [package.name for package in packages])
+
+
+def resolve_handler(spec: str, model_dir: Path, packages: Sequence[str] = ()) -> ResolvedHandler:
     """Find `spec`: a file of the archive (`h.py`, `h`, `h.py:func`, `h:Class`), an entry point of the group
-    `msx.handlers`, an importable module, or a module of `package`.
+    `msx.handlers`, an importable module, or a module of one of `packages`.
 
     The order and the rules are TorchServe's (`model_loader.py`): a function `func` or `handle` of the module,
     else its one class with `initialize` and `handle`. Raises HandlerLoadError.
@@ -29,10 +39,10 @@ def resolve_handler(spec: str, model_dir: Path, package: str = "") -> ResolvedHa
     location, _, attribute = spec.partition(":")
     prefer_on_path(str(model_dir))
     module = from_archive(location, model_dir) or from_entry_point(location) or from_path(location)
-    if module is None and package:
-        module = from_path(f"{package}.{location}")
+    for package in packages:
+        module = module or from_path(f"{package}.{location}")
     if module is None:
-        known = ", ".join(sorted(point.name for point in entry_points(group=ENTRY_POINTS))) or "none"
+        known = ", ".join(names(ENTRY_POINTS)) or "none"
         raise HandlerLoadError(
             f"handler {spec!r} is neither a file of the archive, nor an importable module, nor a handler that an "
             f"installed package brings (installed: {known})"

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from msx_backend.envelopes import wrapped
-from msx_backend.envelopes.by_name import ENVELOPES
 from msx_sdk import HandlerLoadError
 from msx_sdk._internal.batch import Batch
 from msx_sdk._internal.resolve import resolve_object
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.request import Headers, InferenceRequest
+from tests.installed import install
 
 
 def context_of(count: int, **headers: str) -> Context:
@@ -89,7 +89,7 @@ def test_kservev2_of_several_requests() -> None:
     assert [reply["id"] for reply in replies] == ["x", "id-1"]
 
 
-@pytest.mark.parametrize("name", ENVELOPES)
+@pytest.mark.parametrize("name", ["body", "json", "kserve", "kservev2"])
 def test_the_question_what_the_model_is_comes_without_an_envelope(name: str) -> None:
     assert answer(name, [b""], lambda data, context: ["as it is"], describe="True") == ["as it is"]
 
@@ -183,3 +183,40 @@ def test_envelopes_that_cannot_be_used(
         module(tmp_path, name, code, monkeypatch)
     with pytest.raises(HandlerLoadError, match=message):
         wrapped(resolve_object(lambda data, context: data), name)
+
+
+WORDS = """
+class Words:
+    def __init__(self, handle): self.inner = handle
+    def handle(self, data, context): return self.inner([row["body"].split() for row in data], context)
+def nothing(): pass
+"""
+
+
+def test_one_of_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "msx.envelopes", "words = acme_words:Words", acme_words=WORDS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert answer("words", ["a b"], lambda data, context: data) == [["a", "b"]]
+    assert answer("body", ["a b"], lambda data, context: data) == ["a b"], "those of MSX are there, too"
+
+
+@pytest.mark.parametrize(
+    ("point", "message"),
+    [
+        (
+            "acme_words:nothing",
+            "the entry point words in the group msx.envelopes does not lead to a class with a method",
+        ),
+        (
+            "acme_words:Absent",
+            r"words = acme_words:Absent in the group msx.envelopes of acme-serving 1.0 cannot be loaded",
+        ),
+    ],
+)
+def test_one_of_an_installed_package_that_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, message: str
+) -> None:
+    install(tmp_path, "msx.envelopes", f"words = {point}", acme_words=WORDS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(HandlerLoadError, match=message):
+        wrapped(resolve_object(lambda data, context: data), "words")

@@ -12,9 +12,10 @@ import pytest
 
 from msx_sdk import Handler, HandlerLoadError
 from msx_sdk._internal import handler_modules
-from msx_sdk._internal.resolve import resolve_handler, resolve_object
+from msx_sdk._internal.resolve import resolve_handler, resolve_object, resolve_packed
 from msx_sdk._internal.resolved_handler import HandleKind, ResolvedHandler
 from msx_sdk.context import Context, ModelInfo
+from tests.installed import install
 
 FUNCTION = "def handle(data, context): return 'handle'\ndef other(data, context): return 'other'\n"
 CLASS = """
@@ -273,10 +274,31 @@ def test_a_package_is_searched_last(tmp_path: Path) -> None:
     for name in ("inner", "h"):
         (tmp_path / "brought" / f"{name}.py").write_text(CLASS)
     (tmp_path / "h.py").write_text(FUNCTION)
-    assert answer(resolve_handler("inner", tmp_path, "brought")) == "one"
-    assert answer(resolve_handler("h", tmp_path, "brought")) == "handle", "the archive's own file comes first"
+    assert answer(resolve_handler("inner", tmp_path, ["brought"])) == "one"
+    assert answer(resolve_handler("h", tmp_path, ["brought"])) == "handle", "the archive's own file comes first"
     with pytest.raises(HandlerLoadError, match="handler 'nowhere' is neither"):
-        resolve_handler("nowhere", tmp_path, "brought")
+        resolve_handler("nowhere", tmp_path, ["brought"])
+
+
+PACKAGE = """
+import sys
+from pathlib import Path
+class Package:
+    name = "acme_handlers"
+    def offer(self): sys.path.append(str(Path(__file__).parent / "offered"))
+    def handler_for(self, handler, manifest): return "h" if manifest.get("of") == "acme" else handler
+"""
+
+
+def test_handlers_of_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "msx.handler_packages", "acme = acme_package:Package", acme_package=PACKAGE)
+    (tmp_path / "offered" / "acme_handlers").mkdir(parents=True)
+    (tmp_path / "offered" / "acme_handlers" / "h.py").write_text(CLASS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    model = tmp_path / "model"
+    assert answer(resolve_packed("h", model, {})) == "one"
+    assert answer(resolve_packed("renamed", model, {"of": "acme"})) == "one"
+    assert resolve_packed("base_handler", model, {}).owner.__module__.startswith("ts."), "TorchServe's are there, too"
 
 
 def test_kinds_of_handlers() -> None:

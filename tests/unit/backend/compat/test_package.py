@@ -22,8 +22,8 @@ from msx_sdk.testing import LocalModel
 PROGRAM = """
 import sys
 from msx_backend import compat
-compat.offer()
-compat.offer()
+compat.TorchServePackage().offer()
+compat.TorchServePackage().offer()
 import ts
 print(ts.__file__)
 print(sys.path[-1])
@@ -104,7 +104,7 @@ def test_a_checkout_has_the_same_on_its_path() -> None:
 
 def test_another_ts_wins(tmp_path: Path) -> None:
     (tmp_path / "ts.py").write_text("mine = True")
-    program = "from msx_backend import compat\ncompat.offer()\nimport ts\nprint(ts.mine)"
+    program = "from msx_backend import compat\ncompat.TorchServePackage().offer()\nimport ts\nprint(ts.mine)"
     assert run(program, str(tmp_path))[0] == "True"
 
 
@@ -120,7 +120,7 @@ def test_another_ts_wins(tmp_path: Path) -> None:
     ],
 )
 def test_a_default_handler_by_the_model_it_is_for(handler: str, serialized: str | None, expected: str) -> None:
-    assert compat.default_handler(handler, {"model": {"serializedFile": serialized}}) == expected
+    assert compat.TorchServePackage().handler_for(handler, {"model": {"serializedFile": serialized}}) == expected
 
 
 def test_torch_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

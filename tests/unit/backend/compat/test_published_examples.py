@@ -30,7 +30,7 @@ Make = Callable[..., LocalModel]
 def _as_in_a_worker() -> Iterator[None]:
     """`ts` can be imported; what handlers import is theirs alone."""
     path, before = sys.path[:], set(sys.modules)
-    compat.offer()
+    compat.TorchServePackage().offer()
     yield
     sys.path[:] = path
     for name in set(sys.modules) - before:

@@ -1,0 +1,44 @@
+"""What installed packages bring to a worker, by groups of entry points."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from msx_sdk._internal.failures import summary
+from msx_sdk.errors import HandlerLoadError
+
+
+def names(group: str) -> list[str]:
+    return sorted(_found(group))
+
+
+def load_named(group: str, name: str) -> Any:
+    """None where no package has an entry point of this name. Raises HandlerLoadError."""
+    point = _found(group).get(name)
+    return None if point is None else _load(point)
+
+
+def load_all(group: str) -> list[Any]:
+    """In the order of their names. Raises HandlerLoadError for the first that cannot be imported."""
+    points = _found(group)
+    return [_load(points[name]) for name in sorted(points)]
+
+
+def _found(group: str) -> dict[str, EntryPoint]:
+    """By name. Of two packages with one name, the first on Python's path counts."""
+    points: dict[str, EntryPoint] = {}
+    for point in entry_points(group=group):
+        points.setdefault(point.name, point)
+    return points
+
+
+def _load(point: EntryPoint) -> Any:
+    try:
+        return point.load()
+    except (Exception, SystemExit) as error:
+        package = f" of {point.dist.name} {point.dist.version}" if point.dist else ""
+        raise HandlerLoadError(
+            f"the entry point {point.name} = {point.value} in the group {point.group}{package} cannot be loaded: "
+            f"{summary(error)}; correct the package, or uninstall it"
+        ) from error
