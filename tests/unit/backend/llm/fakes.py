@@ -209,7 +209,7 @@ def limits(
     )
 
 
-class House:
+class EngineHarness:
     """An engine on a fake runner."""
 
     def __init__(
@@ -242,7 +242,7 @@ class House:
             on_failure=self.failures.append,
         )
 
-    async def __aenter__(self) -> House:
+    async def __aenter__(self) -> EngineHarness:
         self.engine.start()
         return self
 

@@ -15,7 +15,7 @@ from msx_backend.llm.handle import RequestHandle
 from msx_backend.llm.limits import Limits
 from msx_sdk.errors import PredictionError
 from msx_sdk.generation import GenerateDelta, GenerateRequest
-from tests.unit.backend.llm.fakes import VOCAB, House, alone, ids, limits, read, request
+from tests.unit.backend.llm.fakes import VOCAB, EngineHarness, alone, ids, limits, read, request
 
 TALKS = [[*prompt, *alone(prompt, 60)] for prompt in ([1], [1, 2, 3, 4, 5], [7] * 9)]
 """What a client has when it comes back: its prompt, and the model's own text."""
@@ -97,17 +97,17 @@ def some_visit(dice: random.Random) -> Visit:
 
 
 async def meet(visits: list[Visit], shape: Limits, lanes: int, paged: bool) -> None:
-    async with House(shape, lanes=lanes, paged=paged) as house:
-        await asyncio.gather(*(come(house, visit) for visit in visits))
-        assert house.idle()
-        assert not house.failures
+    async with EngineHarness(shape, lanes=lanes, paged=paged) as harness:
+        await asyncio.gather(*(come(harness, visit) for visit in visits))
+        assert harness.idle()
+        assert not harness.failures
 
 
-async def come(house: House, visit: Visit) -> None:
+async def come(harness: EngineHarness, visit: Visit) -> None:
     for _ in range(visit.pause):
         await asyncio.sleep(0)
     deadline = time.monotonic() + 1e-3 if visit.expires else None
-    with house.engine.submit(visit.request, deadline=deadline) as handle:
+    with harness.engine.submit(visit.request, deadline=deadline) as handle:
         try:
             deltas = await take(handle, visit.patience)
         except PredictionError as error:

@@ -21,7 +21,7 @@ from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.system import of_machine
 from msx_frontend.models.describe import describe
 from tests.unit.frontend.devices.fake_accelerator import PORTS, VISIBLE, FakeAccelerator
-from tests.unit.frontend.house import House, in_a_house
+from tests.unit.frontend.harness import Harness, in_harness
 from tests.unit.frontend.metrics.test_server import exposed
 
 TP2 = "parallelType: tp\nparallelLevel: 2\nshareDevices: true\n"
@@ -33,24 +33,24 @@ def test_another_accelerator_is_all_that_the_server_shows(
     monkeypatch.setenv(VISIBLE, "inherited")
     fake = FakeAccelerator(4)
 
-    async def test(house: House) -> None:
-        await house.register("one")
-        await house.register("two", config=TP2)
-        await house.register("cpu", config="deviceType: cpu\n")
-        (one,), (two,), (cpu,) = (house.groups(model) for model in ("one", "two", "cpu"))
+    async def test(harness: Harness) -> None:
+        await harness.register("one")
+        await harness.register("two", config=TP2)
+        await harness.register("cpu", config="deviceType: cpu\n")
+        (one,), (two,), (cpu,) = (harness.groups(model) for model in ("one", "two", "cpu"))
         assert one.spec.ranks[0].env[VISIBLE] == "f0"
         assert [rank.env[VISIBLE] for rank in two.spec.ranks] == ["f2+f3", "f2+f3"]
         assert two.spec.ranks[0].env[PORTS] == two.spec.ranks[1].env[PORTS]
         assert VISIBLE not in cpu.spec.ranks[0].env
         for group in (one, two, cpu):
             assert not [name for rank in group.spec.ranks for name in rank.env if name.startswith(("ASCEND", "HCCL"))]
-        described = {name: describe(house.registry.find(name)) for name in ("one", "two", "cpu")}
+        described = {name: describe(harness.registry.find(name)) for name in ("one", "two", "cpu")}
         assert [described[name]["deviceType"] for name in described] == ["fake", "fake", "cpu"]
         assert described["two"]["workers"][0]["devices"] == "f2,f3"
         status._print([row for version in described.values() for row in status._rows(version)])
         assert "f2,f3" in capsys.readouterr().out
 
-    in_a_house(tmp_path, test, accelerator=fake, env=os.environ)
+    in_harness(tmp_path, test, accelerator=fake, env=os.environ)
 
 
 def test_its_figures_are_in_the_metrics() -> None:

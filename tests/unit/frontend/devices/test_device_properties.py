@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msx_frontend.devices.refusals import DevicesHeldError
 from msx_frontend.errors import ServiceError
 from msx_frontend.workers import endings
-from tests.unit.frontend.house import House, house_of, until
+from tests.unit.frontend.harness import Harness, open_harness, until
 from tests.unit.frontend.jobs import run
 
 NPUS = 6
@@ -33,30 +33,30 @@ STEPS = st.lists(
 )
 
 
-async def act(house: House, what: str, model: str, number: int) -> None:
+async def act(harness: Harness, what: str, model: str, number: int) -> None:
     try:
         if what == "register":
-            await house.register(model, config=CONFIGS[model], initial_workers=number)
+            await harness.register(model, config=CONFIGS[model], initial_workers=number)
         elif what == "scale":
-            await house.management.scale(model, None, number, number, wait=True)
+            await harness.management.scale(model, None, number, number, wait=True)
         elif what == "unregister":
-            await house.management.unregister(model, None)
-        elif groups := house.groups(model):
+            await harness.management.unregister(model, None)
+        elif groups := harness.groups(model):
             groups[number % len(groups)].end(endings.exited(0, 1, 3, ""))
-            await until(lambda: settled(house, model))
+            await until(lambda: settled(harness, model))
     except ServiceError:
         pass  # it is not there, or nothing fits
 
 
-def settled(house: House, model: str) -> bool:
-    replicas = house.registry.find(model, None).replicas
+def settled(harness: Harness, model: str) -> bool:
+    replicas = harness.registry.find(model, None).replicas
     return all(replica.state.value in ("READY", "FAILED", "WAITING") for replica in replicas)
 
 
-def check(house: House) -> None:
+def check(harness: Harness) -> None:
     """What describe shows is what the pool has given; who waits has nothing, and could not have it."""
     owners: dict[int, list[str]] = {}
-    for version in house.registry.all_versions():
+    for version in harness.registry.all_versions():
         name = version.source.name
         assert version.min_workers == len(version.replicas)
         for replica in version.replicas:
@@ -69,10 +69,10 @@ def check(house: House) -> None:
                     owners.setdefault(device, []).append(f"{name}:1.0")
             elif state == "WAITING":
                 with pytest.raises(DevicesHeldError):
-                    house.devices.lease("another", version.config)
+                    harness.devices.lease("another", version.config)
     for device in range(NPUS):
         held = owners.get(device, [])
-        assert sorted(house.devices.holders(device)) == sorted(held)
+        assert sorted(harness.devices.holders(device)) == sorted(held)
         assert "alone:1.0" not in held or len(held) == 1
         assert len([owner for owner in held if owner != "one:1.0"]) < 2, "groups do not share"
 
@@ -81,15 +81,15 @@ def check(house: House) -> None:
 @given(STEPS)
 def test_no_device_has_two_owners_and_none_is_lost(steps: list[tuple[str, str, int]]) -> None:
     async def test(folder: Path) -> None:
-        async with house_of(folder, npus=NPUS) as house:
+        async with open_harness(folder, npus=NPUS) as harness:
             for step in steps:
-                await act(house, *step)
-                check(house)
+                await act(harness, *step)
+                check(harness)
             for model in CONFIGS:
-                await act(house, "unregister", model, 0)
-            assert not any(house.devices.holders(device) for device in range(NPUS))
-            await act(house, "register", "tp2", 3)
-            assert house.registry.find("tp2", None).min_workers == 3
+                await act(harness, "unregister", model, 0)
+            assert not any(harness.devices.holders(device) for device in range(NPUS))
+            await act(harness, "register", "tp2", 3)
+            assert harness.registry.find("tp2", None).min_workers == 3
 
     with tempfile.TemporaryDirectory() as folder:
         run(test(Path(folder)))

@@ -11,7 +11,7 @@ from msx_frontend.devices.pool import DevicePool
 from msx_frontend.devices.refusals import NoPortsError, PortsHeldError
 from tests.unit.frontend.devices.fake_accelerator import PORTS, FakeAccelerator
 from tests.unit.frontend.devices.test_pool import PLAIN, group
-from tests.unit.frontend.house import House, in_a_house, until
+from tests.unit.frontend.harness import Harness, in_harness, until
 
 TP2 = "parallelType: tp\nparallelLevel: 2\n"
 
@@ -56,19 +56,19 @@ def test_a_group_without_ports_waits_until_another_gives_its_own_back(tmp_path: 
     fake = FakeAccelerator(4)
     fake.port_blocks = 1
 
-    async def test(house: House) -> None:
-        await house.register("first", config=TP2)
-        waiting = asyncio.create_task(house.register("second", config=TP2))
-        await until(lambda: "second" in house.registry.names() and house.registry.find("second").shortage)
-        shortage = house.registry.find("second").shortage
+    async def test(harness: Harness) -> None:
+        await harness.register("first", config=TP2)
+        waiting = asyncio.create_task(harness.register("second", config=TP2))
+        await until(lambda: "second" in harness.registry.names() and harness.registry.find("second").shortage)
+        shortage = harness.registry.find("second").shortage
         assert shortage is not None
         assert shortage == (
             "ports",
             "second:1.0 needs ports for its collectives, and all are taken: there are ports for 1 groups; "
             "it starts when some are free",
         )
-        await house.management.unregister("first", None)
+        await harness.management.unregister("first", None)
         await waiting
-        await until(lambda: house.groups("second"))
+        await until(lambda: harness.groups("second"))
 
-    in_a_house(tmp_path, test, accelerator=fake)
+    in_harness(tmp_path, test, accelerator=fake)

@@ -10,32 +10,32 @@ from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, NotOffered,
 from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import WrongParameter
 from msx_sdk.generation import EMBED, GENERATE, TOKENIZE, Capabilities
-from tests.unit.frontend.house import FakeGroup, House, in_a_house
+from tests.unit.frontend.harness import FakeGroup, Harness, in_harness
 
 TEXT = Capabilities(generate=True)
 
 
 @pytest.mark.parametrize("alias", [None, "", "dummy", "tgi"])
 def test_the_only_one_goes_by_any_alias(tmp_path: Path, alias: str | None) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.offers = {"a": TEXT, "e": Capabilities(embed=True)}
         for model in ("a", "e", "plain"):
-            await house.register(model)
-        directory = Directory(house.registry)
+            await harness.register(model)
+        directory = Directory(harness.registry)
         assert directory.find(alias, GENERATE).source.name == "a"
         assert directory.find(alias, EMBED).source.name == "e"
         assert [version.source.name for version in directory.language_models()] == ["a", "e"]
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_names(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.offers = {"a": TEXT, "tgi": TEXT}
-        await house.register("a", "1.0")
-        await house.register("a", "2.0")
-        await house.register("tgi")
-        directory = Directory(house.registry)
+        await harness.register("a", "1.0")
+        await harness.register("a", "2.0")
+        await harness.register("tgi")
+        directory = Directory(harness.registry)
         assert directory.find("a", GENERATE).labels == ("a", "1.0")
         assert directory.find("a", GENERATE, "2.0").labels == ("a", "2.0")
         assert directory.find("tgi", GENERATE).labels == ("tgi", "1.0")
@@ -46,15 +46,15 @@ def test_names(tmp_path: Path) -> None:
         with pytest.raises(ModelVersionNotFound):
             directory.find("a", GENERATE, "3.0")
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_several_need_a_name(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.offers = {"a": TEXT, "b": TEXT}
-        await house.register("a")
-        await house.register("b")
-        directory = Directory(house.registry)
+        await harness.register("a")
+        await harness.register("b")
+        directory = Directory(harness.registry)
         with pytest.raises(WrongParameter, match=r"model: needed, since there is more than one .*: a, b"):
             directory.find(None, GENERATE)
         with pytest.raises(ModelNotFound, match=r"dummy\. The models that can generate text: a, b\."):
@@ -62,32 +62,32 @@ def test_several_need_a_name(tmp_path: Path) -> None:
         with pytest.raises(ModelNotFound, match=r"crow\. There are no models that can embed text\."):
             directory.find("crow", EMBED)
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_none_and_none_yet(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        directory = Directory(house.registry)
+    async def test(harness: Harness) -> None:
+        directory = Directory(harness.registry)
         with pytest.raises(ModelNotFound, match="none that can generate text is loaded"):
             directory.find(None, GENERATE)
         FakeGroup.loading.add("a")
-        await house.register("a", synchronous=False)
+        await harness.register("a", synchronous=False)
         with pytest.raises(ServiceUnavailable, match="still loading"):
             directory.find(None, GENERATE)
         assert directory.find("a", GENERATE).labels == ("a", "1.0")  # its queue has the better word
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 # -- TGI's clients, who name none --
 
 
 def test_the_first_that_was_registered(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.offers = {"z": Capabilities(embed=True), "n": TEXT, "a": TEXT}
         for model in ("z", "plain", "n", "a"):
-            await house.register(model)
-        directory = Directory(house.registry)
+            await harness.register(model)
+        directory = Directory(harness.registry)
         for alias in (None, "", "tgi", "dummy"):
             assert directory.find_for_tgi(alias, GENERATE).labels == ("n", "1.0")
         assert directory.find_for_tgi("a", GENERATE).labels == ("a", "1.0")
@@ -95,20 +95,20 @@ def test_the_first_that_was_registered(tmp_path: Path) -> None:
             directory.find_for_tgi("crow", GENERATE)
         with pytest.raises(ModelNotFound, match="none that can tokenize text is loaded"):
             directory.find_for_tgi(None, TOKENIZE)
-        await house.management.unregister("n", "1.0")
+        await harness.management.unregister("n", "1.0")
         assert directory.find_for_tgi(None, GENERATE).labels == ("a", "1.0")
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_no_other_model_answers_while_the_first_is_loaded(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.offers = {"n": TEXT, "a": TEXT}
         FakeGroup.loading.add("n")
-        await house.register("n", synchronous=False)
-        await house.register("a")
+        await harness.register("n", synchronous=False)
+        await harness.register("a")
         with pytest.raises(ServiceUnavailable, match="still loading"):
-            Directory(house.registry).find_for_tgi(None, GENERATE)
-        assert Directory(house.registry, "a").find_for_tgi(None, GENERATE).labels == ("a", "1.0")
+            Directory(harness.registry).find_for_tgi(None, GENERATE)
+        assert Directory(harness.registry, "a").find_for_tgi(None, GENERATE).labels == ("a", "1.0")
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)

@@ -9,14 +9,14 @@ from msx_frontend.models.describe import describe
 from msx_frontend.models.states import ModelState
 from msx_frontend.workers import endings
 from tests.contract.torchserve.shapes import MEMBERS
-from tests.unit.frontend.house import FAILED, FakeGroup, House, in_a_house, until
+from tests.unit.frontend.harness import FAILED, FakeGroup, Harness, in_harness, until
 
 
 def test_a_version_that_serves(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m", config="batchSize: 4\nmaxBatchDelay: 50\nresponseTimeout: 9", initial_workers=2)
-        house.submit("m")
-        described = describe(house.registry.find("m"))
+    async def test(harness: Harness) -> None:
+        await harness.register("m", config="batchSize: 4\nmaxBatchDelay: 50\nresponseTimeout: 9", initial_workers=2)
+        harness.submit("m")
+        described = describe(harness.registry.find("m"))
         assert list(described)[:7] == MEMBERS[:7]
         expected = {"modelName": "m", "modelVersion": "1.0", "modelUrl": "m.mar", "runtime": "python", "minWorkers": 2}
         expected |= {"maxWorkers": 2, "batchSize": 4, "maxBatchDelay": 50, "responseTimeout": 9, "state": "READY"}
@@ -27,15 +27,15 @@ def test_a_version_that_serves(tmp_path: Path) -> None:
         assert "reason" not in described
         assert "traceback" not in described
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_workers(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m", initial_workers=2)
+    async def test(harness: Harness) -> None:
+        await harness.register("m", initial_workers=2)
         FakeGroup.loading.add("m")
-        house.groups()[0].end(endings.exited(0, 12, 3, "no room"))
-        version = house.registry.find("m")
+        harness.groups()[0].end(endings.exited(0, 12, 3, "no room"))
+        version = harness.registry.find("m")
         await until(lambda: version.replicas[0].generation == 2 and version.replicas[0].group)
         again, ready = describe(version)["workers"]
         assert int(ready["id"]) == int(again["id"]) + 1
@@ -47,31 +47,31 @@ def test_workers(tmp_path: Path) -> None:
         assert (again["status"], again["generation"], again["phase"]) == ("RESTARTING", 2, "initializing")
         assert again["lastError"] == "Rank 0 (pid 12) exited with code 3. Its last words: no room"
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_a_worker_that_loads_and_one_that_drains(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.loading.add("m")
-        await house.register("m", synchronous=False)
-        version = house.registry.find("m")
-        await until(house.groups)
+        await harness.register("m", synchronous=False)
+        version = harness.registry.find("m")
+        await until(harness.groups)
         assert describe(version)["workers"][0]["status"] == "LOADING"
         FakeGroup.loading.clear()
         await until(lambda: version.state is ModelState.READY)
-        house.submit("m")
-        await house.management.scale("m", None, 0, 0, wait=False)
+        harness.submit("m")
+        await harness.management.scale("m", None, 0, 0, wait=False)
         await until(lambda: describe(version)["workers"][0]["status"] == "UNLOADING")
-        house.groups()[0].answer()
+        harness.groups()[0].answer()
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_a_version_that_has_failed_says_why(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m", config="maxRetryTimeoutInSec: 0")
-        version = house.registry.find("m")
-        house.groups()[0].end(FAILED)
+    async def test(harness: Harness) -> None:
+        await harness.register("m", config="maxRetryTimeoutInSec: 0")
+        version = harness.registry.find("m")
+        harness.groups()[0].end(FAILED)
         await until(lambda: version.state is ModelState.FAILED)
         described = describe(version)
         assert described["state"] == "FAILED"
@@ -82,14 +82,14 @@ def test_a_version_that_has_failed_says_why(tmp_path: Path) -> None:
         assert "pid" not in worker
         assert "startTime" not in worker
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_devices(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m", config="deviceIds: [1]")
-        described = describe(house.registry.find("m"))
+    async def test(harness: Harness) -> None:
+        await harness.register("m", config="deviceIds: [1]")
+        described = describe(harness.registry.find("m"))
         assert (described["deviceType"], described["deviceIds"]) == ("npu", [1])
         assert (described["workers"][0]["gpu"], described["workers"][0]["devices"]) == (True, "1")
 
-    in_a_house(tmp_path, test, npus=2)
+    in_harness(tmp_path, test, npus=2)

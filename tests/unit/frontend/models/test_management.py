@@ -25,59 +25,59 @@ from msx_frontend.errors import (
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.states import ModelState
 from msx_frontend.workers import endings
-from tests.unit.frontend.house import FakeGroup, House, in_a_house, until
+from tests.unit.frontend.harness import FakeGroup, Harness, in_harness, until
 from tests.unit.frontend.jobs import error_of, make_job
 
 
-def assert_nothing_is_left(house: House) -> None:
-    assert house.registry.names() == []
+def assert_nothing_is_left(harness: Harness) -> None:
+    assert harness.registry.names() == []
     assert FakeGroup.living == []
-    assert house.contents == 0
-    assert house.metrics.versions == []
+    assert harness.contents == 0
+    assert harness.metrics.versions == []
 
 
 # -- register --
 
 
 def test_a_registration_waits_for_its_workers_and_is_kept(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m", initial_workers=2, batch_size=4)
-        version = house.registry.find("m")
+    async def test(harness: Harness) -> None:
+        await harness.register("m", initial_workers=2, batch_size=4)
+        version = harness.registry.find("m")
         assert (version.state, version.ready_workers, version.config.batch_size) == (ModelState.READY, 2, 4)
-        stored = (await house.stored())["m", "1.0"]
+        stored = (await harness.stored())["m", "1.0"]
         assert (stored.url, stored.min_workers, stored.max_workers, stored.is_default) == ("m.mar", 2, 2, True)
         assert stored.options == {"url": "m.mar", "initial_workers": 2, "batch_size": 4}
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_one_that_is_not_synchronous_does_not_wait(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.loading.add("m")
-        await house.register("m", synchronous=False)
-        assert house.registry.find("m").state is ModelState.LOADING
+        await harness.register("m", synchronous=False)
+        assert harness.registry.find("m").state is ModelState.LOADING
         FakeGroup.loading.clear()
-        await until(lambda: house.registry.find("m").state is ModelState.READY)
+        await until(lambda: harness.registry.find("m").state is ModelState.READY)
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_the_second_version_is_not_the_default(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m", "1.0")
-        await house.register("m", "2.0")
-        assert house.registry.find("m").labels == ("m", "1.0")
-        assert not (await house.stored())["m", "2.0"].is_default
+    async def test(harness: Harness) -> None:
+        await harness.register("m", "1.0")
+        await harness.register("m", "2.0")
+        assert harness.registry.find("m").labels == ("m", "1.0")
+        assert not (await harness.stored())["m", "2.0"].is_default
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_another_name(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m", model_name="other")
-        assert house.registry.names() == ["other"]
+    async def test(harness: Harness) -> None:
+        await harness.register("m", model_name="other")
+        assert harness.registry.names() == ["other"]
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 @pytest.mark.parametrize(
@@ -100,27 +100,27 @@ def test_another_name(tmp_path: Path) -> None:
 def test_how_many_workers(
     tmp_path: Path, config: str, server: dict[str, Any], wanted: dict[str, Any], counts: tuple[int, int]
 ) -> None:
-    async def test(house: House) -> None:
-        await house.register("m", config=config, **wanted)
-        version = house.registry.find("m")
+    async def test(harness: Harness) -> None:
+        await harness.register("m", config=config, **wanted)
+        version = harness.registry.find("m")
         assert (version.min_workers, version.max_workers) == counts
-        assert len(house.groups()) == counts[0]
+        assert len(harness.groups()) == counts[0]
 
-    in_a_house(tmp_path, test, **server)
+    in_harness(tmp_path, test, **server)
 
 
 def test_a_model_that_cannot_be_loaded_leaves_nothing(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.failing.add("m")
         with pytest.raises(WorkersNotStarted) as caught:
-            await house.register("m")
+            await harness.register("m")
         assert caught.value.message == (
             "Failed to start workers for model m version: 1.0. The model could not be loaded: no weights"
         )
-        assert_nothing_is_left(house)
-        assert await house.stored() == {}
+        assert_nothing_is_left(harness)
+        assert await harness.stored() == {}
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 @pytest.mark.parametrize(
@@ -131,177 +131,177 @@ def test_a_model_that_cannot_be_loaded_leaves_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_a_config_that_cannot_be_meant_leaves_nothing(tmp_path: Path, config: str, words: str) -> None:
-    async def test(house: House) -> None:
-        unpacked = await house.store.unpack(house.pack("m", config="batchSize: 2"))
-        folder = house.root / "m"
+    async def test(harness: Harness) -> None:
+        unpacked = await harness.store.unpack(harness.pack("m", config="batchSize: 2"))
+        folder = harness.root / "m"
         shutil.copytree(unpacked.path, folder)
-        await house.store.release(unpacked.digest)
+        await harness.store.release(unpacked.digest)
         (folder / "m-1.0.yaml").write_text(config)
         with pytest.raises(InvalidModel, match=words):
-            await house.management.register(Registration(url="m", initial_workers=1))
-        assert_nothing_is_left(house)
+            await harness.management.register(Registration(url="m", initial_workers=1))
+        assert_nothing_is_left(harness)
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 @pytest.mark.parametrize("name", ["a/b", "../up", ".hidden", "a b", "a\n", "m" * 201, "x" * 100_000])
 def test_a_name_that_cannot_be_served(tmp_path: Path, name: str) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         with pytest.raises(InvalidModel, match="cannot be served") as caught:
-            await house.register("m", model_name=name)
+            await harness.register("m", model_name=name)
         assert len(caught.value.message) < 250
-        assert_nothing_is_left(house)
+        assert_nothing_is_left(harness)
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_the_same_version_twice(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m")
+    async def test(harness: Harness) -> None:
+        await harness.register("m")
         with pytest.raises(Conflict, match=r"Model version 1\.0 is already registered for model m"):
-            await house.register("m")
-        assert len(house.groups()) == 1
-        assert house.contents == 1
-        assert (await house.stored()).keys() == {("m", "1.0")}
+            await harness.register("m")
+        assert len(harness.groups()) == 1
+        assert harness.contents == 1
+        assert (await harness.stored()).keys() == {("m", "1.0")}
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_two_registrations_at_once(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        house.pack("m")
+    async def test(harness: Harness) -> None:
+        harness.pack("m")
         wanted = Registration(url="m.mar", initial_workers=1)
-        results = await asyncio.gather(*(house.management.register(wanted) for _ in range(3)), return_exceptions=True)
+        results = await asyncio.gather(*(harness.management.register(wanted) for _ in range(3)), return_exceptions=True)
         assert sum(isinstance(result, Conflict) for result in results) == 2
-        assert len(house.groups()) == 1
+        assert len(harness.groups()) == 1
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_a_registration_that_cannot_be_saved_leaves_nothing(tmp_path: Path) -> None:
     async def save(*args: Any) -> None:
         raise NotSaved("disk full")
 
-    async def test(house: House) -> None:
-        with patch.object(house.state, "save", save), pytest.raises(NotSaved):
-            await house.register("m")
-        assert_nothing_is_left(house)
+    async def test(harness: Harness) -> None:
+        with patch.object(harness.state, "save", save), pytest.raises(NotSaved):
+            await harness.register("m")
+        assert_nothing_is_left(harness)
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_a_registration_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.loading.add("m")
-        task = asyncio.ensure_future(house.register("m"))
-        await until(house.groups)
+        task = asyncio.ensure_future(harness.register("m"))
+        await until(harness.groups)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert_nothing_is_left(house)
+        assert_nothing_is_left(harness)
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_too_few_devices(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         with pytest.raises(WorkersNotStarted, match="deviceIds"):
-            await house.register("m", config="deviceIds: [7]")
-        assert_nothing_is_left(house)
+            await harness.register("m", config="deviceIds: [7]")
+        assert_nothing_is_left(harness)
 
-    in_a_house(tmp_path, test, npus=2)
+    in_harness(tmp_path, test, npus=2)
 
 
 # -- replace --
 
 
 def test_the_old_one_serves_until_the_new_one_is_ready(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m")
-        old = house.registry.find("m")
-        job = house.submit("m")
+    async def test(harness: Harness) -> None:
+        await harness.register("m")
+        old = harness.registry.find("m")
+        job = harness.submit("m")
         FakeGroup.loading.add("m")
-        replacing = asyncio.ensure_future(house.register("m", replace=True, batch_size=3))
-        await until(lambda: len(house.groups()) == 2)
-        assert house.registry.find("m") is old
+        replacing = asyncio.ensure_future(harness.register("m", replace=True, batch_size=3))
+        await until(lambda: len(harness.groups()) == 2)
+        assert harness.registry.find("m") is old
         FakeGroup.loading.clear()
         await replacing
-        assert house.registry.find("m").config.batch_size == 3
-        assert (await house.stored())["m", "1.0"].options["batch_size"] == 3
-        (busy,) = [group for group in house.groups() if group.jobs]
+        assert harness.registry.find("m").config.batch_size == 3
+        assert (await harness.stored())["m", "1.0"].options["batch_size"] == 3
+        (busy,) = [group for group in harness.groups() if group.jobs]
         busy.answer()
         assert job.status == 200
-        await until(lambda: len(house.groups()) == 1)
+        await until(lambda: len(harness.groups()) == 1)
         await until(lambda: old.state is ModelState.GONE)
-        assert house.contents == 1
+        assert harness.contents == 1
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_a_new_one_that_fails_changes_nothing(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m")
-        old = house.registry.find("m")
+    async def test(harness: Harness) -> None:
+        await harness.register("m")
+        old = harness.registry.find("m")
         FakeGroup.failing.add("m")
         with pytest.raises(WorkersNotStarted):
-            await house.register("m", replace=True)
-        assert house.registry.find("m") is old
-        assert house.registry.find("m").state is ModelState.READY
-        assert house.metrics.versions == [old]
-        assert house.contents == 1
+            await harness.register("m", replace=True)
+        assert harness.registry.find("m") is old
+        assert harness.registry.find("m").state is ModelState.READY
+        assert harness.metrics.versions == [old]
+        assert harness.contents == 1
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 # -- scale --
 
 
 def test_scaling(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m")
-        version = house.registry.find("m")
+    async def test(harness: Harness) -> None:
+        await harness.register("m")
+        version = harness.registry.find("m")
         for least, most, expected in ((3, 5, 3), (1, 2, 2), (0, 0, 0), (1, 1, 1)):
-            await house.management.scale("m", None, least, most, wait=True)
-            assert (len(house.groups()), version.ready_workers) == (expected, expected)
-            stored = (await house.stored())["m", "1.0"]
+            await harness.management.scale("m", None, least, most, wait=True)
+            assert (len(harness.groups()), version.ready_workers) == (expected, expected)
+            stored = (await harness.stored())["m", "1.0"]
             assert (stored.min_workers, stored.max_workers) == (least, most)
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_scaling_that_nobody_waits_for(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m")
-        await house.management.scale("m", None, 2, 2, wait=False)
-        await until(lambda: house.registry.find("m").ready_workers == 2)
+    async def test(harness: Harness) -> None:
+        await harness.register("m")
+        await harness.management.scale("m", None, 2, 2, wait=False)
+        await until(lambda: harness.registry.find("m").ready_workers == 2)
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_scaling_that_cannot_be(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m")
+    async def test(harness: Harness) -> None:
+        await harness.register("m")
         with pytest.raises(BadRequest, match="max_worker cannot be less than min_worker"):
-            await house.management.scale("m", None, 2, 1, wait=True)
+            await harness.management.scale("m", None, 2, 1, wait=True)
         with pytest.raises(ModelNotFound):
-            await house.management.scale("x", None, 1, 1, wait=False)
+            await harness.management.scale("x", None, 1, 1, wait=False)
         FakeGroup.failing.add("m")
         with pytest.raises(WorkersNotStarted, match="no weights"):
-            await house.management.scale("m", None, 2, 2, wait=True)
-        assert house.registry.find("m").state is ModelState.DEGRADED
+            await harness.management.scale("m", None, 2, 2, wait=True)
+        assert harness.registry.find("m").state is ModelState.DEGRADED
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_a_worker_that_failed_once_does_not_hide_another_that_fails_now(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m")
-        house.groups()[0].end(endings.exited(0, 1, 3, ""))
-        await until(lambda: house.registry.find("m").ready_workers == 1)
+    async def test(harness: Harness) -> None:
+        await harness.register("m")
+        harness.groups()[0].end(endings.exited(0, 1, 3, ""))
+        await until(lambda: harness.registry.find("m").ready_workers == 1)
         FakeGroup.failing.add("m")
         with pytest.raises(WorkersNotStarted, match="no weights"):
-            await house.management.scale("m", None, 2, 2, wait=True)
+            await harness.management.scale("m", None, 2, 2, wait=True)
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 # -- the key `models` --
@@ -312,137 +312,137 @@ KEY = {"m": {"1.0": ModelDefaults(batch_size=4, max_batch_delay=7, response_time
 def test_the_key_models_fills_what_nobody_else_says(tmp_path: Path) -> None:
     """TorchServe's order: the call, the yaml, the key, the defaults. Its workers are for the start."""
 
-    async def test(house: House) -> None:
-        await house.register("m", config="maxBatchDelay: 8", response_timeout=12)
-        config = house.registry.find("m").config
+    async def test(harness: Harness) -> None:
+        await harness.register("m", config="maxBatchDelay: 8", response_timeout=12)
+        config = harness.registry.find("m").config
         assert (config.batch_size, config.max_batch_delay, config.response_timeout) == (4, 8, 12)
         assert config.startup_timeout == 120
-        assert len(house.groups()) == 1
-        await house.register("n")
-        assert house.registry.find("n").config.batch_size == 1
+        assert len(harness.groups()) == 1
+        await harness.register("n")
+        assert harness.registry.find("n").config.batch_size == 1
 
-    in_a_house(tmp_path, test, models=KEY)
+    in_harness(tmp_path, test, models=KEY)
 
 
 def test_the_key_models_of_another_version_does_not_count(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m", "2.0")
-        assert house.registry.find("m").config.batch_size == 1
+    async def test(harness: Harness) -> None:
+        await harness.register("m", "2.0")
+        assert harness.registry.find("m").config.batch_size == 1
 
-    in_a_house(tmp_path, test, models=KEY)
+    in_harness(tmp_path, test, models=KEY)
 
 
 def test_the_key_models_at_the_start(tmp_path: Path) -> None:
     key = {"m": {"1.0": ModelDefaults(min_workers=2, max_workers=3), "2.0": ModelDefaults(default_version=True)}}
 
-    async def test(house: House) -> None:
-        house.pack("m", "1.0").rename(house.root / "m1.mar")
-        house.pack("m", "2.0").rename(house.root / "m2.mar")
-        await house.start("m1.mar", "m2.mar")
-        version = house.registry.find("m", "1.0")
+    async def test(harness: Harness) -> None:
+        harness.pack("m", "1.0").rename(harness.root / "m1.mar")
+        harness.pack("m", "2.0").rename(harness.root / "m2.mar")
+        await harness.start("m1.mar", "m2.mar")
+        version = harness.registry.find("m", "1.0")
         assert (version.min_workers, version.max_workers) == (2, 3)
-        assert house.registry.find("m").labels == ("m", "2.0")
+        assert harness.registry.find("m").labels == ("m", "2.0")
 
-    in_a_house(tmp_path, test, models=key)
+    in_harness(tmp_path, test, models=key)
 
 
 def test_what_an_operator_made_the_default_beats_the_key(tmp_path: Path) -> None:
     key = {"m": {"2.0": ModelDefaults(default_version=True)}}
 
-    async def first(house: House) -> None:
-        house.pack("m", "1.0").rename(house.root / "m1.mar")
-        house.pack("m", "2.0").rename(house.root / "m2.mar")
-        await house.start("m1.mar", "m2.mar")
-        await house.management.set_default("m", "1.0")
+    async def first(harness: Harness) -> None:
+        harness.pack("m", "1.0").rename(harness.root / "m1.mar")
+        harness.pack("m", "2.0").rename(harness.root / "m2.mar")
+        await harness.start("m1.mar", "m2.mar")
+        await harness.management.set_default("m", "1.0")
 
-    async def second(house: House) -> None:
-        await house.start("m1.mar", "m2.mar")
-        assert house.registry.find("m").labels == ("m", "1.0")
+    async def second(harness: Harness) -> None:
+        await harness.start("m1.mar", "m2.mar")
+        assert harness.registry.find("m").labels == ("m", "1.0")
 
-    in_a_house(tmp_path, first, models=key)
-    in_a_house(tmp_path, second, models=key)
+    in_harness(tmp_path, first, models=key)
+    in_harness(tmp_path, second, models=key)
 
 
 # -- default, unregister --
 
 
 def test_the_default_is_kept(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m", "1.0")
-        await house.register("m", "2.0")
-        await house.management.set_default("m", "2.0")
-        assert house.registry.find("m").labels == ("m", "2.0")
-        assert [one.is_default for one in (await house.stored()).values()] == [False, True]
+    async def test(harness: Harness) -> None:
+        await harness.register("m", "1.0")
+        await harness.register("m", "2.0")
+        await harness.management.set_default("m", "2.0")
+        assert harness.registry.find("m").labels == ("m", "2.0")
+        assert [one.is_default for one in (await harness.stored()).values()] == [False, True]
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_unregistering_leaves_nothing(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m")
-        await house.management.unregister("m", None)
-        assert_nothing_is_left(house)
-        assert await house.stored() == {}
+    async def test(harness: Harness) -> None:
+        await harness.register("m")
+        await harness.management.unregister("m", None)
+        assert_nothing_is_left(harness)
+        assert await harness.stored() == {}
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_a_default_version_goes_last(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m", "1.0")
-        await house.register("m", "2.0")
+    async def test(harness: Harness) -> None:
+        await harness.register("m", "1.0")
+        await harness.register("m", "2.0")
         with pytest.raises(DefaultVersionInUse):
-            await house.management.unregister("m", "1.0")
-        await house.management.unregister("m", "2.0")
-        await house.management.unregister("m", "1.0")
-        assert_nothing_is_left(house)
+            await harness.management.unregister("m", "1.0")
+        await harness.management.unregister("m", "2.0")
+        await harness.management.unregister("m", "1.0")
+        assert_nothing_is_left(harness)
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_unregistering_lets_requests_finish(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m")
-        running, waiting = house.submit("m"), house.submit("m")
-        going = asyncio.ensure_future(house.management.unregister("m", None))
-        await until(lambda: not house.registry.names())
+    async def test(harness: Harness) -> None:
+        await harness.register("m")
+        running, waiting = harness.submit("m"), harness.submit("m")
+        going = asyncio.ensure_future(harness.management.unregister("m", None))
+        await until(lambda: not harness.registry.names())
         with pytest.raises(ModelNotFound):
-            house.submit("m")
-        await until(house.management.busy)
+            harness.submit("m")
+        await until(harness.management.busy)
         for job in (running, waiting):
-            await until(lambda: bool(house.groups()[0].jobs))
-            house.groups()[0].answer()
+            await until(lambda: bool(harness.groups()[0].jobs))
+            harness.groups()[0].answer()
             assert job.status == 200
         await going
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_unregistering_waits_for_so_long(tmp_path: Path) -> None:
     """Then it is told, and the rest goes on: the request is answered, and nothing is left of the version."""
 
-    async def test(house: House) -> None:
-        await house.register("m")
-        job = house.submit("m")
+    async def test(harness: Harness) -> None:
+        await harness.register("m")
+        job = harness.submit("m")
         with pytest.raises(UnregisterTimedOut, match=r"^Timed out while cleaning resources: m\. It takes no more"):
-            await house.management.unregister("m", None)
-        assert house.registry.names() == []
-        assert await house.stored() == {}
-        house.groups()[0].answer()
+            await harness.management.unregister("m", None)
+        assert harness.registry.names() == []
+        assert await harness.stored() == {}
+        harness.groups()[0].answer()
         assert job.status == 200
-        await until(lambda: not house.contents)
+        await until(lambda: not harness.contents)
 
-    in_a_house(tmp_path, test, unregister_model_timeout=0.01)
+    in_harness(tmp_path, test, unregister_model_timeout=0.01)
 
 
 def test_jobs_that_a_dying_group_returns_to_a_version_that_goes_are_answered(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m")
-        house.submit("m")
-        version = house.registry.find("m")
-        going = asyncio.ensure_future(house.management.unregister("m", None))
+    async def test(harness: Harness) -> None:
+        await harness.register("m")
+        harness.submit("m")
+        version = harness.registry.find("m")
+        going = asyncio.ensure_future(harness.management.unregister("m", None))
         await until(lambda: version.state is ModelState.DRAINING and not version.dispatcher.groups)
-        (group,) = house.groups()
+        (group,) = harness.groups()
         returned = make_job("ahead")
         group.end(endings.exited(0, 1, -9, ""))
         group.events.jobs_returned([returned])
@@ -450,60 +450,60 @@ def test_jobs_that_a_dying_group_returns_to_a_version_that_goes_are_answered(tmp
         assert isinstance(error_of(returned), ServiceUnavailable)
         assert len(version.dispatcher.queue) == 0
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 # -- the end of the server --
 
 
 def test_at_the_end_nobody_waits_for_workers(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.loading.add("m")
-        task = asyncio.ensure_future(house.register("m"))
-        await until(house.groups)
-        house.management.refuse_new()
+        task = asyncio.ensure_future(harness.register("m"))
+        await until(harness.groups)
+        harness.management.refuse_new()
         with pytest.raises(ServiceUnavailable, match="shutting down"):
             await task
         with pytest.raises(ServiceUnavailable, match="shutting down"):
-            await house.register("n")
-        assert_nothing_is_left(house)
+            await harness.register("n")
+        assert_nothing_is_left(harness)
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_at_the_end_requests_are_told_why(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m")
-        jobs = [house.submit("m"), house.submit("m")]
+    async def test(harness: Harness) -> None:
+        await harness.register("m")
+        jobs = [harness.submit("m"), harness.submit("m")]
         why = ServiceUnavailable("shutting down")
-        house.management.cancel_all(why)
+        harness.management.cancel_all(why)
         assert [error_of(job) for job in jobs] == [why, why]
-        assert not house.management.busy()
+        assert not harness.management.busy()
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_the_content_is_looked_at_before_each_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unpacked again when it was changed; when that cannot be, clients hear so at once, until it can."""
     monkeypatch.setattr("msx_frontend.workers.backoff._PAUSES", (0,))
 
-    async def test(house: House) -> None:
-        await house.register("m")
-        version = house.registry.find("m")
+    async def test(harness: Harness) -> None:
+        await harness.register("m")
+        version = harness.registry.find("m")
         file = version.source.model_dir / "echo.py"
         whole = file.read_text()
         file.write_text("changed")
-        house.groups()[0].end(endings.exited(0, 1, 3, ""))
+        harness.groups()[0].end(endings.exited(0, 1, 3, ""))
         await until(lambda: version.replicas[0].generation == 2 and version.state is ModelState.READY)
         assert file.read_text() == whole
-        archive = (house.root / "m.mar").rename(house.root / "away.mar")
+        archive = (harness.root / "m.mar").rename(harness.root / "away.mar")
         shutil.rmtree(version.source.model_dir)
-        house.groups()[0].end(endings.exited(0, 1, 3, ""))
-        job = house.submit("m")
+        harness.groups()[0].end(endings.exited(0, 1, 3, ""))
+        job = harness.submit("m")
         await until(lambda: job.done)
         with pytest.raises(ServiceUnavailable, match=r"its last load failed.* What was unpacked of m\.mar was changed"):
-            house.submit("m")
-        archive.rename(house.root / "m.mar")
+            harness.submit("m")
+        archive.rename(harness.root / "m.mar")
         await until(lambda: version.state is ModelState.READY)
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)

@@ -14,7 +14,7 @@ from msx_protocol import FrameReader, Predict, ToWorker
 from msx_sdk.generation import EMBED, GENERATE, TOKENIZE, Capabilities
 from tests.frames import fed
 from tests.retry import told_wait
-from tests.unit.frontend.house import FakeGroup, House, in_a_house
+from tests.unit.frontend.harness import FakeGroup, Harness, in_harness
 from tests.unit.frontend.jobs import make_job
 
 
@@ -28,42 +28,42 @@ def test_the_worker_is_told_the_operation(kind: str, operation: str) -> None:
 
 
 def test_an_operation_that_is_not_offered(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.offers["m"] = Capabilities(generate=True, max_best_of=3)
-        await house.register("m")
-        await house.register("plain")
-        house.submit("m", kind=GENERATE)
-        house.submit("plain", kind=PREDICT)
+        await harness.register("m")
+        await harness.register("plain")
+        harness.submit("m", kind=GENERATE)
+        harness.submit("plain", kind=PREDICT)
         with pytest.raises(NotOffered, match='Model "m" does not tokenize text: its handler offers no such operation'):
-            house.submit("m", kind=TOKENIZE)
+            harness.submit("m", kind=TOKENIZE)
         with pytest.raises(NotOffered, match='Model "plain" does not generate text'):
-            house.submit("plain", kind=GENERATE)
-        assert describe(house.registry.find("m"))["capabilities"] == {"generate": True, "max_best_of": 3}
-        assert "capabilities" not in describe(house.registry.find("plain"))
+            harness.submit("plain", kind=GENERATE)
+        assert describe(harness.registry.find("m"))["capabilities"] == {"generate": True, "max_best_of": 3}
+        assert "capabilities" not in describe(harness.registry.find("plain"))
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_a_model_that_has_not_told_yet(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.loading.add("m")
-        await house.register("m", synchronous=False)
+        await harness.register("m", synchronous=False)
         with pytest.raises(ServiceUnavailable, match='Model "m" is still loading') as refused:
-            house.submit("m", kind=GENERATE)
+            harness.submit("m", kind=GENERATE)
         assert told_wait(dict(refused.value.headers))
-        await house.register("n", initial_workers=0)
+        await harness.register("n", initial_workers=0)
         with pytest.raises(ServiceUnavailable, match='Model "n" has no worker'):
-            house.submit("n", kind=GENERATE)
+            harness.submit("n", kind=GENERATE)
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_a_full_queue_is_told_from_a_missing_worker(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m", config="jobQueueSize: 1")
-        house.submit("m")
-        house.submit("m")
+    async def test(harness: Harness) -> None:
+        await harness.register("m", config="jobQueueSize: 1")
+        harness.submit("m")
+        harness.submit("m")
         with pytest.raises(Overloaded, match="the queue is full: jobQueueSize is 1"):
-            house.submit("m")
+            harness.submit("m")
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)

@@ -14,7 +14,7 @@ from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.replica import ReplicaState
 from msx_protocol import LoadFailed
 from msx_sdk.generation import GENERATE
-from tests.unit.frontend.house import FakeGroup, House, in_a_house, until
+from tests.unit.frontend.harness import FakeGroup, Harness, in_harness, until
 from tests.unit.frontend.jobs import error_of
 
 BROKEN = endings.load_failed(
@@ -23,117 +23,117 @@ BROKEN = endings.load_failed(
 KILLED = endings.exited(0, 4711, -9, "")
 
 
-async def failed(house: House, end: GroupEnd = BROKEN) -> None:
+async def failed(harness: Harness, end: GroupEnd = BROKEN) -> None:
     """The model's only worker has not loaded; the next one hangs in its load."""
-    await house.register("m", synchronous=False)
+    await harness.register("m", synchronous=False)
     FakeGroup.loading.add("m")
-    await until(lambda: house.groups())
-    house.groups()[0].end(end)
-    await until(lambda: house.groups() and house.registry.find("m").replicas[0].generation == 2)
+    await until(lambda: harness.groups())
+    harness.groups()[0].end(end)
+    await until(lambda: harness.groups() and harness.registry.find("m").replicas[0].generation == 2)
 
 
-def refused(house: House, model: str = "m") -> str:
+def refused(harness: Harness, model: str = "m") -> str:
     with pytest.raises(ServiceUnavailable) as caught:
-        house.submit(model)
+        harness.submit(model)
     assert "\n" not in caught.value.message
     assert "Traceback" not in caught.value.message
     return caught.value.message
 
 
 def test_a_failed_load_is_told_at_once_until_a_try_has_succeeded(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.loading.add("m")
-        await failed(house)
-        assert refused(house) == (
+        await failed(harness)
+        assert refused(harness) == (
             'Model "m" has no worker to serve inference request: its last load failed, and it is tried again: '
             "FileNotFoundError: [Errno 2] No such file or directory: 'w.bin'"
         )
-        version = house.registry.find("m")
+        version = harness.registry.find("m")
         assert "/srv/my models/m/w.bin" in version.reason, "all of it for the operator"
         assert version.state is ModelState.DEGRADED
         FakeGroup.loading.clear()
         await until(lambda: version.state is ModelState.READY)
-        house.submit("m")
-        house.groups()[0].answer()
+        harness.submit("m")
+        harness.groups()[0].answer()
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_who_waits_when_a_load_fails_is_told_at_once(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.loading.add("m")
-        await house.register("m", synchronous=False)
-        job = house.submit("m")  # the first load may well succeed
-        await until(lambda: house.groups())
-        house.groups()[0].end(BROKEN)
+        await harness.register("m", synchronous=False)
+        job = harness.submit("m")  # the first load may well succeed
+        await until(lambda: harness.groups())
+        harness.groups()[0].end(BROKEN)
         await until(lambda: job.done)
         error = error_of(job)
         assert isinstance(error, ServiceUnavailable)
         assert error.message.endswith("No such file or directory: 'w.bin'")
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_a_worker_that_has_served_is_waited_for(tmp_path: Path) -> None:
     """Until its successor has failed to load."""
 
-    async def test(house: House) -> None:
-        await house.register("m")
+    async def test(harness: Harness) -> None:
+        await harness.register("m")
         FakeGroup.loading.add("m")
-        house.groups()[0].end(KILLED)
-        job = house.submit("m")
-        version = house.registry.find("m")
-        await until(lambda: version.replicas[0].state is ReplicaState.RESTARTING and house.groups())
+        harness.groups()[0].end(KILLED)
+        job = harness.submit("m")
+        version = harness.registry.find("m")
+        await until(lambda: version.replicas[0].state is ReplicaState.RESTARTING and harness.groups())
         assert not job.done
-        house.submit("m")
-        house.groups()[0].end(BROKEN)
+        harness.submit("m")
+        harness.groups()[0].end(BROKEN)
         await until(lambda: job.done)
-        assert "its last load failed" in refused(house)
+        assert "its last load failed" in refused(harness)
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_one_that_has_served_is_waited_for_beside_another_that_never_loads(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m")
+    async def test(harness: Harness) -> None:
+        await harness.register("m")
         FakeGroup.loading.add("m")
-        await house.management.scale("m", None, 2, 2, wait=False)
-        await until(lambda: len(house.groups()) == 2)
-        serving, other = house.groups()
+        await harness.management.scale("m", None, 2, 2, wait=False)
+        await until(lambda: len(harness.groups()) == 2)
+        serving, other = harness.groups()
         other.end(BROKEN)
-        house.submit("m")
+        harness.submit("m")
         serving.answer()
         serving.end(KILLED)
-        job = house.submit("m")
+        job = harness.submit("m")
         FakeGroup.loading.clear()
         await until(lambda: job.started)
-        house.registry.find("m").cancel_all(ServiceError("over"))
+        harness.registry.find("m").cancel_all(ServiceError("over"))
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_no_workers_wanted_is_no_failed_load(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.loading.add("m")
-        await failed(house)
-        await house.management.scale("m", None, 0, 0, wait=True)
-        assert "Please use scale workers API to add workers." in refused(house)
+        await failed(harness)
+        await harness.management.scale("m", None, 0, 0, wait=True)
+        assert "Please use scale workers API to add workers." in refused(harness)
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_one_that_is_given_up_says_what_helps(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m", config="maxRetryTimeoutInSec: 0")
-        version = house.registry.find("m")
-        house.groups()[0].end(BROKEN)
+    async def test(harness: Harness) -> None:
+        await harness.register("m", config="maxRetryTimeoutInSec: 0")
+        version = harness.registry.find("m")
+        harness.groups()[0].end(BROKEN)
         await until(lambda: version.state is ModelState.FAILED)
-        assert refused(house) == (
+        assert refused(harness) == (
             'Model "m" has no worker to serve inference request: it was given up after maxRetryTimeoutInSec, until it '
             "is scaled or registered again: FileNotFoundError: [Errno 2] No such file or directory: 'w.bin'"
         )
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 @pytest.mark.parametrize(
@@ -146,24 +146,24 @@ def test_one_that_is_given_up_says_what_helps(tmp_path: Path) -> None:
     ],
 )
 def test_whatever_ended_it(tmp_path: Path, end: GroupEnd, words: str) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.loading.add("m")
-        await failed(house, end)
-        assert words in refused(house)
-        assert "/srv" not in refused(house)
+        await failed(harness, end)
+        assert words in refused(harness)
+        assert "/srv" not in refused(harness)
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_language_models_that_do_not_load_are_not_still_loading(tmp_path: Path) -> None:
     """Which operations it offers is not known: that must not hide why."""
 
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.loading.add("m")
-        await failed(house)
+        await failed(harness)
         with pytest.raises(ServiceUnavailable, match="its last load failed"):
-            Directory(house.registry).find(None, GENERATE)
+            Directory(harness.registry).find(None, GENERATE)
         with pytest.raises(ServiceUnavailable, match="its last load failed"):
-            house.submit("m", kind=GENERATE)
+            harness.submit("m", kind=GENERATE)
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)

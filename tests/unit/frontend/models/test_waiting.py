@@ -16,7 +16,7 @@ from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.states import ModelState
 from msx_frontend.resources import starts
 from msx_frontend.workers import endings
-from tests.unit.frontend.house import FakeGroup, House, in_a_house, until
+from tests.unit.frontend.harness import FakeGroup, Harness, in_harness, until
 
 TP2 = "parallelType: tp\nparallelLevel: 2\n"
 MODELS = {
@@ -28,9 +28,9 @@ MODELS = {
 NEEDS = {"plain": 1, "tp": 2, "pp": 2, "custom": 3}
 
 
-async def register(house: House, model: str, config: str = "", **wanted: Any) -> None:
+async def register(harness: Harness, model: str, config: str = "", **wanted: Any) -> None:
     """As at the start of a server: with the default number of workers, unless told otherwise."""
-    await house.register(model, config=config, **{"initial_workers": None, "at_startup": True, **wanted})
+    await harness.register(model, config=config, **{"initial_workers": None, "at_startup": True, **wanted})
 
 
 # -- devices: who shares, who waits --
@@ -38,55 +38,55 @@ async def register(house: House, model: str, config: str = "", **wanted: Any) ->
 
 @pytest.mark.parametrize("order", list(permutations(MODELS)), ids="-".join)
 def test_eight_devices_are_enough_for_all_in_any_order(tmp_path: Path, order: tuple[str, ...]) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         for model in order:
-            await register(house, model, MODELS[model], initial_workers=None if model == "plain" else 1)
+            await register(harness, model, MODELS[model], initial_workers=None if model == "plain" else 1)
         held_before = sum(NEEDS[model] for model in order[: order.index("plain")])
-        assert len(house.groups("plain")) == 8 - held_before
-        groups = [house.devices_of(model)[0] for model in ("tp", "pp", "custom")]
+        assert len(harness.groups("plain")) == 8 - held_before
+        groups = [harness.devices_of(model)[0] for model in ("tp", "pp", "custom")]
         assert len({device for devices in groups for device in devices}) == 7, "groups do not share"
-        assert all(house.registry.find(model).state is ModelState.READY for model in MODELS)
-        assert bool(house.shared) == (order[-1] != "plain")
-        await fourth_group_waits(house)
+        assert all(harness.registry.find(model).state is ModelState.READY for model in MODELS)
+        assert bool(harness.shared) == (order[-1] != "plain")
+        await fourth_group_waits(harness)
 
-    in_a_house(tmp_path, test, npus=8)
+    in_harness(tmp_path, test, npus=8)
 
 
-async def fourth_group_waits(house: House) -> None:
-    await register(house, "fourth", TP2, initial_workers=1)
-    version = house.registry.find("fourth")
+async def fourth_group_waits(harness: Harness) -> None:
+    await register(harness, "fourth", TP2, initial_workers=1)
+    version = harness.registry.find("fourth")
     assert (version.state, version.shortage and version.shortage.resource) == (ModelState.WAITING, "devices")
     assert version.reason.startswith("fourth:1.0 needs 2 devices that no other group has, and 1 of 8 devices is left")
     assert all(f"held by {model}:1.0" in version.reason for model in ("tp", "pp", "custom"))
     assert "plain" not in version.reason
-    await house.management.unregister("custom", None)
+    await harness.management.unregister("custom", None)
     await until(lambda: version.state is ModelState.READY)
-    assert len(house.devices_of("fourth")[0]) == 2
+    assert len(harness.devices_of("fourth")[0]) == 2
 
 
 @pytest.mark.parametrize("strict", [{"exclusive_group_devices": True}, {}])
 def test_strictness_makes_them_wait_for_workers_of_one_process(tmp_path: Path, strict: dict[str, Any]) -> None:
     config = TP2 if strict else f"{TP2}exclusiveDevices: true\n"
 
-    async def test(house: House) -> None:
-        await register(house, "plain")
-        await register(house, "tp", config, initial_workers=1)
-        version = house.registry.find("tp")
+    async def test(harness: Harness) -> None:
+        await register(harness, "plain")
+        await register(harness, "tp", config, initial_workers=1)
+        version = harness.registry.find("tp")
         assert "tp:1.0 needs 2 devices of its own, and none of 2 devices is left for it: 0 and 1" in version.reason
-        await house.management.scale("plain", None, 0, 0, wait=True)
+        await harness.management.scale("plain", None, 0, 0, wait=True)
         await until(lambda: version.state is ModelState.READY)
-        assert house.shared == []
+        assert harness.shared == []
 
-    in_a_house(tmp_path, test, npus=2, **strict)
+    in_harness(tmp_path, test, npus=2, **strict)
 
 
 def test_workers_that_wait_beside_one_that_serves(tmp_path: Path) -> None:
     """They are counted, described, and the first to go."""
 
-    async def test(house: House) -> None:
-        await house.register("other", config=f"{TP2}deviceIds: [0, 1]\n")
-        await house.register("m", config=TP2, initial_workers=2)
-        version = house.registry.find("m")
+    async def test(harness: Harness) -> None:
+        await harness.register("other", config=f"{TP2}deviceIds: [0, 1]\n")
+        await harness.register("m", config=TP2, initial_workers=2)
+        version = harness.registry.find("m")
         assert (version.state, version.min_workers, version.ready_workers) == (ModelState.DEGRADED, 2, 1)
         assert version.gauges()["msx_workers_waiting"] == 1
         ready, waits = sorted(describe(version)["workers"], key=lambda worker: worker["status"])
@@ -94,30 +94,30 @@ def test_workers_that_wait_beside_one_that_serves(tmp_path: Path) -> None:
         assert (waits["status"], waits.get("devices"), waits["generation"]) == ("WAITING", None, 0)
         assert waits["waitsFor"]["resource"] == "devices"
         assert "held by other:1.0" in waits["waitsFor"]["reason"]
-        job = house.submit("m")
+        job = harness.submit("m")
         await until(lambda: job.group is not None)
-        house.groups("m")[0].answer()
-        await house.management.scale("m", None, 1, 1, wait=True)
-        assert (version.state, version.reason, house.devices_of("m")) == (ModelState.READY, "", [(2, 3)])
+        harness.groups("m")[0].answer()
+        await harness.management.scale("m", None, 1, 1, wait=True)
+        assert (version.state, version.reason, harness.devices_of("m")) == (ModelState.READY, "", [(2, 3)])
 
-    in_a_house(tmp_path, test, npus=4)
+    in_harness(tmp_path, test, npus=4)
 
 
 def test_the_first_that_waits_is_the_first_served_and_the_others_learn_who_holds_it_now(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         for model in ("m", "second", "third"):
-            await house.register(model, config="exclusiveDevices: true\n")
-        await house.management.unregister("m", None)
-        await until(lambda: house.registry.find("second").state is ModelState.READY)
-        third = house.registry.find("third")
+            await harness.register(model, config="exclusiveDevices: true\n")
+        await harness.management.unregister("m", None)
+        await until(lambda: harness.registry.find("second").state is ModelState.READY)
+        third = harness.registry.find("third")
         assert "0 is held by second:1.0" in third.reason
         with pytest.raises(ServiceUnavailable, match=r"0 is held by second:1\.0"):
-            house.submit("third")
-        await house.management.unregister("third", None)
-        await house.management.unregister("second", None)
-        assert house.devices.holders(0) == []
+            harness.submit("third")
+        await harness.management.unregister("third", None)
+        await harness.management.unregister("second", None)
+        assert harness.devices.holders(0) == []
 
-    in_a_house(tmp_path, test, npus=1)
+    in_harness(tmp_path, test, npus=1)
 
 
 # -- what waiting is, and what it is not --
@@ -126,15 +126,15 @@ def test_the_first_that_waits_is_the_first_served_and_the_others_learn_who_holds
 def test_a_model_that_waits(tmp_path: Path) -> None:
     """Clients hear at once what is missing; probes say not ready, TorchServe's ping healthy; no failure is counted."""
 
-    async def test(house: House) -> None:
-        await house.register("other", config="exclusiveDevices: true\n")
-        await house.register("m", config="maxRetryTimeoutInSec: 0\n")
-        health = Health(house.registry)
+    async def test(harness: Harness) -> None:
+        await harness.register("other", config="exclusiveDevices: true\n")
+        await harness.register("m", config="maxRetryTimeoutInSec: 0\n")
+        health = Health(harness.registry)
         health.begin()
-        version = house.registry.find("m")
+        version = harness.registry.find("m")
         words = "m:1.0 needs 1 device, and none of 1 device is left for it: 0 is held by other:1.0"
         with pytest.raises(ServiceUnavailable) as caught:
-            house.submit("m")
+            harness.submit("m")
         assert (
             caught.value.message == f'Model "m" has no worker to serve inference request: it waits for devices: {words}'
         )
@@ -144,49 +144,49 @@ def test_a_model_that_waits(tmp_path: Path) -> None:
         assert (health.ready(), health.ping()[0]) == (False, 200)
         assert health.not_ready_because() == "not serving: m (waits for devices)"
         assert not version.expecting_workers
-        await house.management.unregister("other", None)
+        await harness.management.unregister("other", None)
         await until(lambda: version.state is ModelState.READY)
         assert (health.ready(), version.last_end) == (True, None)
 
-    in_a_house(tmp_path, test, npus=1)
+    in_harness(tmp_path, test, npus=1)
 
 
 def test_a_failed_one_that_is_tried_again_gets_its_devices_back_or_waits(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m", config="exclusiveDevices: true\nmaxRetryTimeoutInSec: 0\n")
-        version = house.registry.find("m")
-        await house.register("other", config="exclusiveDevices: true\n")
-        house.groups("m")[0].end(endings.exited(0, 1, 3, ""))
-        await until(lambda: house.registry.find("other").state is ModelState.READY)
-        assert (version.state, house.devices_of("m")) == (ModelState.FAILED, [])
-        await house.management.scale("m", None, 1, 1, wait=True)
+    async def test(harness: Harness) -> None:
+        await harness.register("m", config="exclusiveDevices: true\nmaxRetryTimeoutInSec: 0\n")
+        version = harness.registry.find("m")
+        await harness.register("other", config="exclusiveDevices: true\n")
+        harness.groups("m")[0].end(endings.exited(0, 1, 3, ""))
+        await until(lambda: harness.registry.find("other").state is ModelState.READY)
+        assert (version.state, harness.devices_of("m")) == (ModelState.FAILED, [])
+        await harness.management.scale("m", None, 1, 1, wait=True)
         assert version.state is ModelState.WAITING
-        await house.management.unregister("other", None)
+        await harness.management.unregister("other", None)
         await until(lambda: version.state is ModelState.READY)
 
-    in_a_house(tmp_path, test, npus=1)
+    in_harness(tmp_path, test, npus=1)
 
 
 def test_one_that_waits_may_be_unregistered_and_restored(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("other", config="exclusiveDevices: true\n")
-        await house.register("m", config="exclusiveDevices: true\n", initial_workers=3)
-        assert (await house.stored())["m", "1.0"].min_workers == 1, "no more than there can be"
-        await house.management.unregister("m", None)
-        assert house.registry.names() == ["other"]
-        assert house.devices.holders(0) == ["other:1.0"]
+    async def test(harness: Harness) -> None:
+        await harness.register("other", config="exclusiveDevices: true\n")
+        await harness.register("m", config="exclusiveDevices: true\n", initial_workers=3)
+        assert (await harness.stored())["m", "1.0"].min_workers == 1, "no more than there can be"
+        await harness.management.unregister("m", None)
+        assert harness.registry.names() == ["other"]
+        assert harness.devices.holders(0) == ["other:1.0"]
 
-    in_a_house(tmp_path, test, npus=1)
+    in_harness(tmp_path, test, npus=1)
 
 
 # -- what calls are told --
 
 
 def test_a_call_that_waits_for_its_workers_does_not_wait_for_what_others_hold(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("other", config="exclusiveDevices: true\n")
-        house.pack("m")
-        api = ModelApi(house.management, enabled=True)
+    async def test(harness: Harness) -> None:
+        await harness.register("other", config="exclusiveDevices: true\n")
+        harness.pack("m")
+        api = ModelApi(harness.management, enabled=True)
         words = (
             "1 of 1 wait for devices: m:1.0 needs 1 device, and none of 1 device is left for it: 0 is held by other:1.0"
         )
@@ -194,23 +194,23 @@ def test_a_call_that_waits_for_its_workers_does_not_wait_for_what_others_hold(tm
         assert told == (f'Model "m" Version: 1.0 registered with 1 initial workers; {words}', 202)
         told = await api.scale("m", None, {"min_worker": "2", "synchronous": "true"})
         assert told == (f"Workers scaled to 2 for model: m; {words.replace('1 of 1 wait', '2 of 2 wait')}", 202)
-        assert house.registry.find("m").state is ModelState.WAITING
+        assert harness.registry.find("m").state is ModelState.WAITING
 
-    in_a_house(tmp_path, test, npus=1)
+    in_harness(tmp_path, test, npus=1)
 
 
 def test_one_that_shall_replace_another_cannot_wait_for_what_that_holds(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         config = "exclusiveDevices: true\n"
-        await house.register("m", config=config)
-        old = house.registry.find("m")
+        await harness.register("m", config=config)
+        old = harness.registry.find("m")
         with pytest.raises(ResourcesMissing, match=r"0 is held by m:1\.0") as caught:
-            await house.register("m", config=config, replace=True)
+            await harness.register("m", config=config, replace=True)
         assert (caught.value.status, caught.value.type) == (500, "WorkerInitializationException")
-        assert (house.registry.find("m"), old.state) == (old, ModelState.READY)
-        assert house.devices.holders(0) == ["m:1.0"]
+        assert (harness.registry.find("m"), old.state) == (old, ModelState.READY)
+        assert harness.devices.holders(0) == ["m:1.0"]
 
-    in_a_house(tmp_path, test, npus=1)
+    in_harness(tmp_path, test, npus=1)
 
 
 @pytest.mark.parametrize(
@@ -223,18 +223,18 @@ def test_one_that_shall_replace_another_cannot_wait_for_what_that_holds(tmp_path
 def test_what_can_never_be_is_refused(tmp_path: Path, config: str, words: str) -> None:
     """TorchServe's type; a call that does not wait hears it, too."""
 
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         with pytest.raises(WorkersNotStarted) as caught:
-            await house.register("m", config=config)
+            await harness.register("m", config=config)
         assert caught.value.message == f"Failed to start workers for model m version: 1.0. {words}"
         assert caught.value.type == "WorkerInitializationException"
-        assert house.registry.names() == []
-        await house.register("m", config=config, initial_workers=0)
+        assert harness.registry.names() == []
+        await harness.register("m", config=config, initial_workers=0)
         with pytest.raises(ResourcesMissing, match="Failed to start workers for model m"):
-            await house.management.scale("m", None, 1, 1, wait=False)
-        assert (house.registry.find("m").min_workers, FakeGroup.living) == (0, [])
+            await harness.management.scale("m", None, 1, 1, wait=False)
+        assert (harness.registry.find("m").min_workers, FakeGroup.living) == (0, [])
 
-    in_a_house(tmp_path, test, npus=2)
+    in_harness(tmp_path, test, npus=2)
 
 
 # -- processes --
@@ -244,49 +244,49 @@ def test_what_can_never_be_is_refused(tmp_path: Path, config: str, words: str) -
 def test_more_workers_than_the_server_may_ever_have_are_refused(tmp_path: Path, config: str, most: int) -> None:
     """By the yaml, the call that registers, and the one that scales; nothing of it is left, and nothing changes."""
 
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         words = (
             r"this server may have 4 worker processes \(max_worker_processes\); ask for fewer workers, or raise it\.$"
         )
         with pytest.raises(TooManyWorkers, match=rf"^m:1\.0 cannot have 1280 workers.*: {words}"):
-            await house.register("m", config=f"{config}minWorkers: 1280\n")
+            await harness.register("m", config=f"{config}minWorkers: 1280\n")
         with pytest.raises(TooManyWorkers, match=words):
-            await house.register("m", config=config, initial_workers=most + 1)
-        assert (house.registry.names(), FakeGroup.living) == ([], [])
-        await house.register("m", config=config, initial_workers=1)
+            await harness.register("m", config=config, initial_workers=most + 1)
+        assert (harness.registry.names(), FakeGroup.living) == ([], [])
+        await harness.register("m", config=config, initial_workers=1)
         for wait in (True, False):
             with pytest.raises(TooManyWorkers, match=words) as caught:
-                await house.management.scale("m", None, most + 1, most + 1, wait=wait)
+                await harness.management.scale("m", None, most + 1, most + 1, wait=wait)
             assert caught.value.status == 400
-        assert (len(house.groups()), house.registry.find("m").min_workers) == (1, 1)
-        await house.management.scale("m", None, most, most + 1, wait=True)
-        assert len(house.groups()) == most
+        assert (len(harness.groups()), harness.registry.find("m").min_workers) == (1, 1)
+        await harness.management.scale("m", None, most, most + 1, wait=True)
+        assert len(harness.groups()) == most
 
-    in_a_house(tmp_path, test, max_worker_processes=4)
+    in_harness(tmp_path, test, max_worker_processes=4)
 
 
 def test_what_others_have_of_the_processes_is_waited_for(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("other", config=TP2)
-        await house.register("m", initial_workers=3)
-        version = house.registry.find("m")
+    async def test(harness: Harness) -> None:
+        await harness.register("other", config=TP2)
+        await harness.register("m", initial_workers=3)
+        version = harness.registry.find("m")
         assert (version.ready_workers, version.waiting_workers) == (1, 2)
         assert version.shortage is not None
         assert version.shortage.resource == "processes"
         assert "of the 3 that this server may have (max_worker_processes)" in version.reason
-        await house.management.unregister("other", None)
+        await harness.management.unregister("other", None)
         await until(lambda: version.state is ModelState.READY)
-        assert len(house.groups("m")) == 3
+        assert len(harness.groups("m")) == 3
 
-    in_a_house(tmp_path, test, max_worker_processes=3)
+    in_harness(tmp_path, test, max_worker_processes=3)
 
 
 def test_the_default_number_of_workers_keeps_to_the_processes(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await register(house, "plain")
-        assert len(house.groups("plain")) == 2
+    async def test(harness: Harness) -> None:
+        await register(harness, "plain")
+        assert len(harness.groups("plain")) == 2
 
-    in_a_house(tmp_path, test, npus=8, max_worker_processes=2)
+    in_harness(tmp_path, test, npus=8, max_worker_processes=2)
 
 
 # -- memory --
@@ -295,10 +295,10 @@ def test_the_default_number_of_workers_keeps_to_the_processes(tmp_path: Path) ->
 def test_a_worker_waits_for_memory_and_goes_on_by_itself(tmp_path: Path) -> None:
     """A sibling takes 1 MiB here."""
 
-    async def test(house: House) -> None:
-        house.memory = 0
-        await house.register("m", initial_workers=2)
-        version = house.registry.find("m")
+    async def test(harness: Harness) -> None:
+        harness.memory = 0
+        await harness.register("m", initial_workers=2)
+        version = harness.registry.find("m")
         assert (version.state, version.ready_workers) == (ModelState.DEGRADED, 1)
         assert version.shortage == ("memory", version.reason.removesuffix("."))
         words = (
@@ -306,62 +306,62 @@ def test_a_worker_waits_for_memory_and_goes_on_by_itself(tmp_path: Path) -> None
         )
         assert version.reason.startswith(words)
         assert ["waitsFor" in worker for worker in describe(version)["workers"]].count(True) == 1
-        house.memory = 1 << 21
+        harness.memory = 1 << 21
         await until(lambda: version.state is ModelState.READY)
 
     with patch.object(starts, "LOOK", 0.001):
-        in_a_house(tmp_path, test, parallel_starts=1)
+        in_harness(tmp_path, test, parallel_starts=1)
 
 
 def test_one_without_a_sibling_is_tried(tmp_path: Path) -> None:
     """Also when it starts again: what it needs was there before."""
 
-    async def test(house: House) -> None:
-        house.memory = 0
-        await house.register("m")
-        house.groups("m")[0].end(endings.exited(0, 1, 3, ""))
-        version = house.registry.find("m")
+    async def test(harness: Harness) -> None:
+        harness.memory = 0
+        await harness.register("m")
+        harness.groups("m")[0].end(endings.exited(0, 1, 3, ""))
+        version = harness.registry.find("m")
         await until(lambda: version.state is ModelState.READY and version.replicas[0].generation == 2)
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_waiting_for_memory_is_no_failure(tmp_path: Path) -> None:
     """A worker that has crashed waits before it starts again; its pauses do not go on meanwhile."""
 
-    async def test(house: House) -> None:
-        await house.register("m", initial_workers=2)
-        house.memory = 0
-        house.groups("m")[1].end(endings.exited(0, 1, 3, ""))
-        version = house.registry.find("m")
+    async def test(harness: Harness) -> None:
+        await harness.register("m", initial_workers=2)
+        harness.memory = 0
+        harness.groups("m")[1].end(endings.exited(0, 1, 3, ""))
+        version = harness.registry.find("m")
         await until(lambda: version.waiting_workers)
         waits = next(one for one in version.replicas if one.state.value == "WAITING")
         assert (waits.state.value, waits.generation, version.state) == ("WAITING", 1, ModelState.DEGRADED)
-        job = house.submit("m")
+        job = harness.submit("m")
         await until(lambda: job.group is not None)
-        house.groups("m")[0].answer()
-        house.memory = 1 << 30
+        harness.groups("m")[0].answer()
+        harness.memory = 1 << 30
         await until(lambda: version.state is ModelState.READY)
         assert (waits.generation, waits.state.value) == (2, "READY")
-        restarts = house.metrics.registry.get_sample_value(
+        restarts = harness.metrics.registry.get_sample_value(
             "msx_worker_restarts_total", {"model": "m", "version": "1.0"}
         )
         assert restarts == 1
 
     with patch.object(starts, "LOOK", 0.001):
-        in_a_house(tmp_path, test)
+        in_harness(tmp_path, test)
 
 
 # -- how many start at once --
 
 
 def test_groups_start_a_few_at_once_and_are_not_split(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.loading.add("m")
-        await house.register("m", config=TP2, initial_workers=4, synchronous=False)
-        await until(lambda: len(house.groups()) == 2)
-        version = house.registry.find("m")
-        assert {len(group.spec.ranks) for group in house.groups()} == {2}
+        await harness.register("m", config=TP2, initial_workers=4, synchronous=False)
+        await until(lambda: len(harness.groups()) == 2)
+        version = harness.registry.find("m")
+        assert {len(group.spec.ranks) for group in harness.groups()} == {2}
         assert version.state is ModelState.LOADING
         assert version.expecting_workers, "requests wait for those that start"
         in_line = "in line to start: 2 do so at once (parallel_starts)"
@@ -369,21 +369,21 @@ def test_groups_start_a_few_at_once_and_are_not_split(tmp_path: Path) -> None:
         FakeGroup.loading.clear()
         await until(lambda: version.state is ModelState.READY)
         FakeGroup.loading.add("m")
-        await house.management.unregister("m", None)
+        await harness.management.unregister("m", None)
 
-    in_a_house(tmp_path, test, parallel_starts=2)
+    in_harness(tmp_path, test, parallel_starts=2)
 
 
 def test_one_that_fails_or_is_given_up_makes_room_for_the_next(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         FakeGroup.failing.add("m")
         with pytest.raises(WorkersNotStarted):
-            await house.register("m", initial_workers=3)
+            await harness.register("m", initial_workers=3)
         FakeGroup.loading.add("n")
-        await house.register("n", initial_workers=3, synchronous=False)
-        await until(lambda: len(house.groups("n")) == 1)
-        await house.register("other", synchronous=False)
-        await house.management.unregister("n", None)
-        await until(lambda: house.registry.find("other").state is ModelState.READY)
+        await harness.register("n", initial_workers=3, synchronous=False)
+        await until(lambda: len(harness.groups("n")) == 1)
+        await harness.register("other", synchronous=False)
+        await harness.management.unregister("n", None)
+        await until(lambda: harness.registry.find("other").state is ModelState.READY)
 
-    in_a_house(tmp_path, test, parallel_starts=1)
+    in_harness(tmp_path, test, parallel_starts=1)

@@ -17,7 +17,7 @@ from msx_frontend.snapshots.content import NOT_WRITTEN, models_of, properties_of
 from msx_frontend.snapshots.files import SnapshotFiles
 from msx_frontend.snapshots.serializer import SavedSnapshot
 from msx_frontend.snapshots.writer import SnapshotWriter
-from tests.unit.frontend.house import House, in_a_house
+from tests.unit.frontend.harness import Harness, in_harness
 
 VERSION = {
     "defaultVersion": True,
@@ -55,9 +55,9 @@ class Kept:
 
 
 def test_what_it_says_of_the_models(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        await house.register("m", config="batchSize: 4\nmaxBatchDelay: 20\n")
-        text = models_of(house.registry, "a-startup.cfg")
+    async def test(harness: Harness) -> None:
+        await harness.register("m", config="batchSize: 4\nmaxBatchDelay: 20\n")
+        text = models_of(harness.registry, "a-startup.cfg")
         said = json.loads(text)
         assert list(said) == ["name", "modelCount", "created", "models"]
         assert (said["name"], said["modelCount"]) == ("a-startup.cfg", 1)
@@ -66,7 +66,7 @@ def test_what_it_says_of_the_models(tmp_path: Path) -> None:
         assert list(said["models"]["m"]["1.0"]) == list(VERSION)
         assert text == json.dumps(said, indent=2), "Gson's layout"
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_what_it_says_of_the_settings(tmp_path: Path) -> None:
@@ -103,13 +103,13 @@ def test_what_is_written_configures_the_next_server(tmp_path: Path) -> None:
     given = {"job_queue_size": 5, "model_store": tmp_path, "load_models": ("m.mar",), "allowed_urls": "a,b"}
     config, _ = load_server_config(given, None, {"LOG_LOCATION": str(tmp_path / "none")})
 
-    async def test(house: House) -> None:
-        await house.register("m", config="batchSize: 4\nmaxBatchDelay: 20\n")
-        writer = SnapshotWriter(files, config, house.registry)
+    async def test(harness: Harness) -> None:
+        await harness.register("m", config="batchSize: 4\nmaxBatchDelay: 20\n")
+        writer = SnapshotWriter(files, config, harness.registry)
         writer.startup()
         await writer.close()
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
     read, _ = load_server_config({}, files.newest(), {})
     assert (read.job_queue_size, read.model_store, read.load_models) == (5, tmp_path, ())
     assert read.allowed_urls == config.allowed_urls
@@ -118,17 +118,17 @@ def test_what_is_written_configures_the_next_server(tmp_path: Path) -> None:
 
 
 def test_when_they_are_taken(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         kept = Kept()
-        writer = SnapshotWriter(kept, house.config, house.registry)
-        house.state.on_change = writer.changed
-        await house.register("m")
+        writer = SnapshotWriter(kept, harness.config, harness.registry)
+        harness.state.on_change = writer.changed
+        await harness.register("m")
         await writer_idle()
         writer.startup()
-        await house.management.scale("m", None, 2, 2, wait=True)
-        await house.register("m", "2.0")
-        await house.management.set_default("m", "2.0")
-        await house.management.unregister("m", "1.0")
+        await harness.management.scale("m", None, 2, 2, wait=True)
+        await harness.register("m", "2.0")
+        await harness.management.set_default("m", "2.0")
+        await harness.management.unregister("m", "1.0")
         await writer_idle()
         await writer.close()
         names = [one.name for one in kept.saved]
@@ -142,7 +142,7 @@ def test_when_they_are_taken(tmp_path: Path) -> None:
         assert set(models[4]["m"]) == {"2.0"}
         assert models[5] == models[4]
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 async def writer_idle() -> None:
@@ -152,43 +152,43 @@ async def writer_idle() -> None:
 
 
 def test_without_a_serializer_nothing_is_written(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
-        writer = SnapshotWriter(None, house.config, house.registry)
+    async def test(harness: Harness) -> None:
+        writer = SnapshotWriter(None, harness.config, harness.registry)
         writer.startup()
         writer.changed()
         await writer.close()
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 @pytest.mark.parametrize("error", [OSError("No space left"), KeyError("a plugin's bug")])
 def test_what_cannot_be_saved_is_logged(tmp_path: Path, error: Exception, caplog: pytest.LogCaptureFixture) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         kept = Kept()
         kept.error = error
-        writer = SnapshotWriter(kept, house.config, house.registry)
+        writer = SnapshotWriter(kept, harness.config, harness.registry)
         writer.startup()
         await writer.close()
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
     assert caplog.text.count("was not saved") == 2
 
 
 def test_a_server_that_never_started_leaves_none(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         kept = Kept()
-        writer = SnapshotWriter(kept, house.config, house.registry)
+        writer = SnapshotWriter(kept, harness.config, harness.registry)
         writer.changed()
         await writer.close()
         assert kept.saved == []
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)
 
 
 def test_names_tell_the_order_also_of_what_comes_at_once(tmp_path: Path) -> None:
-    async def test(house: House) -> None:
+    async def test(harness: Harness) -> None:
         kept = Kept()
-        writer = SnapshotWriter(kept, house.config, house.registry)
+        writer = SnapshotWriter(kept, harness.config, harness.registry)
         writer.startup()
         for _ in range(100):
             writer.changed()
@@ -197,4 +197,4 @@ def test_names_tell_the_order_also_of_what_comes_at_once(tmp_path: Path) -> None
         assert len(names) == 102
         assert names == sorted(set(names))
 
-    in_a_house(tmp_path, test)
+    in_harness(tmp_path, test)

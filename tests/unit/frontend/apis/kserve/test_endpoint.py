@@ -37,7 +37,7 @@ class Tokens:
         return self.key
 
 
-class House:
+class Harness:
     """The endpoint as an app, over a registry whose jobs the test answers."""
 
     def __init__(self, tokens: Tokens | None = None, limit: int = 1000) -> None:
@@ -57,10 +57,10 @@ class House:
 
 def test_what_a_worker_gets() -> None:
     async def test() -> None:
-        house = House()
+        harness = Harness()
         for path, explain in ((PATH, "False"), ("/v2/models/m/versions/1.0/explain", "True")):
-            exchange = begin(house, "POST", path, BODY, Inference_Header_Content_Length="14")
-            job = await house.registry.next_job()
+            exchange = begin(harness, "POST", path, BODY, Inference_Header_Content_Length="14")
+            job = await harness.registry.next_job()
             assert (job.kind, job.model_name) == (INFER, "m")
             assert [(one.name, one.data) for one in job.fields] == [("body", BODY)]
             headers = dict(job.headers)
@@ -74,12 +74,12 @@ def test_what_a_worker_gets() -> None:
 
 def test_json_and_bytes_go_out_as_the_worker_made_them() -> None:
     async def test() -> None:
-        plain = await House().infer(join(HEAD), content_type="application/x-www-form-urlencoded")
+        plain = await Harness().infer(join(HEAD), content_type="application/x-www-form-urlencoded")
         assert (plain.status, plain.json) == (200, HEAD)
         assert plain.headers["content-type"] == "application/json"
         assert plain.headers["x-own"] == "1"
         assert "inference-header-content-length" not in plain.headers
-        binary = await House().infer(join(HEAD, [b"1234"]))
+        binary = await Harness().infer(join(HEAD, [b"1234"]))
         size = int(binary.headers["inference-header-content-length"])
         assert binary.headers["content-type"] == "application/octet-stream"
         assert (msgspec.json.decode(binary.body[:size]), binary.body[size:]) == (HEAD, b"1234")
@@ -90,36 +90,36 @@ def test_json_and_bytes_go_out_as_the_worker_made_them() -> None:
 def test_a_large_reply_is_compressed_for_who_wants_it() -> None:
     async def test() -> None:
         message = join(HEAD, [bytes(5000)])
-        small = await House().infer(message, accept_encoding="gzip")
+        small = await Harness().infer(message, accept_encoding="gzip")
         assert small.headers["content-encoding"] == "gzip"
         assert len(small.body) < 500
         assert gzip.decompress(small.body) == message[4:]
-        assert "content-encoding" not in (await House().infer(join(HEAD), accept_encoding="gzip")).headers
-        assert "content-encoding" not in (await House().infer(message)).headers
+        assert "content-encoding" not in (await Harness().infer(join(HEAD), accept_encoding="gzip")).headers
+        assert "content-encoding" not in (await Harness().infer(message)).headers
 
     run(test())
 
 
 def test_a_compressed_request() -> None:
     async def test() -> None:
-        house = House()
-        exchange = begin(house, "POST", PATH, gzip.compress(BODY), content_encoding="gzip")
-        job = await house.registry.next_job()
+        harness = Harness()
+        exchange = begin(harness, "POST", PATH, gzip.compress(BODY), content_encoding="gzip")
+        job = await harness.registry.next_job()
         assert job.fields[0].data == BODY
         answer(job, join(HEAD))
         assert (await exchange.finish()).status == 200
-        bomb = await ask(house, "POST", PATH, gzip.compress(bytes(1001)), content_encoding="gzip")
+        bomb = await ask(harness, "POST", PATH, gzip.compress(bytes(1001)), content_encoding="gzip")
         assert (bomb.status, list(bomb.json)) == (413, ["error"])
-        assert house.registry.idle
+        assert harness.registry.idle
 
     run(test())
 
 
 def test_an_image_is_a_plain_prediction() -> None:
     async def test() -> None:
-        house = House()
-        exchange = begin(house, "POST", PATH, b"\x89PNG", content_type="image/png")
-        job = await house.registry.next_job()
+        harness = Harness()
+        exchange = begin(harness, "POST", PATH, b"\x89PNG", content_type="image/png")
+        job = await harness.registry.next_job()
         assert (job.kind, job.fields[0].content_type, job.fields[0].data) == (PREDICT, "image/png", b"\x89PNG")
         answer(job, b"a ", b"cat", headers=[("content-type", "text/plain")])
         reply = await exchange.finish()
@@ -131,10 +131,10 @@ def test_an_image_is_a_plain_prediction() -> None:
 def test_the_handlers_phrase_and_headers_that_http_does_not_allow() -> None:
     async def test() -> None:
         for body, message in ((BODY, join(HEAD)), (b"\x89PNG", b"cat")):
-            house = House()
-            asked = [begin(house, "POST", PATH, body, content_type="image/png" if body != BODY else "") for _ in "ab"]
-            answer(await house.registry.next_job(), message, status=201, phrase="Made")
-            answer(await house.registry.next_job(), message, headers=[("x a", "1")])
+            harness = Harness()
+            asked = [begin(harness, "POST", PATH, body, content_type="image/png" if body != BODY else "") for _ in "ab"]
+            answer(await harness.registry.next_job(), message, status=201, phrase="Made")
+            answer(await harness.registry.next_job(), message, headers=[("x a", "1")])
             made, refused = [await exchange.finish() for exchange in asked]
             assert (made.status, made.reason) == (201, b"Made")
             assert (refused.status, refused.reason) == (500, b"")
@@ -155,7 +155,7 @@ def test_the_handlers_phrase_and_headers_that_http_does_not_allow() -> None:
 )
 def test_answers_that_are_errors(messages: list[bytes], status: int, expected: int, error: str) -> None:
     async def test() -> None:
-        exchange = await House().infer(*messages, status=status)
+        exchange = await Harness().infer(*messages, status=status)
         assert exchange.status == expected
         assert exchange.json["error"].startswith(error)
 
@@ -164,7 +164,7 @@ def test_answers_that_are_errors(messages: list[bytes], status: int, expected: i
 
 def test_refusals() -> None:
     async def test() -> None:
-        house = House()
+        harness = Harness()
         for method, path, status in (
             ("POST", "/v2/models/none/infer", 404),
             ("POST", "/v2/models/m/versions/9/infer", 404),
@@ -172,22 +172,22 @@ def test_refusals() -> None:
             ("POST", "/v2", 405),
             ("GET", "/v2/nothing", 404),
         ):
-            exchange = await ask(house, method, path, BODY)
+            exchange = await ask(harness, method, path, BODY)
             assert (exchange.status, list(exchange.json)) == (status, ["error"]), path
-        house.registry.refusal = Overloaded("full")
-        busy = await ask(house, "POST", PATH, BODY)
+        harness.registry.refusal = Overloaded("full")
+        busy = await ask(harness, "POST", PATH, BODY)
         assert (busy.status, busy.json) == (503, {"error": "full"})
         assert told_wait(busy.headers)
-        assert (await ask(house, "POST", PATH, bytes(1001))).status == 413
+        assert (await ask(harness, "POST", PATH, bytes(1001))).status == 413
 
     run(test())
 
 
 def test_a_client_that_leaves_ends_its_job() -> None:
     async def test() -> None:
-        house = House()
-        exchange = begin(house, "POST", PATH, BODY)
-        job = await house.registry.next_job()
+        harness = Harness()
+        exchange = begin(harness, "POST", PATH, BODY)
+        job = await harness.registry.next_job()
         begin_answer(job)
         exchange.leave()
         await exchange.finish()
@@ -198,12 +198,12 @@ def test_a_client_that_leaves_ends_its_job() -> None:
 
 def test_keys() -> None:
     async def test() -> None:
-        house = House(Tokens())
-        assert (await ask(house, "GET", "/v2/health/live")).json == {"live": True}
-        assert (await ask(house, "GET", "/v2/health/ready")).status == 503
+        harness = Harness(Tokens())
+        assert (await ask(harness, "GET", "/v2/health/live")).json == {"live": True}
+        assert (await ask(harness, "GET", "/v2/health/ready")).status == 503
         for key, status in (("", 401), ("Bearer management", 401), ("Bearer inference", 200)):
-            assert (await ask(house, "GET", "/v2", authorization=key)).status == status
-        load = await ask(house, "POST", "/v2/repository/models/m/load", authorization="Bearer inference")
+            assert (await ask(harness, "GET", "/v2", authorization=key)).status == status
+        load = await ask(harness, "POST", "/v2/repository/models/m/load", authorization="Bearer inference")
         assert (load.status, load.json) == (401, {"error": "wrong"})
         assert load.headers["connection"] == "close"
 
@@ -212,20 +212,20 @@ def test_keys() -> None:
 
 def test_readiness_has_both_members() -> None:
     async def test() -> None:
-        house = House()
-        waiting = await ask(house, "GET", "/v2/health/ready")
+        harness = Harness()
+        waiting = await ask(harness, "GET", "/v2/health/ready")
         error = "The server is not ready: the server is starting."
         assert (waiting.status, waiting.json) == (503, {"ready": False, "live": True, "error": error})
-        house.health.started = True
-        house.health.ready = lambda: True  # type: ignore[method-assign]
-        assert (await ask(house, "GET", "/v2/health/ready")).json == {"ready": True, "live": True}
+        harness.health.started = True
+        harness.health.ready = lambda: True  # type: ignore[method-assign]
+        assert (await ask(harness, "GET", "/v2/health/ready")).json == {"ready": True, "live": True}
 
     run(test())
 
 
 def test_a_browser_may_ask_first() -> None:
     async def test() -> None:
-        exchange = await ask(House(Tokens()), "OPTIONS", PATH)
+        exchange = await ask(Harness(Tokens()), "OPTIONS", PATH)
         assert (exchange.status, exchange.headers["allow"], exchange.body) == (204, "POST, OPTIONS", b"")
 
     run(test())
@@ -234,7 +234,7 @@ def test_a_browser_may_ask_first() -> None:
 @pytest.mark.parametrize("body", [b"[]", b"{", b'{"ready": 1}'])
 def test_a_body_that_is_no_object(body: bytes) -> None:
     async def test() -> None:
-        exchange = await ask(House(), "POST", "/v2/repository/index", body)
+        exchange = await ask(Harness(), "POST", "/v2/repository/index", body)
         assert (exchange.status, list(exchange.json)) == (400, ["error"])
 
     run(test())
@@ -242,21 +242,21 @@ def test_a_body_that_is_no_object(body: bytes) -> None:
 
 def test_a_key_for_some_models() -> None:
     async def test() -> None:
-        house = House(Tokens(some_key("team-a", models=("m",))))
+        harness = Harness(Tokens(some_key("team-a", models=("m",))))
         for method, path in (("POST", "/v2/models/n/infer"), ("GET", "/v2/models/n"), ("GET", "/v2/models/n/ready")):
-            refused = await ask(house, method, path, BODY, authorization="Bearer inference")
+            refused = await ask(harness, method, path, BODY, authorization="Bearer inference")
             assert refused.status == 403
             assert refused.json == {"error": 'The key "team-a" is not for model n, but for: m (api_keys_file).'}
-        assert (await house.infer(join(HEAD, []), authorization="Bearer inference")).status == 200
+        assert (await harness.infer(join(HEAD, []), authorization="Bearer inference")).status == 200
 
     run(test())
 
 
 def test_a_rate() -> None:
     async def test() -> None:
-        house = House(Tokens(some_key("team-a", rate=SELDOM)))
-        assert (await ask(house, "GET", "/v2", b"", authorization="Bearer inference")).status == 200
-        refused = await ask(house, "GET", "/v2", b"", authorization="Bearer inference")
+        harness = Harness(Tokens(some_key("team-a", rate=SELDOM)))
+        assert (await ask(harness, "GET", "/v2", b"", authorization="Bearer inference")).status == 200
+        refused = await ask(harness, "GET", "/v2", b"", authorization="Bearer inference")
         assert refused.status == 429
         assert "retry-after" in refused.headers
 

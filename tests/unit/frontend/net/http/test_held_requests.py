@@ -11,7 +11,7 @@ import pytest
 
 from tests.retry import told_wait
 from tests.unit.frontend.apis.torchserve.test_prediction import Bench, way  # noqa: F401  # a fixture
-from tests.unit.frontend.house import until
+from tests.unit.frontend.harness import until
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import answer
 from tests.unit.frontend.net.http.direct_client import connect, request

@@ -25,7 +25,7 @@ from msx_frontend.job import PREDICT, STREAM, Field
 from msx_frontend.keys.key import Key
 from msx_frontend.queueing import reply_buffer
 from tests.retry import told_wait
-from tests.unit.frontend.house import until
+from tests.unit.frontend.harness import until
 from tests.unit.frontend.keys.some import SELDOM, some_key
 from tests.unit.frontend.net.grpc.harness import WAY, Request, Served, answer, begin, failure, request, serving, told
 

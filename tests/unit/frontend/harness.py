@@ -1,4 +1,4 @@
-"""All of the frontend behind the listeners, on groups that only pretend: they load, answer and end as told."""
+"""All of the server behind its listeners, on fake worker groups: they load, answer and end as the test says."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class FakeGroup:
         self.events.group_has_room(self)  # type: ignore[arg-type]
 
 
-class House:
+class Harness:
     def __init__(
         self,
         folder: Path,
@@ -220,29 +220,29 @@ class House:
         self.state.close()
 
 
-Test = Callable[[House], Coroutine[Any, Any, None]]
+Scenario = Callable[[Harness], Coroutine[Any, Any, None]]
 
 
-def in_a_house(folder: Path, test: Test, **options: Any) -> None:
+def in_harness(folder: Path, test: Scenario, **options: Any) -> None:
     async def call() -> None:
-        async with house_of(folder, **options) as house:
-            await test(house)
+        async with open_harness(folder, **options) as harness:
+            await test(harness)
 
     run(call())
 
 
 @asynccontextmanager
-async def house_of(folder: Path, **options: Any) -> AsyncIterator[House]:
-    """A house; at its end no group may live."""
+async def open_harness(folder: Path, **options: Any) -> AsyncIterator[Harness]:
+    """At its end no group may live."""
     with (
         patch.object(replica, "WorkerGroup", FakeGroup),
         patch.multiple(FakeGroup, failing=set(), loading=set(), offers={}, living=[]),
     ):
-        house = House(folder, **options)
+        harness = Harness(folder, **options)
         try:
-            yield house
+            yield harness
         finally:
-            await house.close()
+            await harness.close()
         assert FakeGroup.living == []
 
 
