@@ -7,19 +7,22 @@ import contextlib
 import logging
 import signal
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
-from msx_frontend.assembly.instance import InstanceInfo
 from msx_frontend.assembly.server import Server
 
 log = logging.getLogger("msx.server")
+
+Start = Callable[[AsyncExitStack], Awaitable[Server]]
+"""Starts a server whose parts the stack stops."""
 
 
 class Lifecycle:
     """SIGTERM or SIGINT: not ready, drain, end. A second one ends the wait."""
 
-    def __init__(self, server: Server, drain_limit: float, on_started: Callable[[InstanceInfo], None]) -> None:
-        self._server, self._drain_limit, self._on_started = server, drain_limit, on_started
+    def __init__(self, start: Start, drain_limit: float, on_started: Callable[[Server], None]) -> None:
+        self._start, self._drain_limit, self._on_started = start, drain_limit, on_started
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
 
@@ -28,24 +31,23 @@ class Lifecycle:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled)
-        try:
-            if await self._started():
+        async with AsyncExitStack() as parts:
+            if (server := await self._started(parts)) is not None:
                 await self._stop.wait()
                 log.info("shutting down: finishing what runs, for at most %g s", self._drain_limit)
-                await self._first_of(self._server.drain(self._drain_limit), self._hurry.wait())
-        finally:
-            await self._server.stop()
+                await self._first_of(server.drain(self._drain_limit), self._hurry.wait())
         log.info("stopped")
 
-    async def _started(self) -> bool:
-        start = asyncio.ensure_future(self._server.start())
+    async def _started(self, parts: AsyncExitStack) -> Server | None:
+        """None when it is told to stop before it has started."""
+        start = asyncio.ensure_future(self._start(parts))
         await self._first_of(start, self._stop.wait())
         if start.cancelled() or not start.done():
-            return False
-        info = start.result()
-        log.info("Model server started: %s", info.summary())
-        self._on_started(info)
-        return True
+            return None
+        server = start.result()
+        log.info("Model server started: %s", server.info.summary())
+        self._on_started(server)
+        return server
 
     def _signalled(self) -> None:
         if self._stop.is_set():

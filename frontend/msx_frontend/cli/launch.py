@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,7 +72,7 @@ async def _serve(config: ServerConfig, notices: list[str], options: Options, par
     import logging
 
     from msx_frontend.assembly.lifecycle import Lifecycle
-    from msx_frontend.assembly.server import Server
+    from msx_frontend.assembly.server import Server, start_server
     from msx_frontend.config.load import configuration_file
     from msx_frontend.config.surroundings import log_location
     from msx_frontend.logs.background_log import BackgroundLog
@@ -81,21 +82,21 @@ async def _serve(config: ServerConfig, notices: list[str], options: Options, par
     output = set_up_logging(config.log_config, sys.stdout, folder=log_location(os.environ))
     for notice in notices:
         logging.getLogger("msx.config").warning("%s", notice)
-    server = Server(config, configuration_file(options.ts_config, options.env), output)
+    start = partial(start_server, config, configuration_file(options.ts_config, options.env), output)
     tasks = [asyncio.create_task(BackgroundLog(Path(path)).watch()) for path in [options.env.get(LOG_FILE)] if path]
 
-    async def tell_when_ready(info: InstanceInfo) -> None:
+    async def tell_when_ready(server: Server) -> None:
         left = over - time.monotonic()
-        parent.started(info, [*info.not_loaded] or await server.why_not_ready(left))
+        parent.started(server.info, [*server.info.not_loaded] or await server.why_not_ready(left))
 
-    def started(info: InstanceInfo) -> None:
+    def started(server: Server) -> None:
         if options.wait:
-            tasks.append(asyncio.create_task(tell_when_ready(info)))
+            tasks.append(asyncio.create_task(tell_when_ready(server)))
         else:
-            parent.started(info)
+            parent.started(server.info)
 
     try:
-        await Lifecycle(server, config.drain_timeout, started).run()
+        await Lifecycle(start, config.drain_timeout, started).run()
     finally:
         for task in tasks:
             task.cancel()

@@ -21,6 +21,12 @@ class State(Protocol):
     on_change: Callable[[], None]
     """Called after a change, when the registry has changed too."""
 
+    async def begin(self) -> None:
+        """The start of the server: its changes are one transaction, which `close` undoes. Raises StateStoreError."""
+
+    async def commit(self) -> None:
+        """The server has started. Raises StateStoreError."""
+
     async def save(self, version: ModelVersion, is_default: bool) -> None: ...
 
     async def set_workers(self, version: ModelVersion) -> None: ...
@@ -47,6 +53,12 @@ class KeptState:
         self._store, self.new = store, store.new
         self.on_change = _nobody_asks
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="state")
+
+    async def begin(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._store.begin)
+
+    async def commit(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._store.commit)
 
     async def save(self, version: ModelVersion, is_default: bool) -> None:
         source = version.source
@@ -111,6 +123,12 @@ class ForgottenState:
 
     def __init__(self) -> None:
         self.on_change = _nobody_asks
+
+    async def begin(self) -> None:
+        return None
+
+    async def commit(self) -> None:
+        return None
 
     async def save(self, version: ModelVersion, is_default: bool) -> None:
         return None

@@ -24,6 +24,11 @@ _MOST_OF_A_CHANGE = 64 << 10
 """Bytes, about, with SQLite's journal."""
 
 
+_ALONE = "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"
+_WITHIN = "SAVEPOINT change", "RELEASE change", "ROLLBACK TO change"
+"""How a change begins, ends, and is undone: by itself, or within a transaction."""
+
+
 class StateStoreError(StartError):
     """The state cannot be read or written; the message names the file and the remedy."""
 
@@ -36,6 +41,7 @@ class StateFile:
         self.path = path
         self.new = False
         """It was made just now."""
+        self._committed = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             # URLs may hold credentials. SQLite gives its journal the same mode.
@@ -53,17 +59,37 @@ class StateFile:
             self.db.close()
             raise
 
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """On the disk at its end; nothing has happened when it fails."""
+    def begin(self) -> None:
+        """What is changed from now on is on the disk when `commit` returns; `close` before that undoes it."""
         with errors_named(self.path):
             self.db.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        with errors_named(self.path):
+            self.db.execute("COMMIT")
+        self._committed = True
+
+    def close(self) -> None:
+        """May be called again. A file that was made just now, and to which nothing was committed, is removed."""
+        self.db.close()
+        if self.new and not self._committed:
+            self.path.unlink(missing_ok=True)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """On the disk at its end, or at that of the one that was begun; nothing has happened when it fails."""
+        within = self.db.in_transaction
+        begin, end, undo = _WITHIN if within else _ALONE
+        with errors_named(self.path):
+            self.db.execute(begin)
             try:
                 yield self.db
-                self.db.execute("COMMIT")
-            finally:
+                self.db.execute(end)
+            except BaseException:
                 if self.db.in_transaction:
-                    self.db.execute("ROLLBACK")
+                    self.db.execute(undo)
+                raise
+        self._committed = self._committed or not within
 
     def _prepare(self) -> None:
         self.db.execute("PRAGMA locking_mode = EXCLUSIVE")  # a log of an older MSX is read on any file system then

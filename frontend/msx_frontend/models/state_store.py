@@ -46,6 +46,14 @@ class StateStore:
         self.path, self.new = path, self._file.new
         self._db, self._transaction = self._file.db, self._file.transaction
 
+    def begin(self) -> None:
+        """The changes up to `commit` are one transaction; `close` before that undoes them. Raises StateStoreError."""
+        self._file.begin()
+
+    def commit(self) -> None:
+        """Raises StateStoreError."""
+        self._file.commit()
+
     def save_version(self, record: StoredVersion) -> None:
         """Adds the version, or replaces what is known of it. A new default takes the place of the old one."""
         values = msgspec.to_builtins(record) | {"options": msgspec.json.encode(record.options).decode()}
@@ -116,7 +124,7 @@ class StateStore:
 
     def close(self) -> None:
         """May be called again."""
-        self._db.close()
+        self._file.close()
 
     def _clear_default(self, name: str) -> None:
         self._db.execute("UPDATE versions SET is_default = 0 WHERE name = ? AND is_default", (name,))

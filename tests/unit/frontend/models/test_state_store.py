@@ -209,3 +209,32 @@ def test_a_damaged_workflow(store: StateStore) -> None:
     store._db.execute("UPDATE workflows SET workers = '[]'")
     with pytest.raises(StateStoreError, match="is damaged"):
         store.load_workflows()
+
+
+def test_changes_of_a_start_are_one_transaction(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    store = StateStore(path)
+    store.save_version(record())
+    store.close()
+    store = StateStore(path)
+    store.begin()
+    store.save_version(record(version="2.0"))
+    with pytest.raises(StateStoreError, match=r"has no version 9\.0"):
+        store.set_default("m", "9.0")
+    assert [one.version for one in store.load_all()] == ["1.0", "2.0"], "only the change that failed is undone"
+    store.close()
+    store = StateStore(path)
+    assert [one.version for one in store.load_all()] == ["1.0"]
+    store.begin()
+    store.save_version(record(version="2.0"))
+    store.commit()
+    store.close()
+    assert [one.version for one in StateStore(path).load_all()] == ["1.0", "2.0"]
+
+
+def test_a_file_to_which_nothing_was_written_is_not_left(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    store = StateStore(path)
+    store.close()
+    store.close()
+    assert not path.exists()

@@ -1,0 +1,132 @@
+"""What all parts of one server share: its settings, its folder, its state, its keys, its logs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from msx_frontend.apis.plugins.routes import PluginEndpoints
+from msx_frontend.apis.plugins.view import View, config_view
+from msx_frontend.assembly.instance import Instance
+from msx_frontend.assembly.monitoring import Monitoring
+from msx_frontend.config import ServerConfig
+from msx_frontend.config.state_folder import StateFolder, state_folder
+from msx_frontend.config.surroundings import in_current_folder, settle_home
+from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.keys.opening import OpenKeys, open_keys
+from msx_frontend.logs.access_log import AccessLog
+from msx_frontend.logs.output import LogOutput
+from msx_frontend.models.health import Health
+from msx_frontend.models.registry import Registry
+from msx_frontend.models.state import ForgottenState, KeptState, State
+from msx_frontend.models.state_store import StateStore
+from msx_frontend.net.tls.listeners import ServerTls, server_tls
+from msx_frontend.plugins.loading import load_plugins, use_plugins_path
+from msx_frontend.snapshots.files import unread
+from msx_frontend.snapshots.named import with_snapshot
+from msx_frontend.snapshots.opening import make_serializer
+from msx_frontend.snapshots.serializer import SnapshotSerializer
+from msx_frontend.snapshots.writer import SnapshotWriter
+from msx_sdk._internal.cgroup import memory_limit
+from msx_sdk.plugins import ENDPOINTS
+
+KEY_FILE = "key_file.json"
+MEMORY_SHARE = 4
+"""max_queued_bytes is this part of the memory, unless it is given."""
+
+
+@dataclass(frozen=True)
+class ServerContext:
+    """`file` is where the configuration was read; `hint` is a sentence for the user about snapshots, or empty."""
+
+    config: ServerConfig
+    file: Path | None
+    output: LogOutput
+    folder: StateFolder
+    instance: Instance
+    state: State
+    keys: OpenKeys
+    tls: ServerTls | None
+    plugins: PluginEndpoints
+    registry: Registry
+    health: Health
+    held: HeldBytes
+    monitoring: Monitoring
+    access_log: AccessLog
+    snapshots: SnapshotWriter
+    hint: str
+
+
+def open_context(config: ServerConfig, file: Path | None, output: LogOutput, parts: AsyncExitStack) -> ServerContext:
+    """Loads plugins; takes the state folder, the state and the key file. `parts` gives them back.
+
+    Raises StartError.
+    """
+    use_plugins_path(config.plugins_path)
+    serializer = _serializer(config)
+    config = config if serializer is None else with_snapshot(config, serializer)
+    monitoring = Monitoring(config, output, os.environ)
+    registry = Registry(monitoring.metrics)
+    plugins = _load_plugins(config, registry)
+    tls = server_tls(config)
+    folder = state_folder(config)
+    instance = _instance(folder, parts)
+    state = _open_state(config, folder, parts)
+    hint = unread(serializer) if state.new and config.model_snapshot is None else ""
+    keys = open_keys(config, in_current_folder(KEY_FILE, folder), os.environ)
+    parts.push_async_callback(keys.close)
+    snapshots = SnapshotWriter(serializer, config, registry)
+    state.on_change = snapshots.changed
+    held = HeldBytes(config.max_queued_bytes or memory_limit() // MEMORY_SHARE)
+    monitoring.metrics.observer.held = lambda: held.held
+    access_log = AccessLog(output.write, as_json=output.as_json, logger=output.logger, file=output.access_file)
+    parts.callback(access_log.flush)
+    parts.push_async_callback(monitoring.close)
+    return ServerContext(
+        config=config,
+        file=file,
+        output=output,
+        folder=folder,
+        instance=instance,
+        state=state,
+        keys=keys,
+        tls=tls,
+        plugins=plugins,
+        registry=registry,
+        health=Health(registry, strict=config.readyz_strict),
+        held=held,
+        monitoring=monitoring,
+        access_log=access_log,
+        snapshots=snapshots,
+        hint=hint,
+    )
+
+
+def _serializer(config: ServerConfig) -> SnapshotSerializer | None:
+    if not config.snapshots:
+        return None
+    return make_serializer(os.environ, config.snapshot_serializer, config_view(config))
+
+
+def _load_plugins(config: ServerConfig, registry: Registry) -> PluginEndpoints:
+    view, limit = View(config, registry), float(config.default_response_timeout)
+    return PluginEndpoints(load_plugins(ENDPOINTS), view, config.max_request_size, limit)
+
+
+def _instance(folder: StateFolder, parts: AsyncExitStack) -> Instance:
+    """`run` in the folder belongs to this life of the server alone."""
+    instance = Instance(folder)
+    parts.callback(instance.close)
+    shutil.rmtree(folder.run, ignore_errors=True)
+    parts.callback(shutil.rmtree, folder.run, ignore_errors=True)
+    settle_home(os.environ, folder)
+    return instance
+
+
+def _open_state(config: ServerConfig, folder: StateFolder, parts: AsyncExitStack) -> State:
+    state: State = KeptState(StateStore(folder.database)) if config.snapshots else ForgottenState()
+    parts.callback(state.close)
+    return state

@@ -1,0 +1,54 @@
+"""What a server that answers says of itself: for `--status`, `--stop`, and the command that started it."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from msx_frontend.assembly.context import ServerContext
+from msx_frontend.assembly.instance import InstanceInfo
+from msx_frontend.models.start_account import StartAccount
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the server listens."""
+
+    inference: str
+    management: str
+    metrics: str | None
+    grpc_inference: str
+    grpc_management: str
+
+
+def instance_info(
+    context: ServerContext, account: StartAccount, not_loaded: list[str], addresses: Addresses, status: Path | None
+) -> InstanceInfo:
+    """`not_loaded`: why models are not there. `status` is the socket that `--status` asks."""
+    config, folder, output, tokens = context.config, context.folder, context.output, context.keys.tokens
+    log_file = os.environ.get("MSX_LOG_FILE")
+    return InstanceInfo(
+        pid=os.getpid(),
+        model_store=str(folder.model_store),
+        state_dir=str(folder.path),
+        inference=addresses.inference,
+        management=addresses.management,
+        metrics=addresses.metrics,
+        grpc_inference=addresses.grpc_inference,
+        grpc_management=addresses.grpc_management,
+        certificate=None if context.tls is None else context.tls.identity.chain.decode(),
+        key_file=None if tokens is None else str(tokens.path),
+        status_socket=None if status is None else str(status),
+        log_file=log_file,
+        log_files=output.files(log_file),
+        log_folder=str(Path(output.access_file.baseFilename).parent) if output.access_file else None,
+        started_at=time.time(),
+        drain_timeout=config.drain_timeout,
+        not_loaded=not_loaded,
+        configuration=str(context.file.absolute()) if context.file else "none: flags and defaults",
+        state=str(folder.database) if config.snapshots else f"off (--ncs); caches in {folder.path}",
+        models=account.text(),
+        hint=context.hint,
+    )

@@ -1,0 +1,117 @@
+"""The models and workflows of a server, and what their workers run on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from msx_frontend.archives.download import Downloads
+from msx_frontend.archives.model_store import ModelStore
+from msx_frontend.assembly.context import ServerContext
+from msx_frontend.assembly.devices import ServerDevices
+from msx_frontend.environments.environments import Environments
+from msx_frontend.environments.interpreter import find_interpreter
+from msx_frontend.errors import ServiceError
+from msx_frontend.models.management import Management
+from msx_frontend.models.spawn import Spawner
+from msx_frontend.models.start_account import StartAccount
+from msx_frontend.models.startup import Startup
+from msx_frontend.models.worker_rights import WorkerRights
+from msx_frontend.snapshots.restore import versions_of
+from msx_frontend.workers.credentials import without_credentials
+from msx_frontend.workflows.management import WorkflowManagement
+from msx_frontend.workflows.workflow import WorkflowRegistry
+
+CLOSE_LIMIT = 5.0
+"""Seconds that handlers have for their `close` when the server stops."""
+
+
+@dataclass(frozen=True)
+class ServedModels:
+    context: ServerContext
+    environments: Environments
+    management: Management
+    workflows: WorkflowManagement
+    startup: Startup
+
+    async def load(self) -> list[str]:
+        """Register the models and workflows of the start; returns why some are not there.
+
+        What an earlier server left, and is not needed, is removed. Raises StartError.
+        """
+        not_loaded = [*await self.startup.load(), *await self.workflows.restore_all()]
+        store, registry = self.management.store, self.context.registry
+        await store.clean()
+        if not self.context.config.snapshots:  # else the state knows them
+            await store.clean_downloads(self._urls())
+        await self.environments.clean(version.environment for version in registry.all_versions())
+        return not_loaded
+
+    @property
+    def account(self) -> StartAccount:
+        return self.startup.account
+
+    def absent(self) -> list[str]:
+        """What could not be loaded at the start, as long as that is so."""
+        return self.startup.absent() + self.workflows.lost()
+
+    def only_model(self) -> str | None:
+        """The model of `/invocations` without a name: the one loaded at the start, if there is just one."""
+        registry = self.context.registry
+        names = [name for name in registry.names() if not registry.find(name).source.workflow]
+        return names[0] if len(names) == 1 else None
+
+    def refuse_new(self) -> None:
+        self.context.registry.refuse_new()
+        self.workflows.registry.refuse_new()
+        self.management.refuse_new()
+
+    def busy(self) -> bool:
+        """Requests are queued or running."""
+        return self.management.busy() or self.workflows.registry.busy()
+
+    def cancel_all(self, error: ServiceError) -> None:
+        self.workflows.registry.cancel_all(error)
+        self.management.cancel_all(error)
+
+    def _urls(self) -> list[str]:
+        """Of all archives that something is served from."""
+        workflows = self.workflows.registry
+        versions = [version.source.url for version in self.context.registry.all_versions()]
+        return versions + [workflows.find(name).url for name in workflows.names()]
+
+
+async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedModels:
+    """Finds the devices and the interpreter; no model is loaded yet. Raises StartError."""
+    config, folder = context.config, context.folder
+    devices = await ServerDevices.find(config)
+    parts.push_async_callback(devices.close)
+    context.monitoring.start(devices.figures)
+    interpreter = await asyncio.to_thread(find_interpreter, config.python, os.environ)
+    env = without_credentials(os.environ, keep_stores=config.worker_credentials)
+    environments = Environments(folder.environments, config, env, interpreter)
+    await environments.recover()
+    store = ModelStore(folder.model_store, folder, Downloads(config, folder.downloads))
+    rights = WorkerRights(config, folder, store.in_use)
+    management = Management(
+        config,
+        context.registry,
+        store,
+        devices.resources,
+        context.state,
+        Spawner(config, folder.run, folder.compiled, os.environ, rights, devices.variables),
+        context.monitoring.metrics,
+        environments,
+    )
+    parts.push_async_callback(management.close, CLOSE_LIMIT)
+    await asyncio.to_thread(rights.open, interpreter.path, os.environ)
+    snapshot = versions_of(config.model_snapshot, state_is_new=context.state.new)
+    return ServedModels(
+        context=context,
+        environments=environments,
+        management=management,
+        workflows=WorkflowManagement(management, WorkflowRegistry(), context.state, config),
+        startup=Startup(management, context.state, config.load_models, snapshot),
+    )
