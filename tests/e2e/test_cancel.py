@@ -110,7 +110,7 @@ def test_while_queued(server: RunningServer, tmp_path: Path) -> None:
     assert not second.exists()
 
 
-def test_stop_does_not_wait_for_what_nobody_wants(tmp_path: Path) -> None:
+def test_stop_does_not_wait_for_requests_whose_clients_left(tmp_path: Path) -> None:
     """The handler cannot be stopped and would take longer than the watchdog waits."""
     pack_service("slow_sync_blocking", new_store(tmp_path))
     mark = tmp_path / "mark"

@@ -166,7 +166,7 @@ def test_two_servers(terminal: Terminal) -> None:
     assert terminal.serve("--stop").code == 0
 
 
-def test_what_a_killed_server_left_is_no_obstacle(terminal: Terminal) -> None:
+def test_what_a_killed_server_left_does_not_stop_the_next(terminal: Terminal) -> None:
     first = terminal.serve("--start", "--models", "echo.mar")
     os.kill(first.pid, signal.SIGKILL)
     wait_until(lambda: gone(first.pid), "it is gone")

@@ -241,7 +241,7 @@ def test_a_rank_that_never_reads_does_not_hold_rank_0(fresh: RunningServer) -> N
     ready_again(fresh, "tp2", old)
 
 
-def test_who_waited_for_whom_is_said(fresh: RunningServer) -> None:
+def test_the_log_says_which_rank_waited_for_which(fresh: RunningServer) -> None:
     """A stage may wait long for another one to compute: responseTimeout is the limit."""
     assert (
         fresh.register(fault_model(fresh.folder, "pp2", "rankSkewTimeout: 1\nresponseTimeout: 4\n")).status_code == 200

@@ -44,7 +44,7 @@ def state(public: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("home", ["/", None])
-def test_nobody_with_one_writable_folder(public: Path, state: Path, home: str | None) -> None:
+def test_the_user_nobody_with_one_writable_folder(public: Path, state: Path, home: str | None) -> None:
     store = new_store(public)
     pack_service("echo", store)
     elsewhere = pack_service("echo", public, model="elsewhere")

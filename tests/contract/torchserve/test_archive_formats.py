@@ -166,7 +166,7 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"model_name": "named"}])
-def test_what_is_no_archive_is_never_registered(server: RunningServer, given: dict[str, str]) -> None:
+def test_what_is_not_an_archive_is_never_registered(server: RunningServer, given: dict[str, str]) -> None:
     """TorchServe registers it when the call names the model; here it is refused."""
     (server.store / "text.mar").write_text("This is no archive.")
     (server.store / "empty").mkdir(exist_ok=True)

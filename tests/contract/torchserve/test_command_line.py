@@ -64,7 +64,7 @@ def test_a_configuration_named_by_the_environment_beats_the_flag(terminal: Termi
     )
 
 
-def test_to_stop_what_does_not_run_is_no_failure(terminal: Terminal) -> None:
+def test_stopping_what_does_not_run_is_not_a_failure(terminal: Terminal) -> None:
     said = terminal.serve("--stop")
     assert (said.code, said.out, said.err) == (0, "MSX is not currently running.\n", "")
     assert refused(terminal.serve("--status")) == "MSX is not currently running."

@@ -113,7 +113,7 @@ def test_an_archive_that_is_not_there(management: Stub) -> None:
     assert details.endswith(f"\n{MODEL}.ModelNotFoundException")
 
 
-def test_what_is_no_archive(management: Stub) -> None:
+def test_what_is_not_an_archive(management: Stub) -> None:
     code, details = failure(lambda: management.RegisterModel(url="text.mar", model_name="text"))
     assert code == "INVALID_ARGUMENT"
     assert details.endswith("InvalidModelException")

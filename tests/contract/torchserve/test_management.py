@@ -160,7 +160,7 @@ def test_multipart_is_ignored(server: RunningServer) -> None:
 
 
 @pytest.mark.parametrize("value", ["many", "", "1.5", "99999999999"])
-def test_what_is_no_integer_is_the_default(server: RunningServer, value: str) -> None:
+def test_what_is_not_an_integer_is_the_default(server: RunningServer, value: str) -> None:
     registered(server, batch_size=value, max_batch_delay=value, initial_workers=value, response_timeout=value)
     assert settings(server, "echo", *SETTINGS) == ["python", 1, 100, 0, 0, 120, 120]
 

@@ -142,7 +142,7 @@ def test_what_cannot_be_installed(server: RunningServer, venv: bool, workers: in
     assert environments(server) == []
 
 
-def test_a_registration_that_nobody_waits_for(server: RunningServer) -> None:
+def test_a_registration_in_the_background(server: RunningServer) -> None:
     """describe says what went wrong, with pip's output, and the others serve."""
     url = archive(server, "later", "no-such-package-anywhere\n")
     assert register(server, url, synchronous="false").status_code == 202

@@ -158,7 +158,7 @@ def test_zip_slip_of_a_tgz(server: RunningServer, name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
-def test_what_is_no_file_in_a_tgz(server: RunningServer, kind: bytes) -> None:
+def test_what_is_not_a_file_in_a_tgz(server: RunningServer, kind: bytes) -> None:
     """TorchServe writes links as plain files; here they must lead to files of the archive."""
     member = tarfile.TarInfo("m/slipped")
     member.type, member.linkname = kind, "/etc/passwd"

@@ -158,7 +158,7 @@ def test_downloads_that_fail(server: RunningServer, web: FileServer, elsewhere: 
         assert_error(register(server, url), 400, DOWNLOAD_FAILED, message, exact=False)
 
 
-def test_what_is_no_archive_does_not_stay(server: RunningServer, web: FileServer) -> None:
+def test_what_is_not_an_archive_does_not_stay(server: RunningServer, web: FileServer) -> None:
     url = web.put("/text.mar", b"no archive")
     reply = register(server, url, model_name="named")
     message = f"{server.store}/text.mar is not a model archive: "

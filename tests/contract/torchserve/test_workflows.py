@@ -174,7 +174,7 @@ def test_a_spec_without_a_graph(server: RunningServer) -> None:
     assert_error(register(server, url="nodag.war"), 400, "InvalidWorkflowException", message)
 
 
-def test_a_model_archive_is_no_workflow(server: RunningServer) -> None:
+def test_a_model_archive_is_not_a_workflow(server: RunningServer) -> None:
     reply = register(server, url="m1.mar")
     assert_error(reply, 400, "InvalidWorkflowException", f"{server.store}/m1.mar is not a workflow", exact=False)
 

@@ -193,7 +193,7 @@ def test_existing_archive_needs_force(in_folder: InFolder, archive_format: str) 
     assert {path.name for path in Path().iterdir()} == {"h.py", made.name}
 
 
-def test_force_does_not_overwrite_what_is_no_model(in_folder: InFolder) -> None:
+def test_force_does_not_overwrite_what_is_not_a_model(in_folder: InFolder) -> None:
     in_folder(h__py=HANDLER)
     write_folder(Path("m"), {"precious.txt": b"data"})
     assert "is not a model of this format" in refused(archive_format="no-archive", force=True)

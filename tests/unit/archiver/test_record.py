@@ -88,7 +88,7 @@ def test_a_cache_that_was_deleted_is_made_again(cache: ArchiveCache, archive: Pa
     assert (cache.unpack(archive).path / "weights.bin").read_bytes() == FILES["weights.bin"]
 
 
-def test_another_time_or_inode_alone_is_no_change(cache: ArchiveCache, archive: Path, read: list[str]) -> None:
+def test_another_time_or_inode_alone_is_not_a_change(cache: ArchiveCache, archive: Path, read: list[str]) -> None:
     """A copy of the cache is as good as the cache; its files are read once."""
     first = cache.unpack(archive)
     shutil.copytree(first.path, aside := first.path.with_name("aside"))

@@ -53,7 +53,7 @@ def test_gap_is_an_error_that_names_the_missing_file(in_folder: InFolder) -> Non
         paths("v_{rank}")
 
 
-def test_special_characters_are_no_pattern(in_folder: InFolder) -> None:
+def test_special_characters_are_not_a_pattern(in_folder: InFolder) -> None:
     write_folder(in_folder(), {"a[1]+_0.st": b"", "a1_0.st": b""})
     assert paths("a[1]+_{rank}.st") == ["a[1]+_0.st"]
 

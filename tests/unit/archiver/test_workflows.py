@@ -69,7 +69,7 @@ def test_a_folder_is_a_workflow_too(tmp_path: Path, inside: str) -> None:
     assert unpacked.path == tmp_path / inside
 
 
-def test_a_model_is_no_workflow_and_the_other_way_round(war: Path, mar: Path) -> None:
+def test_a_model_is_not_a_workflow_and_the_other_way_round(war: Path, mar: Path) -> None:
     with pytest.raises(ArchiveError, match=r"is not a workflow archive: it has no WAR-INF/MANIFEST\.json"):
         open_workflow(mar)
     with pytest.raises(ArchiveError, match=r"is not a model archive: it has no MAR-INF/MANIFEST\.json"):

@@ -57,7 +57,7 @@ def test_a_cancel_that_comes_first_is_kept_in_mind() -> None:
     assert take(jobs, 9)[0].cancelled
 
 
-def test_a_cancel_that_comes_too_late_is_nobodys() -> None:
+def test_a_cancel_that_comes_too_late_is_ignored() -> None:
     jobs = Jobs()
     jobs.release(take(jobs, 1, 2))
     jobs.cancel([1, 2])

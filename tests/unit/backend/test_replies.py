@@ -169,7 +169,7 @@ def test_whole_replies_of_the_same_head_are_one_frame(pipe: Pipe) -> None:
     ]
 
 
-def test_what_is_no_whole_reply_keeps_its_place_between_them(pipe: Pipe) -> None:
+def test_what_is_not_a_whole_reply_keeps_its_place_between_them(pipe: Pipe) -> None:
     one, two, three = requests_of(1, 2, 3)
     pipe.writer.chunk(one, b"a", ReplyHead(), True)
     pipe.writer.fail(two, Failure(400, "no"))

@@ -193,7 +193,7 @@ def test_static_batching_is_given_a_part_of_the_load_that_keeps_the_promise() ->
     assert [cells[-1] for cells in rows] == ["1.00", "2.00", "4.00", "3.00", "20.00", "90.00"]
 
 
-def test_no_rate_that_keeps_the_promise_is_no_gain() -> None:
+def test_without_a_rate_that_keeps_the_promise_there_is_no_gain() -> None:
     assert not loads(0.9, best=False).target().met
 
 

@@ -53,7 +53,7 @@ def test_a_client_asks_again_until_it_is_answered_or_has_no_tries_left() -> None
     assert (turn.retries, turn.lost, turn.seconds, len(told)) == ([2, 2, 2], 3, [], 6)
 
 
-def test_another_answer_is_no_refusal() -> None:
+def test_another_answer_is_not_a_refusal() -> None:
     with pytest.raises(ConnectionError, match="status 500"):
         run(served([b"HTTP/1.1 500 x\r\nContent-Length: 0\r\n\r\n"], clients=1, most=5))
 

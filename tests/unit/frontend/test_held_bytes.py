@@ -42,7 +42,7 @@ def test_small_ones_are_not_refused() -> None:
     held.hold(UNCOUNTED - 1)
 
 
-def test_what_is_too_large_alone_is_no_matter_of_waiting() -> None:
+def test_what_is_too_large_alone_does_not_wait() -> None:
     with pytest.raises(PayloadTooLarge, match=r"max_queued_bytes \(100000 bytes\)"):
         HeldBytes(100_000).hold(100_001)
 

@@ -89,7 +89,7 @@ def test_each_endpoint(path: str) -> None:
     assert any(beginning in name for name in NAMED)
 
 
-def test_no_key_is_there_that_nobody_has() -> None:
+def test_no_key_stands_there_that_neither_server_has() -> None:
     table = PAGE.partition("## config.properties")[2].partition("## model-config.yaml")[0]
     keys = {key for row in re.findall(r"^\| (`.*?) \|", table, re.M) for key in re.findall(r"`(\w+)`", row)}
     assert keys <= {*KEYS}

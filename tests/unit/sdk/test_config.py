@@ -306,7 +306,7 @@ def test_merges_cannot_grow_without_limit(load: Load) -> None:
         load("\n".join(lines))
 
 
-def test_an_overridden_merge_is_no_duplicate(load: Load) -> None:
+def test_an_overridden_merge_is_not_a_duplicate(load: Load) -> None:
     text = "deep: {er: {base: &b {<<: &a {x: 1}, x: 2}}}\ntop: {<<: *b, y: 1}\n"
     assert load(text).raw == {"deep": {"er": {"base": {"x": 2}}}, "top": {"x": 2, "y": 1}}
 

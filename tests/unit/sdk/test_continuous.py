@@ -96,7 +96,7 @@ def test_without_criteria_a_call_answers_for_good(criteria: Any) -> None:
     }
 
 
-def test_none_is_no_chunk() -> None:
+def test_none_is_not_a_chunk() -> None:
     bench = Bench(answering(None, criteria=[lambda value: False]))
     assert bench.call(*requests(b"")) == ["r0"]
     assert "r0" not in bench.sink.events

@@ -55,7 +55,7 @@ def test_nodes_of_older_files_have_their_own_attributes(tmp_path: Path) -> None:
     assert read_collectives(written(tmp_path, graph("AllReduce", group="g"))) == [Collective("AllReduce", "g")]
 
 
-def test_the_groups_of_a_convolution_are_no_ranks(tmp_path: Path) -> None:
+def test_the_groups_of_a_convolution_are_not_ranks(tmp_path: Path) -> None:
     content = graph("REF::Conv2D:1"), primitive("Conv2D:1", "Conv2D", group=2)
     assert read_collectives(written(tmp_path, *content)) == []
 

@@ -108,12 +108,12 @@ def test_built_in_handlers_are_entry_points(tmp_path: Path) -> None:
         resolve_handler("no_such_handler", tmp_path)
 
 
-def test_a_base_class_of_the_same_file_is_no_candidate(tmp_path: Path) -> None:
+def test_a_base_class_of_the_same_file_is_not_a_candidate(tmp_path: Path) -> None:
     code = f"{CLASS}\nclass Two(One):\n    def handle(self, data, context): return 'two'\nAlias = Two\n"
     assert answer(resolved(tmp_path, "h", h=code)) == "two"
 
 
-def test_classes_imported_from_elsewhere_are_no_candidates(tmp_path: Path) -> None:
+def test_classes_imported_from_elsewhere_are_not_candidates(tmp_path: Path) -> None:
     code = "from base import One as Base\nclass Mine(Base):\n    def handle(self, data, context): return 'mine'\n"
     assert answer(resolved(tmp_path, "h", base=CLASS, h=code)) == "mine"
 
@@ -249,7 +249,7 @@ def test_objects_are_resolved_as_they_are(target: Any, is_async: bool) -> None:
     assert resolve_object(target).is_async is is_async
 
 
-def test_what_is_no_handler() -> None:
+def test_what_is_not_a_handler() -> None:
     with pytest.raises(HandlerLoadError, match="int is not a handler"):
         resolve_object(5)
 

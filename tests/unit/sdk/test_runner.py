@@ -159,7 +159,7 @@ def test_a_failure_is_logged_with_its_traceback_and_a_refusal_in_one_line(caplog
 # -- what a call leaves behind --
 
 
-def test_a_thread_that_outlives_its_batch_reaches_nobody() -> None:
+def test_a_thread_that_outlives_its_batch_reaches_no_client() -> None:
     contexts: list[Context] = []
 
     def handle(data: Any, context: Context) -> Any:

@@ -122,7 +122,7 @@ def test_a_log_that_is_moved_aside(server: Server) -> None:
     assert [queue.get(timeout=SOON), queue.get(timeout=SOON)] == ["two\n", "three\n"]
 
 
-def test_a_queue_that_nobody_empties(server: Server) -> None:
+def test_a_queue_that_is_not_emptied(server: Server) -> None:
     """What is too much is left out; the end is always told."""
     server.say("Model server started\n" + "line\n" * 5)
     queue, follower = follow(server, size=2)

@@ -250,7 +250,7 @@ def test_images_of_all_modes(tmp_path: Path, mode: str) -> None:
         ({"a": 1}, "data: expected an image, base64 text or nested lists, got dict"),
     ],
 )
-def test_what_is_no_image_fails_alone(tmp_path: Path, body: Any, message: str) -> None:
+def test_what_is_not_an_image_fails_alone(tmp_path: Path, body: Any, message: str) -> None:
     with classifier(tmp_path) as model:
         good, bad = model.predict([png("red"), body])
     assert good.status == 200

@@ -107,7 +107,7 @@ def test_the_archive_must_have_both_files(serve: Serve) -> None:
     assert "expected a checkpoint that ends with .ckpt or .safetensors" in load_error(serve, "net.py")
 
 
-def test_a_file_that_is_no_checkpoint_is_named(serve: Serve, tmp_path: Path, nets: Path) -> None:
+def test_a_file_that_is_not_a_checkpoint_is_named(serve: Serve, tmp_path: Path, nets: Path) -> None:
     (tmp_path / "broken.ckpt").write_bytes(b"\x00nothing")
     (tmp_path / "net.py").symlink_to(nets / "net.py")
     assert "broken.ckpt is not a MindSpore checkpoint" in load_error(serve, "broken.ckpt", folder=tmp_path)

@@ -252,7 +252,7 @@ def test_tensors_of_kserve(model: LocalModel) -> None:
         (v2("FP32", [], 1), "input 'any'"),
     ],
 )
-def test_tensors_that_are_no_images(model: LocalModel, item: dict[str, Any], message: str) -> None:
+def test_tensors_that_are_not_images(model: LocalModel, item: dict[str, Any], message: str) -> None:
     (reply,) = model.predict([InferenceRequest.of_data("r", item)])
     assert reply.failure is not None
     assert (reply.status, message in reply.failure.message) == (400, True), reply.failure.message

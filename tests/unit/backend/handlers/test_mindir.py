@@ -126,7 +126,7 @@ def test_a_batch_is_one_call_of_the_network(serve: Serve, monkeypatch: pytest.Mo
     assert calls == [3]
 
 
-def test_outputs_that_are_no_rows_are_computed_for_each_request(serve: Serve) -> None:
+def test_outputs_that_are_not_rows_are_computed_for_each_request(serve: Serve) -> None:
     replies = serve("mindir", "mean.mindir").predict([[ROW], [[4.0, 4.0, 4.0]]])
     assert [reply.json() for reply in replies] == [2, 4]
 

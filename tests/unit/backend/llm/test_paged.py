@@ -85,7 +85,7 @@ def test_no_room_no_place() -> None:
     assert pool.take([2]) is None
 
 
-def test_cached_blocks_that_are_wanted_are_no_room() -> None:
+def test_cached_blocks_that_are_wanted_leave_no_room() -> None:
     pool = PagedPool(2, 5, 4)
     pool.free(written(pool, PROMPT[:8]))
     placed(pool, [9] * 4)

@@ -120,7 +120,7 @@ def test_a_prompt_of_one_token_needs_no_prefill() -> None:
     assert stage.step().step == Decode((0, 1), (1, 2), (0, 0))
 
 
-def test_first_come_first_served_and_nobody_overtakes() -> None:
+def test_first_come_first_served_and_none_overtakes() -> None:
     stage = Stage(slots=1)
     order = [stage.add([place, 9], limit=4)[0] for place in range(4)]
     for earlier, later in pairwise(order):
@@ -264,7 +264,7 @@ def test_a_prompt_and_running_texts_are_in_flight_together() -> None:
     assert kinds == {Prefill, Decode}
 
 
-def test_ending_in_flight_frees_at_once_and_harms_nobody() -> None:
+def test_ending_in_flight_frees_at_once_and_harms_no_other() -> None:
     stage = Stage(slots=1)
     (leaves,) = stage.add(list(range(10)))
     plan = stage.scheduler.next()

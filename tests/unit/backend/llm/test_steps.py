@@ -157,7 +157,7 @@ def test_what_was_ordered_is_done_before_the_thread_ends() -> None:
     assert run(test).notes.count("decode [1] finished") == 5
 
 
-def test_an_answer_that_nobody_waits_for_any_more() -> None:
+def test_an_answer_whose_request_has_ended() -> None:
     async def test(stages: Stages, thread: StepThread) -> None:
         stages.held[0] = threading.Event()
         answer, failing = thread.run(decoding(0)), thread.run(decoding(2))

@@ -56,7 +56,7 @@ def request(number: int, body: bytes = b"x") -> InferenceRequest:
     return InferenceRequest(f"id-{number}", {"body": Part(body, "text/plain")}, number=number, deadline=1e12)
 
 
-def test_a_fields_content_type_is_no_header_of_the_plan(bench: Bench) -> None:
+def test_a_fields_content_type_is_not_a_header_of_the_plan(bench: Bench) -> None:
     wanted = InferenceRequest("id-1", {}, Headers({"X-A": "1", "body": {"content-type": "text/plain"}}), number=1)
     bench.leader.begin([wanted])
     ((plan, _),) = bench.heard(1)

@@ -123,7 +123,7 @@ def test_what_is_not_there(root: Path, web: FileServer) -> None:
     )
 
 
-def test_nobody_listens(root: Path) -> None:
+def test_no_server_listens(root: Path) -> None:
     with file_server() as server:
         url = f"{server.url}/m.mar"
     assert failed(root, url).startswith(f"Failed to download archive from: {url} (")
@@ -161,7 +161,7 @@ def test_silence(root: Path, web: FileServer, monkeypatch: pytest.MonkeyPatch) -
         released.set()
 
 
-def test_what_is_no_file(root: Path) -> None:
+def test_what_is_not_a_file(root: Path) -> None:
     os.mkfifo(root.parent / "pipe.mar")
     assert "(it is neither a file nor a folder)" in failed(root, f"file://{root.parent}/pipe.mar")
     assert "(it is neither a file nor a folder)" in failed(root, "file:///dev/zero")
@@ -290,7 +290,7 @@ def test_a_folder_elsewhere_is_used_where_it_is_if_it_is_allowed(root: Path) -> 
     assert strict.locate(str(root / "own")) == root / "own"
 
 
-def test_forget_removes_what_nobody_else_came_from(root: Path, web: FileServer) -> None:
+def test_forget_removes_what_no_other_model_came_from(root: Path, web: FileServer) -> None:
     path = pack_model(root)
     url = f"{web.url}/m.mar"
 

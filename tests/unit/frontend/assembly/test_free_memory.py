@@ -24,7 +24,7 @@ class Heap:
         run(self.memory.look())
 
 
-def test_what_nobody_has_used_for_a_while_goes_back_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_was_not_used_for_a_while_goes_back_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     heap = Heap()
     heap.look(900 * MB)

@@ -47,7 +47,7 @@ def test_only_its_user_opens_it(tmp_path: Path) -> None:
     assert (stat.S_ISSOCK(mode), stat.S_IMODE(mode)) == (True, 0o600)
 
 
-def test_the_file_of_a_server_that_was_killed_is_no_obstacle(tmp_path: Path) -> None:
+def test_the_file_of_a_server_that_was_killed_is_taken_over(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(tmp_path / "status.sock"))
     with pytest.raises(ConnectionRefusedError):
@@ -65,7 +65,7 @@ def test_a_folder_that_takes_no_socket_is_named_and_the_server_goes_on(
 
 
 @pytest.mark.parametrize("said", [b"", b"{", b"{}", b"[1]"])
-def test_what_is_no_answer(tmp_path: Path, said: bytes) -> None:
+def test_what_is_not_an_answer(tmp_path: Path, said: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         answered_with(tmp_path, said)
 

@@ -32,6 +32,6 @@ def test_parse(text: str, address: Address) -> None:
         ("unix:/" + "x" * 107, "more than 107 bytes"),
     ],
 )
-def test_what_is_no_address(text: str, reason: str) -> None:
+def test_what_is_not_an_address(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         Address.parse(text)

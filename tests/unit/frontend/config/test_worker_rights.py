@@ -23,7 +23,7 @@ def refusal(**keys: Any) -> str:
     return str(info.value)
 
 
-def test_nobody_else_by_default() -> None:
+def test_workers_are_the_servers_user_by_default() -> None:
     assert worker_users(ServerConfig()) is None
 
 

@@ -89,7 +89,7 @@ def test_the_list_is_read_as_cann_reads_it(text: str, expected: list[int]) -> No
     assert visible_ids({"ASCEND_RT_VISIBLE_DEVICES": text}, range(8)) == expected
 
 
-def test_no_list_is_no_limit() -> None:
+def test_without_a_list_there_is_no_limit() -> None:
     assert visible_ids({}, range(8)) is None
 
 

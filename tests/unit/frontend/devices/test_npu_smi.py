@@ -62,6 +62,6 @@ def test_health(word: str, healthy: bool | None) -> None:
 @pytest.mark.parametrize(
     "text", ["", "DrvMngGetConsoleLogLevel failed. (g_conLogLevel=3)\ndcmi module initialize failed.", "0 0 0 x"]
 )
-def test_no_table_is_no_chips(text: str) -> None:
+def test_without_a_table_there_are_no_chips(text: str) -> None:
     assert parse_mapping(text) == {}
     assert parse_table(text) == {}

@@ -41,7 +41,7 @@ def test_columns_of_network_cards_and_behind_the_cores() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "dcmi module initialize failed.", "Legend:\n\n  X = Self\n  HCCS = fast\n"])
-def test_no_matrix_is_no_rows(text: str) -> None:
+def test_without_a_matrix_there_are_no_rows(text: str) -> None:
     assert parse_topo(text) == {}
 
 

@@ -48,7 +48,7 @@ def test_sharing_over_device_ids_has_a_counter_per_model() -> None:
     assert npus.lease("c", PLAIN).numbers[0] == 0
 
 
-def test_a_worker_goes_to_a_device_that_nobody_has_then_to_the_one_that_the_fewest_share() -> None:
+def test_a_worker_goes_to_a_free_device_then_to_the_one_that_the_fewest_share() -> None:
     npus = pool(3)
     first, second, third = (npus.lease("a", PLAIN) for _ in range(3))
     npus.release(second)
@@ -129,7 +129,7 @@ def test_two_groups_share_only_where_both_say_so() -> None:
 
 
 @pytest.mark.parametrize("way", ["of the server", "of the model"])
-def test_an_exclusive_group_shares_with_nobody(way: str) -> None:
+def test_an_exclusive_group_shares_with_no_worker(way: str) -> None:
     npus = pool(2, exclusive_groups=way == "of the server")
     alone = group(2) if way == "of the server" else group(2, exclusiveDevices=True)
     worker = npus.lease("a", PLAIN)
@@ -269,7 +269,9 @@ def act(npus: DevicePool, step: Step, leases: list[Lease]) -> None:
 
 
 @given(st.integers(1, 8), STEPS)
-def test_nobody_is_beside_whom_it_must_not_be_and_no_device_is_lost(count: int, steps: list[Step]) -> None:
+def test_no_lease_is_beside_one_that_it_must_not_share_with_and_no_device_is_lost(
+    count: int, steps: list[Step]
+) -> None:
     npus, leases = pool(count), list[Lease]()
     for step in steps:
         act(npus, step, leases)

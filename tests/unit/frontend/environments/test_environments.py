@@ -177,7 +177,7 @@ def test_a_failed_attempt_is_made_again(tmp_path: Path, pip: FakePip) -> None:
     run(test())
 
 
-def test_who_gives_up_ends_what_nobody_else_waits_for(tmp_path: Path, pip: FakePip) -> None:
+def test_the_last_who_gives_up_ends_the_work(tmp_path: Path, pip: FakePip) -> None:
     ended = asyncio.Event()
 
     async def hang(tell: Callable[[str], None]) -> None:

@@ -72,7 +72,7 @@ def test_what_fails_after_it_is_an_event_and_a_broken_transfer(path: str, body: 
     run(test())
 
 
-def test_a_reply_without_an_end_is_no_reply() -> None:
+def test_a_reply_without_an_end_is_not_a_reply() -> None:
     async def test() -> None:
         speaker = Speaker([words("a")[:1]])
         whole = await speaker.ask("/v1/completions", {"prompt": "x"})
@@ -160,7 +160,7 @@ def test_a_body_that_is_too_large() -> None:
 
 
 @pytest.mark.parametrize("body", [b"{", b"", b"[]", b'{"prompt": "\xff"}', b'{"prompt": ' + b"[" * 5000])
-def test_a_body_that_is_no_request(body: bytes) -> None:
+def test_a_body_that_is_not_a_request(body: bytes) -> None:
     async def test() -> None:
         exchange = await Speaker().ask("/v1/completions", body)
         assert (exchange.status, exchange.json["error"]["type"]) == (400, "invalid_request_error")
@@ -168,7 +168,7 @@ def test_a_body_that_is_no_request(body: bytes) -> None:
     run(test())
 
 
-def test_a_bug_of_ours_is_no_mistake_of_the_client(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_of_the_server_is_not_a_mistake_of_the_client(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         with patch.object(Directory, "find", side_effect=KeyError("oh")), caplog.at_level(logging.ERROR):
             exchange = await Speaker().ask("/v1/completions", {"prompt": "x"})
@@ -179,7 +179,7 @@ def test_a_bug_of_ours_is_no_mistake_of_the_client(caplog: pytest.LogCaptureFixt
     run(test())
 
 
-def test_a_bug_in_a_stream_is_no_clean_end(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_in_a_stream_is_not_a_clean_end(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         speaker = Speaker()
         exchange = speaker.begin("/v1/completions", {"prompt": ["x", "y"], "stream": True})

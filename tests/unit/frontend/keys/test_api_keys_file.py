@@ -72,7 +72,7 @@ def test_nor_is_it_on_a_read_only_mount(path: Path, monkeypatch: pytest.MonkeyPa
     assert read_content(path).warning == ""
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
+def test_what_is_not_a_file(tmp_path: Path) -> None:
     assert refusal(tmp_path) == f"api_keys_file: {tmp_path} is not a file: name the file that holds the keys"
     assert refusal(tmp_path / "gone") == f"api_keys_file: {tmp_path}/gone cannot be read: No such file or directory"
     subprocess.run(["mkfifo", "-m", "600", str(tmp_path / "pipe")], check=True)

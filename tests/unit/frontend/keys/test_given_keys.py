@@ -67,7 +67,7 @@ def test_a_swapped_link_is_seen(bench: Bench) -> None:
     assert (bench.opens(OLD), bench.opens(NEW)) == (False, True)
 
 
-def test_a_key_that_is_gone_ends_for_whoever_keeps_it(bench: Bench) -> None:
+def test_a_key_that_is_gone_ends_also_where_it_was_kept(bench: Bench) -> None:
     kept = bench.tokens.check("inference", f"Bearer {OLD}")
     bench.swap(NEW)
     bench.look()
@@ -172,7 +172,7 @@ def test_an_empty_variable_is_none(text: str) -> None:
     assert not GivenKeys(None, {"MSX_API_KEY": text}, lambda keys: None).any
 
 
-def test_a_variable_that_is_no_key() -> None:
+def test_a_variable_that_is_not_a_key() -> None:
     with pytest.raises(KeyVariableError) as info:
         GivenKeys(None, {"MSX_API_KEY": "two words"}, lambda keys: None)
     assert str(info.value) == "MSX_API_KEY: is not a text of 1 to 512 printable ASCII characters without spaces"

@@ -298,7 +298,7 @@ def test_kept_keys_survive_a_restart(path: Path, clock: Clock) -> None:
         '{"inference": {"key": "%s", "expiration time": "soon"}}' % ("k" * 24),
     ],
 )
-def test_what_is_no_key_is_not_kept(path: Path, clock: Clock, left: str) -> None:
+def test_what_is_not_a_key_is_not_kept(path: Path, clock: Clock, left: str) -> None:
     path.write_text(left)
     path.chmod(0o600)
     tokens = Tokens(path, 60, clock, keep=True)

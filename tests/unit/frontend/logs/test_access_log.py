@@ -72,7 +72,7 @@ def test_many_lines_are_one_write() -> None:
     assert [line.split('" ')[1].split()[0] for line in text.splitlines()] == ["200", "404", "500"]
 
 
-def test_nothing_is_no_write() -> None:
+def test_nothing_to_write_writes_nothing() -> None:
     assert written() == []
 
 
@@ -121,7 +121,7 @@ def test_many_lines_do_not_wait_and_keep_their_order(monkeypatch: pytest.MonkeyP
     assert ids == [f"id-{number}" for number in range(count)]
 
 
-def test_what_cannot_be_written_is_no_matter_of_the_request() -> None:
+def test_what_cannot_be_written_does_not_fail_the_request() -> None:
     errors: list[object] = []
 
     def broken(text: str) -> None:

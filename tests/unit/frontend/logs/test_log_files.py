@@ -113,7 +113,7 @@ def test_the_background_log_is_moved_aside_when_it_is_full(tmp_path: Path) -> No
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["msx.log", *(f"msx.log.{n + 1}" for n in range(KEPT))]
 
 
-def test_a_log_that_somebody_else_has_moved_is_left_alone(tmp_path: Path) -> None:
+def test_a_log_that_another_process_has_moved_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "msx.log"
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(fd, b"x" * 100)

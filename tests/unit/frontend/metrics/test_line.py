@@ -36,7 +36,7 @@ def test_a_line_is_read(line: str, sample: MetricSample) -> None:
     "line",
     ["", "Size:1", "Size.MB:x|#|#hostname:h,1", "Size.MB:1,5|#|#hostname:h,1", "A.b:1|#|#type:SUMMARY|#hostname:h,1"],
 )
-def test_what_is_no_metric(line: str) -> None:
+def test_what_is_not_a_metric(line: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - float's own
         parse_metric(line)
 

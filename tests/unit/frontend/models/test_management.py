@@ -268,7 +268,7 @@ def test_scaling(tmp_path: Path) -> None:
     in_harness(tmp_path, test)
 
 
-def test_scaling_that_nobody_waits_for(tmp_path: Path) -> None:
+def test_scaling_in_the_background(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         await harness.register("m")
         await harness.management.scale("m", None, 2, 2, wait=False)
@@ -309,7 +309,7 @@ def test_a_worker_that_failed_once_does_not_hide_another_that_fails_now(tmp_path
 KEY = {"m": {"1.0": ModelDefaults(batch_size=4, max_batch_delay=7, response_timeout=11, min_workers=2, max_workers=3)}}
 
 
-def test_the_key_models_fills_what_nobody_else_says(tmp_path: Path) -> None:
+def test_the_key_models_fills_what_call_and_yaml_leave_out(tmp_path: Path) -> None:
     """TorchServe's order: the call, the yaml, the key, the defaults. Its workers are for the start."""
 
     async def test(harness: Harness) -> None:
@@ -456,7 +456,7 @@ def test_jobs_that_a_dying_group_returns_to_a_version_that_goes_are_answered(tmp
 # -- the end of the server --
 
 
-def test_at_the_end_nobody_waits_for_workers(tmp_path: Path) -> None:
+def test_at_the_end_no_call_waits_for_workers(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         FakeGroup.loading.add("m")
         task = asyncio.ensure_future(harness.register("m"))

@@ -112,7 +112,7 @@ def test_one_that_has_served_is_waited_for_beside_another_that_never_loads(tmp_p
     in_harness(tmp_path, test)
 
 
-def test_no_workers_wanted_is_no_failed_load(tmp_path: Path) -> None:
+def test_a_version_that_wants_no_workers_has_not_failed_to_load(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         FakeGroup.loading.add("m")
         await failed(harness)

@@ -177,7 +177,7 @@ def test_a_killed_writer_leaves_whole_changes_only(path: Path) -> None:
         assert [found[number].min_workers for number in acknowledged] == [1] * lines
 
 
-def test_use_after_close_is_no_damage(store: StateStore) -> None:
+def test_use_after_close_does_no_damage(store: StateStore) -> None:
     store.close()
     store.close()
     with pytest.raises(sqlite3.ProgrammingError, match="closed database"):

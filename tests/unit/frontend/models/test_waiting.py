@@ -326,7 +326,7 @@ def test_one_without_a_sibling_is_tried(tmp_path: Path) -> None:
     in_harness(tmp_path, test)
 
 
-def test_waiting_for_memory_is_no_failure(tmp_path: Path) -> None:
+def test_waiting_for_memory_is_not_a_failure(tmp_path: Path) -> None:
     """A worker that has crashed waits before it starts again; its pauses do not go on meanwhile."""
 
     async def test(harness: Harness) -> None:

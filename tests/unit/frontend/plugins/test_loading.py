@@ -92,7 +92,7 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
         use_plugins_path([tmp_path / "absent"])
 
 
-def test_a_name_that_nobody_has() -> None:
+def test_a_name_that_no_process_has() -> None:
     with pytest.raises(PluginError, match=r"^it: there is no plugin absent in the group msx\.nothing \(found: none\)"):
         load_plugin("msx.nothing", "absent", "it")
 

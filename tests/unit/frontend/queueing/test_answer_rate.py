@@ -14,7 +14,7 @@ def looked(*looks: tuple[float, int]) -> AnswerRate:
     return rate
 
 
-def test_nobody_knows_before_anything_was_looked_at() -> None:
+def test_the_wait_is_unknown_before_the_first_look() -> None:
     assert AnswerRate().seconds(0, 0, waiting=64, at_once=8) == 0
 
 

@@ -58,7 +58,7 @@ def test_nothing_is_claimed_of_a_fixed_cost_while_sizes_do_not_vary() -> None:
     assert model.mean == pytest.approx(2.0)
 
 
-def test_larger_batches_that_are_faster_are_no_negative_slope() -> None:
+def test_larger_batches_that_are_faster_give_no_negative_slope() -> None:
     model = LatencyModel()
     for size, seconds in ((1, 2.0), (8, 1.0)) * 20:
         model.observe(size, seconds)
@@ -93,7 +93,7 @@ def test_waiting_pays_where_a_batch_of_its_own_costs_more_than_the_next_arrival(
     assert 0 < dynamic(fixed=0.02, gap=0.005).wait(0.0, 1, 0.0, 1) <= 0.1
 
 
-def test_nobody_waits_for_a_next_one_that_is_overdue() -> None:
+def test_no_request_waits_for_a_next_one_that_is_overdue() -> None:
     """A burst taught that the next comes soon; when it does not, the last of them does not pay max_delay."""
     policy = dynamic(fixed=1.0, gap=0.01, delay=60.0)
     waits = policy.wait(0.0, 1, 0.0, 1)
@@ -108,7 +108,7 @@ def test_the_more_wait_the_less_it_pays() -> None:
     assert policy.wait(0.0, 4, 0.0, 1) == 0  # four lose 2.5 ms each: half of what the batch costs
 
 
-def test_nobody_waits_while_another_group_is_idle() -> None:
+def test_no_request_waits_while_another_group_is_idle() -> None:
     """Who comes next goes there, and not behind this batch."""
     policy = dynamic(fixed=0.02, gap=0.001)
     assert policy.wait(0.0, 1, 0.0, 1) > 0

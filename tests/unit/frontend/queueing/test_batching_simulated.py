@@ -49,7 +49,7 @@ def test_of_a_burst_those_who_come_first_wait_for_the_others(service: Service) -
     assert dynamic < 0.97 * never
 
 
-def test_where_batches_gain_nothing_nobody_waits_for_one() -> None:
+def test_where_batches_gain_nothing_no_request_waits_for_one() -> None:
     service = Service(0.0, 0.002)
     arrivals = poisson(0.3 * capacity(service), 2000)
     assert taken("dynamic", 0.1, service, arrivals) == taken("fixed", 0.0, service, arrivals)
@@ -70,7 +70,7 @@ def test_a_second_group_is_not_left_idle() -> None:
     gaps=st.lists(st.sampled_from([0.0, 0.0001, 0.003, 0.05, 1.0]), min_size=1, max_size=60),
     fixed=st.sampled_from([0.0, 0.001, 0.02]),
 )
-def test_everybody_is_served_once_and_nobody_beside_an_idle_group_beyond_the_delay(
+def test_each_request_is_served_once_and_none_waits_beside_an_idle_group_beyond_the_delay(
     policy: str, wait: float, size: int, groups: int, gaps: list[float], fixed: float
 ) -> None:
     arrivals = [sum(gaps[:n]) for n in range(len(gaps))]

@@ -260,7 +260,7 @@ def test_a_stream_shares_batches_where_the_model_says_so(config: dict[str, bool]
 
 
 @on_a_loop
-def test_a_stream_waits_for_nobody_and_joins_nobody() -> None:
+def test_a_stream_neither_waits_for_others_nor_joins_them() -> None:
     bench = Bench(group := FakeGroup(), batching_policy="fixed", max_batch_delay=100_000)
     bench.submit("s", kind=STREAM)
     assert group.ids == [["s"]]
@@ -416,7 +416,7 @@ def test_only_predictions_join() -> None:
 
 
 @on_a_loop
-def test_nobody_joins_where_another_worker_may_be_free_first() -> None:
+def test_no_request_joins_where_another_worker_may_be_free_first() -> None:
     bench = Bench(first := FakeGroup(), second := FakeGroup())
     bench.learn(JOINS_FROM)
     bench.submit("x", "y", "a")

@@ -36,7 +36,7 @@ def test_a_whole_answer() -> None:
     run(test)
 
 
-def test_what_was_sent_in_pieces_is_no_whole_answer() -> None:
+def test_what_was_sent_in_pieces_is_not_a_whole_answer() -> None:
     async def test(reply: ReplyBuffer, job: Job) -> None:
         reply.start(200, "", [])
         reply.chunk(b"one")
@@ -172,7 +172,7 @@ def test_one_byte_less_may_wait_for_ever() -> None:
     run(test)
 
 
-def test_whoever_takes_something_has_time_again() -> None:
+def test_a_client_that_takes_something_has_time_again() -> None:
     async def test(reply: ReplyBuffer, job: Job) -> None:
         for _ in range(3):
             reply.chunk(bytes(HIGH_WATER))

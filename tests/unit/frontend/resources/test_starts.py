@@ -120,7 +120,7 @@ def test_what_those_that_start_will_still_take_is_not_given_twice() -> None:
     run(test())
 
 
-def test_the_memory_is_looked_at_again_while_somebody_waits_for_some() -> None:
+def test_the_memory_is_looked_at_again_while_a_start_waits_for_some() -> None:
     async def test() -> None:
         with patch.object(starts, "LOOK", 0.001):
             machine = Machine(free=0)

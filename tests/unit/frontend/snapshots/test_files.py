@@ -43,7 +43,7 @@ def test_the_last_is_the_newest_by_its_stamp(tmp_path: Path) -> None:
     assert last.name == last.properties["name"] == "20261121093000124-a.cfg"
 
 
-def test_no_folder_is_no_snapshot(tmp_path: Path) -> None:
+def test_a_missing_folder_has_no_snapshot(tmp_path: Path) -> None:
     assert SnapshotFiles(tmp_path / "none").get_last() is None
 
 

@@ -87,7 +87,7 @@ def test_what_is_written_arrives_whole(loop: str) -> None:
     "nonsense",
     [PREFIX.pack(0xFFFFFFFF, 0), PREFIX.pack(3, 0) + b"\xff\xff\xff", encode_frame(Ping(1))],
 )
-def test_what_is_no_frame_closes_the_channel(loop: str, nonsense: bytes) -> None:
+def test_what_is_not_a_frame_closes_the_channel(loop: str, nonsense: bytes) -> None:
     async def test() -> None:
         bench = Bench()
         worker = await bench.open()

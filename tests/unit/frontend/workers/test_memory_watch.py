@@ -32,7 +32,7 @@ def test_the_rank_that_passes_it_is_told_once(monkeypatch: pytest.MonkeyPatch) -
     run(test())
 
 
-def test_without_a_limit_nobody_looks() -> None:
+def test_without_a_limit_the_memory_is_not_looked_at() -> None:
     async def test() -> None:
         watch = MemoryWatch(None, lambda: pytest.fail("looked"), lambda rank, size: None)
         watch.start()

@@ -99,13 +99,13 @@ def test_nothing_is_lost_of_short_lines(pieces: list[str]) -> None:
 
 
 @on_a_loop
-def test_bytes_that_are_no_text(logged: pytest.LogCaptureFixture) -> None:
+def test_bytes_that_are_not_text(logged: pytest.LogCaptureFixture) -> None:
     fed(b"caf\xe9\xff\n")
     assert logged.messages == ["caf\ufffd\ufffd"]
 
 
 @on_a_loop
-def test_a_percent_sign_is_no_format(logged: pytest.LogCaptureFixture) -> None:
+def test_a_percent_sign_is_not_a_format(logged: pytest.LogCaptureFixture) -> None:
     fed(b"100 %s done %d\n")
     assert logged.messages == ["100 %s done %d"]
 
@@ -229,7 +229,7 @@ def test_a_pipe_is_followed_to_its_end(loop: str, logged: pytest.LogCaptureFixtu
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-def test_a_pipe_that_somebody_holds_open_may_be_left(loop: str) -> None:
+def test_a_pipe_that_another_process_holds_open_may_be_left(loop: str) -> None:
     async def test() -> None:
         read, write = os.pipe()
         output = WorkerOutput(dict(LABELS), "stderr")

@@ -134,7 +134,7 @@ def test_round_trip_of_arrays(datatype: str, shape: list[int], data: st.DataObje
 
 
 @pytest.mark.parametrize("message", [b"", b"\1\0\0", b"\0\0\0\0{}", b"\3\0\0\0{}"])
-def test_what_is_no_message(message: bytes) -> None:
+def test_what_is_not_a_message(message: bytes) -> None:
     with pytest.raises(ValueError, match="bytes of JSON"):
         split(message)
 

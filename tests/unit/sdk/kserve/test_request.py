@@ -89,7 +89,7 @@ def test_json_that_is_wrong(body: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000])
-def test_what_is_no_json(body: bytes) -> None:
+def test_what_is_not_json(body: bytes) -> None:
     with pytest.raises(InvalidInput, match="the request is not JSON"):
         read(body)
 

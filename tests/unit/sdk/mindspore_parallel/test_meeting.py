@@ -31,7 +31,7 @@ def a_rank(size: int = 2, stages: int = 1, shards: int = 2) -> Context:
     return Context(ModelInfo("m", config=config(stages, shards), rank=1, world_size=size))
 
 
-def test_one_rank_meets_nobody() -> None:
+def test_one_rank_meets_no_other() -> None:
     alone = parallel.init_parallel(Context(ModelInfo("m")))
     assert (alone.world_size, alone.stage, alone.tp_rank) == (1, 0, 0)
     assert collectives.all_reduce("what it has", alone.tp_group) == "what it has"
@@ -76,7 +76,7 @@ def test_mindspore_that_is_imported_already_is_too_early(monkeypatch: pytest.Mon
 
 @pytest.mark.mindspore
 @needs_mindspore
-def test_nobody_leads(tmp_path: Path) -> None:
+def test_no_rank_leads(tmp_path: Path) -> None:
     port = str(free_port())
     assert f"rank 1 cannot reach rank 0 at 127.0.0.1:{port} (MASTER_ADDR, MASTER_PORT) within 2 s" in alone(
         tmp_path, 1, port
@@ -85,7 +85,7 @@ def test_nobody_leads(tmp_path: Path) -> None:
 
 @pytest.mark.mindspore
 @needs_mindspore
-def test_nobody_follows(tmp_path: Path) -> None:
+def test_no_rank_follows(tmp_path: Path) -> None:
     assert "rank 0: rank 1 did not come to 127.0.0.1:" in alone(tmp_path, 0, str(free_port()))
 
 

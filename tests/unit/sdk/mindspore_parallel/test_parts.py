@@ -82,7 +82,7 @@ def test_one_row_a_request() -> None:
 
 
 @pytest.mark.parametrize("body", ["text", None, [], {"a": 1}, bytearray(b"1"), [[1], [1, 2]]])
-def test_what_is_no_row(body: Any) -> None:
+def test_what_is_not_a_row(body: Any) -> None:
     with pytest.raises(InvalidInput, match="request 1: expected a JSON array of numbers"):
         stack_rows([{"body": [1]}, {"body": body}])
 

@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_tp2_is_one_rank_and_idling_is_no_failure(folder: Path) -> None:
+def test_tp2_is_one_rank_and_idling_is_not_a_failure(folder: Path) -> None:
     ranks = run_ranks("tensor_parallel", folder, config(1, 2, idle=6), MS_CPU_COMM_OP_TIMEOUT="5")
     assert_right(ranks, answering=[0, 1])
     assert [rank["failures"]["0"] for rank in ranks] == [[400, "token ids are 0 or more"]] * 2

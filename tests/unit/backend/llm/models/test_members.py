@@ -73,7 +73,7 @@ def test_the_refusal_names_the_neutral_value(tmp_path: Path) -> None:
         read(tmp_path, clip_qkv=4)
 
 
-def test_what_nobody_knows_is_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unknown_key_is_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     read(tmp_path, "qwen2", zeta=1, alpha=[2], _name_or_path="somewhere", transformers_version="5")
     [record] = caplog.records
     assert (record.levelname, record.name) == ("WARNING", "msx.llm")

@@ -150,7 +150,7 @@ def test_a_bias_cannot_break_a_constraint() -> None:
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_logits_that_are_no_numbers_fail_their_text_only(temperature: float, bad: float) -> None:
+def test_logits_that_are_not_numbers_fail_their_text_only(temperature: float, bad: float) -> None:
     batch = logits(0, 2)
     batch[0, 5] = bad
     broken, whole = choose_all([sampler(temperature=temperature), sampler(temperature=temperature)], batch)

@@ -14,7 +14,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "\udc80"])
-def test_a_file_that_is_no_object(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_an_object(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.json").write_text(text, "utf-8", errors="surrogateescape")
     with pytest.raises(HandlerLoadError, match=r"config\.json is not"):
         read_object(tmp_path, "config.json")

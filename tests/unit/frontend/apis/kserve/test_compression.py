@@ -37,7 +37,7 @@ def test_the_limit_counts_what_comes_out(encoding: str) -> None:
     ],
     ids=["nonsense", "cut", "twice"],
 )
-def test_what_is_no_gzip(body: bytes, message: str) -> None:
+def test_what_is_not_gzip(body: bytes, message: str) -> None:
     with pytest.raises(BadRequest, match=message):
         decompress(body, "gzip", 100)
 

@@ -232,7 +232,7 @@ def test_a_browser_may_ask_first() -> None:
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{", b'{"ready": 1}'])
-def test_a_body_that_is_no_object(body: bytes) -> None:
+def test_a_body_that_is_not_an_object(body: bytes) -> None:
     async def test() -> None:
         exchange = await ask(Harness(), "POST", "/v2/repository/index", body)
         assert (exchange.status, list(exchange.json)) == (400, ["error"])

@@ -232,7 +232,7 @@ def test_a_handlers_own_status_and_headers() -> None:
 
 
 @pytest.mark.parametrize("header", [("x-a", "1\r\nx-b: 2"), ("x a", "1"), ("x-a", "\u20ac"), ("", "1")])
-def test_what_is_no_header_is_the_handlers_mistake(header: tuple[str, str]) -> None:
+def test_what_is_not_a_header_is_the_handlers_mistake(header: tuple[str, str]) -> None:
     exchange = replied(b"x", headers=[header])
     assert exchange.status == 500
     assert f"The handler set the header {header[0]!r}" in exchange.json["message"]
@@ -256,7 +256,7 @@ def test_the_handlers_phrase(chunks: tuple[bytes, ...]) -> None:
 
 
 @pytest.mark.parametrize("phrase", ["a\r\nx-b: 2", "\x00", "\u20ac", "p" * 100_000])
-def test_what_is_no_phrase_is_the_handlers_mistake(phrase: str) -> None:
+def test_what_is_not_a_phrase_is_the_handlers_mistake(phrase: str) -> None:
     exchange = replied(b"x", status=201, phrase=phrase)
     assert (exchange.status, exchange.reason) == (500, b"")
     assert exchange.json["message"].startswith("The handler set a status phrase ")

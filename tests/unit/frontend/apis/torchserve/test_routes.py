@@ -59,7 +59,7 @@ def test_members_of_a_json_body_win() -> None:
     assert asked("/show?a=1", b"{}", content_type="application/json; charset=utf-8").json == {"a": "1"}
 
 
-def test_other_bodies_are_no_parameters() -> None:
+def test_other_bodies_are_not_parameters() -> None:
     assert asked("/show?a=1", b'{"a": 2}', content_type="text/plain").json == {"a": "1"}
 
 
@@ -73,7 +73,7 @@ def test_other_bodies_are_no_parameters() -> None:
         (b"null", "not NoneType"),
     ],
 )
-def test_a_json_body_that_is_no_object(body: bytes, words: str) -> None:
+def test_a_json_body_that_is_not_an_object(body: bytes, words: str) -> None:
     exchange = asked("/show", body, **JSON)
     assert (exchange.status, exchange.json["type"]) == (400, "BadRequestException")
     assert words in exchange.json["message"]
@@ -85,7 +85,7 @@ def test_a_json_body_that_is_too_large(headers: dict[str, str]) -> None:
     assert (exchange.status, exchange.body) == (413, b"")
 
 
-def test_a_client_that_leaves_is_no_bug_of_the_server(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_client_that_leaves_is_not_a_bug_of_the_server(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> Exchange:
         exchange = begin(app(), "POST", "/show", None, **JSON)
         exchange.send_body(b'{"a"', more=True)
@@ -145,7 +145,7 @@ def test_integers(value: Any, found: int) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "x", "1.5", None, [], {}, "2147483648", 10**30, -(10**30), float("inf")])
-def test_what_is_no_integer_of_32_bits_counts_as_not_given(value: Any) -> None:
+def test_what_is_not_an_integer_of_32_bits_counts_as_not_given(value: Any) -> None:
     assert integer({"n": value}, "n") is None
     assert integer({"n": value}, "n", 7) == 7
     assert integer({}, "n", 7) == 7

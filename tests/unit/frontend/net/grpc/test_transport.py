@@ -87,7 +87,7 @@ def test_metadata_that_is_too_large() -> None:
     with_server(test)
 
 
-def test_a_request_that_is_no_message() -> None:
+def test_a_request_that_is_not_a_message() -> None:
     async def test(served: Served) -> None:
         call = served.channel.unary_unary(f"/{SERVICE}/Predictions", bytes, bytes)
         error = await failure(call(b"\xff\xff"))

@@ -55,7 +55,7 @@ def test_what_is_too_large_ends_at_once() -> None:
     asyncio.run(test())
 
 
-def test_the_end_of_a_call_that_nobody_waits_for_any_more() -> None:
+def test_the_end_of_a_call_whose_client_has_left() -> None:
     async def test() -> None:
         answer = await _begun(b"one")
         task = asyncio.ensure_future(answer.ended)

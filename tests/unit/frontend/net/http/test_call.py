@@ -30,7 +30,7 @@ def test_a_request_with_no_headers() -> None:
 
 
 @pytest.mark.parametrize("value", [b"-1", b"1e3", b"", b"0x10"])
-def test_a_length_that_is_no_number_is_no_length(value: bytes) -> None:
+def test_a_length_that_is_not_a_number_does_not_count(value: bytes) -> None:
     assert Call(scope("POST", "/", [(b"content-length", value)])).content_length is None
 
 

@@ -176,7 +176,7 @@ def test_ids_are_new_each_time() -> None:
     run(test())
 
 
-def test_a_key_that_is_no_longer_good_is_refused_with_the_same_head() -> None:
+def test_an_expired_key_is_refused_with_the_same_head() -> None:
     async def test() -> None:
         bench = Bench(tokens=True)
         for _ in range(2):

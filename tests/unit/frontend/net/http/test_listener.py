@@ -102,7 +102,7 @@ def test_a_socket_that_answers_is_not(tmp_path: Path) -> None:
     first.close()
 
 
-def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_socket_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "precious"
     path.write_text("data")
     with pytest.raises(ListenError, match="cannot be used: there is a file of this name that is no"):
@@ -122,7 +122,7 @@ def test_it_may_be_stopped_before_it_was_started() -> None:
     run(test())
 
 
-def test_what_is_no_http_has_a_json_answer() -> None:
+def test_what_is_not_http_has_a_json_answer() -> None:
     answer = run(served(ANY_PORT, request=b"nonsense\r\n\r\n"))
     assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
     assert b'"type": "BadRequestException"' in answer

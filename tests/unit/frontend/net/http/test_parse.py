@@ -39,7 +39,7 @@ def test_a_body_that_states_no_content_type_could_have_done_so() -> None:
     assert parse_fields(b"", b"") == [Field("body", "", b"")]
 
 
-def test_an_npy_file_is_no_form_whatever_curl_states() -> None:
+def test_an_npy_file_is_not_a_form_though_curl_says_so() -> None:
     body = b"\x93NUMPY\x01\x00=&%+"
     assert parse_fields(URL_ENCODED, body) == [Field("body", URL_ENCODED.decode(), body)]
 
@@ -135,7 +135,7 @@ def test_form_values_are_bytes_as_they_were_sent() -> None:
     assert [field.data for field in fields] == [b"\xff\x00", b"x y", b"", b"\xc3\xa9", b"\xc3\xa9\xff"]
 
 
-def test_a_form_name_that_is_no_text_is_replaced() -> None:
+def test_a_form_name_that_is_not_a_text_is_replaced() -> None:
     (field,) = parse_fields(URL_ENCODED, b"%ff=1")
     assert field.name == "\ufffd"
     field.name.encode()  # a lone surrogate could not be sent to the worker

@@ -60,7 +60,7 @@ def test_a_chunked_body_behind_an_offer() -> None:
 
 
 @pytest.mark.parametrize("request_", [b"\r\n\0", b"CONNECT example.org:443 HTTP/1.1\r\nhost: x\r\n\r\n"])
-def test_what_is_no_request(request_: bytes) -> None:
+def test_what_is_not_a_request(request_: bytes) -> None:
     said = run(answer(request_))
     assert said.startswith(b"HTTP/1.1 400 Bad Request\r\n")
     assert b"Invalid HTTP message." in said

@@ -35,7 +35,7 @@ def test_time_and_work_allow_more() -> None:
         bench.spend(1)
 
 
-def test_nobody_saves_for_a_larger_burst() -> None:
+def test_a_pause_earns_no_larger_burst() -> None:
     bench = Bench()
     bench.spend(10)
     bench.now += 1_000

@@ -81,7 +81,7 @@ def test_a_bomb() -> None:
 @pytest.mark.parametrize(
     "block", [b"\xff", b"\x80", b"\xfe", b"\x40", b"\x40\x05ab", b"\x00\x81\xff\x00", b"\x3f\xff\xff\x03"]
 )
-def test_what_is_no_block(block: bytes) -> None:
+def test_what_is_not_a_block(block: bytes) -> None:
     with pytest.raises(ConnectionFault) as caught:
         blocks().request(block)
     assert caught.value.code == ErrorCode.COMPRESSION_ERROR

@@ -265,7 +265,7 @@ async def test_pings_and_settings_are_answered() -> None:
 
 
 @in_loop
-async def test_what_is_nobodys_fault() -> None:
+async def test_frames_that_are_not_a_fault() -> None:
     peer = Peer()
     await peer.received()
     owner = peer.open(1)

@@ -155,7 +155,7 @@ def test_an_encrypted_key(own: Certificate, tmp_path: Path) -> None:
     )
 
 
-def test_files_that_are_no_pem(own: Certificate, tmp_path: Path) -> None:
+def test_files_that_are_not_pem(own: Certificate, tmp_path: Path) -> None:
     key, certificate = write_pem(own, tmp_path)
     (junk := tmp_path / "junk").write_bytes(b"x")
     assert refusal(private_key_file=junk, certificate_file=certificate).endswith("is no private key in PEM format")

@@ -312,7 +312,7 @@ def test_each_listener_has_its_own(first: Certificate, second: Certificate, tmp_
         ),
     ],
 )
-def test_a_demand_that_nobody_makes(settings: dict[str, Any], words: str) -> None:
+def test_a_demand_that_no_listener_can_make(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ClientCaError) as error:
         server_tls(ServerConfig(**settings))
     assert str(error.value) == words
@@ -329,7 +329,7 @@ def test_listeners_that_do_not_demand_what_all_should_are_told(
     }
 
 
-def test_authorities_that_are_no_certificates(first: Certificate, tmp_path: Path) -> None:
+def test_authorities_that_are_not_certificates(first: Certificate, tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("x")
     with pytest.raises(TlsError, match=r"^client_ca: .*ca\.pem holds no certificate in PEM format$"):
         server_tls(config_of(tmp_path, first, client_ca=tmp_path / "ca.pem"))

@@ -23,7 +23,7 @@ def test_an_error() -> None:
     assert fields(block) == {"grpc-status": "5", "grpc-message": "No.", "x-request-id": "a"}
 
 
-def test_what_is_no_call() -> None:
+def test_what_is_not_a_call() -> None:
     refused = Refused(Code.UNKNOWN, "Not so.", http_status=405, headers=((b"allow", b"POST"),))
     said = fields(refusal(refused))
     assert (said[":status"], said["allow"], said["grpc-status"], said["grpc-message"]) == (

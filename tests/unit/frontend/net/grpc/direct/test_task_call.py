@@ -277,7 +277,7 @@ def test_a_writer_waits_for_a_client_who_reads_slowly() -> None:
     with_peer(test)
 
 
-def test_nobody_hears_what_is_written_late() -> None:
+def test_what_is_written_late_is_dropped() -> None:
     late = asyncio.Event()
 
     async def script(request: bytes, context: Context) -> None:
@@ -348,7 +348,7 @@ def test_a_stream_that_ends_in_the_middle_of_a_message() -> None:
         ),
     ],
 )
-def test_what_is_no_call(other: dict[str, bytes], status: tuple[int, str]) -> None:
+def test_what_is_not_a_call(other: dict[str, bytes], status: tuple[int, str]) -> None:
     async def test(peer: Peer, service: FakeService) -> None:
         stream = peer.open("Unary", other=other)
         assert stream.status == status
