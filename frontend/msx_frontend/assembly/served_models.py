@@ -57,6 +57,10 @@ class ServedModels:
         """What could not be loaded at the start, as long as that is so."""
         return self.startup.absent() + self.workflows.lost()
 
+    def not_loaded(self) -> list[str]:
+        """Why models and workflows of the start are not there, as long as that is so."""
+        return self.startup.not_loaded() + self.workflows.not_restored()
+
     def only_model(self) -> str | None:
         """The model of `/invocations` without a name: the one loaded at the start, if there is just one."""
         registry = self.context.registry

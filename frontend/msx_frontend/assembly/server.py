@@ -21,7 +21,7 @@ from msx_frontend.assembly.instance import Instance, InstanceError, InstanceInfo
 from msx_frontend.assembly.instance_info import Addresses, instance_info
 from msx_frontend.assembly.served_models import ServedModels, open_models
 from msx_frontend.assembly.status_socket import NAME as STATUS_SOCKET
-from msx_frontend.assembly.status_socket import StatusSocket
+from msx_frontend.assembly.status_socket import Status, StatusSocket
 from msx_frontend.config import ServerConfig
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.logs.output import LogOutput
@@ -67,7 +67,8 @@ async def start_server(config: ServerConfig, file: Path | None, output: LogOutpu
     what was not finished fails, then HTTP, gRPC, workers and state end. Raises StartError.
     """
     context = open_context(config, file, output, parts)
-    status = await _start_status(context, parts)
+    status = StatusSocket(context.folder.path / STATUS_SOCKET)
+    parts.callback(status.close)  # after the workers have ended, which it shows
     models = await open_models(context, parts)
     front = _make_front(context, models)
     async with AsyncExitStack() as ports:  # which are free again at once where a model cannot be loaded
@@ -81,7 +82,8 @@ async def start_server(config: ServerConfig, file: Path | None, output: LogOutpu
         parts.push_async_exit(ports.pop_all())
     parts.callback(models.cancel_all, ServiceUnavailable(_UNFINISHED))
     context.health.begin(models.absent)
-    info = instance_info(context, models.account, not_loaded, _addresses(listeners, grpc), status)
+    socket = status.path if await status.start(partial(_status, models)) else None
+    info = instance_info(context, models.account, not_loaded, _addresses(listeners, grpc), socket)
     context.instance.publish(info)
     await context.state.commit()
     for listener in listeners:
@@ -91,14 +93,9 @@ async def start_server(config: ServerConfig, file: Path | None, output: LogOutpu
     return Server(info, context.health, models)
 
 
-async def _start_status(context: ServerContext, parts: AsyncExitStack) -> Path | None:
-    """What `--status` asks; None where the folder can have no socket."""
-    registry = context.registry
-    socket = StatusSocket(
-        context.folder.path / STATUS_SOCKET, lambda: [describe(version) for version in registry.all_versions()]
-    )
-    parts.callback(socket.close)
-    return socket.path if await socket.start() else None
+def _status(models: ServedModels) -> Status:
+    versions = models.context.registry.all_versions()
+    return Status([describe(version) for version in versions], models.not_loaded())
 
 
 def _make_front(context: ServerContext, models: ServedModels) -> HttpFront:

@@ -11,6 +11,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +27,25 @@ MOST_BYTES = 64 << 20
 """Of an answer."""
 
 
-class StatusSocket:
-    """A connection is answered with one JSON array of descriptions, and closed. It takes no commands."""
+class Status(msgspec.Struct, frozen=True):
+    """Descriptions of all versions, and why models and workflows of the start are not there."""
 
-    def __init__(self, path: Path, describe: Callable[[], list[dict[str, Any]]]) -> None:
+    versions: list[dict[str, Any]]
+    not_loaded: list[str] = []
+
+
+Describe = Callable[[], Status]
+
+
+class StatusSocket:
+    """A connection is answered with one JSON object, a `Status`, and closed. It takes no commands."""
+
+    def __init__(self, path: Path) -> None:
         """`path` is in a folder that only one server uses."""
-        self.path, self._describe = path, describe
+        self.path = path
         self._server: asyncio.Server | None = None
 
-    async def start(self) -> bool:
+    async def start(self, describe: Describe) -> bool:
         """False, and a warning in the log, where the folder cannot have a socket."""
         try:
             bound = _bind(self.path)
@@ -42,7 +53,7 @@ class StatusSocket:
             reason = error.strerror or error
             log.warning("%s cannot be made: %s. msx-serve --status shows no models of this server.", self.path, reason)
             return False
-        self._server = await asyncio.start_unix_server(self._answer, sock=bound)
+        self._server = await asyncio.start_unix_server(partial(_answer, describe), sock=bound)
         return True
 
     def close(self) -> None:
@@ -50,17 +61,18 @@ class StatusSocket:
             self._server.close()
             self.path.unlink(missing_ok=True)
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.TimeoutError):
-            writer.write(msgspec.json.encode(self._describe()))
-            await asyncio.wait_for(writer.drain(), LIMIT)
-            writer.close()
-            await asyncio.wait_for(writer.wait_closed(), LIMIT)
-        writer.transport.abort()
+
+async def _answer(describe: Describe, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError, asyncio.TimeoutError):
+        writer.write(msgspec.json.encode(describe()))
+        await asyncio.wait_for(writer.drain(), LIMIT)
+        writer.close()
+        await asyncio.wait_for(writer.wait_closed(), LIMIT)
+    writer.transport.abort()
 
 
-def ask(path: Path) -> list[dict[str, Any]]:
-    """The descriptions of all versions. Raises OSError, ValueError where nothing, or no answer of a server, comes."""
+def ask(path: Path) -> Status:
+    """Raises OSError, or ValueError where nothing comes, or what is not the answer of a server."""
     answer = bytearray()
     with socket.socket(socket.AF_UNIX) as connection, _short(path) as short:
         connection.settimeout(LIMIT)
@@ -69,7 +81,7 @@ def ask(path: Path) -> list[dict[str, Any]]:
             answer += piece
             if len(answer) > MOST_BYTES:
                 raise ValueError(f"{path} sent more than {MOST_BYTES >> 20} MiB")
-    return msgspec.json.decode(answer, type=list[dict[str, Any]])
+    return msgspec.json.decode(answer, type=Status)
 
 
 def _bind(path: Path) -> socket.socket:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from msx_frontend.assembly.instance import InstanceInfo
-from msx_frontend.assembly.status_socket import ask
+from msx_frontend.assembly.status_socket import Status, ask
 from msx_frontend.cli.launch import started_text
 from msx_frontend.models.states import ModelState
 
@@ -18,25 +19,31 @@ NO_MODELS = "no models are registered: start with --models FILE.mar, or with --e
 
 def show(info: InstanceInfo) -> bool:
     """Ask the server itself. False when it does not answer, or a model has failed or was not loaded; all is shown."""
-    click.echo(started_text(info).replace("started", "running", 1))
     try:
-        versions = _versions(info)
+        status = _asked(info)
     except (OSError, ValueError) as error:
+        click.echo(_running_text(info))
         click.echo(f"  It does not answer: {error}")
         return False
+    click.echo(_running_text(msgspec.structs.replace(info, not_loaded=status.not_loaded)))
+    versions = sorted(status.versions, key=lambda version: str(version["modelName"]))
     rows = [row for version in versions for row in _rows(version)]
     _print([HEADINGS, *rows] if rows else [(NO_MODELS,)])
     for version in versions:
         if reason := version.get("reason"):
             click.echo(f"  {version['modelName']} {version['modelVersion']}: {reason}")
-    return not info.not_loaded and all(version["state"] != ModelState.FAILED.value for version in versions)
+    return not status.not_loaded and all(version["state"] != ModelState.FAILED.value for version in versions)
 
 
-def _versions(info: InstanceInfo) -> list[dict[str, Any]]:
-    """By name. Raises OSError, ValueError."""
+def _running_text(info: InstanceInfo) -> str:
+    return started_text(info).replace("started", "running", 1)
+
+
+def _asked(info: InstanceInfo) -> Status:
+    """Raises OSError, ValueError."""
     if info.status_socket is None:
         raise ValueError("it has no socket for --status; its log says why")
-    return sorted(ask(Path(info.status_socket)), key=lambda version: str(version["modelName"]))
+    return ask(Path(info.status_socket))
 
 
 def _rows(version: dict[str, Any]) -> list[tuple[str, ...]]:

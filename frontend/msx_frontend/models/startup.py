@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,28 +12,20 @@ from typing import NamedTuple
 import msgspec
 
 from msx_archiver.cache import UnpackedModel
-from msx_frontend.archives.archive_urls import file_name, is_remote, shown
+from msx_frontend.archives.archive_urls import file_name, shown
 from msx_frontend.archives.model_store import ARCHIVE_SUFFIXES, Found
 from msx_frontend.errors import ServiceError
 from msx_frontend.models.management import Management
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.start_account import StartAccount, said_of
+from msx_frontend.models.start_arguments import expand
 from msx_frontend.models.state import State
 from msx_frontend.models.state_store import StoredVersion
-from msx_frontend.start_errors import StartError
 from msx_sdk._internal.config import ConfigError, load_model_config
-from msx_sdk._internal.names import MODEL_NAME
 
 log = logging.getLogger("msx.startup")
 
-MOST_SHOWN = 5
-"""Of the archives in a model store that lacks the one asked for."""
 _KEPT = "; it is remembered until it is unregistered (--enable-model-api), or its archive is back at a start"
-_FLAGS = ("start", "stop", "status", "version", "help")
-
-
-class StartupError(StartError):
-    """What the command line asks for does not exist."""
 
 
 class _Wanted(NamedTuple):
@@ -51,6 +42,14 @@ class _Wanted(NamedTuple):
         return self.name, self.version
 
 
+class _Failure(NamedTuple):
+    """Why a model is not there: the one of this file of the command line, or a version of the state."""
+
+    text: str
+    file: str = ""
+    version: tuple[str, str] | None = None
+
+
 class Startup:
     def __init__(
         self,
@@ -62,9 +61,7 @@ class Startup:
         """`models` are those of the command line, `snapshot` those of the snapshot that the configuration names."""
         self._management, self._state, self._models = management, state, models
         self._snapshot = {(stored.name, stored.version): stored for stored in snapshot}
-        self._failures: list[str] = []
-        self._not_loaded: list[str] = []
-        """The URLs of archives of the command line that could not be registered."""
+        self._failures: list[_Failure] = []
         self.account = StartAccount()
 
     async def load(self) -> list[str]:
@@ -72,19 +69,29 @@ class Startup:
 
         Raises StartupError for a missing `--models`.
         """
-        asked = [await self._look(name, path) for model in self._models for name, path in self._expand(model)]
+        asked = [
+            await self._look(name, path)
+            for model in self._models
+            for name, path in expand(model, self._management.store)
+        ]
         wanted = {one.labels: one for one in _groups_first([one for one in asked if one is not None])}
         state = await self._state.load()
         self.account.asked = [" ".join(labels) for labels in wanted]
         self.account.remembered = [said_of(stored) for stored in state]
         await self._load_all(wanted, state)
-        return self._failures
+        return [failure.text for failure in self._failures]
 
     def absent(self) -> list[str]:
         """The files of the command line that could not be loaded, until a model from one of that name has served."""
         versions = self._management.registry.all_versions()
         served = {file_name(one.source.url) for one in versions if one.has_served or not one.wants_workers}
-        return [name for name in map(file_name, self._not_loaded) if name not in served]
+        return [failure.file for failure in self._failures if failure.file and failure.file not in served]
+
+    def not_loaded(self) -> list[str]:
+        """Why models of the start are not there, without those that were registered or unregistered meanwhile."""
+        absent, registry = set(self.absent()), self._management.registry
+        lost = {version.labels for version in registry.all_versions() if version.lost}
+        return [failure.text for failure in self._failures if failure.file in absent or failure.version in lost]
 
     async def _load_all(self, wanted: Mapping[tuple[str, str], _Wanted], state: list[StoredVersion]) -> None:
         """In the state's order, so that the first of all, and of each name's versions, is the same as before. Of a
@@ -115,22 +122,6 @@ class Startup:
             if name not in {stored.name for stored in known}:
                 await self._restore_default(name, version)
 
-    def _expand(self, model: str) -> list[tuple[str | None, Path | str]]:
-        """`all`, `none`, `file.mar`, `name=file.mar`, `name=https://…`; an existing path is used as is."""
-        store = self._management.store
-        if model == "all":
-            return [(None, path) for path in store.all_archives()]
-        if model == "none" or not model:
-            return []
-        name, location = _name_and_location(model)
-        if is_remote(location):
-            return [(name, location)]
-        path = Path(location) if Path(location).exists() else store.root / location
-        if not path.exists():
-            nowhere = f"--models {model}: {location} is neither a path nor in the model store {store.root}"
-            raise StartupError(nowhere + _meant(model, store.all_archives()))
-        return [(name, Path(os.path.abspath(path)))]
-
     async def _restore_default(self, name: str, version: str) -> None:
         registry = self._management.registry
         if registry.has(name, version) and not registry.is_default(registry.find(name, version)):
@@ -142,7 +133,8 @@ class Startup:
             async with self._archive_of(stored) as path:
                 await self._management.adopt(path, wanted, stored)
         except ServiceError as error:
-            self._failed(f"model {stored.name} {stored.version} of the snapshot could not be loaded: {error.message}")
+            why = f"model {stored.name} {stored.version} of the snapshot could not be loaded: {error.message}"
+            self._failed(_Failure(why, version=(stored.name, stored.version)))
             if not self._management.registry.has(stored.name, stored.version):
                 await self._management.adopt_lost(wanted, stored, error.message)
 
@@ -163,7 +155,8 @@ class Startup:
                 await self._management.restore(path, _registration(stored), stored)
         except ServiceError as error:
             kept = "" if given else _KEPT
-            self._failed(f"model {stored.name} {stored.version} could not be restored: {error.message}{kept}")
+            why = f"model {stored.name} {stored.version} could not be restored: {error.message}{kept}"
+            self._failed(_Failure(why, version=(stored.name, stored.version)))
             if not given:
                 self._management.keep_lost(_registration(stored), stored, error.message)
 
@@ -175,8 +168,8 @@ class Startup:
             async with store.obtained(at, reuse=True) as found:
                 return await self._identify(name, found)
         except ServiceError as error:
-            self._failed(f"model {at.name if isinstance(at, Path) else shown(at)} could not be loaded: {error.message}")
-            self._not_loaded.append(str(at))
+            model = at.name if isinstance(at, Path) else shown(at)
+            self._failed(_Failure(f"model {model} could not be loaded: {error.message}", file_name(str(at))))
             return None
 
     async def _identify(self, name: str | None, found: Found) -> _Wanted:
@@ -192,15 +185,14 @@ class Startup:
         try:
             await self._management.register_from(path, wanted)
         except ServiceError as error:
-            self._failed(f"model {path.name} could not be loaded: {error.message}")
-            self._not_loaded.append(url)
+            self._failed(_Failure(f"model {path.name} could not be loaded: {error.message}", file_name(url)))
             await self._management.store.forget(
                 url, [version.source.url for version in self._management.registry.all_versions()]
             )
 
-    def _failed(self, why: str) -> None:
-        log.error("%s", why)
-        self._failures.append(why)
+    def _failed(self, failure: _Failure) -> None:
+        log.error("%s", failure.text)
+        self._failures.append(failure)
 
 
 def _registration(stored: StoredVersion) -> Registration:
@@ -211,25 +203,6 @@ def _groups_first(wanted: list[_Wanted]) -> list[_Wanted]:
     """Workers of one process share what parallel groups leave. Versions of a name keep their order."""
     names = {one.name for one in wanted if one.owns_devices}
     return sorted(wanted, key=lambda one: one.name not in names)
-
-
-def _name_and_location(model: str) -> tuple[str | None, str]:
-    """`name=location`, where a location may have `=` too."""
-    name, _, location = model.partition("=")
-    if not location or Path(model).exists() or not MODEL_NAME.fullmatch(name):
-        return None, model
-    return name, location
-
-
-def _meant(model: str, there: Sequence[Path]) -> str:
-    """Of what is not an archive: a list of config.properties, a flag without its dashes, or one that is not there."""
-    if "," in model:
-        models = " ".join(part for part in map(str.strip, model.split(",")) if part)
-        return f"; models are separated by spaces: --models {models}"
-    if model in _FLAGS:
-        return f"; did you mean --{model}?"
-    names = ", ".join(path.name for path in there[:MOST_SHOWN])
-    return f", which has {names}{', …' if len(there) > MOST_SHOWN else ''}" if there else ", which has no archives"
 
 
 def _stem(path: Path) -> str:

@@ -45,8 +45,8 @@ class WorkflowManagement:
         self._management, self._state, self._config = management, state, config
         self._archives = management.store.beside((config.workflow_store or config.model_store).resolve())
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._lost: set[str] = set()
-        """In the state, but not restored: until they are registered again or unregistered."""
+        self._lost: dict[str, str] = {}
+        """In the state, but not restored, and why: until they are registered again or unregistered."""
 
     async def register(self, url: str, name: str | None) -> Workflow:
         """Returns when every node has its workers. Raises ServiceError; then nothing of it is left."""
@@ -61,7 +61,7 @@ class WorkflowManagement:
                 except BaseException:
                     await self._remove_nodes(workflow)
                     raise
-                self._lost.discard(name)
+                self._lost.pop(name, None)
                 self.registry.add(workflow)
         return workflow
 
@@ -74,15 +74,17 @@ class WorkflowManagement:
 
     async def restore_all(self) -> list[str]:
         """Returns why workflows are not there."""
-        failures = []
         for stored in await self._state.load_workflows():
             try:
                 await self.restore(stored)
             except ServiceError as error:
-                self._lost.add(stored.name)
-                failures.append(f"workflow {stored.name} could not be restored: {error.message}")
-                log.error("%s", failures[-1])
-        return failures
+                self._lost[stored.name] = f"workflow {stored.name} could not be restored: {error.message}"
+                log.error("%s", self._lost[stored.name])
+        return self.not_restored()
+
+    def not_restored(self) -> list[str]:
+        """Why workflows of the state are not there, without those that were registered or unregistered meanwhile."""
+        return list(self._lost.values())
 
     def lost(self) -> list[str]:
         """Those in the state that could not be restored."""
@@ -96,7 +98,8 @@ class WorkflowManagement:
         async with self._only(name):
             if name in self._lost:
                 await self._state.remove_workflow(name)
-                return self._lost.discard(name)
+                del self._lost[name]
+                return None
             workflow = self.registry.find(name)
             await self._state.remove_workflow(name)
             self.registry.remove(workflow)

@@ -8,14 +8,14 @@ import os
 import socket
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from msx_frontend.assembly.status_socket import StatusSocket, ask
+from msx_frontend.assembly.status_socket import Describe, Status, StatusSocket, ask
 
 DESCRIBED = [{"modelName": "echo", "modelVersion": "1.0", "state": "READY", "workers": []}]
 
@@ -28,12 +28,13 @@ def long_folder(tmp_path: Path) -> Path:
 
 
 def test_it_answers_with_what_is_described_now(tmp_path: Path) -> None:
-    described: list[dict[str, Any]] = []
-    with served(long_folder(tmp_path) / "status.sock", lambda: described) as (path, started):
+    described, reasons = list[dict[str, Any]](), list[str]()
+    with served(long_folder(tmp_path) / "status.sock", lambda: Status(described, reasons)) as (path, started):
         assert started
-        assert ask(path) == []
+        assert ask(path) == Status([])
         described += DESCRIBED
-        assert ask(path) == DESCRIBED
+        reasons.append("model n could not be loaded")
+        assert ask(path) == Status(DESCRIBED, ["model n could not be loaded"])
     assert not path.exists()
 
 
@@ -52,8 +53,8 @@ def test_the_file_of_a_server_that_was_killed_is_taken_over(tmp_path: Path) -> N
         dead.bind(str(tmp_path / "status.sock"))
     with pytest.raises(ConnectionRefusedError):
         ask(tmp_path / "status.sock")
-    with served(tmp_path / "status.sock", lambda: DESCRIBED) as (path, _):
-        assert ask(path) == DESCRIBED
+    with served(tmp_path / "status.sock", lambda: Status(DESCRIBED)) as (path, _):
+        assert ask(path) == Status(DESCRIBED)
 
 
 def test_a_folder_that_takes_no_socket_is_named_and_the_server_goes_on(
@@ -64,7 +65,7 @@ def test_a_folder_that_takes_no_socket_is_named_and_the_server_goes_on(
     assert "gone/status.sock cannot be made: No such file or directory. msx-serve --status" in caplog.text
 
 
-@pytest.mark.parametrize("said", [b"", b"{", b"{}", b"[1]"])
+@pytest.mark.parametrize("said", [b"", b"{", b"{}", b"[]"])
 def test_what_is_not_an_answer(tmp_path: Path, said: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         answered_with(tmp_path, said)
@@ -95,14 +96,14 @@ def answered_with(tmp_path: Path, said: bytes) -> None:
 
 
 @contextlib.contextmanager
-def served(path: Path, describe: Callable[[], list[dict[str, Any]]] = list) -> Iterator[tuple[Path, bool]]:
+def served(path: Path, describe: Describe = lambda: Status([])) -> Iterator[tuple[Path, bool]]:
     """On a loop of its own; and whether it could be started."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    one = StatusSocket(path, describe)
+    one = StatusSocket(path)
     try:
-        yield path, asyncio.run_coroutine_threadsafe(one.start(), loop).result()
+        yield path, asyncio.run_coroutine_threadsafe(one.start(describe), loop).result()
         loop.call_soon_threadsafe(one.close)
     finally:
         loop.call_soon_threadsafe(loop.stop)

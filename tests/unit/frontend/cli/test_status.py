@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from msx_frontend.assembly.instance import InstanceInfo
+from msx_frontend.assembly.status_socket import Status
 from msx_frontend.cli import status
 
 
@@ -29,8 +31,21 @@ def info(folder: Path) -> InstanceInfo:
 def test_without_models_it_says_how_to_load_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(status, "ask", lambda path: [])
+    monkeypatch.setattr(status, "ask", lambda path: Status([]))
     assert status.show(info(tmp_path))
     assert capsys.readouterr().out.splitlines()[-1] == (
         "  no models are registered: start with --models FILE.mar, or with --enable-model-api and register one"
     )
+
+
+def test_a_model_that_is_not_there_is_named_as_long_as_that_is_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    why = "model n.mar could not be loaded"
+    running = msgspec.structs.replace(info(tmp_path), not_loaded=[why])
+    monkeypatch.setattr(status, "ask", lambda path: Status([], [why]))
+    assert not status.show(running)
+    assert f"  {why}\n" in capsys.readouterr().out
+    monkeypatch.setattr(status, "ask", lambda path: Status([]))
+    assert status.show(running)
+    assert why not in capsys.readouterr().out

@@ -11,7 +11,8 @@ import pytest
 from msx_frontend.config import ModelDefaults, Snapshot
 from msx_frontend.errors import ServiceUnavailable, WorkersNotStarted
 from msx_frontend.models.start_account import StartAccount
-from msx_frontend.models.startup import StartupError
+from msx_frontend.models.start_arguments import StartupError
+from msx_frontend.models.startup import Startup
 from msx_frontend.models.states import ModelState
 from tests.unit.frontend.harness import FakeGroup, Harness, Scenario, in_harness, until
 from tests.unit.frontend.packing import pack_model
@@ -534,3 +535,23 @@ def test_one_that_was_lost_can_be_unregistered(tmp_path: Path) -> None:
         assert await harness.stored() == {}
 
     in_harness(tmp_path, test)
+
+
+def test_what_is_not_loaded_is_told_as_long_as_that_is_so(tmp_path: Path) -> None:
+    async def first(harness: Harness) -> None:
+        await harness.register("m")
+
+    async def second(harness: Harness) -> None:
+        (harness.root / "m.mar").unlink()
+        (harness.root / "bad.mar").write_bytes(b"not an archive")
+        startup = Startup(harness.management, harness.state, ("bad.mar",))
+        assert await startup.load() == startup.not_loaded()
+        assert [text.partition(" could not ")[0] for text in startup.not_loaded()] == ["model bad.mar", "model m 1.0"]
+        await harness.management.unregister("m", None)
+        assert [text.partition(" could not ")[0] for text in startup.not_loaded()] == ["model bad.mar"]
+        await harness.register("bad")
+        await until(lambda: harness.registry.find("bad").has_served)
+        assert startup.not_loaded() == []
+
+    before(tmp_path, first)
+    in_harness(tmp_path, second)

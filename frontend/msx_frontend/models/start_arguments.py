@@ -1,0 +1,55 @@
+"""What `--models` and `load_models` mean: archives of the model store, paths, URLs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from msx_frontend.archives.archive_urls import is_remote
+from msx_frontend.archives.model_store import ModelStore
+from msx_frontend.start_errors import StartError
+from msx_sdk._internal.names import MODEL_NAME
+
+MOST_SHOWN = 5
+"""Of the archives in a model store that lacks the one asked for."""
+_FLAGS = ("start", "stop", "status", "version", "help")
+
+
+class StartupError(StartError):
+    """What the command line asks for does not exist."""
+
+
+def expand(model: str, store: ModelStore) -> list[tuple[str | None, Path | str]]:
+    """`all`, `none`, `file.mar`, `name=file.mar`, `name=https://…`; an existing path is used as is."""
+    if model == "all":
+        return [(None, path) for path in store.all_archives()]
+    if model == "none" or not model:
+        return []
+    name, location = _name_and_location(model)
+    if is_remote(location):
+        return [(name, location)]
+    path = Path(location) if Path(location).exists() else store.root / location
+    if not path.exists():
+        nowhere = f"--models {model}: {location} is neither a path nor in the model store {store.root}"
+        raise StartupError(nowhere + _meant(model, store.all_archives()))
+    return [(name, Path(os.path.abspath(path)))]
+
+
+def _name_and_location(model: str) -> tuple[str | None, str]:
+    """`name=location`, where a location may have `=` too."""
+    name, _, location = model.partition("=")
+    if not location or Path(model).exists() or not MODEL_NAME.fullmatch(name):
+        return None, model
+    return name, location
+
+
+def _meant(model: str, there: Sequence[Path]) -> str:
+    """Of what is not an archive: a list of config.properties, a flag without its dashes, or one that is not there."""
+    if "," in model:
+        models = " ".join(part for part in map(str.strip, model.split(",")) if part)
+        return f"; models are separated by spaces: --models {models}"
+    if model in _FLAGS:
+        return f"; did you mean --{model}?"
+    names = ", ".join(path.name for path in there[:MOST_SHOWN])
+    return f", which has {names}{', …' if len(there) > MOST_SHOWN else ''}" if there else ", which has no archives"
