@@ -1,4 +1,4 @@
-"""A process of nobody in particular: uid 65534, and everything read-only but one folder."""
+"""A process of the user 65534, to whom everything is read-only but one folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOUNTS = (
 """What lies on file systems of its own, such as /dev/shm, stays as it is."""
 
 _READS = "+dac_read_search"
-"""It may read what it could read anywhere else: the interpreter of these tests may lie in somebody's home."""
+"""It may read what it could read anywhere else: the interpreter of these tests may lie in a user's home."""
 
 
 def confined(writable: Path) -> list[str]:

@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 UID = 61234
-"""Of nobody, on most machines."""
+"""Of the user `nobody`, on most machines."""
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 

@@ -43,5 +43,5 @@ def make_slow_source(folder: Path, name: str, started: Path, gate: Path) -> Path
 
 
 def pip_environment(wheels: Path) -> dict[str, str]:
-    """pip takes what is in `wheels`, and asks nobody."""
+    """pip takes what is in `wheels`, and asks no index."""
     return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_CONFIG_FILE": "/dev/null", "PIP_NO_CACHE_DIR": "1"}

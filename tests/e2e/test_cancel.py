@@ -1,4 +1,4 @@
-"""Clients that leave: nobody works for them, and nobody else notices."""
+"""Clients that leave: no worker works for them any more, and no other client notices."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Said:
 
 @dataclass
 class Terminal:
-    """Where somebody types `msx-serve`; servers that are left running are killed at the end."""
+    """A terminal in which `msx-serve` is typed; servers that are left running are killed at the end."""
 
     folder: Path
     pids: list[int] = field(default_factory=list)
@@ -93,7 +93,7 @@ def another_folder(terminal: Terminal, name: str) -> Path:
 
 
 def gone(pid: int) -> bool:
-    """Ended; a zombie only waits for somebody else to look."""
+    """Ended; a zombie only waits for its parent to look."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -198,7 +198,7 @@ def test_status_of_models_that_failed(terminal: Terminal) -> None:
 
 
 def test_status_needs_no_key_and_no_listener(terminal: Terminal, tmp_path: Path) -> None:
-    """Keys have expired; one listener for all, with TLS, by a certificate that nobody else trusts."""
+    """Keys have expired; one listener for all, with TLS, by a certificate that no one else trusts."""
     key, certificate = write_pem(Certificate.make(), tmp_path)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -442,7 +442,7 @@ def test_a_log_config_that_cannot_be_used(terminal: Terminal, text: str | None) 
         assert "logs.yaml" in reason
 
 
-# -- the console of whoever started it --
+# -- the console that started it --
 
 
 @pytest.mark.parametrize("key", ["", "console=true\n"])
@@ -460,7 +460,7 @@ def test_the_output_of_a_start_can_be_taken(terminal: Terminal, key: str) -> Non
 
 
 def test_a_console_has_the_log_and_never_holds_up_the_server(terminal: Terminal) -> None:
-    """A named pipe that nobody reads: 64 KiB, then what may wait, then lines are dropped and counted."""
+    """A named pipe that is not read: 64 KiB, then what may wait, then lines are dropped and counted."""
     (terminal.folder / "config.properties").write_text(FREE_PORTS + "console=true\n")
     os.mkfifo(terminal.folder / "console")
     console = os.open(terminal.folder / "console", os.O_RDWR | os.O_NONBLOCK)

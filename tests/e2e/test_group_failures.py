@@ -152,7 +152,7 @@ def test_one_rank_exits(server: RunningServer, rank: int, others: str) -> None:
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("others", ["answer", "wait"])
 def test_one_rank_raises(server: RunningServer, rank: int, others: str) -> None:
-    """It is no error of the request: the client hears which rank it was, unless it had its answer before."""
+    """It is not an error of the request: the client is told which rank it was, unless it had its answer before."""
     old = pids(server, "tp2")
     status, message = ask(server, "tp2", rank=rank, way="raise", others=others)
     words = f"Rank {rank} failed while rank {1 - rank} did not: RuntimeError: rank {rank} is out of luck"

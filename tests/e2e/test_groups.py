@@ -266,7 +266,7 @@ def test_a_rank_that_does_not_follow(server: RunningServer, fails: object, cause
     assert cause in reply.json()["message"]
     assert model({"steps": 2}).text == "0;1;"
     assert (ranks(server, "parallel_leads")[0]["pid"] == pid) == (fails == "all"), (
-        "what all raise is no fault of a rank"
+        "what all raise is not the fault of one rank"
     )
 
 
@@ -279,7 +279,7 @@ def serve_leading(server: RunningServer, layout: str) -> Callable[[dict[str, Any
 
 
 def test_an_async_handler_that_cannot_lead_is_refused(server: RunningServer) -> None:
-    """When it is packed; and by the worker, of what somebody else has packed."""
+    """When it is packed; and by the worker, of what another archiver has packed."""
     with pytest.raises(PackError, match="an async handler without follow"):
         pack_service("parallel_async", server.store, config=LAYOUTS["tp2"])
     folder = server.store / "parallel_async"
@@ -339,7 +339,7 @@ def test_sigkill_of_the_server_leaves_no_rank(tmp_path: Path) -> None:
         server.kill()
         wait_until(lambda: not any(process.is_running() for process in processes), "no rank is left")
         run = server.store / ".msx" / "run"
-        assert run.exists(), "nobody was there to remove it"
+        assert run.exists(), "no process was there to remove it"
         for folder in sorted(run.rglob("*"), reverse=True):
             folder.rmdir() if folder.is_dir() and not folder.is_symlink() else folder.unlink()
         run.rmdir()

@@ -61,7 +61,7 @@ def test_memory_is_bounded_and_comes_back(server: RunningServer, tmp_path: Path)
 
 
 def waiting(server: RunningServer) -> socket.socket:
-    """A client with a large request; nobody reads its answer."""
+    """A client with a large request, whose answer is not read."""
     address = urlsplit(server.info["inference"])
     client = socket.create_connection((address.hostname, address.port))
     head = f"POST /predictions/held HTTP/1.1\r\nhost: x\r\ncontent-length: {SIZE}\r\n\r\n"

@@ -34,7 +34,7 @@ print("the script has ended")
 
 
 def test_a_script(tmp_path: Path) -> None:
-    """It gets the server's log by a queue, and None at the end; to stop what does not run is no error."""
+    """It gets the server's log by a queue, and None at the end; stopping what does not run is not an error."""
     pack_service("echo", new_store(tmp_path))
     (tmp_path / "config.properties").write_text(FREE_PORTS)
     env = {**server_environment(tmp_path), "PYTHONPATH": str(Path(compat.__file__).parent), "http_proxy": ""}

@@ -157,7 +157,7 @@ def test_another_content_on_the_command_line_wins(tmp_path: Path) -> None:
 
 
 def test_archives_that_changed_or_went(tmp_path: Path) -> None:
-    """Their models are FAILED, and say why to whoever asks; the others serve."""
+    """Their models are FAILED, and say why to each client; the others serve."""
     store = pack_all(tmp_path)
     with run_server(tmp_path, "--models", "all") as server:
         assert sorted(summary(server)) == ["echo", "env", "next"]

@@ -35,7 +35,7 @@ def public() -> Iterator[Path]:
 
 @pytest.fixture
 def state(public: Path) -> Iterator[Path]:
-    """Whoever still has it at the end is killed."""
+    """The process that still has it at the end is killed."""
     folder = public / "state"
     folder.mkdir()
     yield folder

@@ -90,7 +90,7 @@ def test_streams_of_a_batch(server: RunningServer) -> None:
 @pytest.mark.parametrize("kind", FAILING)
 @pytest.mark.parametrize("after", [1, 3])
 def test_error_in_a_stream(server: RunningServer, kind: str, after: int) -> None:
-    """Nobody can take the transfer for complete."""
+    """No client can take the transfer for complete."""
     pids = server.worker_pids(f"fails_{kind}")
     with server.inference.stream("POST", f"/predictions/fails_{kind}", json={"after": after}) as reply:
         assert reply.status_code == 200
@@ -104,7 +104,7 @@ def test_error_in_a_stream(server: RunningServer, kind: str, after: int) -> None
 
 @pytest.mark.parametrize("kind", FAILING)
 def test_error_before_the_first_chunk(server: RunningServer, kind: str) -> None:
-    """A real status, as if it were no stream."""
+    """A real status, as if it were not a stream."""
     chosen = server.predict(f"fails_{kind}", {"after": 0, "status": 429})
     assert (chosen.status_code, chosen.json()["message"]) == (429, "no more chunks")
     raised = server.predict(f"fails_{kind}", {"after": 0})

@@ -1,4 +1,4 @@
-"""One version takes the place of another while clients keep asking: nobody sees a gap."""
+"""One version takes the place of another while clients keep asking: no client sees a gap."""
 
 from __future__ import annotations
 

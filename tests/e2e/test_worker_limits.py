@@ -1,4 +1,4 @@
-"""How many worker processes a server has at most, whoever asks for more, and how many start at once."""
+"""How many worker processes a server has at most, whichever call asks for more, and how many start at once."""
 
 from __future__ import annotations
 

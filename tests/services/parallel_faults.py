@@ -64,7 +64,7 @@ class Faults:
             self.wait_as(order["others"])
 
     def wait_as(self, kind):
-        """`wait` is a wait that nobody knows of, `all_reduce` and `send` are collectives that the SDK counts."""
+        """`wait` is a wait that is not counted, `all_reduce` and `send` are collectives that the SDK counts."""
         if kind in ("all_reduce", "send"):
             collectives.register("both", (0, 1))
             collectives.count(kind, "both")

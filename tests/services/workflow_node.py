@@ -101,7 +101,7 @@ def _wait_for(file, context, index):
 
 
 def _hang(folder, context, index):
-    """Until nobody waits for the answer any more, which leaves a file per attempt."""
+    """Until no client waits for the answer any more. Each attempt leaves a file."""
     Path(folder, f"{context.get_request_id(index)}.running").touch()
     _wait(lambda: context.cancelled(index))
     Path(folder, f"{context.get_request_id(index)}.cancelled").touch()

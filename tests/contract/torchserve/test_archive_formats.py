@@ -187,7 +187,7 @@ def test_handlers_of_torchserve_are_let_through(server: RunningServer, name: str
 
 
 def test_old_keys_of_a_manifest(server: RunningServer) -> None:
-    """Archivers before 0.2 wrote more keys; nobody reads them."""
+    """Archivers before 0.2 wrote more keys; they are not read."""
     path = torch_archive(server.store, "old", {"h.py": ECHO})
     with zipfile.ZipFile(path) as archive:
         manifest = json.loads(archive.read("MAR-INF/MANIFEST.json"))

@@ -39,7 +39,7 @@ def test_predict_and_explain(server: RunningServer, verb: str, explain: str, met
     reply = server.inference.request(method, f"/v1/models/report:{verb}?k=3", json=body)
     assert reply.status_code == 200, reply.text
     found = reply.json()["explained"] if verb == "explain" else reply.json()
-    assert found["fields"] == {"body": ["dict", body]}  # query parameters are no inputs
+    assert found["fields"] == {"body": ["dict", body]}  # query parameters are not inputs
     assert found["headers"]["explain"] == explain
     assert_common_headers(reply)
 

@@ -84,7 +84,7 @@ def test_ts_allowed_urls_counts_only_when_the_file_says_so(tmp_path: Path, lines
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/latest/m.mar", "http://[fe80::1]/m.mar"])
 def test_metadata_services_are_never_asked(server: RunningServer, url: str) -> None:
-    """Ours: nobody gets a cloud's credentials through this server (CVE-2023-43654)."""
+    """Ours: no client gets a cloud's credentials through this server (CVE-2023-43654)."""
     message = f"Given URL {url} does not match any allowed URL(s)"
     assert_error(register(server, url), 404, "ModelNotFoundException", message, exact=False)
 

@@ -173,7 +173,7 @@ def test_workers_that_do_not_start(server: RunningServer, web: FileServer, tmp_p
 
 
 def test_the_name_is_in_the_store_already(server: RunningServer, web: FileServer, tmp_path: Path) -> None:
-    """TorchServe says 500; it is a conflict, which nobody's client retries."""
+    """TorchServe says 500; it is a conflict, which no client retries."""
     url = web.put("/other/echo.mar", b"")
     assert_error(register(server, url), 409, "ConflictStatusException", "Model file already exists echo.mar")
     url = put(web, tmp_path, "twice")
@@ -249,7 +249,7 @@ def test_models_by_url_at_the_start(web: FileServer, tmp_path: Path) -> None:
 
 
 def test_load_models_of_the_configuration(web: FileServer, tmp_path: Path) -> None:
-    """And a downloaded file that somebody removed is downloaded again."""
+    """And a downloaded file that was removed is downloaded again."""
     (folder := tmp_path / "server").mkdir()
     url = web.put("/c.mar", torch_archive(tmp_path, "c", {"h.py": ECHO}).read_bytes())
     properties = f"default_workers_per_model=1\nload_models=c1={url},echo.mar\n"

@@ -99,7 +99,7 @@ def test_archives_that_torch_model_archiver_made(ending: str) -> None:
         assert archive.read("sub/b") == b"y\n"
 
 
-# What is no archive.
+# What is not an archive.
 
 
 def test_missing(tmp_path: Path) -> None:
@@ -312,7 +312,7 @@ def test_bomb_by_count(tmp_path: Path, write: Callable[[Path, list[Entry]], Path
 
 
 def test_tar_bomb_is_refused_by_its_header_alone(tmp_path: Path) -> None:
-    """A header that claims a terabyte, and nothing behind it: nobody reads on to find out."""
+    """A header that claims a terabyte, and nothing behind it: it is not read to find out."""
     info = tarfile.TarInfo("huge")
     info.size = 1 << 40
     (tmp_path / "m.mar").write_bytes(gzip.compress(info.tobuf()))

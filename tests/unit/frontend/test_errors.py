@@ -23,7 +23,7 @@ from tests.retry import told_wait
 
 GRPC_CODES = {code.name for code in grpc.StatusCode}
 OWN_STATUS = 499
-"""Nobody waits any more: nginx's number, which http.HTTPStatus does not know."""
+"""The client has left: nginx's number, which http.HTTPStatus does not know."""
 
 
 def subclasses(of: type[ServiceError]) -> Iterator[type[ServiceError]]:

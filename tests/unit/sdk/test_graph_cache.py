@@ -72,7 +72,7 @@ def test_a_worker_that_comes_to_know_more_takes_another_folder(tmp_path: Path) -
     assert second.parent.parent != first.parent.parent
     loaded()
     lock, graph_cache._Held.lock = graph_cache._Held.lock, None
-    assert taken(tmp_path, 0, "a") == first  # nobody holds it any more
+    assert taken(tmp_path, 0, "a") == first  # no process holds it any more
     assert lock is not None
     os.close(lock)
     assert taken(tmp_path, 0, "a", "limits") == second

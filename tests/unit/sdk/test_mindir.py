@@ -88,7 +88,7 @@ def test_operators_of_sub_graphs_are_found() -> None:
 
 
 def test_operators_that_nodes_name_themselves_are_found() -> None:
-    """Older files have no list of primitives; `REF::` leads to another graph, `Constant` is no operator."""
+    """Older files have no list of primitives; `REF::` leads to another graph, `Constant` is not an operator."""
     graph, function = (
         b"".join(field(1, field(4, operator)) for operator in operators)
         for operators in ([b"Add", b"REF::other", b"Constant"], [b"Mul"])

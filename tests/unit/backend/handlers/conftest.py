@@ -39,7 +39,7 @@ class Pair(nn.Cell):
 
 
 class Mean(nn.Cell):
-    """Its output is no row per row."""
+    """Its output is not one row for each row."""
 
     def construct(self, x: Tensor) -> Tensor:
         return x.mean()

@@ -64,7 +64,7 @@ class FakeRunner:
         self.cache[:, 0] = 0
         self.log: list[Step] = []
         self.poison: int | None = None
-        """After this token, the logits are no numbers."""
+        """After this token, the logits are not numbers."""
         self.fails: Callable[[Step], Exception | None] = lambda step: None
 
     def prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Array:
@@ -160,7 +160,7 @@ class Steps:
         return [step for step, _ in self._queue]
 
     async def release(self) -> Step:
-        """Waits for a step, executes it, and lets everybody see it."""
+        """Waits for a step, executes it, and shows its result."""
         while not self._queue:
             await asyncio.sleep(0)
         step = self._queue[0][0]

@@ -102,7 +102,7 @@ def test_while_others_decode_a_chunk_costs_no_more_than_their_step() -> None:
 
 
 def test_a_prompt_goes_on_when_the_text_it_waits_for_had_to_leave() -> None:
-    """Nobody asks the scheduler again who got nothing from it."""
+    """A lane that got no step from the scheduler does not ask again."""
     stage = Stage(prefill=4, total=64)  # 16 blocks
     (runs,) = stage.add([1] * 20, limit=60)
     for _ in range(6):

@@ -1,4 +1,4 @@
-"""Rank 0's side of the plan: what it says, and what it does when nobody listens."""
+"""Rank 0's side of the plan: what it says, and what it does when no rank listens."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_cancel_counts_from_the_next_plan_on(bench: Bench) -> None:
     assert bench.leader.proceed(True)
     assert requests[1].cancelled
     jobs.cancel([1])
-    assert not bench.leader.proceed(True), "nobody is left"
+    assert not bench.leader.proceed(True), "no rank is left"
     assert [plan.cancelled for plan, _ in bench.heard(1)] == [[], [2], [1, 2]]
 
 

@@ -1,4 +1,4 @@
-"""A rank that waits to be ended ends by itself when nobody does it."""
+"""A rank that waits to be ended ends by itself when the server does not end it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives by name, unpacked once per content, and gone when nobody uses them."""
+"""Archives by name, unpacked once per content, and removed when no model uses them."""
 
 from __future__ import annotations
 

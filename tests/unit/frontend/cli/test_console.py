@@ -33,7 +33,7 @@ def process(proc: Path, pid: int, parent: int, stdout: str, **reads: str) -> Non
         (None, 1, "pipe:[7]", "pipe:[7]", True),  # an entry point's shell, which is process 1
         (None, 1, "/var/log/serve", "pipe:[7]", True),  # … and sends it elsewhere
         (None, 50, "pipe:[7]", "pipe:[7]", True),  # below an init
-        (None, 50, "/dev/pts/0", "pipe:[7]", False),  # somebody at a terminal
+        (None, 50, "/dev/pts/0", "pipe:[7]", False),  # a user at a terminal
         (True, 50, "/dev/pts/0", "pipe:[7]", True),
         (False, 1, "pipe:[7]", "pipe:[7]", False),
         (None, 50, "/dev/null", "/dev/null", False),  # a machine's own init

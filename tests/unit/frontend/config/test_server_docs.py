@@ -32,10 +32,10 @@ DOCS = Path(__file__).parents[4] / "docs"
 SERVER, MANAGEMENT_PAGE, INFERENCE_PAGE = (
     (DOCS / f"{n}.md").read_text() for n in ("server", "management", "inference")
 )
-NOBODY = cast(Any, None)
+UNUSED = cast(Any, None)
 
-MANAGEMENT_APP = ManagementRoutes(NOBODY, NOBODY, NOBODY, max_request_size=1).app()
-INFERENCE_APP = InferenceRoutes(NOBODY).app()
+MANAGEMENT_APP = ManagementRoutes(UNUSED, UNUSED, UNUSED, max_request_size=1).app()
+INFERENCE_APP = InferenceRoutes(UNUSED).app()
 
 
 def paths_of(app: Starlette) -> list[str]:
@@ -145,7 +145,7 @@ def test_every_logger() -> None:
 
 def test_every_route_of_workflows() -> None:
     page = mentioned((DOCS / "workflows.md").read_text())
-    routes = [*inference_routes(NOBODY, 1, 1), *management_routes(NOBODY, 1)]
+    routes = [*inference_routes(UNUSED, 1, 1), *management_routes(UNUSED, 1)]
     assert {route.path for route in routes} <= page
 
 

@@ -1,4 +1,4 @@
-"""Register, scale, crash, unregister in any order: no device in two groups, none lost; nobody waits in vain."""
+"""Register, scale, crash, unregister in any order: no device is in two groups or lost, and no group waits in vain."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_a_group_finds_what_is_free_between_the_slices() -> None:
     assert npus.lease("big", group(2)).numbers == (0, 3)
 
 
-# -- who is beside whom --
+# -- which leases share a device --
 
 
 def test_workers_keep_off_the_devices_of_groups_while_others_are_as_empty() -> None:
@@ -265,7 +265,7 @@ def act(npus: DevicePool, step: Step, leases: list[Lease]) -> None:
         assert len(leases[-1].devices) == (wanted.layout.devices or 1)
     except DevicesHeldError:
         free = [device for device in candidates if not npus.holders(device)]
-        assert len(free) < (wanted.layout.devices or 1), "what nobody has, may be had"
+        assert len(free) < (wanted.layout.devices or 1), "a free device can be leased"
 
 
 @given(st.integers(1, 8), STEPS)

@@ -1,4 +1,4 @@
-"""What is wrong is named as the client that sent it calls it, whoever found it."""
+"""A wrong parameter is named as the client that sent it calls it, whichever part of the server found it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys for whoever checks none."""
+"""Keys for tests that do not check any."""
 
 from __future__ import annotations
 

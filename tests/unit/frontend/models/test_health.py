@@ -63,7 +63,7 @@ def test_a_model_without_wanted_workers_is_not_missing_any(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kept", [0, 1])
 def test_workers_that_are_told_to_go_are_not_missing(tmp_path: Path, kept: int) -> None:
-    """However long their last requests take: nobody takes the server out of its pool for that."""
+    """However long their last requests take: the server stays in its pool."""
 
     async def test(harness: Harness) -> None:
         await harness.register("m", initial_workers=2)

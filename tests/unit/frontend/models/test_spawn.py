@@ -175,7 +175,7 @@ def test_the_worker_knows_the_declared_metrics(tmp_path: Path) -> None:
 def test_threads_follow_the_time_that_a_cgroup_gives(
     monkeypatch: pytest.MonkeyPatch, config: dict[str, Any], env: dict[str, str], expected: str | None
 ) -> None:
-    """Where nobody says how many: libraries start one for each core that they may run on."""
+    """Where the configuration does not say how many: libraries start one for each core that they may run on."""
     monkeypatch.setattr(spawn, "cores_by_quota", lambda: 2)
     assert spec_of(config, env=env).ranks[0].env.get("OMP_NUM_THREADS") == expected
 

@@ -50,7 +50,7 @@ def bursts(rate: float, count: int, *, size: float, gap: float, seed: int = 0) -
 
 @dataclass
 class Simulation:
-    """The dispatcher's rule: whoever is free asks the policy, takes what it may, and is asked again when it says so."""
+    """The dispatcher's rule: a free group asks the policy, takes what it may, and asks again when told to."""
 
     policy: BatchingPolicy
     batch_size: int

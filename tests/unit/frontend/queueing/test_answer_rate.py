@@ -1,4 +1,4 @@
-"""How long what waits will wait, of what has been answered while somebody waited."""
+"""How long a waiting request will wait, by what was answered while others waited."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def capacity(service: Service) -> float:
 def test_random_arrivals_are_served_as_well_as_by_the_best_fixed_wait(
     load: float, service: Service, figure: Figure
 ) -> None:
-    """Whichever that is: nobody has to know it. Of so many p99s the best is a little below what it is without luck."""
+    """Whichever that is: no user has to know it. Of so many p99s the best is a little below what it is without luck."""
     arrivals = poisson(load * capacity(service), 4000)
     best = min(figure(taken("fixed", wait, service, arrivals)) for wait in WAITS)
     assert figure(taken("dynamic", 0.1, service, arrivals)) <= 1.05 * best

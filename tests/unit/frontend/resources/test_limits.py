@@ -1,4 +1,4 @@
-"""How many processes, where nobody says so."""
+"""How many processes, where the configuration does not say so."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_a_worker_from_start_to_end(tmp_path: Path, loop: str) -> None:
         assert bench.rank.broken is None
         assert not bench.work_dir.exists()
         assert bench.rank.memory == 0
-        bench.rank.kill()  # does nothing: the number may be somebody else's by now
+        bench.rank.kill()  # does nothing: another process may have the number by now
 
     on("echo", tmp_path, loop, test)
 

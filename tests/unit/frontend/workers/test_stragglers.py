@@ -1,4 +1,4 @@
-"""Whom the others wait for, by the collectives that each rank has begun."""
+"""Which rank the others wait for, by the collectives that each rank has begun."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def test_the_clock_starts_again_when_any_rank_goes_on() -> None:
     stragglers = told({"all_reduce[0,1]": 3}, {"all_reduce[0,1]": 2})
     stragglers.counted(1, {"all_reduce[0,1]": 2, "all_reduce[1,2]": 1}, later())
     assert stragglers.overdue(later()) == ""
-    stragglers.counted(0, {"all_reduce[0,1]": 3}, later())  # the same again is no news
+    stragglers.counted(0, {"all_reduce[0,1]": 3}, later())  # the same again is not news
     assert stragglers.overdue(later() + LIMIT)
 
 
 @pytest.mark.parametrize("kind", ["send", "broadcast"])
 def test_a_rank_may_wait_long_for_what_another_computes_first(kind: str) -> None:
-    """Stage 1 of a pipeline is in the middle of its pass. Only responseTimeout tells who waited for whom."""
+    """Stage 1 of a pipeline is in the middle of its pass. Only responseTimeout tells which rank waited for which."""
     stragglers = told({f"{kind}[1,0]": 4}, {f"{kind}[1,0]": 3})
     assert stragglers.overdue(later()) == ""
     assert stragglers.words() == f"rank 0 waits in {kind}[1,0] for rank 1"

@@ -70,7 +70,7 @@ def refuses(error: ServiceError) -> Behaviour:
 
 
 def waits(job: Job) -> None:
-    """Nobody answers."""
+    """No node answers."""
 
 
 def bug(job: Job) -> None:

@@ -138,7 +138,7 @@ def tensor_parallel(context: Context) -> Any:
     bad = served.ask([1, 2], [-1, 3])
     pause = float(context.model_yaml_config.get("idle", 0))
     started = time.monotonic()
-    while time.monotonic() - started < pause:  # nobody waits in a collective meanwhile
+    while time.monotonic() - started < pause:  # no rank waits in a collective meanwhile
         time.sleep(0.1)
     again = served.ask(*prompts(3))
     errors = [error_of(answers, context, 3) for answers in (first, again)]

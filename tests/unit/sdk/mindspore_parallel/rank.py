@@ -30,7 +30,7 @@ def leave(path: Path, result: Any) -> NoReturn:
 
     if any(len(ranks) > 1 for ranks in collectives._members.values()):
         sys.stdin.read()
-    os._exit(0)  # ranks that did not meet have nobody to wait for
+    os._exit(0)  # ranks that did not meet have no other to wait for
 
 
 if __name__ == "__main__":

@@ -32,9 +32,9 @@ DESCRIPTIONS = [
     model_description("m"),
     managed_model_description("m"),
 ]
-NOBODY = cast(Any, None)
-INFERENCE = InferenceRoutes(NOBODY, inference_routes(NOBODY, 1, 1)).app()
-MANAGEMENT = ManagementRoutes(NOBODY, NOBODY, None, max_request_size=1, more=management_routes(NOBODY, 1)).app()
+UNUSED = cast(Any, None)
+INFERENCE = InferenceRoutes(UNUSED, inference_routes(UNUSED, 1, 1)).app()
+MANAGEMENT = ManagementRoutes(UNUSED, UNUSED, None, max_request_size=1, more=management_routes(UNUSED, 1)).app()
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}
 Described = dict[str, Any]
 

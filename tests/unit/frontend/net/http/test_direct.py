@@ -28,7 +28,7 @@ KEYS = ("inference",)
 
 
 async def show(scope: Scope, receive: Receive, send: Send) -> None:
-    """All that is no prediction."""
+    """All requests that are not predictions."""
     body = await read_body(receive, None, 1000)
     await send_whole(send, 200, [], b"asgi " + scope["path"].encode() + b" " + body)
 

@@ -22,11 +22,11 @@ StreamResponse = message_class("inference.ModelStreamInferResponse")
 
 
 class Lost(Exception):
-    """As a broken connection shows itself to whoever reads requests."""
+    """As a broken connection shows itself to the reader of requests."""
 
 
 class Call:
-    """Two requests that nobody answers, and then what `more` does. `left`: whose reply was closed."""
+    """Two requests that are not answered, and then what `more` does. `left`: the replies that were closed."""
 
     def __init__(self, more: Callable[[], Any]) -> None:
         self._more = more
@@ -59,7 +59,7 @@ async def breaks() -> None:
 
 @pytest.mark.parametrize(("more", "error"), [(asyncio.Event().wait, asyncio.CancelledError), (breaks, Lost)])
 def test_what_runs_ends_with_the_call(more: Callable[[], Any], error: type[BaseException]) -> None:
-    """Whoever serves the call cancels it, or its requests cannot be read any further."""
+    """The server cancels the call, or its requests cannot be read any further."""
 
     async def test() -> None:
         call = Call(more)

@@ -74,7 +74,7 @@ class Anybody(NamedTuple):
 
 @asynccontextmanager
 async def serving(most_held: int = 1 << 30, key: Key | None = None) -> AsyncIterator[Client]:
-    """Everybody has this key, if there is one."""
+    """Each caller has this key, if there is one."""
     registry, held = FakeRegistry(), HeldBytes(most_held)
     unused, anybody = cast(Repository, None), Admission(None if key is None else Anybody(key), "inference")
     service = OpenInferenceService(as_registry(registry), Health(), unused, anybody, anybody, held=held)
