@@ -21,6 +21,7 @@ ServiceError
 ├── DeadlineExceeded                           the request's own time was up
 ├── HandlerFailed                              what the handler raised or chose
 ├── WorkerDied, WorkerTimedOut                 the worker group ended under the request
+├── Bug                                        the server's own mistake
 └── RequestCancelled                           nobody waits any more
 """
 
@@ -249,6 +250,13 @@ class WorkerDied(ServiceError):
 class WorkerTimedOut(ServiceError):
     def __init__(self, limit: str) -> None:
         super().__init__(f"Worker died. {limit}")
+
+
+class Bug(ServiceError):
+    """The server's own mistake."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"Internal error: {type(error).__name__}: {error}")
 
 
 class RequestCancelled(ServiceError):

@@ -61,6 +61,12 @@ class Sink(Protocol):
     def fail(self, error: ServiceError) -> None: ...
 
 
+class Cancellable(Protocol):
+    """A job, or several that end together."""
+
+    def cancel(self, error: ServiceError | None = None) -> None: ...
+
+
 class JobContainer(Protocol):
     """Where a job waits: a queue."""
 

@@ -7,15 +7,16 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp
 
-from msx_frontend.apis.kserve.endpoint import OpenInference
 from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.apis.plugins.routes import PluginEndpoints
 from msx_frontend.apis.torchserve.inference import InferenceRoutes
 from msx_frontend.apis.torchserve.management import ManagementRoutes
 from msx_frontend.apis.torchserve.merged import merged_app
 from msx_frontend.apis.torchserve.metrics import metrics_app, metrics_routes
-from msx_frontend.apis.torchserve.prediction import PredictionEndpoint
+from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.apis.workflows import routes as workflow_routes
+from msx_frontend.assembly.families import Parts, families
+from msx_frontend.assembly.unconverted import Unconverted
 from msx_frontend.config import ServerConfig
 from msx_frontend.generation.endpoint import LanguageModels
 from msx_frontend.held_bytes import HeldBytes
@@ -26,10 +27,12 @@ from msx_frontend.models.health import Health
 from msx_frontend.models.management import Management
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.registry import Registry
-from msx_frontend.net.http.edge import Edge
+from msx_frontend.net.http.exchange import Exchange
+from msx_frontend.net.http.family import ListenerName
 from msx_frontend.net.http.gate import Gate, inference_keys, management_keys, merged_keys
 from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.listener import Listener
+from msx_frontend.net.http.router import Router
 from msx_frontend.net.http.wire import LogsReplies, RawHeaders
 from msx_frontend.net.tls.listeners import ServerTls
 from msx_frontend.workflows.api import WorkflowApi
@@ -57,17 +60,21 @@ class HttpFront:
         self._tls = tls
         self._workflows, self._plugins, self._metrics, self._replies = workflows, plugins, metrics, replies
         self._cors, self._held = _cors(config), held
-        self.predictions = PredictionEndpoint(registry, config.max_request_size)
+        self.predictions = Predictions(registry.submit, registry.find)
         self.model_api = ModelApi(management, enabled=config.enable_model_api)
         self.repository = Repository(management, enabled=config.enable_model_api)
+        parts = Parts(registry, health, self.repository, self.predictions, config.max_response_size)
+        self._families = families(parts)
 
     def listen(self) -> list[Listener]:
         """Bound, not started. Raises ListenError; then none of them is bound."""
         bound: list[Listener] = []
         try:
-            for name, edge in self._edges().items():
+            for name, exchange in self._exchanges().items():
                 address, direct = getattr(self._config, f"{name}_address"), self._config.direct_predictions
-                bound.append(Listener(name, address, edge, self._context(name), edge.direct() if direct else None))
+                bound.append(
+                    Listener(name, address, exchange, self._context(name), exchange.direct() if direct else None)
+                )
         except BaseException:
             for listener in bound:
                 listener.close()
@@ -78,45 +85,54 @@ class HttpFront:
         tls = self._tls and self._tls.of(listener)
         return tls.context() if tls else None
 
-    def _edges(self) -> dict[str, Edge]:
+    def _exchanges(self) -> dict[str, Exchange]:
         config = self._config
-        edges = (
-            {"inference": self._merged_edge()}
+        found = (
+            {"inference": self._exchange(self._merged(), "inference", "management", "metrics")}
             if config.merged
-            else {"inference": self._inference_edge(), "management": self._management_edge()}
+            else {
+                "inference": self._exchange(self._inference(), "inference"),
+                "management": self._exchange(self._management(), "management"),
+            }
         )
         if config.enable_metrics_api:
-            edges["metrics"] = Edge(self._metrics_app(), self._replies, cors=self._cors)
-        return edges
+            metrics = Unconverted(self._metrics_app(), self._families[0])
+            found["metrics"] = self._exchange(metrics, "metrics")
+        return found
+
+    def _exchange(self, unconverted: Unconverted, *listeners: ListenerName) -> Exchange:
+        """Of one listener, which has the families of these."""
+        own = [family for family in self._families if family.listener in listeners]
+        return Exchange(
+            Router(own, default=self._families[0]),
+            self._replies,
+            limit=self._config.max_request_size,
+            tokens=self._tokens,
+            cors=self._cors,
+            held=self._held,
+            unconverted=unconverted,
+        )
 
     # -- a listener each --
 
-    def _inference_edge(self) -> Edge:
-        return self._predicting_edge(self._inference_routes().app(), self._gate(inference_keys, "inference"))
+    def _inference(self) -> Unconverted:
+        return self._speaking(self._inference_routes().app(), self._gate(inference_keys, "inference"))
 
-    def _merged_edge(self) -> Edge:
+    def _merged(self) -> Unconverted:
         metrics = metrics_routes(self._metrics) if self._config.enable_metrics_api else []
         metrics += self._plugins.of("metrics").routes
         app = merged_app(self._inference_routes(), self._management_routes(), metrics)
-        return self._predicting_edge(app, self._gate(merged_keys, "inference", "management", "metrics"))
+        return self._speaking(app, self._gate(merged_keys, "inference", "management", "metrics"))
 
-    def _management_edge(self) -> Edge:
+    def _management(self) -> Unconverted:
         gate = self._gate(management_keys, "management")
-        return Edge(self._management_routes().app(), self._replies, gate=gate, cors=self._cors, held=self._held)
+        return Unconverted(self._management_routes().app(), self._families[0], gate=gate)
 
-    def _predicting_edge(self, app: ASGIApp, gate: Gate | None) -> Edge:
+    def _speaking(self, app: ASGIApp, gate: Gate | None) -> Unconverted:
         limit, tokens = self._config.max_request_size, self._tokens
         check_token = None if tokens is None else lambda given: tokens.check("inference", given)
-        return Edge(
-            app,
-            self._replies,
-            gate=gate,
-            predictions=self.predictions,
-            language_models=LanguageModels(self._registry, limit, check_token, self._config.default_llm or ""),
-            open_inference=OpenInference(self._registry, self._health, self.repository, limit, tokens),
-            cors=self._cors,
-            held=self._held,
-        )
+        language_models = LanguageModels(self._registry, limit, check_token, self._config.default_llm or "")
+        return Unconverted(app, self._families[0], gate=gate, language_models=language_models)
 
     def _metrics_app(self) -> ASGIApp:
         plugins = self._plugins.of("metrics")

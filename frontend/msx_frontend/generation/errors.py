@@ -7,17 +7,19 @@ ServiceError
 ├── NoChatTemplate     messages for a model that takes none
 ├── IncompleteReply    the handler ended without an end of its text
 ├── Unhealthy          no language model answers
-├── InvalidReply       the handler sent what is no message of msx_sdk.generation
-└── Bug                ours
+└── InvalidReply       the handler sent what is no message of msx_sdk.generation
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import msgspec
+
 from msx_frontend import errors
 from msx_frontend.errors import BadRequest, HandlerFailed, ModelNotFound, ServiceError
 from msx_frontend.generation.parameter_names import parameter_of
+from msx_frontend.net.http import family as http
 
 DO_NOT_RETRY = ("x-should-retry", "false")
 """OpenAI's clients repeat what failed with 5xx; a request that ended a worker may be the cause."""
@@ -58,11 +60,6 @@ class Unhealthy(ServiceError):
 class InvalidReply(ServiceError):
     def __init__(self, model: str, kind: str, reason: object) -> None:
         super().__init__(f'The handler of model "{model}" sent what is no {kind}: {reason}.')
-
-
-class Bug(ServiceError):
-    def __init__(self, error: BaseException) -> None:
-        super().__init__(f"Internal error: {type(error).__name__}: {error}")
 
 
 class Row(NamedTuple):
@@ -108,7 +105,7 @@ TABLE: dict[type[ServiceError], Row] = {
     IncompleteReply: Row(500, SERVER, "incomplete_generation", 500, "incomplete_generation", 500),
     InvalidReply: _FAILED,
     Unhealthy: Row(503, SERVER, "unhealthy", 503, "healthcheck", 503),
-    Bug: Row(500, SERVER, "internal_error", 500, "internal_error", 500),
+    errors.Bug: Row(500, SERVER, "internal_error", 500, "internal_error", 500),
 }
 
 HANDLERS: dict[int, Row] = {
@@ -127,6 +124,10 @@ class Failure(NamedTuple):
     status: int
     body: dict[str, Any]
     headers: tuple[tuple[str, str], ...]
+
+
+def as_json(told: Failure) -> http.Failure:
+    return http.Failure(told.status, msgspec.json.encode(told.body), (*http.JSON, *told.headers))
 
 
 def row_of(error: ServiceError) -> Row:

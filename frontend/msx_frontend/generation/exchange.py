@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from msx_frontend.errors import RequestCancelled, ServiceError
+from msx_frontend.errors import Bug, RequestCancelled, ServiceError
 from msx_frontend.generation.directory import Directory
-from msx_frontend.generation.errors import Bug, Failure
+from msx_frontend.generation.errors import Failure
 from msx_frontend.generation.event_stream import EventStream
 from msx_frontend.generation.jobs import Jobs
 from msx_frontend.generation.parameter_names import client_name, renamed

@@ -12,7 +12,7 @@ import msgspec
 
 from msx_frontend.errors import RequestCancelled
 from msx_frontend.generation.errors import InvalidReply
-from msx_frontend.job import Field, StatusMappedJob, StatusOf
+from msx_frontend.job import Field, Job, StatusMappedJob, StatusOf
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
 from msx_frontend.net.http.call import Call
@@ -27,26 +27,28 @@ M = TypeVar("M", bound=msgspec.Struct)
 class TimedReply(ReplyBuffer):
     """Knows when each chunk came, so that a slow client does not make the model look slow."""
 
-    __slots__ = ("_loop", "_scheduled", "arrivals", "on_turn")
+    __slots__ = ("_loop", "_scheduled", "arrivals", "on_turn", "timed")
 
     def __init__(self) -> None:
         super().__init__()
         self._loop = asyncio.get_running_loop()
         self._scheduled = False
         self.arrivals: deque[float] = deque()
+        self.timed: Job | None = None
+        """Whose times are told."""
         self.on_turn: Callable[[], None] | None = None
         """Called once for all that came in one turn of the loop, in place of waking whoever waits."""
 
     @property
     def queue_seconds(self) -> float:
-        return max(self.job.started - self.job.enqueued, 0.0) if self.job is not None else 0.0
+        return max(self.timed.started - self.timed.enqueued, 0.0) if self.timed is not None else 0.0
 
     def chunk(self, data: bytes) -> None:
         self.arrivals.append(time.monotonic())
         super().chunk(data)
 
     def close(self) -> None:
-        self.on_turn = None
+        self.on_turn = self.timed = None
         super().close()
 
     def _wake(self) -> None:
@@ -91,7 +93,7 @@ class Jobs:
             kind=operation,
         )
         self._registry.submit(job)
-        reply.job = job
+        reply.job = reply.timed = job
         self._replies.append(reply)
         return reply
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.held_bytes import Hold
-from msx_frontend.job import Job
+from msx_frontend.job import Cancellable
 from msx_frontend.queueing.notifier import Notifier
 
 HIGH_WATER = 1 << 20
@@ -43,7 +43,7 @@ class ReplyBuffer:
     __slots__ = ("_chunks", "_ended", "_error", "_head", "_notifier", "_size", "_stall", "_stall_limit", "hold", "job")
 
     def __init__(self, stall_limit: float = STALL_LIMIT) -> None:
-        self.job: Job | None = None
+        self.job: Cancellable | None = None
         """Whom to cancel; set by whoever makes the job."""
         self.hold: Hold | None = None
         """Of the request's bytes, where they are counted by its job; released by `close`."""

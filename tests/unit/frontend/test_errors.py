@@ -10,13 +10,14 @@ import grpc
 import pytest
 
 from msx_frontend import errors
-from msx_frontend.apis.kserve.compression import UnknownEncoding
 from msx_frontend.apis.kserve.errors import ManyReplies
 from msx_frontend.apis.kserve.repository import Unsupported
 from msx_frontend.apis.torchserve.grpc import management
 from msx_frontend.errors import HandlerFailed, ServiceError, WorkerDied, WorkersNotStarted, grpc_code_of
 from msx_frontend.generation import errors as llm_errors
 from msx_frontend.net.grpc import whole_answer
+from msx_frontend.net.http.compression import UnknownEncoding
+from msx_frontend.net.http.job_answer import AnswerTooLarge
 from msx_frontend.queueing import reply_buffer
 from msx_frontend.workflows import errors as workflow_errors
 from tests.retry import told_wait
@@ -42,7 +43,7 @@ def test_every_module_that_adds_an_error_is_known_here() -> None:
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == workflow_errors.__name__}
     kserve = {one.__name__ for one in (UnknownEncoding, Unsupported, ManyReplies)}
     grpc_own = {whole_answer.ResponseTooLarge.__name__, management.Disabled.__name__}
-    assert others == {reply_buffer.ReaderTooSlow.__name__, *grpc_own, *kserve}
+    assert others == {reply_buffer.ReaderTooSlow.__name__, AnswerTooLarge.__name__, *grpc_own, *kserve}
 
 
 @pytest.mark.parametrize("error", IN_THE_TABLE)

@@ -1,27 +1,27 @@
-"""The answer of each route. Every method raises ServiceError."""
+"""The answer of each route that runs no model. Every method raises ServiceError."""
 
 from __future__ import annotations
 
-from msx_frontend.apis.kserve.errors import failure
-from msx_frontend.apis.kserve.exchange import JSON, Reply, Request, json_reply
-from msx_frontend.apis.kserve.infer import Answer, check, only_answer
+from typing import Any
+
+import msgspec
+
 from msx_frontend.apis.kserve.metadata import model_config, model_metadata, server_metadata
 from msx_frontend.apis.kserve.repository import Repository, answers
 from msx_frontend.apis.kserve.statistics import statistics
-from msx_frontend.errors import BadRequest, ServiceError
-from msx_frontend.job import INFER, PREDICT, Field, Job, StatusMappedJob
+from msx_frontend.errors import BadRequest
 from msx_frontend.models.health import Health
 from msx_frontend.models.registry import Registry
-from msx_frontend.net.http.disconnect import DisconnectWatch
-from msx_frontend.net.http.parse import parse_fields
+from msx_frontend.net.http.family import Reply
+from msx_frontend.net.http.request import Request
 from msx_frontend.public_text import public_text
-from msx_frontend.queueing.reply_buffer import ReplyBuffer
-from msx_sdk._internal.kserve.types import HEADER_LENGTH
 
-BINARY = ("content-type", "application/octet-stream")
 TORCHSERVE = {"extenstion": ["kserve", "kubeflow"]}
 """The member of TorchServe's `GET /v2`, as it spells it."""
-_PLAIN = ("", "application/json", "application/octet-stream")
+
+
+def json_reply(value: Any, status: int = 200) -> Reply:
+    return Reply(msgspec.json.encode(value), status)
 
 
 class Answers:
@@ -50,20 +50,21 @@ class Answers:
         return json_reply({"models": [name for name in self._registry.names() if request.call.may_use(name)]})
 
     async def model(self, request: Request) -> Reply:
-        return json_reply(model_metadata(self._registry, request.model, request.version))
+        return json_reply(model_metadata(self._registry, *_asked(request)))
 
     async def model_ready(self, request: Request) -> Reply:
-        version = self._registry.find(request.model, request.version)
+        name, number = _asked(request)
+        version = self._registry.find(name, number)
         if answers(version):
-            return json_reply({"name": request.model, "ready": True})
-        error = f"Model {request.model} is not ready: {public_text(version.reason) or 'it has no worker that answers'}"
-        return json_reply({"name": request.model, "ready": False, "error": error}, 503)
+            return json_reply({"name": name, "ready": True})
+        error = f"Model {name} is not ready: {public_text(version.reason) or 'it has no worker that answers'}"
+        return json_reply({"name": name, "ready": False, "error": error}, 503)
 
     async def config(self, request: Request) -> Reply:
-        return json_reply(model_config(self._registry, request.model, request.version))
+        return json_reply(model_config(self._registry, *_asked(request)))
 
     async def statistics(self, request: Request) -> Reply:
-        return json_reply(statistics(self._registry, request.model, request.version))
+        return json_reply(statistics(self._registry, *_asked(request)))
 
     async def all_statistics(self, request: Request) -> Reply:
         return json_reply(statistics(self._registry, None, None, request.call.may_use))
@@ -81,66 +82,14 @@ class Answers:
         parameters = request.object().get("parameters", {})
         if not isinstance(parameters, dict):
             raise BadRequest("'parameters' must be an object.")
-        await self._repository.load(request.model, parameters)
-        return json_reply({"name": request.model, "load": True})
+        await self._repository.load(_asked(request)[0], parameters)
+        return json_reply({"name": _asked(request)[0], "load": True})
 
     async def unload(self, request: Request) -> Reply:
-        await self._repository.unload(request.model)
-        return json_reply({"name": request.model, "unload": True})
-
-    # -- inference --
-
-    async def infer(self, request: Request) -> Reply:
-        return await self._run(request, explain=False)
-
-    async def explain(self, request: Request) -> Reply:
-        return await self._run(request, explain=True)
-
-    async def _run(self, request: Request, *, explain: bool) -> Reply:
-        reply = ReplyBuffer()
-        job = _job(request, reply, explain)
-        self._registry.submit(job)
-        reply.job = job
-        watch = DisconnectWatch(job.cancel, request.receive)
-        try:
-            if job.kind == INFER:
-                return _inferred(await only_answer(reply, request.model))
-            return await _as_it_is(reply)
-        finally:
-            watch.stop()
-            reply.close()
+        await self._repository.unload(_asked(request)[0])
+        return json_reply({"name": _asked(request)[0], "unload": True})
 
 
-def _job(request: Request, reply: ReplyBuffer, explain: bool) -> Job:
-    call = request.call
-    headers = [*call.headers(), ("explain", str(explain)), ("url_path", "")]
-    if _is_inference(request):
-        kind, fields = INFER, [Field("body", "application/json", request.body)]
-    else:
-        kind, fields = PREDICT, parse_fields(call.content_type, request.body)
-    return StatusMappedJob(_told, call.id, request.model, request.version, fields, headers, reply, kind=kind)
-
-
-def _told(error: ServiceError) -> int:
-    return failure(error).status
-
-
-def _is_inference(request: Request) -> bool:
-    """Clients send JSON without a type, or with a wrong one; an image with its own is a plain prediction."""
-    kind = request.call.content_type.decode("latin-1").partition(";")[0].strip().lower()
-    return kind in _PLAIN or request.body.lstrip()[:1] == b"{" or bool(request.header(HEADER_LENGTH))
-
-
-def _inferred(answer: Answer) -> Reply:
-    """The handler's own headers, but the protocol's content type."""
-    headers = [pair for pair in answer.headers if pair[0].lower() != "content-type"]
-    binary = answer.json_size < len(answer.body)
-    headers += [BINARY, (HEADER_LENGTH, str(answer.json_size))] if binary else [JSON]
-    return Reply(answer.body, answer.status, headers, compressible=True, phrase=answer.phrase)
-
-
-async def _as_it_is(reply: ReplyBuffer) -> Reply:
-    head = await reply.head()
-    chunks = [chunk async for chunk in reply]
-    check(head.status, chunks)
-    return Reply(b"".join(chunks), head.status, head.headers, compressible=True, phrase=head.phrase)
+def _asked(request: Request) -> tuple[str, str | None]:
+    """Model and version in the path."""
+    return request.names["model"], request.names.get("version")

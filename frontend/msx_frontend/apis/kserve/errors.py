@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from msx_frontend.apis.kserve.compression import UnknownEncoding
 from msx_frontend.apis.kserve.repository import Unsupported
 from msx_frontend.errors import HandlerFailed, ServiceError
 from msx_frontend.generation.errors import Failure, kserve_failure
+from msx_frontend.net.http.compression import UnknownEncoding
 
 AS_THEY_ARE = (UnknownEncoding, Unsupported)
 

@@ -33,6 +33,11 @@ class Call(Head):
         """For the access log; empty for a key without a name."""
         return "" if self.key is None else self.key.name
 
+    @property
+    def limited_key(self) -> Key | None:
+        """Its key, where that is good for some models only."""
+        return self.key if self.key is not None and self.key.models is not None else None
+
     def use(self, key: Key | None) -> None:
         """It passes by this key. Raises TooManyRequests."""
         self.key = key

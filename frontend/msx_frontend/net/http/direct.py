@@ -1,4 +1,4 @@
-"""Predictions without ASGI: what the connections of a listener share, and what they know of a request's head."""
+"""Jobs without ASGI: what the connections of a listener share, and what they keep of a request's head."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 import httptools
 
-from msx_frontend.apis.torchserve.prediction import Order, PredictionEndpoint
-from msx_frontend.apis.torchserve.targets import target_of
+from msx_frontend.errors import ServiceError
 from msx_frontend.held_bytes import UNCOUNTED, HeldBytes
-from msx_frontend.keys.key import Key, Kind
-from msx_frontend.net.http.gate import Gate
+from msx_frontend.keys.key import Key
+from msx_frontend.net.http.admission import ChecksKeys, admitted
+from msx_frontend.net.http.compression import accepted
+from msx_frontend.net.http.family import JobRoute, JobTemplate
 from msx_frontend.net.http.head import Head
+from msx_frontend.net.http.router import Match, Router
 from msx_frontend.net.http.wire import CACHE_BYTES, LogsReplies, RawHeaders
 
 if TYPE_CHECKING:
@@ -27,16 +29,33 @@ LONGEST_HEAD = 8192
 """Bytes of a head that is kept, to be compared with the next one."""
 
 
-class Known:
-    """A head that means a prediction. The next request of a connection mostly says the same, word for word."""
+class CachedHead:
+    """A head that means a job. The next request of a connection mostly has the same, word for word."""
 
-    __slots__ = ("asked", "head", "is_large", "key", "kinds", "method", "order", "raw", "size", "url")
+    __slots__ = (
+        "asked",
+        "checked",
+        "encoding",
+        "family",
+        "head",
+        "is_large",
+        "key",
+        "match",
+        "method",
+        "raw",
+        "size",
+        "template",
+        "url",
+    )
 
     def __init__(
-        self, method: bytes, url: bytes, head: Head, order: Order, kinds: tuple[Kind, ...], client: str
+        self, method: bytes, url: bytes, head: Head, match: Match, template: JobTemplate, client: str, *, checked: bool
     ) -> None:
-        """`kinds` are those of the keys that it needs one of; none where it needs none."""
-        self.method, self.url, self.head, self.order, self.kinds = method, url, head, order, kinds
+        """`checked`: it needs a key."""
+        self.method, self.url, self.head = method, url, head
+        self.match, self.family, self.template, self.checked = match, match.family, template, checked
+        self.encoding = accepted(head.header(b"accept-encoding")) if match.family.compress_replies else None
+        """Of large replies; None for replies as they are."""
         self.key: Key | None = None
         """By which it passed the last time."""
         self.asked = client, "", head.method, head.target, head.protocol, 200
@@ -58,7 +77,7 @@ class Known:
 
     def use(self, key: Key | None) -> None:
         self.key = key
-        self.order.key = key if key is not None and key.models is not None else None
+        self.template.key = key if key is not None and key.models is not None else None
         client, _, method, target, protocol, status = self.asked
         self.asked = client, "" if key is None else key.name, method, target, protocol, status
 
@@ -68,46 +87,54 @@ class Known:
 
 
 class Direct:
+    """`tokens` is None when authorization is off; `limit` is in bytes of a body (max_request_size)."""
+
     def __init__(
         self,
-        predictions: PredictionEndpoint,
+        router: Router,
         access_log: LogsReplies,
-        gate: Gate | None,
+        tokens: ChecksKeys | None,
         cors: RawHeaders,
         held: HeldBytes,
+        limit: int,
     ) -> None:
-        self.predictions, self.access_log, self._gate, self.cors = predictions, access_log, gate, cors
-        self.held = held
+        self._router, self.access_log, self._tokens = router, access_log, tokens
+        self.cors, self.held, self.limit = cors, held, limit
         self._defaults: RawHeaders | None = None
         self._usual = b"", b"", b""
         self._answered: list[DirectReply] = []
 
-    def know(self, method: bytes, url: bytes, headers: RawHeaders, client: str) -> Known | None:
-        """None for what is no prediction, or one that goes the ASGI way."""
+    def know(self, method: bytes, url: bytes, headers: RawHeaders, client: str) -> CachedHead | None:
+        """None for what is not a job, or is one that goes the ASGI way."""
         if method not in METHODS:
             return None
         parsed = httptools.parse_url(url)
         raw_path: bytes = parsed.path
         path = urllib.parse.unquote(raw_path.decode("ascii")).rstrip("/") or "/"
-        target = target_of(path)
-        if target is None:
+        match = self._router.find(METHODS[method], path)
+        if match.route is None or not isinstance(match.route.answer, JobRoute):
             return None
         head = Head(METHODS[method], path, raw_path, parsed.query or b"", headers, "1.1")
-        if (head.content_length or 0) > self.predictions.max_request_size:
+        if (head.content_length or 0) > self.limit or (head.content_encoding and match.family.decompress_requests):
             return None
-        kinds = () if self._gate is None else self._gate.kinds(head)
-        return Known(method, url, head, Order(head, target), kinds, client)
+        try:
+            template = match.route.answer.template(head, match.names)
+        except ServiceError:
+            return None  # the ASGI way says why
+        checked = self._tokens is not None and bool(match.kinds)
+        return CachedHead(method, url, head, match, template, client, checked=checked)
 
-    def check(self, known: Known) -> None:
+    def check(self, known: CachedHead) -> None:
         """The key that was good for this very head is good until it ends, or is withdrawn.
 
-        Raises InvalidKey, TooManyRequests.
+        Raises InvalidKey, ModelNotAllowed, TooManyRequests.
         """
         key = known.key
         if key is None or time() >= key.until:
             known.use(None)
-            assert self._gate is not None
-            key = self._gate.check_any(known.kinds, known.head.authorization)
+            assert self._tokens is not None
+            key = admitted(self._tokens, known.match, known.head.authorization)
+            assert key is not None
             known.use(key)
         if key.rate is not None:
             key.take()

@@ -1,4 +1,4 @@
-"""One connection that answers predictions at the level of its parser's callbacks; all the rest goes to the ASGI app."""
+"""One connection that answers jobs at the level of its parser's callbacks; all the rest goes to the ASGI app."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 from msx_frontend.errors import PayloadTooLarge, ServiceError
 from msx_frontend.held_bytes import UNCOUNTED, Hold
 from msx_frontend.net.http.call import client_text
-from msx_frontend.net.http.direct import Direct, Known
+from msx_frontend.net.http.direct import CachedHead, Direct
 from msx_frontend.net.http.direct_reply import DirectReply
 from msx_frontend.net.http.protocol import HttpProtocol
 
 
 class DirectProtocol(HttpProtocol):
-    """A prediction is direct where nothing else of its connection is under way: it may not overtake."""
+    """A job is direct where nothing else of its connection is under way: it may not overtake."""
 
     def __init__(self, direct: Direct, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.direct = direct
         self.client_text = ""
-        self._known: Known | None = None
+        self._known: CachedHead | None = None
         self._receiving: DirectReply | None = None
         self._parts: list[bytes] = []
         """What has come of its body."""
@@ -86,7 +86,7 @@ class DirectProtocol(HttpProtocol):
     def on_headers_complete(self) -> None:
         if self.transport.is_closing():
             return  # who sent more behind the request that ended the connection has to ask again
-        known = self._prediction()
+        known = self._known_head()
         self._known = known
         if known is None:
             self._make_scope()
@@ -101,8 +101,9 @@ class DirectProtocol(HttpProtocol):
         elif not self._receiving.response_complete:
             self._parts.append(body)
             self._received += len(body)
-            if self._received > (limit := self.direct.predictions.max_request_size):
-                self._receiving.refuse(PayloadTooLarge(f"The request is larger than max_request_size ({limit} bytes)."))
+            if self._received > (limit := self.direct.limit):
+                error = PayloadTooLarge(f"The request is larger than max_request_size ({limit} bytes).")
+                self._receiving.refuse(error, body_read=False)
             elif self._received >= UNCOUNTED:
                 self._holds(self._receiving, self._received)
 
@@ -116,7 +117,7 @@ class DirectProtocol(HttpProtocol):
             self._hold.resize(size)
         except ServiceError as error:
             self._parts = []
-            reply.refuse(error)
+            reply.refuse(error, body_read=False)
 
     def on_message_complete(self) -> None:
         self._between = True
@@ -127,7 +128,7 @@ class DirectProtocol(HttpProtocol):
         elif not reply.response_complete:
             reply.submit(parts[0] if len(parts) == 1 else b"".join(parts))
 
-    def _prediction(self) -> Known | None:
+    def _known_head(self) -> CachedHead | None:
         """What is known of this head, if it can be answered directly."""
         parser, last = self.parser, self._known
         if not self._free or self.expect_100_continue or parser.should_upgrade() or parser.get_http_version() != "1.1":
@@ -149,9 +150,9 @@ class DirectProtocol(HttpProtocol):
 
     # -- the reply --
 
-    def _begin(self, known: Known) -> DirectReply:
+    def _begin(self, known: CachedHead) -> DirectReply:
         reply = self.cycle = self._open = DirectReply(self, known)  # type: ignore[assignment]
-        if known.kinds:
+        if known.checked:
             self._check(reply)
         return reply
 
@@ -159,7 +160,7 @@ class DirectProtocol(HttpProtocol):
         try:
             self.direct.check(reply.known)
         except ServiceError as error:
-            reply.refuse(error)
+            reply.refuse(error, body_read=False)
 
     def usual_head(self, request_id: str, size: int, *, json: bool) -> bytes:
         """Of a reply of so many bytes that is like most others."""

@@ -1,22 +1,24 @@
-"""One prediction on one connection: the sink of its job, which writes to the transport without a task between them."""
+"""One job of one connection: the sink of its answer, which writes to the transport without a task between them."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
+from collections.abc import Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.ids import new_request_id
-from msx_frontend.job import Job
-from msx_frontend.net.http.direct import Known
+from msx_frontend.job import Cancellable
+from msx_frontend.net.http.compression import WORTHWHILE, compress, compressed_headers
+from msx_frontend.net.http.direct import CachedHead
 from msx_frontend.net.http.direct_stream import DirectStream
+from msx_frontend.net.http.failures import CLOSE, failure_reply, reported
+from msx_frontend.net.http.job_answer import begin
 from msx_frontend.net.http.wire import (
     BODYLESS,
     JSON_HEADERS,
     RawHeaders,
-    error_reply,
     head_bytes,
     reason_of,
     reply_headers,
@@ -25,8 +27,6 @@ from msx_frontend.net.http.wire import (
 
 if TYPE_CHECKING:
     from msx_frontend.net.http.direct_protocol import DirectProtocol
-
-log = logging.getLogger("msx.http")
 
 JOINED = 1 << 16
 """Bytes of a body that is copied behind its head; a larger one is written as it is."""
@@ -40,13 +40,13 @@ class DirectReply:
     message_event = asyncio.Event()
     """Nobody waits for it; uvicorn sets it."""
 
-    def __init__(self, connection: DirectProtocol, known: Known) -> None:
+    def __init__(self, connection: DirectProtocol, known: CachedHead) -> None:
         self.connection, self.known = connection, known
         self.started = monotonic()
         self.id = new_request_id() if known.head.given_id is None else request_id_of(known.head.given_id)
         self.keep_alive = known.head.keeps_alive
         self.response_complete = False
-        self.job: Job | None = None
+        self.job: Cancellable | None = None
         """Whom to cancel."""
         self._stream: DirectStream | None = None
 
@@ -54,13 +54,7 @@ class DirectReply:
 
     def submit(self, body: bytes) -> None:
         """The request is complete."""
-        try:
-            self.connection.direct.predictions.submit(self.known.order, self.id, body, self)
-        except ServiceError as error:
-            self.refuse(error)
-        except Exception as error:
-            log.exception("a bug of the server", extra={"request_id": self.id})
-            self.refuse(ServiceError(f"Internal error: {type(error).__name__}: {error}"))
+        begin(self.known.template, self.id, body, self)
 
     def leave(self) -> None:
         """The client has left."""
@@ -72,36 +66,63 @@ class DirectReply:
     def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
         if self.response_complete or self._stream is not None:
             return
-        if status == 200 and self.keep_alive and not phrase and (not headers or headers == JSON_HEADERS):
+        if self.known.encoding is not None and len(data) >= WORTHWHILE and status not in BODYLESS:
+            self._compress(status, phrase, headers, data)
+        elif status == 200 and self.keep_alive and not phrase and (not headers or headers == JSON_HEADERS):
             self._write(self.connection.usual_head(self.id, len(data), json=bool(headers)), data)
             self.response_complete, self.job = True, None
             self.connection.answered(self)
         else:
             self.write_answer(status, phrase, headers, data)
 
-    def refuse(self, error: ServiceError) -> None:
-        """The error body, and the end of the connection."""
+    def refuse(self, error: ServiceError, *, body_read: bool = True) -> None:
+        """The error in the form of its family."""
         if not self.response_complete:
-            headers, body = error_reply(error, self.id)
-            self.keep_alive = False
-            self._write(self._head(error.status, headers), body)
-            self.complete(error.status)
+            status, headers, body = failure_reply(self.known.family, error, self.id, body_read=body_read)
+            self.keep_alive = self.keep_alive and CLOSE not in headers
+            self._write(self._head(status, headers), body)
+            self.complete(status)
 
-    def write_answer(self, status: int, phrase: str, own: list[tuple[str, str]], data: bytes) -> None:
+    def _compress(self, status: int, phrase: str, own: list[tuple[str, str]], data: bytes) -> None:
+        """In a thread; the reply is written when that is done, unless the client has left."""
+        encoding = self.known.encoding or ""
+
+        def compressed(done: asyncio.Future[bytes]) -> None:
+            if self.response_complete:
+                return
+            try:
+                packed = done.result()
+            except Exception as error:
+                self.refuse(reported(error, self.id))
+            else:
+                self.write_answer(status, phrase, own, packed, compressed_headers(encoding))
+
+        loop = self.connection.loop
+        loop.run_in_executor(None, compress, data, encoding).add_done_callback(compressed)
+
+    def write_answer(
+        self,
+        status: int,
+        phrase: str,
+        own: list[tuple[str, str]],
+        data: bytes,
+        more: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
+        """`more`: the server's own headers."""
         bodyless = status in BODYLESS
-        framing = [] if bodyless else [(b"content-length", b"%d" % len(data))]
+        framing = [*more] if bodyless else [*more, (b"content-length", b"%d" % len(data))]
         if (head := self.head(status, phrase, own, framing)) is not None:
             self._write(head, b"" if bodyless else data)
             self.complete(status)
 
     def head(self, status: int, phrase: str, own: list[tuple[str, str]], framing: RawHeaders) -> bytes | None:
         """None where what the handler set is no head, and that has been said."""
-        self.keep_alive = self.keep_alive and status < 400
         try:
             headers, reason = reply_headers(self.id, own), reason_of(phrase)
         except ServiceError as error:
             self.refuse(error)
             return None
+        self.keep_alive = self.keep_alive and not (status >= 400 and self.known.family.closes_on_error)
         return self._head(status, [*headers, *framing], reason)
 
     def _head(self, status: int, headers: RawHeaders, reason: bytes = b"") -> bytes:
@@ -141,8 +162,10 @@ class DirectReply:
         self._pieces().end()
 
     def fail(self, error: ServiceError) -> None:
-        if not self.response_complete:
-            self._pieces().fail(error)
+        if self._stream is not None:
+            self._stream.fail(error)
+        elif not self.response_complete:
+            self.refuse(error)
 
     def flush(self) -> None:
         if self._stream is not None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("msx.http")
 
-FRAMING = [(b"ts_stream_next", b"true"), (b"transfer-encoding", b"chunked")]
+CHUNKED = (b"transfer-encoding", b"chunked")
 
 
 class DirectStream(ReplyBuffer):
@@ -56,8 +56,10 @@ class DirectStream(ReplyBuffer):
             self._reply.refuse(self._error)
         elif head is not None and self.whole:
             self._reply.write_answer(*head, self._chunks[0] if self._chunks else b"")
-        elif head is not None and (opening := self._reply.head(*head, FRAMING)) is not None:
-            self._opening, self._streaming = opening, True
+        elif head is not None:
+            framing = [*self._reply.known.family.stream_headers, CHUNKED]
+            if (opening := self._reply.head(*head, framing)) is not None:
+                self._opening, self._streaming = opening, True
         return self._streaming
 
     def _framed(self) -> bytes:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Protocol
 
-from msx_frontend.apis.torchserve.targets import target_of
 from msx_frontend.keys.key import KINDS, Key, Kind
 from msx_frontend.net.http.head import Head
 
@@ -66,7 +65,7 @@ def management_keys(head: Head) -> tuple[Kind, ...]:
 
 def merged_keys(head: Head) -> tuple[Kind, ...]:
     """Of one listener for both: the key of the call's side, and either where both sides have it."""
-    if target_of(head.path) is not None or head.path.startswith(WORKFLOW):
+    if head.path.startswith(WORKFLOW):
         return ("inference",)
     if head.path.split("/", 2)[1] in MANAGEMENT:
         return management_keys(head)

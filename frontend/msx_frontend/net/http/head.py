@@ -11,6 +11,7 @@ class Head:
     __slots__ = (
         "_texts",
         "authorization",
+        "content_encoding",
         "content_length",
         "content_type",
         "given_id",
@@ -31,6 +32,8 @@ class Head:
         self.raw_headers, self.http_version = headers, http_version
         self.content_type = b""
         self.content_length: int | None = None
+        self.content_encoding = ""
+        """In lower case; empty for a body that is sent as it is."""
         self.authorization: str | None = None
         self.keeps_alive = http_version != "1.0"
         self.given_id: bytes | None = None
@@ -43,6 +46,9 @@ class Head:
             self.content_type = value
         elif name == b"content-length" and value.isdigit():
             self.content_length = int(value)
+        elif name == b"content-encoding":
+            encoding = value.decode("latin-1").strip().lower()
+            self.content_encoding = "" if encoding == "identity" else encoding
         elif name == b"authorization":
             self.authorization = value.decode("latin-1")
         elif name == b"connection":
@@ -54,6 +60,10 @@ class Head:
         if self._texts is None:
             self._texts = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in self.raw_headers]
         return self._texts
+
+    def header(self, name: bytes) -> str:
+        """ "" where there is none; `name` is in lower case."""
+        return next((value.decode("latin-1") for known, value in self.raw_headers if known.lower() == name), "")
 
     @property
     def target(self) -> str:

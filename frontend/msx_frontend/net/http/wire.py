@@ -95,23 +95,6 @@ def start_message(status: int, headers: RawHeaders, reason: bytes) -> Message:
     return message
 
 
-async def send_error(send: Send, error: ServiceError, request_id: str) -> None:
-    headers, body = error_reply(error, request_id)
-    await send({"type": "http.response.start", "status": error.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-def error_reply(error: ServiceError, request_id: str) -> tuple[RawHeaders, bytes]:
-    """The error body, and the end of the connection; 413 has neither body nor id (TorchServe's)."""
-    close = (b"connection", b"close")
-    if isinstance(error, PayloadTooLarge):
-        return [close, (b"content-length", b"0")], b""
-    own = [(name.encode(), value.encode()) for name, value in error.headers]
-    headers = [(b"content-type", b"application/json"), *common_headers(request_id), *own, close]
-    body = error_bytes(error)
-    return [*headers, (b"content-length", b"%d" % len(body))], body
-
-
 def head_bytes(status: int, headers: RawHeaders, reason: bytes = b"") -> bytes:
     """The head of a reply as it goes out; with the usual phrase where there is no other."""
     line = b"HTTP/1.1 %d %b\r\n" % (status, reason) if reason else STATUS_LINE[status]

@@ -18,7 +18,6 @@ from msx_frontend.keys.key import Key
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.models.registry import Registry
-from msx_frontend.net.http.edge import Edge
 from msx_sdk.generation import (
     EMBED,
     GENERATE,
@@ -33,6 +32,7 @@ from msx_sdk.generation import (
 )
 from msx_sdk.generation._wire import decode, encode
 from tests.unit.frontend.net.http.client import Exchange, FakeAccessLog, begin
+from tests.unit.frontend.net.http.exchanges import exchange_of
 
 ALL = Capabilities(
     generate=True,
@@ -95,9 +95,10 @@ class Speaker:
             for name, offered in self.models.items()
         }
         self.log = FakeAccessLog()
-        self.app = Edge(
-            make_app([]),
-            cast(AccessLog, self.log),
+        self.app = exchange_of(
+            app=make_app([]),
+            log=cast(AccessLog, self.log),
+            limit=10_000,
             language_models=LanguageModels(cast(Registry, self), 10_000, self.check_token, self.default_llm),
         )
 

@@ -13,7 +13,7 @@ from uvicorn.server import ServerState
 from msx_frontend.errors import ServiceError
 from msx_frontend.net.http.direct import Direct
 from msx_frontend.net.http.direct_protocol import DirectProtocol
-from msx_frontend.net.http.edge import Edge
+from msx_frontend.net.http.exchange import Exchange as Served
 from msx_frontend.net.http.wire import StreamBroken
 from tests.unit.frontend.net.http.client import Exchange
 
@@ -76,10 +76,9 @@ def request(method: str, target: str, body: bytes | None, **headers: str) -> byt
 class DirectExchange(Exchange):
     """One request on a connection of its own, and its reply."""
 
-    def open(self, edge: Edge, head: bytes) -> None:
-        direct = edge.direct()
-        assert direct is not None
-        self._protocol, self._transport = connect(edge, direct)
+    def open(self, served: Served, head: bytes) -> None:
+        direct = served.direct()
+        self._protocol, self._transport = connect(served, direct)
         self._parser = httptools.HttpResponseParser(self)
         self._read = 0
         self._left = False
@@ -140,7 +139,7 @@ class DirectExchange(Exchange):
         self.ended = True
 
 
-def begin_direct(edge: Edge, method: str, target: str, body: bytes | None = b"", **headers: str) -> Exchange:
+def begin_direct(served: Served, method: str, target: str, body: bytes | None = b"", **headers: str) -> Exchange:
     exchange = DirectExchange()
-    exchange.open(edge, request(method, target, body, **headers))
+    exchange.open(served, request(method, target, body, **headers))
     return exchange

@@ -8,21 +8,20 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.apis.torchserve.prediction import Order, PredictionEndpoint
-from msx_frontend.apis.torchserve.targets import target_of
 from msx_frontend.errors import InvalidKey, WorkerDied
 from msx_frontend.job import Job
 from msx_frontend.keys.key import Key
-from msx_frontend.net.http.direct import Direct, Known
-from msx_frontend.net.http.edge import Edge
-from msx_frontend.net.http.gate import Gate, inference_keys
+from msx_frontend.net.http.direct import CachedHead, Direct
+from msx_frontend.net.http.family import JobRoute
 from msx_frontend.net.http.head import Head
+from msx_frontend.net.http.router import Router
 from msx_frontend.net.http.wire import Receive, Scope, Send, read_body, send_whole
 from msx_sdk._internal.reply_head import JSON_TYPE
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.keys.some import SELDOM, some_key
-from tests.unit.frontend.net.http.client import FakeAccessLog, FakeRegistry, as_registry, begin_answer
+from tests.unit.frontend.net.http.client import FakeAccessLog, FakeRegistry, begin_answer
 from tests.unit.frontend.net.http.direct_client import connect, request
+from tests.unit.frontend.net.http.exchanges import exchange_of, predictions
 
 KEYS = ("inference",)
 
@@ -37,15 +36,13 @@ class Bench:
     def __init__(self, *, limit: int = 1000, tokens: bool = False) -> None:
         self.registry, self.log = FakeRegistry(), FakeAccessLog()
         self.good, self.key, self.checked = "Bearer good", some_key(), 0
-        gate = Gate(self, inference_keys) if tokens else None
-        endpoint = PredictionEndpoint(as_registry(self.registry), limit)
-        edge = Edge(show, self.log, gate=gate, predictions=endpoint)
+        family = predictions(self.registry)
+        edge = exchange_of(family, app=show, log=self.log, limit=limit, tokens=self if tokens else None)
         direct = edge.direct()
-        assert direct is not None
         self.parsed = 0
         know = direct.know
 
-        def counted(*args: Any) -> Known | None:
+        def counted(*args: Any) -> CachedHead | None:
             self.parsed += 1
             return know(*args)
 
@@ -296,12 +293,15 @@ def test_a_request_in_pieces_is_read() -> None:
     run(test())
 
 
-def _known(length: int | None, *headers: tuple[bytes, bytes]) -> Known:
+def _known(length: int | None, *headers: tuple[bytes, bytes]) -> CachedHead:
     head = Head("POST", "/predictions/m", b"/predictions/m", b"", list(headers), "1.1")
     head.content_length = length
-    target = target_of(head.path)
-    assert target is not None
-    return Known(b"POST", b"/predictions/m", head, Order(head, target), (), "10.0.0.1:4711")
+    family = predictions(FakeRegistry())
+    match = Router([family], family).find("POST", head.path)
+    assert match.route is not None
+    assert isinstance(match.route.answer, JobRoute)
+    template = match.route.answer.template(head, match.names)
+    return CachedHead(b"POST", b"/predictions/m", head, match, template, "10.0.0.1:4711", checked=False)
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def _known(length: int | None, *headers: tuple[bytes, bytes]) -> Known:
         (b"POST / HTTP/1.1\r\n\r\nabcd", _known(4, (b"transfer-encoding", b"chunked"))),
     ],
 )
-def test_a_head_is_kept_only_where_its_end_is_certain(request_: bytes, known: Known) -> None:
+def test_a_head_is_kept_only_where_its_end_is_certain(request_: bytes, known: CachedHead) -> None:
     known.keep(request_)
     assert not known.size
 

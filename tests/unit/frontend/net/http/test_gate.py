@@ -27,9 +27,6 @@ class Checked:
 @pytest.mark.parametrize(
     ("method", "path", "kinds"),
     [
-        ("POST", "/predictions/m", ("inference",)),
-        ("POST", "/models/m/invoke", ("inference",)),
-        ("POST", "/v1/models/m:predict", ("inference",)),
         ("GET", "/models", ("management",)),
         ("DELETE", "/models/m/1.0", ("management",)),
         ("POST", "/workflows", ("management",)),

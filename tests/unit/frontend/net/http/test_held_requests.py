@@ -10,7 +10,7 @@ import weakref
 import pytest
 
 from tests.retry import told_wait
-from tests.unit.frontend.apis.torchserve.test_prediction import Bench, way  # noqa: F401  # a fixture
+from tests.unit.frontend.apis.torchserve.test_predictions import Bench, way  # noqa: F401  # a fixture
 from tests.unit.frontend.harness import until
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import answer

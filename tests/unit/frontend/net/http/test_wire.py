@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from msx_frontend.errors import BadRequest, ModelNotFound, PayloadTooLarge, ServiceError, ServiceUnavailable
+from msx_frontend.errors import ModelNotFound, PayloadTooLarge
 from msx_frontend.net.http.wire import (
     CACHE_HEADERS,
     ClientGone,
@@ -16,10 +16,8 @@ from msx_frontend.net.http.wire import (
     read_body,
     reply_headers,
     request_id_of,
-    send_error,
     send_whole,
 )
-from tests.retry import told_wait
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import Exchange
 
@@ -38,35 +36,6 @@ def test_else_a_new_one_is_made(given: bytes | None) -> None:
 
 def test_json_is_written_as_torchserve_does() -> None:
     assert json_bytes({"status": "Healthy"}) == b'{\n  "status": "Healthy"\n}\n'
-
-
-def sent(error: ServiceError) -> Exchange:
-    exchange = Exchange()
-    run(send_error(exchange.send, error, "id-1"))
-    assert exchange.ended
-    return exchange
-
-
-def test_an_error_has_code_type_and_message() -> None:
-    exchange = sent(ModelNotFound("m"))
-    assert exchange.status == 404
-    assert exchange.json == {"code": 404, "type": "ModelNotFoundException", "message": "Model not found: m"}
-    assert exchange.headers["content-type"] == "application/json"
-    assert exchange.headers["x-request-id"] == "id-1"
-    assert exchange.headers["connection"] == "close"
-    assert exchange.headers["content-length"] == str(len(exchange.body))
-    assert exchange.headers["cache-control"] == "no-cache; no-store, must-revalidate, private"
-
-
-def test_an_errors_own_headers() -> None:
-    assert told_wait(sent(ServiceUnavailable("full")).headers) <= 2
-    assert "retry-after" not in sent(BadRequest("no")).headers
-
-
-def test_413_has_no_body() -> None:
-    exchange = sent(PayloadTooLarge("too large"))
-    assert (exchange.status, exchange.body) == (413, b"")
-    assert exchange.headers == {"connection": "close", "content-length": "0"}
 
 
 @pytest.mark.parametrize("status", [204, 304])

@@ -37,6 +37,10 @@ def decompress(body: bytes, encoding: str, limit: int) -> bytes:
     return data
 
 
+def compressed_headers(encoding: str) -> list[tuple[bytes, bytes]]:
+    return [(b"content-encoding", encoding.encode()), (b"vary", b"accept-encoding")]
+
+
 def compress(body: bytes, encoding: str) -> bytes:
     stream = zlib.compressobj(LEVEL, zlib.DEFLATED, WBITS[encoding])
     return stream.compress(body) + stream.flush()

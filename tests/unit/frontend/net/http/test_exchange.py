@@ -7,11 +7,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from msx_frontend.apis.torchserve.prediction import PredictionEndpoint
 from msx_frontend.apis.torchserve.routes import ANY, JsonReply, make_app
 from msx_frontend.errors import InvalidKey
 from msx_frontend.keys.key import Key, Kind
-from msx_frontend.net.http.edge import Edge
 from msx_frontend.net.http.gate import Gate, inference_keys
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.keys.some import SELDOM, some_key
@@ -20,11 +18,11 @@ from tests.unit.frontend.net.http.client import (
     FakeAccessLog,
     FakeRegistry,
     answer,
-    as_registry,
     ask,
     begin,
     scope,
 )
+from tests.unit.frontend.net.http.exchanges import exchange_of, predictions
 
 
 async def show(request: Request) -> Response:
@@ -40,11 +38,12 @@ class Bench:
         self.log, self.registry = FakeAccessLog(), FakeRegistry()
         self.checked: list[str | None] = []
         self.key = some_key()
-        self.edge = Edge(
-            make_app([Route("/", show, methods=ANY), Route("/show", show, methods=ANY), Route("/bug", break_down)]),
-            self.log,
+        self.edge = exchange_of(
+            predictions(self.registry),
+            app=make_app([Route("/", show, methods=ANY), Route("/show", show, methods=ANY), Route("/bug", break_down)]),
+            log=self.log,
             gate=Gate(self, inference_keys) if tokens else None,
-            predictions=PredictionEndpoint(as_registry(self.registry), 1000),
+            tokens=self if tokens else None,
             cors=[(b"access-control-allow-origin", b"*")] if cors else None,
         )
 
@@ -118,15 +117,15 @@ def test_a_bug_is_in_the_access_log_too() -> None:
     assert bench.log.lines == [("GET /bug", 500)]
 
 
-def test_a_bug_in_a_prediction_is_in_the_access_log_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_in_a_prediction_is_told_and_in_the_access_log(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench()
 
     def submit(job: object) -> None:
         raise ZeroDivisionError("by zero")
 
     monkeypatch.setattr(bench.registry, "submit", submit)
-    with pytest.raises(ZeroDivisionError):
-        bench.ask("/predictions/m", "POST")
+    told = bench.ask("/predictions/m", "POST")
+    assert (told.status, told.json["message"]) == (500, "Internal error: ZeroDivisionError: by zero")
     assert bench.log.lines == [("POST /predictions/m", 500)]
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_frontend.apis.kserve.compression import UnknownEncoding, accepted, compress, decompress
 from msx_frontend.errors import BadRequest, PayloadTooLarge
+from msx_frontend.net.http.compression import UnknownEncoding, accepted, compress, decompress
 
 MAKE: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress}
 WHOLE = gzip.compress(b"x")

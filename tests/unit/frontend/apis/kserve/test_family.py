@@ -6,23 +6,41 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from msx_frontend.apis.kserve.endpoint import OpenInference
+from msx_frontend.apis.kserve.answers import Answers
+from msx_frontend.apis.kserve.family import kserve_v2
 from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.errors import InvalidKey, Overloaded
 from msx_frontend.job import INFER, PREDICT
 from msx_frontend.keys.key import Key, Kind
 from msx_frontend.models.health import Health
-from msx_frontend.net.http.call import Call
-from msx_frontend.net.http.wire import Receive, Scope, Send
 from msx_sdk._internal.kserve.message import join
 from tests.retry import told_wait
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.keys.some import SELDOM, some_key
-from tests.unit.frontend.net.http.client import Exchange, FakeRegistry, answer, as_registry, ask, begin, begin_answer
+from tests.unit.frontend.net.http.client import (
+    Exchange,
+    FakeAccessLog,
+    FakeRegistry,
+    answer,
+    as_registry,
+    begin,
+    begin_answer,
+)
+from tests.unit.frontend.net.http.direct_client import begin_direct
+from tests.unit.frontend.net.http.exchanges import exchange_of
 
 PATH = "/v2/models/m/infer"
 HEAD: dict[str, Any] = {"model_name": "m", "model_version": "1.0", "outputs": []}
 BODY = b'{"inputs": []}'
+
+
+LIMIT = 10_000
+"""Bytes of an answer in pieces."""
+
+
+@pytest.fixture(autouse=True, params=["asgi", "direct"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Harness, "way", request.param)
 
 
 class Tokens:
@@ -31,25 +49,35 @@ class Tokens:
     def __init__(self, key: Key | None = None) -> None:
         self.key = key or some_key()
 
-    def check(self, kind: Kind, authorization: str | None) -> Key:
+    def check_any(self, kinds: tuple[Kind, ...], authorization: str | None) -> Key:
+        (kind,) = kinds
         if authorization != f"Bearer {kind}":
             raise InvalidKey("wrong")
         return self.key
 
 
 class Harness:
-    """The endpoint as an app, over a registry whose jobs the test answers."""
+    """The family behind its exchange, over a registry whose jobs the test answers."""
+
+    way = "asgi"
 
     def __init__(self, tokens: Tokens | None = None, limit: int = 1000) -> None:
         self.registry, self.health = FakeRegistry(), Health(as_registry(FakeRegistry()))
         unused = cast(Repository, None)
-        self.endpoint = OpenInference(as_registry(self.registry), self.health, unused, limit, tokens)
+        registry = as_registry(self.registry)
+        self.family = kserve_v2(Answers(registry, self.health, unused), registry.submit, LIMIT)
+        self.app = exchange_of(self.family, log=FakeAccessLog(), limit=limit, tokens=tokens)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.endpoint(Call(scope), receive, send)
+    def begin(self, method: str, target: str, body: bytes | None = b"", **headers: str) -> Exchange:
+        if self.way == "direct":
+            return begin_direct(self.app, method, target, body, **headers)
+        return begin(self.app, method, target, body, **headers)
+
+    async def ask(self, method: str, target: str, body: bytes = b"", **headers: str) -> Exchange:
+        return await self.begin(method, target, body, **headers).finish()
 
     async def infer(self, *messages: bytes, body: bytes = BODY, status: int = 200, **headers: str) -> Exchange:
-        exchange = begin(self, "POST", PATH, body, **headers)
+        exchange = self.begin("POST", PATH, body, **headers)
         job = await self.registry.next_job()
         answer(job, *messages, status=status, headers=[("x-own", "1"), ("Content-Type", "text/plain")])
         return await exchange.finish()
@@ -59,13 +87,13 @@ def test_what_a_worker_gets() -> None:
     async def test() -> None:
         harness = Harness()
         for path, explain in ((PATH, "False"), ("/v2/models/m/versions/1.0/explain", "True")):
-            exchange = begin(harness, "POST", path, BODY, Inference_Header_Content_Length="14")
+            exchange = harness.begin("POST", path, BODY, inference_header_content_length="14")
             job = await harness.registry.next_job()
             assert (job.kind, job.model_name) == (INFER, "m")
             assert [(one.name, one.data) for one in job.fields] == [("body", BODY)]
             headers = dict(job.headers)
             assert (headers["explain"], headers["url_path"]) == (explain, "")
-            assert headers["Inference-Header-Content-Length"] == "14"
+            assert headers["inference-header-content-length"] == "14"
             answer(job, join(HEAD))
             assert (await exchange.finish()).json == HEAD
 
@@ -103,12 +131,12 @@ def test_a_large_reply_is_compressed_for_who_wants_it() -> None:
 def test_a_compressed_request() -> None:
     async def test() -> None:
         harness = Harness()
-        exchange = begin(harness, "POST", PATH, gzip.compress(BODY), content_encoding="gzip")
+        exchange = harness.begin("POST", PATH, gzip.compress(BODY), content_encoding="gzip")
         job = await harness.registry.next_job()
         assert job.fields[0].data == BODY
         answer(job, join(HEAD))
         assert (await exchange.finish()).status == 200
-        bomb = await ask(harness, "POST", PATH, gzip.compress(bytes(1001)), content_encoding="gzip")
+        bomb = await harness.ask("POST", PATH, gzip.compress(bytes(1001)), content_encoding="gzip")
         assert (bomb.status, list(bomb.json)) == (413, ["error"])
         assert harness.registry.idle
 
@@ -118,7 +146,7 @@ def test_a_compressed_request() -> None:
 def test_an_image_is_a_plain_prediction() -> None:
     async def test() -> None:
         harness = Harness()
-        exchange = begin(harness, "POST", PATH, b"\x89PNG", content_type="image/png")
+        exchange = harness.begin("POST", PATH, b"\x89PNG", content_type="image/png")
         job = await harness.registry.next_job()
         assert (job.kind, job.fields[0].content_type, job.fields[0].data) == (PREDICT, "image/png", b"\x89PNG")
         answer(job, b"a ", b"cat", headers=[("content-type", "text/plain")])
@@ -132,7 +160,7 @@ def test_the_handlers_phrase_and_headers_that_http_does_not_allow() -> None:
     async def test() -> None:
         for body, message in ((BODY, join(HEAD)), (b"\x89PNG", b"cat")):
             harness = Harness()
-            asked = [begin(harness, "POST", PATH, body, content_type="image/png" if body != BODY else "") for _ in "ab"]
+            asked = [harness.begin("POST", PATH, body, content_type="image/png" if body != BODY else "") for _ in "ab"]
             answer(await harness.registry.next_job(), message, status=201, phrase="Made")
             answer(await harness.registry.next_job(), message, headers=[("x a", "1")])
             made, refused = [await exchange.finish() for exchange in asked]
@@ -172,13 +200,13 @@ def test_refusals() -> None:
             ("POST", "/v2", 405),
             ("GET", "/v2/nothing", 404),
         ):
-            exchange = await ask(harness, method, path, BODY)
+            exchange = await harness.ask(method, path, BODY)
             assert (exchange.status, list(exchange.json)) == (status, ["error"]), path
         harness.registry.refusal = Overloaded("full")
-        busy = await ask(harness, "POST", PATH, BODY)
+        busy = await harness.ask("POST", PATH, BODY)
         assert (busy.status, busy.json) == (503, {"error": "full"})
         assert told_wait(busy.headers)
-        assert (await ask(harness, "POST", PATH, bytes(1001))).status == 413
+        assert (await harness.ask("POST", PATH, bytes(1001))).status == 413
 
     run(test())
 
@@ -186,7 +214,7 @@ def test_refusals() -> None:
 def test_a_client_that_leaves_ends_its_job() -> None:
     async def test() -> None:
         harness = Harness()
-        exchange = begin(harness, "POST", PATH, BODY)
+        exchange = harness.begin("POST", PATH, BODY)
         job = await harness.registry.next_job()
         begin_answer(job)
         exchange.leave()
@@ -199,11 +227,11 @@ def test_a_client_that_leaves_ends_its_job() -> None:
 def test_keys() -> None:
     async def test() -> None:
         harness = Harness(Tokens())
-        assert (await ask(harness, "GET", "/v2/health/live")).json == {"live": True}
-        assert (await ask(harness, "GET", "/v2/health/ready")).status == 503
+        assert (await harness.ask("GET", "/v2/health/live")).json == {"live": True}
+        assert (await harness.ask("GET", "/v2/health/ready")).status == 503
         for key, status in (("", 401), ("Bearer management", 401), ("Bearer inference", 200)):
-            assert (await ask(harness, "GET", "/v2", authorization=key)).status == status
-        load = await ask(harness, "POST", "/v2/repository/models/m/load", authorization="Bearer inference")
+            assert (await harness.ask("GET", "/v2", authorization=key)).status == status
+        load = await harness.ask("POST", "/v2/repository/models/m/load", authorization="Bearer inference")
         assert (load.status, load.json) == (401, {"error": "wrong"})
         assert load.headers["connection"] == "close"
 
@@ -213,19 +241,19 @@ def test_keys() -> None:
 def test_readiness_has_both_members() -> None:
     async def test() -> None:
         harness = Harness()
-        waiting = await ask(harness, "GET", "/v2/health/ready")
+        waiting = await harness.ask("GET", "/v2/health/ready")
         error = "The server is not ready: the server is starting."
         assert (waiting.status, waiting.json) == (503, {"ready": False, "live": True, "error": error})
         harness.health.started = True
         harness.health.ready = lambda: True  # type: ignore[method-assign]
-        assert (await ask(harness, "GET", "/v2/health/ready")).json == {"ready": True, "live": True}
+        assert (await harness.ask("GET", "/v2/health/ready")).json == {"ready": True, "live": True}
 
     run(test())
 
 
 def test_a_browser_may_ask_first() -> None:
     async def test() -> None:
-        exchange = await ask(Harness(Tokens()), "OPTIONS", PATH)
+        exchange = await Harness(Tokens()).ask("OPTIONS", PATH)
         assert (exchange.status, exchange.headers["allow"], exchange.body) == (204, "POST, OPTIONS", b"")
 
     run(test())
@@ -234,7 +262,7 @@ def test_a_browser_may_ask_first() -> None:
 @pytest.mark.parametrize("body", [b"[]", b"{", b'{"ready": 1}'])
 def test_a_body_that_is_not_an_object(body: bytes) -> None:
     async def test() -> None:
-        exchange = await ask(Harness(), "POST", "/v2/repository/index", body)
+        exchange = await Harness().ask("POST", "/v2/repository/index", body)
         assert (exchange.status, list(exchange.json)) == (400, ["error"])
 
     run(test())
@@ -244,7 +272,7 @@ def test_a_key_for_some_models() -> None:
     async def test() -> None:
         harness = Harness(Tokens(some_key("team-a", models=("m",))))
         for method, path in (("POST", "/v2/models/n/infer"), ("GET", "/v2/models/n"), ("GET", "/v2/models/n/ready")):
-            refused = await ask(harness, method, path, BODY, authorization="Bearer inference")
+            refused = await harness.ask(method, path, BODY, authorization="Bearer inference")
             assert refused.status == 403
             assert refused.json == {"error": 'The key "team-a" is not for model n, but for: m (api_keys_file).'}
         assert (await harness.infer(join(HEAD, []), authorization="Bearer inference")).status == 200
@@ -255,8 +283,8 @@ def test_a_key_for_some_models() -> None:
 def test_a_rate() -> None:
     async def test() -> None:
         harness = Harness(Tokens(some_key("team-a", rate=SELDOM)))
-        assert (await ask(harness, "GET", "/v2", b"", authorization="Bearer inference")).status == 200
-        refused = await ask(harness, "GET", "/v2", b"", authorization="Bearer inference")
+        assert (await harness.ask("GET", "/v2", b"", authorization="Bearer inference")).status == 200
+        refused = await harness.ask("GET", "/v2", b"", authorization="Bearer inference")
         assert refused.status == 429
         assert "retry-after" in refused.headers
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.apis.torchserve.prediction import PredictionEndpoint
 from msx_frontend.errors import DeadlineExceeded, HandlerFailed, RequestCancelled, ServiceUnavailable, WorkerDied
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import EXPLAIN, PREDICT, Field, Job
-from msx_frontend.net.http.edge import Edge
+from msx_frontend.net.http.router import Router
 from msx_frontend.net.http.wire import StreamBroken
 from tests.retry import told_wait
 from tests.unit.frontend.jobs import run
@@ -20,12 +19,12 @@ from tests.unit.frontend.net.http.client import (
     FakeAccessLog,
     FakeRegistry,
     answer,
-    as_registry,
     ask,
     begin,
     begin_answer,
 )
 from tests.unit.frontend.net.http.direct_client import begin_direct
+from tests.unit.frontend.net.http.exchanges import exchange_of, predictions
 
 
 @pytest.fixture(autouse=True, params=["asgi", "direct"])
@@ -44,9 +43,9 @@ class Bench:
     def __init__(self, *, limit: int = 1000, only_model: str | None = None, most_held: int = 1 << 30) -> None:
         self.registry = FakeRegistry()
         self.log = FakeAccessLog()
-        endpoint = PredictionEndpoint(as_registry(self.registry), limit, only_model)
         self.held = HeldBytes(most_held)
-        self.app = Edge(_unrouted, self.log, predictions=endpoint, held=self.held)
+        family = predictions(self.registry, only_model)
+        self.app = exchange_of(family, app=_unrouted, log=self.log, limit=limit, held=self.held)
 
     def begin(self, target: str, body: bytes | None = b"", **headers: str) -> Exchange:
         if self.way == "direct":
@@ -428,8 +427,71 @@ async def _finish(exchange: Exchange) -> None:
 
 
 async def _cancel_all_but_this() -> None:
-    tasks = [task for task in asyncio.all_tasks() if "Edge" in repr(task.get_coro())]
+    tasks = [task for task in asyncio.all_tasks() if "Exchange" in repr(task.get_coro())]
     assert tasks
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# -- paths --
+
+OWN = {"explain": "False", "url_path": ""}
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "version", "kind", "headers", "fields"),
+    [
+        ("/predictions/m?a=1", "m", None, PREDICT, OWN, ["body"]),
+        ("/predictions/m/2/a/b", "m", "2", PREDICT, {**OWN, "url_path": "a/b"}, ["body"]),
+        ("/predictions/m//a", "m", None, PREDICT, {**OWN, "url_path": "a"}, ["body"]),
+        ("/explanations/m/2", "m", "2", EXPLAIN, {"explain": "True", "url_path": ""}, ["body"]),
+        ("/invocations?model_name=m", "m", None, PREDICT, {}, ["body", "model_name"]),
+        ("/models/m/invoke?a=1", "m", None, PREDICT, {}, ["body", "a"]),
+        ("/m/predict?a=1", "m", None, PREDICT, {}, ["body", "a"]),
+        ("/m/2/predict", "m", "2", PREDICT, {}, ["body"]),
+        ("/v1/models/m:predict?a=1", "m", None, PREDICT, {"explain": "False"}, ["body"]),
+        ("/v1/models/m:explain", "m", None, EXPLAIN, {"explain": "True"}, ["body"]),
+    ],
+)
+def test_what_a_path_means(
+    target: str, model: str, version: str | None, kind: str, headers: dict[str, str], fields: list[str]
+) -> None:
+    async def test() -> Job:
+        bench = Bench()
+        bench.registry.find = lambda name, version=None: None  # type: ignore[method-assign]
+        exchange = bench.begin(target, b"x", content_type="text/plain")
+        job = await bench.registry.next_job()
+        answer(job)
+        assert (await exchange.finish()).status == 200
+        return job
+
+    job = run(test())
+    assert (job.model_name, job.version, job.kind) == (model, version, kind)
+    told = dict(job.headers)
+    assert {name: told[name] for name in ("explain", "url_path") if name in told} == headers
+    assert [field.name for field in job.fields] == fields
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/predictions",
+        "/predictions//1.0",
+        "/prediction/m",
+        "/ping",
+        "/invocationsx",
+        "/x/predictions/m",
+        "/models/m/invokes",
+        "/models/m/predict",
+        "/models/predict",
+        "/v1/models/m",
+        "/v1/models/m:generate",
+        "/v1/models/:predict",
+        "/a/b/c/predict",
+        "/predict",
+    ],
+)
+def test_paths_of_something_else(path: str) -> None:
+    family = predictions(FakeRegistry())
+    assert Router([family], family).find("POST", path).route is None

@@ -1,0 +1,76 @@
+"""The REST routes of the Open Inference Protocol, with Triton's extensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msx_frontend.apis.kserve.answers import Answers
+from msx_frontend.apis.kserve.errors import failure
+from msx_frontend.apis.kserve.inference import Submit, infer_route
+from msx_frontend.apis.kserve.repository import Unsupported
+from msx_frontend.errors import ServiceError
+from msx_frontend.generation.errors import as_json
+from msx_frontend.net.http.family import Answer, Failure, Family, JobRoute, Reply, Route
+from msx_frontend.net.http.request import Request
+
+MODEL = ("/v2/models/{model}", "/v2/models/{model}/versions/{version}")
+
+NOT_SERVED = {
+    ("/v2/systemsharedmemory", "/v2/cudasharedmemory"): "Shared memory is not served here: send and take tensors "
+    "as bytes of the request (binary_data).",
+    ("/v2/trace/setting", "/v2/models/{model}/trace/setting"): "Traces are not served here: /v2/models/stats and the "
+    "metrics tell where the time goes.",
+    ("/v2/logging",): "Log settings are the server's own here: start it with --log-config.",
+}
+"""Triton's extensions that its clients ask for, and what to do instead."""
+
+
+def kserve_v2(answers: Answers, submit: Submit, max_response_size: int) -> Family:
+    infer, explain = (infer_route(submit, max_response_size, explain=explain) for explain in (False, True))
+    routes = (*_of_server(answers), *_of_models(answers, infer, explain), *_of_repository(answers), *_not_served())
+    return Family("KServe v2", routes, told, owns=("v2",), compress_replies=True)
+
+
+def told(error: ServiceError) -> Failure:
+    return as_json(failure(error))
+
+
+def _of_server(answers: Answers) -> Iterator[Route]:
+    yield Route("GET", "/v2", answers.server, summary="Name, version and extensions of the server")
+    yield Route("GET", "/v2/health/live", answers.live, key=None, summary="The process answers")
+    yield Route("GET", "/v2/health/ready", answers.ready, key=None, summary="Requests should be sent here")
+    yield Route("GET", "/v2/models", answers.models, summary="Names of the models")
+    yield Route("GET", "/v2/models/stats", answers.all_statistics, summary="Triton's statistics of all models")
+
+
+def _of_models(answers: Answers, infer: JobRoute, explain: JobRoute) -> Iterator[Route]:
+    for path in MODEL:
+        yield Route("GET", path, answers.model, summary="Inputs and outputs of a model")
+        yield Route("GET", f"{path}/ready", answers.model_ready, summary="Whether a model has a worker that answers")
+        yield Route("POST", f"{path}/infer", infer, summary="Predict")
+        yield Route("POST", f"{path}/explain", explain, summary="Explain")
+        yield Route("GET", f"{path}/config", answers.config, summary="Triton's configuration of a model")
+        yield Route("GET", f"{path}/stats", answers.statistics, summary="Triton's statistics of a model")
+
+
+def _of_repository(answers: Answers) -> Iterator[Route]:
+    path = "/v2/repository/models/{model}"
+    yield Route("POST", "/v2/repository/index", answers.index, summary="Models that are registered or can be loaded")
+    yield Route("POST", f"{path}/load", answers.load, key="management", summary="Load a model")
+    yield Route("POST", f"{path}/unload", answers.unload, key="management", summary="Unload a model")
+
+
+def _not_served() -> Iterator[Route]:
+    for paths, remedy in NOT_SERVED.items():
+        for path in paths:
+            answer = _refusal(remedy)
+            yield Route("GET", path, answer, key=None, any_method=True)
+            if path.endswith("memory"):
+                yield Route("GET", f"{path}/{{rest:path}}", answer, key=None, any_method=True)
+
+
+def _refusal(remedy: str) -> Answer:
+    async def refuse(request: Request) -> Reply:
+        raise Unsupported(remedy)
+
+    return refuse

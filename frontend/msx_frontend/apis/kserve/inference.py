@@ -1,0 +1,107 @@
+"""Inference over REST: what a request becomes, and what its client gets of the worker's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msx_frontend.apis.kserve.errors import ManyReplies, failure
+from msx_frontend.apis.kserve.infer import check, opened
+from msx_frontend.errors import ServiceError
+from msx_frontend.job import INFER, PREDICT, Field, Job, KeptHeaders
+from msx_frontend.keys.key import Key
+from msx_frontend.net.http.family import JobRoute, JobTemplate, Names, ReplySink
+from msx_frontend.net.http.head import Head
+from msx_frontend.net.http.job_answer import TranslatedAnswer
+from msx_frontend.net.http.parse import fields_parser
+from msx_frontend.net.http.wire import JSON_HEADERS
+from msx_sdk._internal.kserve.types import HEADER_LENGTH
+
+BINARY = ("content-type", "application/octet-stream")
+JSON = "application/json"
+_HEADER_LENGTH = HEADER_LENGTH.encode()
+_PLAIN = ("", JSON, "application/octet-stream")
+
+Submit = Callable[[Job], None]
+
+
+class KserveJob(Job):
+    __slots__ = ()
+
+    def status_of(self, error: ServiceError) -> int:
+        return failure(error).status
+
+
+class InferTemplate:
+    """What the head of an inference request says of its job."""
+
+    __slots__ = ("_fields", "_headers", "_is_inference", "_limit", "_model", "_submit", "_version", "key")
+
+    def __init__(self, head: Head, names: Names, submit: Submit, limit: int, *, explain: bool) -> None:
+        self._model, self._version = names["model"], names.get("version")
+        self._headers = KeptHeaders([*head.headers(), ("explain", str(explain)), ("url_path", "")])
+        self._is_inference = _is_inference(head)
+        self._fields = fields_parser(head.content_type)
+        self._submit, self._limit = submit, limit
+        self.key: Key | None = None
+
+    def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
+        """Clients send JSON without a type, or with a wrong one; an image with its own is a plain prediction."""
+        answer: TranslatedAnswer
+        if self._is_inference or body.lstrip()[:1] == b"{":
+            answer, kind, fields = InferAnswer(id, sink, self._limit, self._model), INFER, [Field("body", JSON, body)]
+        else:
+            answer, kind, fields = PlainAnswer(id, sink, self._limit), PREDICT, self._fields(body)
+        job = KserveJob(id, self._model, self._version, fields, self._headers, answer, kind=kind)
+        sink.job = job
+        self._submit(job)
+
+
+def infer_route(submit: Submit, limit: int, *, explain: bool) -> JobRoute:
+    """`limit`: bytes of an answer in pieces (max_response_size)."""
+
+    def template(head: Head, names: Names) -> JobTemplate:
+        return InferTemplate(head, names, submit, limit, explain=explain)
+
+    return JobRoute(template)
+
+
+class InferAnswer(TranslatedAnswer):
+    """One message of the worker: JSON, and the tensors' bytes behind it."""
+
+    __slots__ = ("_model",)
+
+    def __init__(self, id: str, sink: ReplySink, limit: int, model: str) -> None:
+        super().__init__(id, sink, limit)
+        self._model = model
+
+    def piece(self, status: int, chunks: list[bytes]) -> None:
+        if len(chunks) > 1 and status < 400:
+            raise ManyReplies(self._model)
+
+    def translate(self, status: int, phrase: str, headers: list[tuple[str, str]], chunks: list[bytes]) -> None:
+        check(status, chunks)
+        body, json_size = opened(chunks[0] if chunks else b"", self._model)
+        self.sink.answer(status, phrase, _headers(headers, json_size, len(body)), body)
+
+
+class PlainAnswer(TranslatedAnswer):
+    """The handler's own answer, as it is."""
+
+    __slots__ = ()
+
+    def translate(self, status: int, phrase: str, headers: list[tuple[str, str]], chunks: list[bytes]) -> None:
+        check(status, chunks)
+        self.sink.answer(status, phrase, headers, chunks[0] if len(chunks) == 1 else b"".join(chunks))
+
+
+def _headers(own: list[tuple[str, str]], json_size: int, size: int) -> list[tuple[str, str]]:
+    """The handler's own headers, but the protocol's content type."""
+    if json_size == size and (not own or own == JSON_HEADERS):
+        return JSON_HEADERS
+    kept = [pair for pair in own if pair[0].lower() != "content-type"]
+    return [*kept, *(JSON_HEADERS if json_size == size else [BINARY, (HEADER_LENGTH, str(json_size))])]
+
+
+def _is_inference(head: Head) -> bool:
+    kind = head.content_type.decode("latin-1").partition(";")[0].strip().lower()
+    return kind in _PLAIN or bool(head.header(_HEADER_LENGTH))

@@ -1,0 +1,143 @@
+"""Predictions and explanations: TorchServe's paths, its older ones, SageMaker's and KServe v1's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+from msx_frontend.apis.torchserve.openapi import model_description
+from msx_frontend.errors import BadRequest
+from msx_frontend.job import EXPLAIN, PREDICT, Field, Job, KeptHeaders
+from msx_frontend.keys.key import Key
+from msx_frontend.net.http.failures import torchserve_failure
+from msx_frontend.net.http.family import Family, JobRoute, Names, Reply, ReplySink, Route
+from msx_frontend.net.http.head import Head
+from msx_frontend.net.http.parse import fields_of_query, fields_parser, merge_fields
+from msx_frontend.net.http.request import Request
+from msx_frontend.net.http.wire import json_bytes
+
+Submit = Callable[[Job], None]
+
+MODEL, VERSION, URL_PATH = "model_name", "model_version", "url_path"
+"""Names in paths, as TorchServe's description has them."""
+STREAM_HEADERS = [(b"ts_stream_next", b"true")]
+
+
+class Meaning(NamedTuple):
+    """What a path says of the job, besides its names."""
+
+    kind: str = PREDICT
+    headers: tuple[tuple[str, str], ...] = ()
+    """What the handler sees besides the client's."""
+    tells_path: bool = False
+    """The handler sees what stands behind the version as the header `url_path`."""
+    takes_query: bool = False
+    """Query parameters are inputs."""
+
+
+PREDICTS = Meaning(PREDICT, (("explain", "False"),))
+EXPLAINS = Meaning(EXPLAIN, (("explain", "True"),))
+INVOKES = Meaning(takes_query=True)
+
+
+class Predictions:
+    """`submit` hands a job to its model; `check_known` raises ModelNotFound."""
+
+    def __init__(self, submit: Submit, check_known: Callable[[str], object]) -> None:
+        self.submit, self._check_known = submit, check_known
+        self.only_model: str | None = None
+        """The model of `/invocations` without a name."""
+
+    def family(self) -> Family:
+        return Family(
+            "TorchServe",
+            tuple(self._routes()),
+            torchserve_failure,
+            owns=("models",),
+            closes_on_error=True,
+            decompress_requests=False,
+            stream_headers=STREAM_HEADERS,
+        )
+
+    def _routes(self) -> Iterator[Route]:
+        for word, meaning in (("predictions", PREDICTS), ("explanations", EXPLAINS)):
+            told = meaning._replace(tells_path=True)
+            verb = "Predict" if meaning is PREDICTS else "Explain"
+            path = f"/{word}/{{{MODEL}}}"
+            yield from self._of_model(path, told, f"{verb} by the default version", word)
+            yield from self._of_model(f"{path}/{{{VERSION}}}", told, f"{verb} by one version", f"version_{word}")
+            yield from self._of_model(f"{path}/{{{VERSION}}}/{{{URL_PATH}:path}}", told)
+            yield from self._of_model(f"{path}//{{{URL_PATH}:path}}", told)
+        yield self._job("/invocations", INVOKES, "SageMaker's route", "invocations", ((MODEL, "string"),))
+        yield from self._of_model(
+            f"/models/{{{MODEL}}}/invoke", INVOKES, "SageMaker's route with several models", "invoke"
+        )
+        yield from self._of_model(f"/{{{MODEL}}}/predict", INVOKES, "An older route", "predict")
+        yield from self._of_model(f"/{{{MODEL}}}/{{{VERSION}}}/predict", INVOKES, "An older route", "version_predict")
+        yield from self._of_model(f"/v1/models/{{{MODEL}}}:predict", PREDICTS, "KServe v1", "kserve_predictions")
+        yield from self._of_model(f"/v1/models/{{{MODEL}}}:explain", EXPLAINS, "KServe v1", "kserve_explanations")
+
+    def _of_model(self, path: str, meaning: Meaning, summary: str = "", operation: str = "") -> Iterator[Route]:
+        yield self._job(path, meaning, summary, operation)
+        yield Route("OPTIONS", path, self._describe, model=MODEL)
+
+    def _job(
+        self, path: str, meaning: Meaning, summary: str, operation: str, queries: tuple[tuple[str, str], ...] = ()
+    ) -> Route:
+        route = JobRoute(partial(PredictionTemplate, self, meaning))
+        return Route(
+            "POST",
+            path,
+            route,
+            summary=summary,
+            operation=operation,
+            queries=queries,
+            any_method=True,
+            model=MODEL,
+        )
+
+    async def _describe(self, request: Request) -> Reply:
+        model = request.names[MODEL]
+        self._check_known(model)
+        return Reply(json_bytes(model_description(model)))
+
+
+class PredictionTemplate:
+    """What the head of a prediction says of its job."""
+
+    __slots__ = ("_fields", "_headers", "_kind", "_model", "_predictions", "_submit", "_version", "key")
+
+    def __init__(self, predictions: Predictions, meaning: Meaning, head: Head, names: Names) -> None:
+        self._predictions, self._submit = predictions, predictions.submit
+        self._model, self._version = names.get(MODEL), names.get(VERSION)
+        told = [(URL_PATH, names.get(URL_PATH, ""))] if meaning.tells_path else []
+        self._headers, self._kind = KeptHeaders([*head.headers(), *meaning.headers, *told]), meaning.kind
+        self.key: Key | None = None
+        self._fields = fields_parser(head.content_type)
+        """Of a body. Raises BadRequest."""
+        if meaning.takes_query and head.query:
+            self._fields = partial(_with_query, self._fields, head.query)
+
+    def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
+        fields = self._fields(body)
+        model = self._model or self._named(fields)
+        job = sink.job = Job(id, model, self._version, fields, self._headers, sink, kind=self._kind)
+        self._submit(job)
+
+    def _named(self, fields: list[Field]) -> str:
+        """The model that a parameter names, or the only one. Raises BadRequest, ModelNotAllowed."""
+        model = _text(fields, MODEL) or self._predictions.only_model
+        if model is None:
+            raise BadRequest("Parameter model_name is required.")
+        if self.key is not None:
+            self.key.check_model(model)
+        return model
+
+
+def _with_query(parse: Callable[[bytes], list[Field]], query: bytes, body: bytes) -> list[Field]:
+    return merge_fields(parse(body), fields_of_query(query))
+
+
+def _text(fields: list[Field], name: str) -> str | None:
+    return next((field.data.decode("utf-8", "replace") for field in fields if field.name == name), None)

@@ -1,0 +1,26 @@
+"""Which key a request needs, and whether it has it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msx_frontend.keys.key import Key, Kind
+from msx_frontend.net.http.router import Match
+
+
+class ChecksKeys(Protocol):
+    def check_any(self, kinds: tuple[Kind, ...], authorization: str | None) -> Key:
+        """Raises InvalidKey unless the header carries a valid key of one of these kinds."""
+
+
+def admitted(tokens: ChecksKeys, match: Match, authorization: str | None) -> Key | None:
+    """The key by which a request may pass; None where its route is public.
+
+    Raises InvalidKey, and ModelNotAllowed where the path names a model that the key is not good for.
+    """
+    if not match.kinds:
+        return None
+    key = tokens.check_any(match.kinds, authorization)
+    if match.route is not None and (model := match.names.get(match.route.model)):
+        key.check_model(model)
+    return key

@@ -1,0 +1,210 @@
+"""The outermost layer of a listener: a request from its head to the last byte of its reply, for all families alike."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from msx_frontend.errors import MethodNotAllowed, RequestCancelled, ResourceNotFound
+from msx_frontend.held_bytes import HOLD, HeldBytes
+from msx_frontend.net.http.admission import ChecksKeys, admitted
+from msx_frontend.net.http.call import Call
+from msx_frontend.net.http.compression import WORTHWHILE, accepted, compress, compressed_headers, decompress
+from msx_frontend.net.http.direct import Direct
+from msx_frontend.net.http.failures import failure_reply, reported
+from msx_frontend.net.http.family import Family, JobRoute, Reply, Route
+from msx_frontend.net.http.job_answer import answer_job
+from msx_frontend.net.http.request import Request
+from msx_frontend.net.http.response_head import ResponseHead
+from msx_frontend.net.http.router import PREFLIGHT, Match, Router
+from msx_frontend.net.http.wire import (
+    BODYLESS,
+    ClientGone,
+    LogsReplies,
+    Message,
+    RawHeaders,
+    Receive,
+    Scope,
+    Send,
+    StreamBroken,
+    read_body,
+    reason_of,
+    reply_headers,
+    send_whole,
+    start_message,
+)
+
+log = logging.getLogger("msx.http")
+
+
+class Unconverted(Protocol):
+    """What still stands beside the families; it goes when all APIs are families."""
+
+    def serves(self, method: str, path: str, *, owned: bool) -> bool:
+        """`owned`: a family refuses unknown paths like this one."""
+
+    async def __call__(self, call: Call, receive: Receive, send: ResponseHead) -> int: ...
+
+
+class Exchange:
+    """Pure ASGI. `tokens` is None when authorization is off; `limit` is in bytes of a body (max_request_size)."""
+
+    def __init__(
+        self,
+        router: Router,
+        access_log: LogsReplies,
+        *,
+        limit: int,
+        tokens: ChecksKeys | None = None,
+        cors: RawHeaders | None = None,
+        held: HeldBytes | None = None,
+        unconverted: Unconverted | None = None,
+    ) -> None:
+        self._router, self._access_log = router, access_log
+        self._limit, self._tokens = limit, tokens
+        self._cors = cors or []
+        self._held = held or HeldBytes()
+        self._unconverted = unconverted
+
+    def direct(self) -> Direct:
+        """For connections that answer jobs by themselves, by the same rules."""
+        return Direct(self._router, self._access_log, self._tokens, self._cors, self._held, self._limit)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        scope["path"] = scope["path"].rstrip("/") or "/"
+        call = Call(scope)
+        status, body = 500, _Body(receive, self._held)
+        scope[HOLD] = body.hold
+        try:
+            status = await self._serve(call, body, ResponseHead(call, send, self._cors))
+        except StreamBroken as broken:
+            status = broken.status
+            level = logging.INFO if status == RequestCancelled.status else logging.WARNING
+            log.log(level, "a stream was cut: %s", broken, extra={"request_id": call.id})
+            raise
+        finally:
+            body.hold.release()
+            self._access_log.write(call, status)
+
+    async def _serve(self, call: Call, receive: Receive, send: ResponseHead) -> int:
+        match, old = self._router.find(call.method, call.path), self._unconverted
+        owned = self._router.owns(call.path)
+        if match.route is None and old is not None and old.serves(call.method, call.path, owned=owned):
+            return await old(call, receive, send)
+        send.errors_close = match.family.closes_on_error
+        request = Request(call, match.names, receive)
+        try:
+            return await self._answer(match, request, receive, send)
+        finally:
+            request.close()
+
+    async def _answer(self, match: Match, request: Request, receive: Receive, send: ResponseHead) -> int:
+        call, family, body_read = request.call, match.family, False
+        try:
+            if _is_preflight(call, match):
+                return await _preflight(match, call, send)
+            route = _route(match)
+            if self._tokens is not None:
+                call.use(admitted(self._tokens, match, call.authorization))
+            request.body = await self._read(family, call, receive)
+            body_read = True
+            reply = await _reply(route, request)
+            return await _send(family, request, reply, send)
+        except ClientGone:
+            return RequestCancelled.status
+        except StreamBroken:
+            raise
+        except Exception as error:
+            told = reported(error, call.id)
+            if not request.left:
+                return await _fail(send, *failure_reply(family, told, call.id, body_read=body_read))
+            return told.status
+
+    async def _read(self, family: Family, call: Call, receive: Receive) -> bytes:
+        """The body. Raises PayloadTooLarge, UnknownEncoding, BadRequest, Overloaded, ClientGone."""
+        body = await read_body(receive, call.content_length, self._limit)
+        encoding = call.content_encoding
+        if not family.decompress_requests or not encoding or not body:
+            return body
+        unpacked = await asyncio.to_thread(decompress, body, encoding, self._limit)
+        call.scope[HOLD].resize(len(unpacked))
+        return unpacked
+
+
+async def _reply(route: Route, request: Request) -> Reply:
+    if isinstance(route.answer, JobRoute):
+        return await answer_job(route.answer, request)
+    return await route.answer(request)
+
+
+def _route(match: Match) -> Route:
+    """Raises ResourceNotFound, MethodNotAllowed."""
+    if match.route is None:
+        error = MethodNotAllowed() if match.allowed else ResourceNotFound()
+        if match.allowed:
+            error.headers = (("allow", ", ".join(match.allowed)),)
+        raise error
+    return match.route
+
+
+def _is_preflight(call: Call, match: Match) -> bool:
+    """A browser asks what it may do before it sends a key. A route of its own for OPTIONS answers all other OPTIONS."""
+    if call.method != PREFLIGHT:
+        return False
+    return bool(match.allowed) or (match.route is not None and bool(call.header(b"access-control-request-method")))
+
+
+async def _preflight(match: Match, call: Call, send: Send) -> int:
+    allowed = ", ".join(match.allowed)
+    own = [("allow", allowed)] if allowed else []
+    await send_whole(send, 204, reply_headers(call.id, own), b"")
+    return 204
+
+
+async def _send(family: Family, request: Request, reply: Reply, send: Send) -> int:
+    """Raises HandlerFailed, before anything is sent, for what a handler set and HTTP does not allow."""
+    call, body = request.call, reply.body
+    headers, reason = reply_headers(call.id, list(reply.headers)), reason_of(reply.phrase)
+    if isinstance(body, bytes | bytearray | memoryview):
+        encoding = accepted(call.header(b"accept-encoding")) if family.compress_replies else None
+        if encoding and len(body) >= WORTHWHILE and reply.status not in BODYLESS:
+            body = await asyncio.to_thread(compress, body, encoding)
+            headers += compressed_headers(encoding)
+        await send_whole(send, reply.status, headers, body, reason)
+    else:
+        request.watch_now()
+        await send(start_message(reply.status, [*headers, *family.stream_headers], reason))
+        await _stream(body, call, send)
+    return reply.status
+
+
+async def _stream(chunks: AsyncIterator[bytes], call: Call, send: Send) -> None:
+    try:
+        async for data in chunks:
+            await send({"type": "http.response.body", "body": data, "more_body": True})
+    except Exception as error:
+        raise StreamBroken(reported(error, call.id)) from None
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _fail(send: Send, status: int, headers: RawHeaders, body: bytes) -> int:
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+    return status
+
+
+class _Body:
+    """Counts what is read, until the request is answered. Raises ServiceError where that is too much."""
+
+    def __init__(self, receive: Receive, held: HeldBytes) -> None:
+        self._receive, self.hold = receive, held.hold()
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        if data := message.get("body"):
+            self.hold.resize(self.hold.size + len(data))
+        return message

@@ -1,0 +1,39 @@
+"""What a client is told when a request fails: the same by each way on which it came."""
+
+from __future__ import annotations
+
+import logging
+
+from msx_frontend.errors import Bug, PayloadTooLarge, ServiceError
+from msx_frontend.net.http.family import JSON, Failure, Family
+from msx_frontend.net.http.wire import RawHeaders, error_bytes, reply_headers
+
+log = logging.getLogger("msx.http")
+
+CLOSE = (b"connection", b"close")
+
+
+def reported(error: Exception, request_id: str) -> ServiceError:
+    """What the client is told of an error. A bug of the server is logged here, once."""
+    if isinstance(error, ServiceError):
+        return error
+    log.error("a bug of the server", exc_info=error, extra={"request_id": request_id})
+    return Bug(error)
+
+
+def failure_reply(
+    family: Family, error: ServiceError, request_id: str, *, body_read: bool = True
+) -> tuple[int, RawHeaders, bytes]:
+    """Status, headers and body. The connection cannot go on where the request's body was not read."""
+    failure = family.failure(error)
+    headers = [] if failure.bare else reply_headers(request_id, list(failure.headers))
+    if family.closes_on_error or not body_read:
+        headers.append(CLOSE)
+    return failure.status, [*headers, (b"content-length", b"%d" % len(failure.body))], failure.body
+
+
+def torchserve_failure(error: ServiceError) -> Failure:
+    """TorchServe's form, which paths of no family have too: code, type and message; 413 has neither body nor id."""
+    if isinstance(error, PayloadTooLarge):
+        return Failure(error.status, b"", (), bare=True)
+    return Failure(error.status, error_bytes(error), (*JSON, *error.headers))

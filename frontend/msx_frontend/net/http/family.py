@@ -1,0 +1,121 @@
+"""An HTTP API as a value: its routes, the form of its errors, and the few rules in which APIs differ.
+
+The router (`router.py`) finds the route of a request, the exchange (`exchange.py`) answers it. A family adds no layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+from msx_frontend.errors import ServiceError
+from msx_frontend.job import Cancellable, Sink
+from msx_frontend.keys.key import Key, Kind
+from msx_frontend.net.http.head import Head
+from msx_frontend.net.http.request import Request
+from msx_frontend.net.http.wire import RawHeaders
+from msx_sdk._internal.reply_head import JSON_TYPE
+
+ListenerName = Literal["inference", "management", "metrics"]
+Names = Mapping[str, str]
+"""The parts of a path that its template names."""
+Headers = Sequence[tuple[str, str]]
+
+JSON: Headers = (JSON_TYPE,)
+
+
+class Reply(NamedTuple):
+    """What a route answers with.
+
+    `headers` are the family's or the handler's own; the exchange adds the request's id, TorchServe's cache headers and
+    the framing. A `body` that is an iterator is sent as it comes. If it raises, the connection is cut, so that no
+    client takes the part for the whole.
+    """
+
+    body: bytes | AsyncIterator[bytes]
+    status: int = 200
+    headers: Headers = JSON
+    phrase: str = ""
+    """Of the status line; "" is the usual one."""
+
+
+class Failure(NamedTuple):
+    """An error as a family says it."""
+
+    status: int
+    body: bytes
+    headers: Headers = JSON
+    bare: bool = False
+    """Without the request's id and the cache headers that all other replies have."""
+
+
+class ReplySink(Sink, Protocol):
+    """Where the reply of one request goes. `job` is cancelled when the client leaves, or cannot be answered."""
+
+    job: Cancellable | None
+
+
+class JobTemplate(Protocol):
+    """What a head says of the job of its request: made once for all requests that have the same head."""
+
+    key: Key | None
+    """The key of the request; set before each `submit`. None where it needs none, or the key is good for all models."""
+
+    def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
+        """Make the job, set `sink.job`, and queue it. May raise any error, which the caller says to `sink`."""
+
+
+class JobRoute(NamedTuple):
+    """Requests of the route are jobs of a worker, and need no coroutine: the connection itself can answer them.
+
+    `template` is called once per distinct head with the head and the names in its path; it may raise ServiceError.
+    """
+
+    template: Callable[[Head, Names], JobTemplate]
+
+
+Answer = Callable[[Request], Awaitable[Reply]]
+
+
+class Route(NamedTuple):
+    """`path` is a template. `{name}` is one segment that is not empty, a segment may go on behind it
+    (`{name}:predict`), and `{name:path}` is all that is left of the path.
+    """
+
+    method: str
+    path: str
+    answer: Answer | JobRoute
+    key: Kind | None = "inference"
+    """The kind of key that opens the route. None: it is public."""
+    summary: str = ""
+    """For the OpenAPI document and the docs. A route without a summary is not described."""
+    operation: str = ""
+    """OpenAPI's operationId."""
+    queries: tuple[tuple[str, str], ...] = ()
+    """Names and JSON types of query parameters."""
+    request_schema: Mapping[str, Any] | None = None
+    response_schema: Mapping[str, Any] | None = None
+    any_method: bool = False
+    """Other methods mean the same as `method`, but for those of other routes with this path (TorchServe's rule)."""
+    model: str = "model"
+    """The name in the path that a key must be good for; "" where no key is limited."""
+    when: Callable[[], bool] | None = None
+    """The route exists only while this is true."""
+
+
+class Family(NamedTuple):
+    name: str
+    routes: tuple[Route, ...]
+    failure: Callable[[ServiceError], Failure]
+    listener: ListenerName = "inference"
+    """The listener that has these routes. Where addresses are merged, one listener has them all."""
+    owns: tuple[str, ...] = ()
+    """First segments of paths. Below them unknown paths are refused in the family's form, and no `{name}/…` matches."""
+    closes_on_error: bool = False
+    """The connection ends with each error (TorchServe's rule)."""
+    decompress_requests: bool = True
+    """Bodies with a Content-Encoding are decompressed before the route is given them."""
+    compress_replies: bool = False
+    """Whole replies are compressed for clients that accept it."""
+    stream_headers: RawHeaders = []  # a NamedTuple's default, which nothing changes
+    """Of replies that are streams."""

@@ -1,0 +1,166 @@
+"""From a path to the route that serves it, and the family that the route belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from msx_frontend.keys.key import Kind
+from msx_frontend.net.http.family import Family, JobRoute, Route
+
+PREFLIGHT = "OPTIONS"
+
+
+class Match(NamedTuple):
+    """Of a request's method and path. `family` says errors, also where nothing serves the request (`route` is None):
+    404, or 405 where there are methods `allowed`.
+    """
+
+    family: Family
+    route: Route | None = None
+    names: dict[str, str] = {}  # a NamedTuple's default, which nothing changes
+    kinds: tuple[Kind, ...] = ()
+    """The kinds of keys of which one opens the route; none where it is public."""
+    allowed: tuple[str, ...] = ()
+
+
+class _Served(NamedTuple):
+    family: Family
+    route: Route
+    names: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+
+    @property
+    def runs_job(self) -> bool:
+        return isinstance(self.route.answer, JobRoute)
+
+    @property
+    def exists(self) -> bool:
+        return self.route.when is None or self.route.when()
+
+
+class _Node:
+    """A place in the tree of segments."""
+
+    __slots__ = ("beginnings", "literals", "name", "rest", "served")
+
+    def __init__(self) -> None:
+        self.literals: dict[str, _Node] = {}
+        self.beginnings: dict[str, _Node] = {}
+        """Of segments that begin with a name, by what stands behind the name."""
+        self.name: _Node | None = None
+        self.rest: _Node | None = None
+        self.served: list[_Served] = []
+
+
+class Router:
+    """Of one listener. More literal templates win over less literal ones, earlier families over later ones."""
+
+    def __init__(self, families: Iterable[Family], default: Family) -> None:
+        """`default` says errors of paths of no family. Raises ValueError for a template that is not a path."""
+        self.families = tuple(families)
+        self._root, self._default = _Node(), default
+        self._owners: dict[str, Family] = {}
+        for family in self.families:
+            for segment in family.owns:
+                self._owners.setdefault(segment, family)
+            for route in family.routes:
+                self._add(family, route)
+
+    def find(self, method: str, path: str) -> Match:
+        """`path` is decoded, without a slash at its end unless it is "/"."""
+        segments = path[1:].split("/")
+        owner = self._owners.get(segments[0])
+        missing: Match | None = None
+        for node, values in self._nodes(segments, owned=owner is not None):
+            served = [one for one in node.served if one.exists]
+            if (found := _of_method(served, method)) is not None:
+                return Match(found.family, found.route, dict(zip(found.names, values, strict=True)), found.kinds)
+            if served and missing is None:
+                missing = Match(served[0].family, allowed=_allowed(served))
+        return missing or Match(owner or self._default)
+
+    def owns(self, path: str) -> bool:
+        """Unknown paths like this one are refused by a family."""
+        return path[1:].split("/", 1)[0] in self._owners
+
+    def first_segments(self) -> set[str]:
+        """Which paths are taken, whatever follows."""
+        return {*self._root.literals, *self._owners} - {""}
+
+    def _nodes(self, segments: list[str], *, owned: bool) -> Iterator[tuple[_Node, tuple[str, ...]]]:
+        """All that match, the most literal one first."""
+        if not owned:
+            return _walk(self._root, segments, 0, ())
+        node = self._root.literals.get(segments[0])
+        return iter(()) if node is None else _walk(node, segments, 1, ())
+
+    def _add(self, family: Family, route: Route) -> None:
+        if not route.path.startswith("/"):
+            raise ValueError(f"The path {route.path!r} of {family.name} does not begin with a slash.")
+        node, names = self._root, []
+        for segment in route.path[1:].split("/"):
+            node, name = _child(node, segment)
+            names += [name] if name else []
+        kinds: tuple[Kind, ...] = () if route.key is None else (route.key,)
+        for number, other in enumerate(node.served):
+            if other.route.method == route.method and other.route.when is None:
+                if other.route.answer == route.answer:  # the same on another listener: either key opens it
+                    node.served[number] = other._replace(kinds=tuple(dict.fromkeys((*other.kinds, *kinds))))
+                return
+        node.served.append(_Served(family, route, tuple(names), kinds))
+
+
+def _child(node: _Node, segment: str) -> tuple[_Node, str]:
+    """The node of a template's next segment, and the name in it."""
+    if not segment.startswith("{"):
+        return node.literals.setdefault(segment, _Node()), ""
+    name, _, behind = segment[1:].partition("}")
+    if name.endswith(":path"):
+        node.rest = node.rest or _Node()
+        return node.rest, name.removesuffix(":path")
+    if behind:
+        return node.beginnings.setdefault(behind, _Node()), name
+    node.name = node.name or _Node()
+    return node.name, name
+
+
+def _walk(
+    node: _Node, segments: list[str], at: int, values: tuple[str, ...]
+) -> Iterator[tuple[_Node, tuple[str, ...]]]:
+    if at == len(segments):
+        yield node, values
+        return
+    segment = segments[at]
+    if (literal := node.literals.get(segment)) is not None:
+        yield from _walk(literal, segments, at + 1, values)
+    for behind, child in node.beginnings.items():
+        if segment.endswith(behind) and len(segment) > len(behind):
+            yield from _walk(child, segments, at + 1, (*values, segment[: -len(behind)]))
+    if node.name is not None and segment:
+        yield from _walk(node.name, segments, at + 1, (*values, segment))
+    if node.rest is not None:
+        yield node.rest, (*values, "/".join(segments[at:]))
+
+
+def _of_method(served: list[_Served], method: str) -> _Served | None:
+    """HEAD is GET without a body, but for jobs: a model does not run for an answer that is thrown away."""
+    for one in served:
+        if one.route.method == method:
+            return one
+    for one in served:
+        if method == "HEAD":
+            if not one.runs_job and (one.route.method == "GET" or one.route.any_method):
+                return one
+        elif one.route.any_method:
+            return one
+    return None
+
+
+def _allowed(served: list[_Served]) -> tuple[str, ...]:
+    """For the header Allow."""
+    methods: list[str] = []
+    for one in served:
+        own = [one.route.method, *(("GET", "POST", "PUT") if one.route.any_method else ())]
+        methods += [*own, "HEAD"] if "GET" in own and not one.runs_job else own
+    return (*dict.fromkeys(method for method in methods if method != PREFLIGHT), PREFLIGHT)

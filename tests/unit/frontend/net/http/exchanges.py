@@ -1,0 +1,39 @@
+"""The outermost layer of a listener, over families of a test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msx_frontend.apis.torchserve.predictions import Predictions
+from msx_frontend.assembly.unconverted import Unconverted
+from msx_frontend.net.http.exchange import Exchange
+from msx_frontend.net.http.failures import torchserve_failure
+from msx_frontend.net.http.family import Family
+from msx_frontend.net.http.gate import Gate
+from msx_frontend.net.http.router import Router
+from msx_frontend.net.http.wire import LogsReplies
+from tests.unit.frontend.net.http.client import FakeRegistry, as_registry
+
+TORCHSERVE = Family("TorchServe", (), torchserve_failure, closes_on_error=True)
+
+
+def predictions(registry: FakeRegistry, only_model: str | None = None) -> Family:
+    """A test may give the registry other methods later."""
+    made = Predictions(lambda job: registry.submit(job), as_registry(registry).find)
+    made.only_model = only_model
+    return made.family()
+
+
+def exchange_of(
+    *families: Family,
+    log: LogsReplies,
+    limit: int = 1000,
+    app: Any = None,
+    gate: Gate | None = None,
+    language_models: Any = None,
+    **options: Any,
+) -> Exchange:
+    """`app` is asked for what no family serves."""
+    default = families[0] if families else TORCHSERVE
+    old = app and Unconverted(app, default, gate=gate, language_models=language_models)
+    return Exchange(Router(families, default), log, limit=limit, unconverted=old, **options)

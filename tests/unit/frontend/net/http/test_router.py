@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import pytest
+
+from msx_frontend.keys.key import Kind
+from msx_frontend.net.http.family import Failure, Family, JobRoute, Names, Reply, Route
+from msx_frontend.net.http.head import Head
+from msx_frontend.net.http.request import Request
+from msx_frontend.net.http.router import Router
+
+
+async def answer(request: Request) -> Reply:
+    return Reply(b"")
+
+
+async def other(request: Request) -> Reply:
+    return Reply(b"")
+
+
+def no_job(head: Head, names: Names) -> None:
+    raise AssertionError
+
+
+JOB = JobRoute(no_job)  # type: ignore[arg-type]
+
+
+def family(name: str, *routes: Route, owns: tuple[str, ...] = ()) -> Family:
+    return Family(name, routes, lambda error: Failure(500, b""), owns=owns)
+
+
+FIRST = family(
+    "first",
+    Route("POST", "/predict/{model}", JOB, any_method=True),
+    Route("OPTIONS", "/predict/{model}", answer),
+    Route("POST", "/predict/{model}/{version}", JOB),
+    Route("POST", "/predict/{model}/{version}/{rest:path}", JOB),
+    Route("POST", "/{model}/predict", JOB),
+    Route("GET", "/ping", answer, key=None, any_method=True),
+    Route("GET", "/models/{model}:show", answer),
+    Route("GET", "/", answer),
+)
+SECOND = family(
+    "second",
+    Route("GET", "/models/{model}", answer),
+    Route("PUT", "/models/{model}", answer, key="management"),
+    Route("GET", "/models/{model}/ready", answer),
+    Route("GET", "/v9/{name:path}", answer),
+    owns=("v9", "models"),
+)
+ROUTER = Router([FIRST, SECOND], default=FIRST)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "template", "names"),
+    [
+        ("GET", "/", "/", {}),
+        ("GET", "/ping", "/ping", {}),
+        ("DELETE", "/ping", "/ping", {}),
+        ("POST", "/predict/m", "/predict/{model}", {"model": "m"}),
+        ("PUT", "/predict/m", "/predict/{model}", {"model": "m"}),
+        ("POST", "/predict/m/2", "/predict/{model}/{version}", {"model": "m", "version": "2"}),
+        (
+            "POST",
+            "/predict/m/2/a//b",
+            "/predict/{model}/{version}/{rest:path}",
+            {"model": "m", "version": "2", "rest": "a//b"},
+        ),
+        ("POST", "/m/predict", "/{model}/predict", {"model": "m"}),
+        ("POST", "/ping/predict", "/{model}/predict", {"model": "ping"}),
+        ("POST", "/predict/predict", "/predict/{model}", {"model": "predict"}),
+        ("GET", "/models/m", "/models/{model}", {"model": "m"}),
+        ("GET", "/models/m:show", "/models/{model}:show", {"model": "m"}),
+        ("PUT", "/models/m:show", "/models/{model}", {"model": "m:show"}),
+        ("GET", "/models/:show", "/models/{model}", {"model": ":show"}),
+        ("HEAD", "/models/m/ready", "/models/{model}/ready", {"model": "m"}),
+        ("GET", "/v9/a/b", "/v9/{name:path}", {"name": "a/b"}),
+    ],
+)
+def test_found(method: str, path: str, template: str, names: dict[str, str]) -> None:
+    match = ROUTER.find(method, path)
+    assert match.route is not None
+    assert (match.route.path, match.names) == (template, names)
+
+
+@pytest.mark.parametrize(
+    ("path", "refused_by"),
+    [
+        ("/nothing", "first"),
+        ("/predict", "first"),
+        ("/predict//2", "first"),
+        ("/v9", "second"),
+        ("/v9x/predict/x", "first"),
+        ("/models/predict", "second"),
+        ("/models/m/x", "second"),
+    ],
+)
+def test_not_found(path: str, refused_by: str) -> None:
+    match = ROUTER.find("POST", path)
+    assert (match.route, match.family.name) == (None, refused_by)
+    assert match.allowed == (("GET", "HEAD", "PUT", "OPTIONS") if path == "/models/predict" else ())
+
+
+def test_a_method_that_is_not_allowed() -> None:
+    match = ROUTER.find("DELETE", "/models/m")
+    assert (match.route, match.allowed) == (None, ("GET", "HEAD", "PUT", "OPTIONS"))
+    match = ROUTER.find("HEAD", "/predict/m")
+    assert (match.route, match.allowed) == (None, ("POST", "GET", "PUT", "OPTIONS"))
+
+
+def test_kinds_of_keys() -> None:
+    def kinds(router: Router, method: str, path: str) -> tuple[Kind, ...]:
+        return router.find(method, path).kinds
+
+    assert kinds(ROUTER, "GET", "/ping") == ()
+    assert kinds(ROUTER, "GET", "/models/m") == ("inference",)
+    assert kinds(ROUTER, "PUT", "/models/m") == ("management",)
+    ours = family("ours", Route("GET", "/a", answer), Route("GET", "/b", answer))
+    theirs = family("theirs", Route("GET", "/a", answer, key="management"), Route("GET", "/b", other, key="management"))
+    merged = Router([ours, theirs], default=ours)
+    assert kinds(merged, "GET", "/a") == ("inference", "management")
+    assert kinds(merged, "GET", "/b") == ("inference",)
+
+
+def test_a_route_that_comes_and_goes() -> None:
+    there = False
+    some = family("some", Route("POST", "/", answer, when=lambda: there))
+    router = Router([some], default=some)
+    assert (router.find("POST", "/").route, router.find("POST", "/").allowed) == (None, ())
+    there = True
+    assert router.find("POST", "/").route is not None
+    assert router.find("GET", "/").allowed == ("POST", "OPTIONS")
+
+
+def test_taken_names() -> None:
+    assert ROUTER.first_segments() == {"predict", "ping", "models", "v9"}
+
+
+def test_a_template_that_is_not_a_path() -> None:
+    with pytest.raises(ValueError, match="'x' of some does not begin with a slash"):
+        Router([family("some", Route("GET", "x", answer))], default=FIRST)
