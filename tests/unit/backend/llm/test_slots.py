@@ -160,12 +160,3 @@ def test_what_is_kept_in_place_is_shared_before_more_is_written() -> None:
     pool.free(talk)
     assert placed(pool, [*PROMPT[:12], 50]) == Placement(talk, 12, [])
     assert placed(pool, [*PROMPT[:12], 60]) == Placement(1 - talk, 12, [Copy(talk, 1 - talk, 12)])
-
-
-def test_a_text_in_a_slot_where_a_step_failed_is_found_by_its_own_beginning() -> None:
-    pool = SlotPool(2, 128, 4)
-    failed = written(pool, PROMPT)
-    pool.scrap(failed)
-    other = [9] * 20
-    assert written(pool, other) == failed
-    assert placed(pool, [*other, 1]) == Placement(1 - failed, 20, [Copy(failed, 1 - failed, 20)])
