@@ -72,6 +72,20 @@ def test_folder_or_the_only_folder_in_it(tmp_path: Path, inside: str) -> None:
     assert contents(tmp_path / "m") == FILES
 
 
+def test_a_link_in_a_folder_has_the_size_of_its_file(tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "m", FILES)
+    (tmp_path / "weights").write_bytes(bytes(5_000))
+    (root / "linked").symlink_to(tmp_path / "weights")
+    with open_archive(root) as archive:
+        assert next(member.size for member in archive.files if member.path == "linked") == 5_000
+
+
+def test_a_link_in_a_folder_that_leads_nowhere_is_not_a_file(tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "m", FILES)
+    (root / "linked").symlink_to(tmp_path / "gone")
+    assert contents(root) == FILES
+
+
 def test_zip_with_one_folder_in_it(tmp_path: Path) -> None:
     assert contents(write_zip(tmp_path / "m.zip", [(f"m/{name}", data) for name, data in GOOD])) == FILES
 
