@@ -9,19 +9,19 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from datetime import datetime, timezone
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote
 
-from msx_frontend.archives.archive_urls import shown
+from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.errors import DownloadFailed
 
 _NOTHING = hashlib.sha256(b"").hexdigest()
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION")
 
 
-def sign(url: str, env: Mapping[str, str], now: datetime | None = None) -> dict[str, str]:
+def sign(url: ArchiveUrl, env: Mapping[str, str], now: datetime | None = None) -> dict[str, str]:
     """The headers that sign a GET of `url` by the keys of the environment. Raises DownloadFailed without them."""
     if missing := [name for name in _KEYS if not env.get(name)]:
-        raise DownloadFailed(shown(url), f"s3_sse_kms=true needs the environment variables {', '.join(missing)}")
+        raise DownloadFailed(url.shown, f"s3_sse_kms=true needs the environment variables {', '.join(missing)}")
     user, secret, region = (env[name] for name in _KEYS)
     moment = (now or datetime.now(timezone.utc)).strftime("%Y%m%dT%H%M%SZ")
     headers = {"x-amz-content-sha256": _NOTHING, "x-amz-date": moment}
@@ -35,9 +35,10 @@ def sign(url: str, env: Mapping[str, str], now: datetime | None = None) -> dict[
     return {**headers, "authorization": credential}
 
 
-def _canonical(url: str, headers: Mapping[str, str]) -> tuple[str, str]:
+def _canonical(url: ArchiveUrl, headers: Mapping[str, str]) -> tuple[str, str]:
     """The request as it is signed, and the names of its signed headers."""
-    parts = urlsplit(url)
+    assert url.parts is not None  # it is asked
+    parts = url.parts
     all_headers = dict(sorted({**headers, "host": parts.netloc.rpartition("@")[2]}.items()))
     signed = ";".join(all_headers)
     query = sorted((quote(name, safe="~"), quote(value, safe="~")) for name, value in _query(parts.query))

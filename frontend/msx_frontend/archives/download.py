@@ -15,7 +15,7 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 from msx_archiver.room import is_full, room, why
-from msx_frontend.archives.archive_urls import check_allowed, local_path, shown
+from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.http_source import CHUNK, HttpSource
 from msx_frontend.config import ServerConfig
 from msx_frontend.errors import DownloadFailed
@@ -33,11 +33,11 @@ class Downloads:
         self._folder = folder
         self._http = HttpSource(self.check, env)
 
-    def check(self, url: str) -> None:
+    def check(self, url: ArchiveUrl) -> None:
         """Raises ArchiveNotFound for a URL that is not allowed."""
-        check_allowed(url, self._allowed)
+        url.check_allowed(self._allowed)
 
-    async def fetch(self, url: str, target: Path, *, signed: bool = False) -> None:
+    async def fetch(self, url: ArchiveUrl, target: Path, *, signed: bool = False) -> None:
         """Bring the file to `target`; `signed` by the AWS keys of the environment (`s3_sse_kms`).
 
         Raises ArchiveNotFound for a URL that is not allowed, else DownloadFailed; nothing is left then.
@@ -45,20 +45,20 @@ class Downloads:
         self.check(url)
         part = self._folder / f"{secrets.token_hex(8)}.part"
         size = _Size(url, self._most, self._folder)
-        log.info("downloading %s", shown(url))
+        log.info("downloading %s", url.shown)
         try:
             await asyncio.wait_for(self._to_file(url, part, signed, size), self._time)
             await asyncio.to_thread(_put, part, target)
         except asyncio.TimeoutError:
-            raise DownloadFailed(shown(url), f"it took longer than download_timeout, {self._time:g} s") from None
+            raise DownloadFailed(url.shown, f"it took longer than download_timeout, {self._time:g} s") from None
         except OSError as error:
             reason = why(error, target, size.known)
-            raise DownloadFailed(shown(url), f"{self._folder}: {reason}" if is_full(error) else reason) from None
+            raise DownloadFailed(url.shown, f"{self._folder}: {reason}" if is_full(error) else reason) from None
         finally:
             part.unlink(missing_ok=True)
 
     @asynccontextmanager
-    async def placed(self, url: str, path: Path, *, signed: bool) -> AsyncGenerator[None, None]:
+    async def placed(self, url: ArchiveUrl, path: Path, *, signed: bool) -> AsyncGenerator[None, None]:
         """The file that `url` names is at `path`; when the block fails, what was there before is there again."""
         new, before = (self._folder / f"{secrets.token_hex(8)}-{path.name}" for _ in range(2))
         await self.fetch(url, new, signed=signed)
@@ -79,9 +79,9 @@ class Downloads:
         """Throw away what a killed server left unfinished."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    async def _to_file(self, url: str, part: Path, signed: bool, size: _Size) -> None:
+    async def _to_file(self, url: ArchiveUrl, part: Path, signed: bool, size: _Size) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        path, come = local_path(url), 0
+        path, come = url.local_path, 0
         source = _read_file(path, size) if path else self._http.read(url, size.announced, signed=signed)
         with io.FileIO(part, "xb", opener=_private) as file:
             async with aclosing(source) as chunks:
@@ -94,24 +94,24 @@ class Downloads:
 class _Size:
     """Bytes of a download: those that are announced, then those that come. Raises DownloadFailed for too many."""
 
-    def __init__(self, url: str, most: int, folder: Path) -> None:
+    def __init__(self, url: ArchiveUrl, most: int, folder: Path) -> None:
         self._url, self._most, self._folder = url, most, folder
         self.known = 0
 
-    def announced(self, url: str, size: int) -> None:
+    def announced(self, size: int) -> None:
         self.come(size)
         if size > shutil.disk_usage(self._folder).free:
-            raise DownloadFailed(shown(url), f"it does not fit into {self._folder}: {room(self._folder, size)}")
+            raise DownloadFailed(self._url.shown, f"it does not fit into {self._folder}: {room(self._folder, size)}")
 
     def come(self, size: int) -> None:
         self.known = max(size, self.known)
         if size > self._most:
-            raise DownloadFailed(shown(self._url), f"it is larger than max_download_size, {self._most} bytes")
+            raise DownloadFailed(self._url.shown, f"it is larger than max_download_size, {self._most} bytes")
 
 
 async def _read_file(path: Path, size: _Size) -> AsyncGenerator[bytes, None]:
     with await asyncio.to_thread(_open_file, path) as file:
-        size.announced(f"file://{path}", os.fstat(file.fileno()).st_size)
+        size.announced(os.fstat(file.fileno()).st_size)
         while chunk := await asyncio.to_thread(file.read, CHUNK):
             yield chunk
 

@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
-from msx_frontend.archives.archive_urls import shown
+from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.aws_signature import sign
 from msx_frontend.archives.metadata_services import check_address, check_host
 from msx_frontend.errors import DownloadFailed
@@ -24,16 +24,16 @@ CONNECT, SILENCE = 10.0, 60.0
 MOST_REDIRECTS = 5
 _REDIRECT = (301, 302, 303, 307, 308)
 
-CheckSize = Callable[[str, int], None]
+CheckSize = Callable[[int], None]
 
 
 class HttpSource:
     """Follows redirects as far as `check` lets it. Proxies and `.netrc` count as for curl."""
 
-    def __init__(self, check: Callable[[str], None], env: Mapping[str, str]) -> None:
+    def __init__(self, check: Callable[[ArchiveUrl], None], env: Mapping[str, str]) -> None:
         self._check, self._env = check, env
 
-    async def read(self, url: str, check_size: CheckSize, *, signed: bool) -> AsyncGenerator[bytes, None]:
+    async def read(self, url: ArchiveUrl, check_size: CheckSize, *, signed: bool) -> AsyncGenerator[bytes, None]:
         """Chunks of up to `CHUNK` bytes; `check_size` gets the announced size. Raises DownloadFailed."""
         httpx = await asyncio.to_thread(importlib.import_module, "httpx")
         client = await asyncio.to_thread(_new_client)
@@ -42,15 +42,15 @@ class HttpSource:
                 async for chunk in chunks:
                     yield chunk
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, UnicodeError) as error:
-            raise DownloadFailed(shown(url), _reason(error)) from None
+            raise DownloadFailed(url.shown, _reason(error)) from None
 
     async def _follow(
-        self, client: httpx.AsyncClient, url: str, check_size: CheckSize, signed: bool
+        self, client: httpx.AsyncClient, url: ArchiveUrl, check_size: CheckSize, signed: bool
     ) -> AsyncGenerator[bytes, None]:
         there = url
         for _ in range(MOST_REDIRECTS + 1):
             await check_host(there)
-            async with client.stream("GET", there, headers=self._headers(there, signed)) as reply:
+            async with client.stream("GET", there.text, headers=self._headers(there, signed)) as reply:
                 check_address(there, reply.extensions["network_stream"].get_extra_info("server_addr"))
                 if reply.status_code not in _REDIRECT:
                     _check_reply(url, reply, check_size)
@@ -58,25 +58,26 @@ class HttpSource:
                         yield chunk
                     return
                 there = self._redirected(url, there, reply)
-        raise DownloadFailed(shown(url), f"it redirects more than {MOST_REDIRECTS} times")
+        raise DownloadFailed(url.shown, f"it redirects more than {MOST_REDIRECTS} times")
 
-    def _headers(self, url: str, signed: bool) -> dict[str, str]:
+    def _headers(self, url: ArchiveUrl, signed: bool) -> dict[str, str]:
         """The file is wanted as it is: gzip is a format of archives."""
         return {"accept-encoding": "identity", **(sign(url, self._env) if signed else {})}
 
-    def _redirected(self, url: str, there: str, reply: httpx.Response) -> str:
-        target: str = urljoin(there, reply.headers.get("location", ""))
+    def _redirected(self, url: ArchiveUrl, there: ArchiveUrl, reply: httpx.Response) -> ArchiveUrl:
+        target = urljoin(there.text, reply.headers.get("location", ""))
         if target.partition("://")[0].lower() not in ("http", "https"):
-            raise DownloadFailed(shown(url), f"it redirects to {shown(target)}")
-        self._check(target)
-        return target
+            raise DownloadFailed(url.shown, f"it redirects to {ArchiveUrl.split(target).shown}")
+        redirected = ArchiveUrl.split(target)
+        self._check(redirected)
+        return redirected
 
 
-def _check_reply(url: str, reply: httpx.Response, check_size: CheckSize) -> None:
+def _check_reply(url: ArchiveUrl, reply: httpx.Response, check_size: CheckSize) -> None:
     if reply.status_code != 200:
-        raise DownloadFailed(shown(url), f"HTTP {reply.status_code} {reply.reason_phrase}".rstrip())
+        raise DownloadFailed(url.shown, f"HTTP {reply.status_code} {reply.reason_phrase}".rstrip())
     announced = reply.headers.get("content-length", "0")
-    check_size(url, int(announced) if announced.isdecimal() else 0)
+    check_size(int(announced) if announced.isdecimal() else 0)
 
 
 def _new_client() -> httpx.AsyncClient:

@@ -5,27 +5,25 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from urllib.parse import urlsplit
 
-from msx_frontend.archives.archive_urls import shown
+from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.errors import ArchiveNotFound
 
 _SERVICES = {ipaddress.ip_address(text) for text in ("fd00:ec2::254", "100.100.100.200", "168.63.129.16")}
 """AWS, Alibaba, Azure; all others have link-local addresses."""
 
 
-async def check_host(url: str) -> None:
+async def check_host(url: ArchiveUrl) -> None:
     """Before it is asked. A name that only a proxy knows is let through. Raises ArchiveNotFound."""
-    host = urlsplit(url).hostname or ""
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().getaddrinfo(url.host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return
     for *_, address in found:
         check_address(url, address)
 
 
-def check_address(url: str, address: object) -> None:
+def check_address(url: ArchiveUrl, address: object) -> None:
     """Once more when connected: a name may have got another address meanwhile. Raises ArchiveNotFound."""
     if not isinstance(address, tuple):
         return
@@ -33,6 +31,6 @@ def check_address(url: str, address: object) -> None:
     real = getattr(found, "ipv4_mapped", None) or found
     if real.is_link_local or real in _SERVICES:
         raise ArchiveNotFound(
-            f"Given URL {shown(url)} does not match any allowed URL(s): {real} is a metadata service of clouds, which "
+            f"Given URL {url.shown} does not match any allowed URL(s): {real} is a metadata service of clouds, which "
             "is never asked."
         )

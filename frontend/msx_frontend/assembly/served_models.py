@@ -7,6 +7,7 @@ import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.assembly.context import ServerContext
@@ -80,11 +81,11 @@ class ServedModels:
         self.workflows.registry.cancel_all(error)
         self.management.cancel_all(error)
 
-    def _urls(self) -> list[str]:
+    def _urls(self) -> list[ArchiveUrl]:
         """Of all archives that something is served from."""
         workflows = self.workflows.registry
-        versions = [version.source.url for version in self.context.registry.all_versions()]
-        return versions + [workflows.find(name).url for name in workflows.names()]
+        versions = [version.source.archive for version in self.context.registry.all_versions()]
+        return versions + [workflows.find(name).archive for name in workflows.names()]
 
 
 async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedModels:
@@ -98,7 +99,7 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     environments = Environments(folder.environments, config, env, interpreter)
     await environments.recover()
     store = ModelStore(folder.model_store, folder, Downloads(config, folder.downloads))
-    rights = WorkerRights(config, folder, store.in_use)
+    rights = WorkerRights(config, folder, store.contents.in_use)
     management = Management(
         config,
         context.registry,

@@ -38,5 +38,5 @@ class Departures:
 
     async def free(self, source: ModelSource) -> None:
         """Its content, unless others are served from it."""
-        await self._store.release(source.digest)
-        await self._store.forget(source.url, [other.source.url for other in self.all_versions()])
+        await self._store.contents.release(source.digest)
+        await self._store.forget(source.archive, [other.source.archive for other in self.all_versions()])

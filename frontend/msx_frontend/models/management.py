@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments.environments import Environments
@@ -66,7 +67,8 @@ class Management:
 
         Raises ServiceError; then nothing of it is left.
         """
-        async with self.store.obtained(wanted.url, signed=wanted.s3_sse_kms, replace=wanted.replace) as found:
+        url = ArchiveUrl.parse(wanted.url)
+        async with self.store.obtained(url, signed=wanted.s3_sse_kms, replace=wanted.replace) as found:
             return await self.register_from(found.path, msgspec.structs.replace(wanted, url=found.url))
 
     async def register_from(self, path: Path, wanted: Registration) -> ModelVersion:
@@ -112,11 +114,11 @@ class Management:
 
     @asynccontextmanager
     async def _built(self, path: Path, wanted: Registration) -> AsyncIterator[ModelVersion]:
-        unpacked = await self.store.unpack(path)
+        unpacked = await self.store.contents.unpack(path)
         try:
             yield self._version(await asyncio.to_thread(make_source, path, unpacked, wanted, self._config))
         except BaseException:
-            await asyncio.shield(self.store.release(unpacked.digest))
+            await asyncio.shield(self.store.contents.release(unpacked.digest))
             raise
 
     async def _install(self, version: ModelVersion, wanted: Registration) -> None:
@@ -182,7 +184,7 @@ class Management:
         return ModelVersion(source, resources, self._spawner.spec, metrics, keys, environment, prepare)
 
     async def _prepare(self, source: ModelSource) -> None:
-        await self.store.intact(source.digest)
+        await self.store.contents.intact(source.digest)
         await self._spawner.prepare(source)
 
     # -- nodes of workflows: served like any other version, but remembered and removed with their workflow --

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from msx_archiver.cache import UnpackedModel
+from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.config import ServerConfig
 from msx_frontend.errors import InvalidModel
 from msx_frontend.models.model_settings import model_settings
@@ -35,6 +37,10 @@ class ModelSource:
     at_startup: bool = False
     workflow: str = ""
     """Whose node it is. A node that is a function has no `url`."""
+
+    @cached_property
+    def archive(self) -> ArchiveUrl:
+        return ArchiveUrl.split(self.url)
 
 
 def make_source(archive: Path, unpacked: UnpackedModel, wanted: Registration, server: ServerConfig) -> ModelSource:

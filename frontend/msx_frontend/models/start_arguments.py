@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from msx_frontend.archives.archive_urls import is_remote
+from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.start_errors import StartError
 from msx_sdk._internal.names import MODEL_NAME
@@ -20,15 +20,16 @@ class StartupError(StartError):
     """What the command line asks for does not exist."""
 
 
-def expand(model: str, store: ModelStore) -> list[tuple[str | None, Path | str]]:
+def expand(model: str, store: ModelStore) -> list[tuple[str | None, Path | ArchiveUrl]]:
     """`all`, `none`, `file.mar`, `name=file.mar`, `name=https://…`; an existing path is used as is."""
     if model == "all":
         return [(None, path) for path in store.all_archives()]
     if model == "none" or not model:
         return []
     name, location = _name_and_location(model)
-    if is_remote(location):
-        return [(name, location)]
+    url = ArchiveUrl.split(location)
+    if url.is_remote:
+        return [(name, url)]
     path = Path(location) if Path(location).exists() else store.root / location
     if not path.exists():
         nowhere = f"--models {model}: {location} is neither a path nor in the model store {store.root}"

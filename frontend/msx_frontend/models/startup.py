@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from msx_archiver.cache import UnpackedModel
-from msx_frontend.archives.archive_urls import file_name, shown
+from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.model_store import ARCHIVE_SUFFIXES, Found
 from msx_frontend.errors import ServiceError
 from msx_frontend.models.management import Management
@@ -84,7 +84,7 @@ class Startup:
     def absent(self) -> list[str]:
         """The files of the command line that could not be loaded, until a model from one of that name has served."""
         versions = self._management.registry.all_versions()
-        served = {file_name(one.source.url) for one in versions if one.has_served or not one.wants_workers}
+        served = {one.source.archive.file_name for one in versions if one.has_served or not one.wants_workers}
         return [failure.file for failure in self._failures if failure.file and failure.file not in served]
 
     def not_loaded(self) -> list[str]:
@@ -145,7 +145,8 @@ class Startup:
             yield Path(stored.url)
             return
         signed = bool(stored.options.get("s3_sse_kms"))
-        async with self._management.store.obtained(stored.url, signed=signed, reuse=True) as found:
+        url = ArchiveUrl.parse(stored.url)
+        async with self._management.store.obtained(url, signed=signed, reuse=True) as found:
             yield found.path
 
     async def _restore(self, stored: StoredVersion, *, given: bool) -> None:
@@ -160,7 +161,7 @@ class Startup:
             if not given:
                 self._management.keep_lost(_registration(stored), stored, error.message)
 
-    async def _look(self, name: str | None, at: Path | str) -> _Wanted | None:
+    async def _look(self, name: str | None, at: Path | ArchiveUrl) -> _Wanted | None:
         store = self._management.store
         try:
             if isinstance(at, Path):
@@ -168,12 +169,12 @@ class Startup:
             async with store.obtained(at, reuse=True) as found:
                 return await self._identify(name, found)
         except ServiceError as error:
-            model = at.name if isinstance(at, Path) else shown(at)
-            self._failed(_Failure(f"model {model} could not be loaded: {error.message}", file_name(str(at))))
+            model, file = (at.name, at.name) if isinstance(at, Path) else (at.shown, at.file_name)
+            self._failed(_Failure(f"model {model} could not be loaded: {error.message}", file))
             return None
 
     async def _identify(self, name: str | None, found: Found) -> _Wanted:
-        async with self._management.store.using(found.path) as unpacked:
+        async with self._management.store.contents.using(found.path) as unpacked:
             model = unpacked.manifest.model
             name = name or model.model_name or _stem(found.path)
             owns = await asyncio.to_thread(_owns_devices, unpacked)
@@ -185,10 +186,10 @@ class Startup:
         try:
             await self._management.register_from(path, wanted)
         except ServiceError as error:
-            self._failed(_Failure(f"model {path.name} could not be loaded: {error.message}", file_name(url)))
-            await self._management.store.forget(
-                url, [version.source.url for version in self._management.registry.all_versions()]
-            )
+            archive = ArchiveUrl.split(url)
+            self._failed(_Failure(f"model {path.name} could not be loaded: {error.message}", archive.file_name))
+            versions = self._management.registry.all_versions()
+            await self._management.store.forget(archive, [version.source.archive for version in versions])
 
     def _failed(self, failure: _Failure) -> None:
         log.error("%s", failure.text)

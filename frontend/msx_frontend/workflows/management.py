@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from msx_archiver.cache import UnpackedWorkflow
 from msx_archiver.errors import ArchiveError
-from msx_frontend.archives.archive_urls import shown
+from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.model_store import Found
 from msx_frontend.config import ServerConfig
 from msx_frontend.errors import ArchiveNotFound, ServiceError, ServiceUnavailable, WorkersNotStarted
@@ -145,8 +145,9 @@ class WorkflowManagement:
         for execution in list(workflow.executions):
             execution.cancel(ServiceUnavailable(f"Workflow {workflow.name} was unregistered while the request ran."))
         await self._remove_nodes(workflow)
-        await self._management.store.release(workflow.digest)
-        await self._archives.forget(workflow.url, [self.registry.find(name).url for name in self.registry.names()])
+        await self._management.store.contents.release(workflow.digest)
+        others = [self.registry.find(name).archive for name in self.registry.names()]
+        await self._archives.forget(workflow.archive, others)
 
     # -- helpers --
 
@@ -156,23 +157,23 @@ class WorkflowManagement:
         store = self._management.store
         async with self._obtained(url, reuse=reuse) as found:
             try:
-                unpacked = await store.unpack_workflow(found.path)
+                unpacked = await store.contents.unpack_workflow(found.path)
             except ArchiveError as error:
                 raise InvalidWorkflow(str(error)) from None
             try:
                 yield found, unpacked
             except BaseException:
-                await asyncio.shield(store.release(unpacked.digest))
+                await asyncio.shield(store.contents.release(unpacked.digest))
                 raise
 
     @asynccontextmanager
     async def _obtained(self, url: str, *, reuse: bool) -> AsyncIterator[Found]:
         """From the workflow store, or from elsewhere where `allowed_urls` has it. Raises WorkflowNotFound."""
         try:
-            async with self._archives.obtained(url, reuse=reuse) as found:
+            async with self._archives.obtained(ArchiveUrl.parse(url), reuse=reuse) as found:
                 yield found
         except ArchiveNotFound as error:
-            missing = f"Workflow not found in workflow store: {shown(url)}"
+            missing = f"Workflow not found in workflow store: {ArchiveUrl.split(url).shown}"
             raise WorkflowNotFound(missing if "not found" in error.message else error.message) from None
 
     @asynccontextmanager

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from msx_archiver.cache import UnpackedWorkflow
+from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.config import ServerConfig
 from msx_frontend.models.management import Management
 from msx_frontend.models.model_source import ModelSource, make_source
@@ -34,7 +35,7 @@ class NodeSources:
 
     async def _model(self, node: WorkflowNode, url: str, at_startup: bool) -> ModelSource:
         store, settings = self._management.store, node.settings
-        async with self._one_at_a_time, store.obtained(url, reuse=True) as found:
+        async with self._one_at_a_time, store.obtained(ArchiveUrl.parse(url), reuse=True) as found:
             wanted = Registration(
                 url=found.url,
                 model_name=node_model(self._workflow, node.name),
@@ -42,11 +43,11 @@ class NodeSources:
                 max_batch_delay=settings.max_batch_delay,
                 at_startup=at_startup,
             )
-            unpacked = await store.unpack(found.path)
+            unpacked = await store.contents.unpack(found.path)
             try:
                 return replace(make_source(found.path, unpacked, wanted, self._config), workflow=self._workflow)
             except BaseException:
-                await asyncio.shield(store.release(unpacked.digest))
+                await asyncio.shield(store.contents.release(unpacked.digest))
                 raise
 
     def _function(self, node: WorkflowNode, at_startup: bool) -> ModelSource:
@@ -56,7 +57,7 @@ class NodeSources:
         config = ModelConfig().with_overrides(
             batch_size=settings.batch_size or 1, max_batch_delay=settings.max_batch_delay or 0, device_type="cpu"
         )
-        self._management.store.share(self._unpacked.digest)
+        self._management.store.contents.share(self._unpacked.digest)
         return ModelSource(
             name=name,
             version=DEFAULT_VERSION,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
+from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.errors import Conflict, ServiceError, ServiceUnavailable
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.workflows.errors import WorkflowNotFound
@@ -34,6 +36,10 @@ class Workflow:
     versions: dict[str, ModelVersion] = field(default_factory=dict)
     executions: set[RunningRequest] = field(default_factory=set)
     """The requests that run."""
+
+    @cached_property
+    def archive(self) -> ArchiveUrl:
+        return ArchiveUrl.split(self.url)
 
 
 class WorkflowRegistry:

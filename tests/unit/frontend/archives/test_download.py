@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from msx_frontend.archives import http_source, metadata_services
+from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
@@ -49,7 +50,7 @@ def downloads(root: Path, **settings: object) -> Downloads:
 
 
 def fetched(root: Path, url: str, **settings: object) -> bytes:
-    run(downloads(root, **settings).fetch(url, root / "m.mar"))
+    run(downloads(root, **settings).fetch(ArchiveUrl.parse(url), root / "m.mar"))
     return (root / "m.mar").read_bytes()
 
 
@@ -189,9 +190,9 @@ def test_keys_sign_only_when_asked(root: Path, web: FileServer) -> None:
     env = {"AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S", "AWS_DEFAULT_REGION": "r"}
     both = Downloads(ServerConfig(), root / "downloads", env)
     url = web.put("/m.mar", DATA)
-    run(both.fetch(url, root / "m.mar"))
+    run(both.fetch(ArchiveUrl.parse(url), root / "m.mar"))
     assert "authorization" not in web.asked[-1][1]
-    run(both.fetch(url, root / "m.mar", signed=True))
+    run(both.fetch(ArchiveUrl.parse(url), root / "m.mar", signed=True))
     assert web.asked[-1][1]["authorization"].startswith("AWS4-HMAC-SHA256 Credential=A/")
 
 
@@ -203,7 +204,7 @@ def store_of(root: Path, **settings: object) -> ModelStore:
 
 
 async def fail_with(store: ModelStore, url: str, *, replace: bool = False) -> None:
-    async with store.obtained(url, replace=replace) as found:
+    async with store.obtained(ArchiveUrl.parse(url), replace=replace) as found:
         raise KeyError("new bytes" if found.path.read_bytes() == DATA else "other bytes")
 
 
@@ -212,13 +213,13 @@ def test_a_download_is_under_its_name_until_the_block_fails(root: Path, web: Fil
 
     async def test() -> None:
         store = store_of(root)
-        async with store.obtained(f"{url}?version=2") as found:
+        async with store.obtained(ArchiveUrl.parse(f"{url}?version=2")) as found:
             assert found == (root / "new.mar", f"{url}?version=2")
         assert (root / "new.mar").read_bytes() == DATA
         with pytest.raises(Conflict, match=r"Model file already exists new\.mar"):
-            async with store.obtained(url):
+            async with store.obtained(ArchiveUrl.parse(url)):
                 raise AssertionError
-        async with store.obtained(url, reuse=True) as found:
+        async with store.obtained(ArchiveUrl.parse(url), reuse=True) as found:
             assert found.url == url
         with pytest.raises(KeyError, match="new bytes"):
             await fail_with(store, web.put("/sub/two.mar", DATA))
@@ -236,7 +237,7 @@ def test_replacing_takes_back_what_fails(root: Path, web: FileServer) -> None:
         with pytest.raises(KeyError, match="new bytes"):
             await fail_with(store, url, replace=True)
         assert (root / "m.mar").read_text() == "old"
-        async with store.obtained(url, replace=True):
+        async with store.obtained(ArchiveUrl.parse(url), replace=True):
             pass
         assert (root / "m.mar").read_bytes() == DATA
         assert list((root / ".msx" / "downloads").iterdir()) == []
@@ -254,7 +255,7 @@ def test_two_at_once(root: Path, web: FileServer) -> None:
         store = store_of(root)
 
         async def obtain() -> None:
-            async with store.obtained(url):
+            async with store.obtained(ArchiveUrl.parse(url)):
                 pass
 
         first = asyncio.ensure_future(obtain())
@@ -271,7 +272,7 @@ def test_two_at_once(root: Path, web: FileServer) -> None:
 @pytest.mark.parametrize("path", ["/", "/.msx", "/a%5C..\\b", "/.hidden.mar"])
 def test_names_that_no_archive_has(root: Path, web: FileServer, path: str) -> None:
     async def test() -> None:
-        async with store_of(root).obtained(web.url + path):
+        async with store_of(root).obtained(ArchiveUrl.parse(web.url + path)):
             raise AssertionError
 
     with pytest.raises((DownloadFailed, ArchiveNotFound)):
@@ -283,11 +284,11 @@ def test_a_folder_elsewhere_is_used_where_it_is_if_it_is_allowed(root: Path) -> 
     folder.mkdir(parents=True)
     store, strict = store_of(root), store_of(root, allowed_urls=(re.compile("https://.*"),))
     for url in (str(folder), f"file://{folder}"):
-        assert store.locate(url) == folder
+        assert store.locate(ArchiveUrl.parse(url)) == folder
         with pytest.raises(ArchiveNotFound, match=r"does not match any allowed URL\(s\)"):
-            strict.locate(url)
+            strict.locate(ArchiveUrl.parse(url))
     (root / "own").mkdir()
-    assert strict.locate(str(root / "own")) == root / "own"
+    assert strict.locate(ArchiveUrl.parse(str(root / "own"))) == root / "own"
 
 
 def test_forget_removes_what_no_other_model_came_from(root: Path, web: FileServer) -> None:
@@ -296,11 +297,11 @@ def test_forget_removes_what_no_other_model_came_from(root: Path, web: FileServe
 
     async def test() -> None:
         store = store_of(root)
-        await store.forget("m.mar", [])
-        await store.forget(str(root.parent), [])
-        await store.forget(url, ["https://elsewhere/m.mar"])
+        await store.forget(ArchiveUrl.parse("m.mar"), [])
+        await store.forget(ArchiveUrl.parse(str(root.parent)), [])
+        await store.forget(ArchiveUrl.parse(url), [ArchiveUrl.parse("https://elsewhere/m.mar")])
         assert path.exists()
-        await store.forget(url, ["other.mar"])
+        await store.forget(ArchiveUrl.parse(url), [ArchiveUrl.parse("other.mar")])
         assert not path.exists()
 
     run(test())
@@ -323,26 +324,26 @@ def test_where_the_state_lies_apart_nothing_is_put_into_the_model_store(
     async def test() -> None:
         store = ModelStore(root, state, Downloads(ServerConfig(), state.downloads))
         url = web.put("/new.mar", DATA)
-        async with store.obtained(url) as found:
+        async with store.obtained(ArchiveUrl.parse(url)) as found:
             assert found == (state.archives / "new.mar", url)
         for known in (url, "new.mar"):  # as a state or a snapshot names it
-            assert store.locate(known) == state.archives / "new.mar"
-        async with store.obtained(url, reuse=True) as found:
+            assert store.locate(ArchiveUrl.parse(known)) == state.archives / "new.mar"
+        async with store.obtained(ArchiveUrl.parse(url), reuse=True) as found:
             assert found.url == url
-        async with store.obtained("new.mar") as found:
+        async with store.obtained(ArchiveUrl.parse("new.mar")) as found:
             assert found.url == "new.mar"
-        async with store.obtained(web.put("/sub/ours.mar", DATA), reuse=True) as found:
+        async with store.obtained(ArchiveUrl.parse(web.put("/sub/ours.mar", DATA)), reuse=True) as found:
             assert found.path == root / "ours.mar", "a file of that name in the store counts, as it always did"
         with pytest.raises(KeyError, match="new bytes"):
             await fail_with(store, web.put("/sub/two.mar", DATA))
         assert [path.name for path in state.archives.iterdir()] == ["new.mar"]
-        await store.clean_downloads([url])
+        await store.clean_downloads([ArchiveUrl.parse(url)])
         assert (state.archives / "new.mar").exists()
-        await store.forget(url, [])
+        await store.forget(ArchiveUrl.parse(url), [])
         assert list(state.archives.iterdir()) == []
-        async with store.obtained(url):
+        async with store.obtained(ArchiveUrl.parse(url)):
             pass
-        await store.clean_downloads(["ours.mar"])
+        await store.clean_downloads([ArchiveUrl.parse("ours.mar")])
         assert list(state.archives.iterdir()) == []
         assert sorted(root.iterdir()) == before
 

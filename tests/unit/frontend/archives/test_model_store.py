@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from msx_archiver.cache import ArchiveCache, UnpackedModel
+from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config.state_folder import StateFolder
 from msx_frontend.errors import ArchiveNotFound, InvalidModel
@@ -39,7 +40,7 @@ def contents(root: Path) -> list[str]:
 @pytest.mark.parametrize("url", ["m.mar", "sub/m.mar", "/elsewhere/m.mar"])
 def test_an_archive_is_found_by_its_file_name(root: Path, store: ModelStore, url: str) -> None:
     path = pack_model(root)
-    assert store.locate(url) == path
+    assert store.locate(ArchiveUrl.parse(url)) == path
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_an_archive_is_found_by_its_file_name(root: Path, store: ModelStore, url
 )
 def test_archives_that_are_not_there(store: ModelStore, url: str, words: str) -> None:
     with pytest.raises(ArchiveNotFound) as caught:
-        store.locate(url)
+        store.locate(ArchiveUrl.parse(url))
     assert caught.value.message.startswith(words)
 
 
@@ -73,12 +74,12 @@ def test_all_archives(root: Path, store: ModelStore) -> None:
 def test_the_same_content_is_unpacked_once_and_kept_until_the_last_has_gone(root: Path, store: ModelStore) -> None:
     async def test() -> None:
         path = pack_model(root)
-        first, second = await store.unpack(path), await store.unpack(path)
+        first, second = await store.contents.unpack(path), await store.contents.unpack(path)
         assert first == second
         assert (first.path / "echo.py").is_file()
-        await store.release(first.digest)
+        await store.contents.release(first.digest)
         assert contents(root) == [first.digest]
-        await store.release(first.digest)
+        await store.contents.release(first.digest)
         assert contents(root) == []
 
     run(test())
@@ -86,10 +87,10 @@ def test_the_same_content_is_unpacked_once_and_kept_until_the_last_has_gone(root
 
 def test_a_release_takes_the_compiled_graphs_too(root: Path, store: ModelStore) -> None:
     async def test() -> None:
-        unpacked = await store.unpack(pack_model(root))
-        compiled = store.compile_cache(unpacked.digest)
+        unpacked = await store.contents.unpack(pack_model(root))
+        compiled = store.contents.compile_cache(unpacked.digest)
         compiled.mkdir(parents=True)
-        await store.release(unpacked.digest)
+        await store.contents.release(unpacked.digest)
         assert not compiled.exists()
 
     run(test())
@@ -97,7 +98,7 @@ def test_a_release_takes_the_compiled_graphs_too(root: Path, store: ModelStore) 
 
 def test_using_keeps_the_content_for_who_comes_next(root: Path, store: ModelStore) -> None:
     async def test() -> None:
-        async with store.using(pack_model(root)) as unpacked:
+        async with store.contents.using(pack_model(root)) as unpacked:
             assert unpacked.manifest.model.model_name == "m"
         assert contents(root) == [unpacked.digest]
         await store.clean()
@@ -108,9 +109,9 @@ def test_using_keeps_the_content_for_who_comes_next(root: Path, store: ModelStor
 
 def test_clean_throws_away_what_is_of_no_use(root: Path, store: ModelStore) -> None:
     async def test() -> None:
-        used = await store.unpack(pack_model(root))
+        used = await store.contents.unpack(pack_model(root))
         left = root / ".msx" / "models" / ("a" * 64)
-        compiled = [store.compile_cache(digest) for digest in (used.digest, "a" * 64)]
+        compiled = [store.contents.compile_cache(digest) for digest in (used.digest, "a" * 64)]
         for folder in (left, *compiled):
             folder.mkdir(parents=True)
         await store.clean()
@@ -125,7 +126,7 @@ def test_a_damaged_archive_leaves_nothing(root: Path, store: ModelStore) -> None
         path = pack_model(root)
         path.write_bytes(path.read_bytes()[:100])
         with pytest.raises(InvalidModel, match=r"m\.mar"):
-            await store.unpack(path)
+            await store.contents.unpack(path)
         assert contents(root) == []
 
     run(test())
@@ -144,11 +145,11 @@ def test_what_is_being_unpacked_is_not_removed(root: Path, store: ModelStore, mo
 
     async def test() -> None:
         path = pack_model(root)
-        first = await store.unpack(path)
+        first = await store.contents.unpack(path)
         monkeypatch.setattr(ArchiveCache, "unpack", slow)
-        second = asyncio.ensure_future(store.unpack(path))
+        second = asyncio.ensure_future(store.contents.unpack(path))
         await asyncio.to_thread(found.wait, 30)
-        await store.release(first.digest)
+        await store.contents.release(first.digest)
         go_on.set()
         assert ((await second).path / "echo.py").is_file()
 
@@ -166,11 +167,11 @@ def test_what_is_being_removed_is_unpacked_anew(root: Path, store: ModelStore, m
 
     async def test() -> None:
         path = pack_model(root)
-        first = await store.unpack(path)
+        first = await store.contents.unpack(path)
         monkeypatch.setattr(ArchiveCache, "remove", slow)
-        release = asyncio.ensure_future(store.release(first.digest))
+        release = asyncio.ensure_future(store.contents.release(first.digest))
         await asyncio.to_thread(removing.wait, 30)
-        second = asyncio.ensure_future(store.unpack(path))
+        second = asyncio.ensure_future(store.contents.unpack(path))
         await asyncio.wait({second}, timeout=0.05)  # time to do the wrong thing
         go_on.set()
         await release
@@ -183,11 +184,11 @@ def test_what_was_changed_is_unpacked_again_with_a_warning(
     root: Path, store: ModelStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def test() -> None:
-        unpacked = await store.unpack(pack_model(root))
-        await store.intact(unpacked.digest)
+        unpacked = await store.contents.unpack(pack_model(root))
+        await store.contents.intact(unpacked.digest)
         assert caplog.messages == []
         (unpacked.path / "echo.py").write_text("changed")
-        await store.intact(unpacked.digest)
+        await store.contents.intact(unpacked.digest)
         assert (unpacked.path / "echo.py").read_text() != "changed"
         (warning,) = caplog.messages
         assert warning.startswith("m.mar: 'echo.py' was changed or removed in ")
@@ -197,30 +198,30 @@ def test_what_was_changed_is_unpacked_again_with_a_warning(
 
 def test_what_was_changed_and_cannot_be_unpacked_again_is_told(root: Path, store: ModelStore) -> None:
     async def test() -> None:
-        unpacked = await store.unpack(archive := pack_model(root))
+        unpacked = await store.contents.unpack(archive := pack_model(root))
         shutil.rmtree(unpacked.path)
         pack_model(root, version="2.0")
         with pytest.raises(
             InvalidModel, match=r"m\.mar was changed .* holds another content by now: register it again"
         ):
-            await store.intact(unpacked.digest)
+            await store.contents.intact(unpacked.digest)
         archive.unlink()
         with pytest.raises(
             InvalidModel, match=r"m\.mar was changed or removed, and it cannot be unpacked again: .*m\.mar"
         ):
-            await store.intact(unpacked.digest)
+            await store.contents.intact(unpacked.digest)
 
     run(test())
 
 
 def test_a_folder_that_is_used_where_it_is_may_be_changed(root: Path, store: ModelStore) -> None:
     async def test() -> None:
-        unpacked = await store.unpack(pack_model(root))
+        unpacked = await store.contents.unpack(pack_model(root))
         folder = root / "folder"
         shutil.copytree(unpacked.path, folder)
-        used = await store.unpack(folder)
+        used = await store.contents.unpack(folder)
         (folder / "echo.py").write_text("changed")
-        await store.intact(used.digest)
+        await store.contents.intact(used.digest)
         assert (folder / "echo.py").read_text() == "changed"
 
     run(test())

@@ -132,10 +132,10 @@ def test_a_model_that_cannot_be_loaded_leaves_nothing(tmp_path: Path) -> None:
 )
 def test_a_config_that_cannot_be_meant_leaves_nothing(tmp_path: Path, config: str, words: str) -> None:
     async def test(harness: Harness) -> None:
-        unpacked = await harness.store.unpack(harness.pack("m", config="batchSize: 2"))
+        unpacked = await harness.store.contents.unpack(harness.pack("m", config="batchSize: 2"))
         folder = harness.root / "m"
         shutil.copytree(unpacked.path, folder)
-        await harness.store.release(unpacked.digest)
+        await harness.store.contents.release(unpacked.digest)
         (folder / "m-1.0.yaml").write_text(config)
         with pytest.raises(InvalidModel, match=words):
             await harness.management.register(Registration(url="m", initial_workers=1))

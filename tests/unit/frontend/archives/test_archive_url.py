@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.archives.archive_urls import check_allowed, check_url, file_name, is_remote, local_path, shown
+from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.aws_signature import sign
 from msx_frontend.archives.metadata_services import check_address, check_host
 from msx_frontend.config import ServerConfig
@@ -34,7 +34,8 @@ DEFAULT = ServerConfig().allowed_urls
     ],
 )
 def test_names(url: str, remote: bool, name: str) -> None:
-    assert (is_remote(url), file_name(url)) == (remote, name)
+    parsed = ArchiveUrl.parse(url)
+    assert (parsed.is_remote, parsed.file_name) == (remote, name)
 
 
 @pytest.mark.parametrize(
@@ -42,15 +43,15 @@ def test_names(url: str, remote: bool, name: str) -> None:
 )
 def test_urls_that_cannot_be(url: str, message: str) -> None:
     with pytest.raises(ArchiveNotFound, match=message):
-        check_url(url)
+        ArchiveUrl.parse(url)
 
 
 def test_a_file_url_is_of_this_machine() -> None:
-    assert local_path("file:///a%20b/m.mar") == Path("/a b/m.mar")
-    assert local_path("file://localhost/m.mar") == Path("/m.mar")
-    assert local_path("https://host/m.mar") is None
+    assert ArchiveUrl.parse("file:///a%20b/m.mar").local_path == Path("/a b/m.mar")
+    assert ArchiveUrl.parse("file://localhost/m.mar").local_path == Path("/m.mar")
+    assert ArchiveUrl.parse("https://host/m.mar").local_path is None
     with pytest.raises(DownloadFailed, match="not other"):
-        local_path("file://other/m.mar")
+        _ = ArchiveUrl.parse("file://other/m.mar").local_path
 
 
 @pytest.mark.parametrize(
@@ -69,16 +70,17 @@ def test_a_file_url_is_of_this_machine() -> None:
 )
 def test_allowed_urls(allowed: tuple[re.Pattern[str], ...], url: str, is_allowed: bool) -> None:
     if is_allowed:
-        check_allowed(url, allowed)
+        ArchiveUrl.parse(url).check_allowed(allowed)
         return
     with pytest.raises(ArchiveNotFound, match=r"does not match any allowed URL\(s\)"):
-        check_allowed(url, allowed)
+        ArchiveUrl.parse(url).check_allowed(allowed)
 
 
 def test_secrets_are_not_shown() -> None:
-    assert shown("https://me:secret@host:1/m.mar?X-Amz-Signature=1#x") == "https://***@host:1/m.mar"
-    assert shown("https://[bad/m.mar?key=1") == "https://[bad/m.mar"
-    assert shown("m.mar?x") == "m.mar?x"
+    assert ArchiveUrl.parse("https://me:secret@host:1/m.mar?X-Amz-Signature=1#x").shown == "https://***@host:1/m.mar"
+    with pytest.raises(DownloadFailed, match=r"https://\[bad/m\.mar \("):
+        ArchiveUrl.parse("https://[bad/m.mar?key=1")
+    assert ArchiveUrl.parse("m.mar?x").shown == "m.mar?x"
 
 
 @pytest.mark.parametrize(
@@ -86,19 +88,19 @@ def test_secrets_are_not_shown() -> None:
 )
 def test_metadata_services_are_never_asked(address: str) -> None:
     with pytest.raises(ArchiveNotFound, match="is a metadata service of clouds, which is never asked"):
-        check_address("http://somewhere/m.mar", (address, 80))
+        check_address(ArchiveUrl.parse("http://somewhere/m.mar"), (address, 80))
 
 
 @pytest.mark.parametrize("address", [("127.0.0.1", 80), ("10.0.0.1", 80), ("2001:db8::1", 80, 0, 0), None, "/socket"])
 def test_other_addresses_are(address: object) -> None:
-    check_address("http://somewhere/m.mar", address)
+    check_address(ArchiveUrl.parse("http://somewhere/m.mar"), address)
 
 
 def test_a_host_is_looked_up_before_it_is_asked() -> None:
     with pytest.raises(ArchiveNotFound):
-        run(check_host("http://169.254.169.254/latest/m.mar"))
-    run(check_host("http://127.0.0.1/m.mar"))
-    run(check_host("http://no-such-host.invalid/m.mar"))  # a proxy may know it
+        run(check_host(ArchiveUrl.parse("http://169.254.169.254/latest/m.mar")))
+    run(check_host(ArchiveUrl.parse("http://127.0.0.1/m.mar")))
+    run(check_host(ArchiveUrl.parse("http://no-such-host.invalid/m.mar")))  # a proxy may know it
 
 
 AWS = {
@@ -118,7 +120,7 @@ MOMENT = datetime(2013, 5, 24, tzinfo=timezone.utc)
     ],
 )
 def test_the_signature_is_the_one_of_awss_examples(query: str, signature: str) -> None:
-    headers = sign(f"https://examplebucket.s3.amazonaws.com/?{query}", AWS, MOMENT)
+    headers = sign(ArchiveUrl.parse(f"https://examplebucket.s3.amazonaws.com/?{query}"), AWS, MOMENT)
     assert headers["authorization"] == (
         "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request,"
         f"SignedHeaders=host;x-amz-content-sha256;x-amz-date,Signature={signature}"
@@ -127,11 +129,11 @@ def test_the_signature_is_the_one_of_awss_examples(query: str, signature: str) -
 
 
 def test_a_session_token_is_signed_too() -> None:
-    headers = sign("https://b.s3.amazonaws.com/m.mar", {**AWS, "AWS_SESSION_TOKEN": "T"}, MOMENT)
+    headers = sign(ArchiveUrl.parse("https://b.s3.amazonaws.com/m.mar"), {**AWS, "AWS_SESSION_TOKEN": "T"}, MOMENT)
     assert headers["x-amz-security-token"] == "T"
     assert "SignedHeaders=host;x-amz-content-sha256;x-amz-date;x-amz-security-token," in headers["authorization"]
 
 
 def test_without_keys_nothing_is_signed() -> None:
     with pytest.raises(DownloadFailed, match="AWS_SECRET_ACCESS_KEY, AWS_DEFAULT_REGION"):
-        sign("https://b.s3.amazonaws.com/m.mar", {"AWS_ACCESS_KEY_ID": "A"})
+        sign(ArchiveUrl.parse("https://b.s3.amazonaws.com/m.mar"), {"AWS_ACCESS_KEY_ID": "A"})

@@ -1,0 +1,83 @@
+"""The `url` of a registration: what it names, and whether it may be asked (`allowed_urls`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from msx_frontend.errors import ArchiveNotFound, DownloadFailed
+
+REMOTE = ("http", "https", "file")
+
+
+@dataclass(frozen=True)
+class ArchiveUrl:
+    """`parts` are None for a name in the model store, or a path: only what has a scheme of `REMOTE` is fetched."""
+
+    text: str
+    parts: SplitResult | None
+
+    @classmethod
+    def parse(cls, text: str) -> ArchiveUrl:
+        """Raises ArchiveNotFound for what cannot be the URL of an archive, with TorchServe's texts; DownloadFailed."""
+        if not text:
+            raise ArchiveNotFound("empty url")
+        url = cls.split(text)
+        if ".." in text:
+            raise ArchiveNotFound(f"Relative path is not allowed in url: {url.shown}")
+        return url
+
+    @classmethod
+    def split(cls, text: str) -> ArchiveUrl:
+        """Any text, also the URL to which a server redirects. Raises DownloadFailed for one that cannot be split."""
+        if not (text.partition(":")[0].lower() in REMOTE and "://" in text):
+            return cls(text, None)
+        try:
+            return cls(text, urlsplit(text))
+        except ValueError as error:
+            raise DownloadFailed(text.partition("?")[0], str(error)) from None
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is fetched: any other scheme is a name that the model store does not have."""
+        return self.parts is not None
+
+    @property
+    def file_name(self) -> str:
+        """The file of the model store that it means: TorchServe looks at the last part of its path only."""
+        return Path(self.text).name if self.parts is None else PurePosixPath(self.parts.path).name
+
+    @property
+    def local_path(self) -> Path | None:
+        """The file that a `file://` URL, or a path, names on this machine; None for other schemes.
+
+        Raises DownloadFailed for `file://` of another machine.
+        """
+        if self.parts is None:
+            return Path(self.text)
+        if self.parts.scheme != "file":
+            return None
+        if self.parts.netloc not in ("", "localhost"):
+            raise DownloadFailed(self.shown, f"file:// means this machine, not {self.parts.netloc}")
+        return Path(unquote(self.parts.path))
+
+    @property
+    def host(self) -> str:
+        return "" if self.parts is None else self.parts.hostname or ""
+
+    @property
+    def shown(self) -> str:
+        """For messages: without a password, and without the query, which may be a signature."""
+        if self.parts is None:
+            return self.text
+        host = self.parts.netloc.rpartition("@")[2]
+        netloc = f"***@{host}" if "@" in self.parts.netloc else host
+        return self.parts._replace(netloc=netloc, query="", fragment="").geturl()
+
+    def check_allowed(self, allowed: Iterable[re.Pattern[str]]) -> None:
+        """Raises ArchiveNotFound unless one of them matches all of it, whatever the case."""
+        if not any(re.fullmatch(pattern.pattern, self.text, re.IGNORECASE) for pattern in allowed):
+            raise ArchiveNotFound(f"Given URL {self.shown} does not match any allowed URL(s)")

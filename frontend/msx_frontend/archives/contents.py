@@ -1,0 +1,148 @@
+"""What archives hold: unpacked once per content, and removed when no version uses it any more."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from msx_archiver.cache import ArchiveCache, Unpacked, UnpackedModel, UnpackedWorkflow
+from msx_archiver.errors import ArchiveError
+from msx_archiver.room import why
+from msx_archiver.schema import M
+from msx_frontend.config.state_folder import StateFolder, StateFolderError
+from msx_frontend.errors import InvalidModel
+
+log = logging.getLogger("msx.store")
+
+
+class ArchiveContents:
+    """Content is known by its digest. Its users are counted."""
+
+    def __init__(self, state: StateFolder) -> None:
+        """Raises StateFolderError."""
+        self._compiled = state.compiled
+        self._cache = _cache(state)
+        self._users: Counter[str] = Counter()
+        self._archives: dict[str, tuple[Path, Callable[[Path], Unpacked[Any]]]] = {}
+        """By digest, of what is unpacked: from where, and how."""
+        self._unpacking = 0
+        self._removing = asyncio.Lock()
+
+    async def unpack(self, path: Path) -> UnpackedModel:
+        """Raises InvalidModel with the archiver's sentence: missing, damaged, hostile, or no space."""
+        try:
+            return await self._unpack(self._cache.unpack, path)
+        except ArchiveError as error:
+            raise InvalidModel(str(error)) from None
+
+    async def unpack_workflow(self, path: Path) -> UnpackedWorkflow:
+        """The same; raises ArchiveError."""
+        return await self._unpack(self._cache.unpack_workflow, path)
+
+    async def _unpack(self, unpack: Callable[[Path], Unpacked[M]], path: Path) -> Unpacked[M]:
+        async with self._removing:  # what is being removed must not be found
+            self._unpacking += 1
+        try:
+            unpacked = await asyncio.to_thread(unpack, path)
+        finally:
+            self._unpacking -= 1
+        for warning in unpacked.warnings:
+            log.warning("%s: %s", path.name, warning)
+        self._users[unpacked.digest] += 1
+        if unpacked.path.parent == self._cache.root:
+            self._archives[unpacked.digest] = path, unpack
+        return unpacked
+
+    async def intact(self, digest: str) -> None:
+        """Before a worker starts: what was unpacked is as it was, or is unpacked again, with a warning.
+
+        A folder that is used where it is may be changed. Raises InvalidModel where the archive is not there any more.
+        """
+        if digest not in self._archives:
+            return
+        archive, unpack = self._archives[digest]
+        async with self._removing:
+            self._unpacking += 1
+        try:
+            await asyncio.to_thread(self._renew, archive, digest, unpack)
+        finally:
+            self._unpacking -= 1
+
+    def _renew(self, archive: Path, digest: str, unpack: Callable[[Path], Unpacked[Any]]) -> None:
+        with suppress(OSError):
+            if self._cache.is_intact(digest):
+                return
+        try:
+            again = unpack(archive)
+        except ArchiveError as error:
+            raise InvalidModel(
+                f"What was unpacked of {archive.name} was changed or removed, and it cannot be unpacked again: {error}"
+            ) from None
+        for warning in again.warnings:
+            log.warning("%s: %s", archive.name, warning)
+        if again.digest != digest:
+            raise InvalidModel(
+                f"What was unpacked of {archive.name} was changed or removed, and the file holds another content by "
+                "now: register it again."
+            )
+
+    @asynccontextmanager
+    async def using(self, path: Path) -> AsyncIterator[UnpackedModel]:
+        """Unpacked for as long as the block lasts, and kept for who registers it next."""
+        unpacked = await self.unpack(path)
+        try:
+            yield unpacked
+        finally:
+            self._users[unpacked.digest] -= 1
+
+    def share(self, digest: str) -> None:
+        """One version more uses this content, which is in use already."""
+        self._users[digest] += 1
+
+    def in_use(self, digest: str) -> bool:
+        return self._users[digest] > 0
+
+    async def release(self, digest: str) -> None:
+        """One version less uses this content; "" is that of a version that was lost."""
+        if not digest:
+            return
+        self._users[digest] -= 1
+        if self._users[digest] > 0:
+            return
+        del self._users[digest]
+        async with self._removing:
+            if not self._unpacking and digest not in self._users:  # else somebody may have found it
+                await asyncio.to_thread(self._remove, digest)
+
+    def compile_cache(self, digest: str) -> Path:
+        """Where graphs compiled from this content are kept."""
+        return self._compiled / digest
+
+    async def clean(self) -> None:
+        """At the start: throw away what an earlier server left half-done or no longer needs."""
+        await asyncio.to_thread(self._cache.clean, set(self._users))
+        await asyncio.to_thread(self._clean_compiled)
+
+    def _remove(self, digest: str) -> None:
+        self._archives.pop(digest, None)
+        self._cache.remove(digest)
+        shutil.rmtree(self.compile_cache(digest), ignore_errors=True)
+
+    def _clean_compiled(self) -> None:
+        if self._compiled.is_dir():
+            for entry in self._compiled.iterdir():
+                if entry.name not in self._users:
+                    shutil.rmtree(entry, ignore_errors=True)
+
+
+def _cache(state: StateFolder) -> ArchiveCache:
+    try:
+        return ArchiveCache(state.models)
+    except OSError as error:
+        raise StateFolderError(f"{state.models} cannot be made: {why(error, state.path)}.") from None
