@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
@@ -430,6 +431,46 @@ def test_a_request_before_the_timer_keeps_the_connection() -> None:
         assert bench.connection.timeout_keep_alive_task is not None
         bench.connection.connection_lost(None)
         assert bench.connection.timeout_keep_alive_task.cancelled()
+
+    run(test())
+
+
+class FakeClock:
+    """The loop of a connection, whose time the test sets; timers are kept, and never ring by themselves."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.now = 100.0
+        self.timers: list[float] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loop, name)
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        self.timers.append(delay)
+        return self._loop.call_later(3600, callback)
+
+
+def test_the_idle_time_of_a_connection_counts_from_its_last_reply() -> None:
+    async def test() -> None:
+        bench = Bench()
+        clock = FakeClock(asyncio.get_running_loop())
+        bench.connection.loop = cast(Any, clock)
+        bench.connection.timeout_keep_alive = 5
+        answer(await bench.asked(), b"x")
+        assert clock.timers == [5]
+        clock.now += 4
+        answer(await bench.asked(), b"x")
+        assert clock.timers == [5], "one timer for all requests"
+        clock.now += 1
+        bench.connection.timeout_keep_alive_handler()
+        assert (bench.transport.closed, clock.timers) == (False, [5, 4])
+        clock.now += 4
+        bench.connection.timeout_keep_alive_handler()
+        assert bench.transport.closed
 
     run(test())
 
