@@ -106,7 +106,8 @@ def run(name: str, subject: Subject, sample: int | None, timeout: float) -> None
     chosen = sorted(drawn(mutants, sample), key=lambda mutant: (str(mutant.module_path), mutant.start_pos))
     began, survivors = time.monotonic(), 0
     check_that_tests_pass(subject)
-    for mutant in chosen:
+    for number, mutant in enumerate(chosen, 1):
+        print(f"{name}: {number} of {len(chosen)}", end="\r", file=sys.stderr, flush=True)
         result = mutate_and_test([mutant], test_command(subject, mutant.module_path), timeout)
         if result.test_outcome is not TestOutcome.KILLED:
             survivors += 1

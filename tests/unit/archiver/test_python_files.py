@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from msx_archiver.errors import PackError
-from msx_archiver.python_files import HandlerFile, check_python, find_handler
+from msx_archiver.python_files import HandlerFile, check_python, find_handler, find_library
 from tests.unit.archiver.conftest import HANDLER
 
 InFolder = Callable[..., Path]
@@ -58,6 +58,19 @@ def test_neither_lists_the_built_ins(in_folder: InFolder, name: str) -> None:
 def test_function_may_be_defined_in_any_way(in_folder: InFolder, source: str) -> None:
     in_folder(h__py=source)
     assert find_handler("h:work").name == "h:work"
+
+
+@pytest.mark.parametrize("handler", ["h", "h:Class"])
+def test_a_handler_of_runtime_lsp_is_a_library(in_folder: InFolder, handler: str) -> None:
+    in_folder(h__so="a library")
+    assert find_library(handler) == HandlerFile(handler, Path("h.so"))
+
+
+def test_a_handler_that_torchserves_runtime_lsp_brings_needs_no_library(in_folder: InFolder) -> None:
+    in_folder()
+    assert find_library("TorchScriptHandler") == HandlerFile("TorchScriptHandler")
+    with pytest.raises(PackError, match=r"'gone' of runtime LSP is neither in gone\.so nor one of BaseHandler"):
+        find_library("gone")
 
 
 def test_function_that_is_not_there(in_folder: InFolder) -> None:
