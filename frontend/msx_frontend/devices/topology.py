@@ -27,22 +27,37 @@ class Topology:
         return max(costs, default=0), sum(costs)
 
     def closest(self, required: Sequence[int], others: Sequence[int], size: int) -> list[int]:
-        """`size` devices: all `required` ones, and those of `others` that make the set lie closest together.
+        """`size` devices: all `required` ones, and those of `others` with which the set lies close together.
 
-        From each of `others` a set grows by the device that adds least; the best of these sets is taken. That is at
-        most 16 sets of 16 devices.
+        From each of `others` a set grows by the device that adds least, at most 16 sets of 16 devices. The devices of
+        the best one are exchanged for others as long as that helps.
         """
         if len(required) == size:
             return list(required)
-        return min((self._grown([*required, seed], others, size) for seed in others), key=self.spread)
+        best = min((self._grown([*required, seed], others, size) for seed in others), key=self.spread)
+        return self._improved(best, required, others)
 
     def _grown(self, devices: list[int], others: Sequence[int], size: int) -> list[int]:
         left = [device for device in others if device not in devices]
         while len(devices) < size:
-            nearest = min(left, key=lambda device: _added(self._costs[device], devices))
+            nearest = min(left, key=lambda device: (_added(self._costs[device], devices), self._nearest(device, left)))
             left.remove(nearest)
             devices.append(nearest)
         return sorted(devices)
+
+    def _nearest(self, device: int, left: Sequence[int]) -> int:
+        """Of two devices that add the same, the one with a close neighbour lets the next one add less."""
+        return min((self._costs[device][other] for other in left if other != device), default=0)
+
+    def _improved(self, devices: list[int], required: Sequence[int], others: Sequence[int]) -> list[int]:
+        """Each exchange of one device makes the set better: there is an end."""
+        while True:
+            kept = [[one for one in devices if one != out] for out in devices if out not in required]
+            sets = (sorted([*rest, new]) for rest in kept for new in others if new not in devices)
+            better = min(sets, key=self.spread, default=devices)
+            if self.spread(better) >= self.spread(devices):
+                return devices
+            devices = better
 
 
 def _cost(links: Mapping[tuple[str, str], int], a: str, b: str, unknown: int) -> int:
