@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus, Links, figures
@@ -13,6 +13,7 @@ from msx_frontend.devices.pool import DevicePool
 from msx_frontend.devices.sharing_log import SharingLog
 from msx_frontend.resources import limits
 from msx_frontend.resources.claims import Resources
+from msx_frontend.resources.device_watch import DeviceWatch
 from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.starts import Starts
 
@@ -26,11 +27,14 @@ class ServerDevices:
         )
         processes = Processes(limits.worker_processes(config, pool.count))
         self.resources = Resources(pool, processes, Starts(limits.parallel_starts(config)))
+        self._watch = DeviceWatch(accelerator, self.resources, config.device_check_interval)
 
     @classmethod
     async def find(cls, config: ServerConfig) -> ServerDevices:
         accelerator, devices = await asyncio.to_thread(choose_accelerator, config.number_of_npu, os.environ)
-        return cls(config, accelerator, devices, await asyncio.to_thread(accelerator.links))
+        found = cls(config, accelerator, devices, await asyncio.to_thread(accelerator.links))
+        await found._watch.start()
+        return found
 
     @property
     def variables(self) -> frozenset[str]:
@@ -41,5 +45,14 @@ class ServerDevices:
         """By the server's numbers. Blocks."""
         return figures(self._accelerator, self._devices)
 
+    def healthy(self) -> Iterable[tuple[int, bool]]:
+        """The number of each device, and whether models may run on it."""
+        return ((number, number not in self.unhealthy()) for number in range(len(self._devices)))
+
+    def unhealthy(self) -> Mapping[int, str]:
+        """The health of those that are not well, by number."""
+        return self.resources.devices.health.unhealthy
+
     async def close(self) -> None:
+        await self._watch.close()
         await self._sharing_log.close()

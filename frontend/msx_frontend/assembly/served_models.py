@@ -94,6 +94,8 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     devices = await ServerDevices.find(config)
     parts.push_async_callback(devices.close)
     context.monitoring.start(devices.figures)
+    context.monitoring.metrics.observer.devices = devices.healthy
+    context.health.unhealthy_devices = devices.unhealthy
     interpreter = await asyncio.to_thread(find_interpreter, config.python, os.environ)
     env = without_credentials(os.environ, keep_stores=config.worker_credentials)
     environments = Environments(folder.environments, config, env, interpreter)

@@ -32,6 +32,8 @@ def show(info: InstanceInfo) -> bool:
     for version in versions:
         if reason := version.get("reason"):
             click.echo(f"  {version['modelName']} {version['modelVersion']}: {reason}")
+    for line in sorted({line for version in versions for line in _unhealthy(version)}):
+        click.echo(f"  {line}")
     return not status.not_loaded and all(version["state"] != ModelState.FAILED.value for version in versions)
 
 
@@ -53,6 +55,10 @@ def _rows(version: dict[str, Any]) -> list[tuple[str, ...]]:
         rows.append((*head, *_worker(worker)))
         rows += [("", "", "", *_rank(worker["id"], rank)) for rank in worker.get("ranks", [])]
     return rows or [(*head, "-", "-", "-", "-", "-")]
+
+
+def _unhealthy(version: dict[str, Any]) -> list[str]:
+    return [f"device {one['device']} is unhealthy: {one['health']}" for one in version.get("unhealthyDevices", [])]
 
 
 def _worker(worker: dict[str, Any]) -> tuple[str, ...]:

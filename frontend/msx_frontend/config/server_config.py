@@ -18,6 +18,7 @@ from msx_sdk._internal.values import Count, Positive, Seconds, Switch, Text
 __all__ = ["Address", "ModelDefaults", "NamedSnapshot", "ServerConfig", "ServerConfigError", "Snapshot"]
 
 Port = Annotated[int, Meta(ge=0, le=65535, description="a port from 0 to 65535")]
+Interval = Annotated[float, Meta(ge=0, le=1e9, description="a number of seconds, or 0 for never")]
 PathName = Annotated[Path, Meta(description="a path")]
 Paths = Annotated[tuple[Path, ...], Meta(description="a comma-separated list of folders")]
 Regex = Annotated[re.Pattern[str], Meta(description="a regular expression")]
@@ -135,6 +136,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     number_of_npu: Count | None = None
     exclusive_group_devices: Switch = False
     bind_cores: Switch = False
+    device_check_interval: Interval = 15.0
     max_worker_processes: Positive | None = None
     max_worker_memory: Positive | None = None
     parallel_starts: Positive | None = None

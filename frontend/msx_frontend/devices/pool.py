@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
 from msx_frontend.devices.accelerator import Accelerator, Device, Links
+from msx_frontend.devices.health import DeviceHealth
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.placement import place_group, place_worker
 from msx_frontend.devices.port_blocks import PortBlock, free_block
@@ -42,6 +43,7 @@ class DevicePool:
         self._accelerator = accelerator
         self.devices = tuple(devices)
         self._topology = Topology(devices, links)
+        self.health = DeviceHealth(self.devices)
         self._exclusive_groups, self._shared = exclusive_groups, shared
         self._leases: list[Lease] = []
         self._shared_turn = 0
@@ -66,9 +68,10 @@ class DevicePool:
         self.check(model_key, config)
         candidates = self._candidates(config)
         held = {d: [one.model_key for one in self._on(d) if not terms.may_share_with(one.terms)] for d in candidates}
-        allowed = [device for device in candidates if not held[device]]
+        unhealthy = self.unhealthy(config)
+        allowed = [device for device in candidates if not held[device] and device not in unhealthy]
         if len(allowed) < _size(config):
-            raise DevicesHeldError(model_key, terms, _size(config), held)
+            raise DevicesHeldError(model_key, terms, _size(config), held, unhealthy)
         ports = self._free_ports(model_key, terms)
         return self._grant(model_key, self._place(model_key, config, allowed), terms, ports)
 
@@ -94,10 +97,11 @@ class DevicePool:
         return len(self._candidates(config)) // _size(config)
 
     def default_workers(self, config: ModelConfig) -> int:
-        """As many as have room on the devices that groups leave, at least one (TorchServe: as many as there are)."""
+        """As many as have room on the healthy devices that groups leave, at least one (TorchServe: one a device)."""
         if not self.serves(config):
             return 1
-        left = [device for device in self._candidates(config) if not self._weigh(device)[1]]
+        healthy = [device for device in self._candidates(config) if device not in self.health.unhealthy]
+        left = [device for device in healthy if not self._weigh(device)[1]]
         return max(len(left) // _size(config), 1)
 
     def forget(self, model_key: str) -> None:
@@ -107,6 +111,13 @@ class DevicePool:
     def holders(self, device: int) -> list[str]:
         """The models on a device, one entry a lease."""
         return [lease.model_key for lease in self._on(device)]
+
+    def unhealthy(self, config: ModelConfig) -> dict[int, str]:
+        """Of the devices that this model may have, the unhealthy ones, each with its health."""
+        if not self.serves(config):
+            return {}
+        candidates = self._candidates(config)
+        return {device: word for device, word in sorted(self.health.unhealthy.items()) if device in candidates}
 
     def serves(self, config: ModelConfig) -> bool:
         """Whether this model runs on devices here: not on a machine without any, nor with `deviceType: cpu`."""

@@ -28,13 +28,24 @@ class TooFewDevicesError(DeviceError):
 
 
 class DevicesHeldError(RuntimeError):
-    """Others hold them now; the message names them."""
+    """Other workers hold them now, or they are unhealthy; the message names which."""
 
-    def __init__(self, model_key: str, terms: SharingTerms, size: int, held: Mapping[int, Sequence[str]]) -> None:
-        """`held`: of each device that it might have, the models that keep it off."""
-        left = sum(not holders for holders in held.values())
+    def __init__(
+        self,
+        model_key: str,
+        terms: SharingTerms,
+        size: int,
+        held: Mapping[int, Sequence[str]],
+        unhealthy: Mapping[int, str],
+    ) -> None:
+        """`held`: of each device that it might have, the models that keep it off; `unhealthy`: the health of those that
+        are."""
+        left = sum(not holders and device not in unhealthy for device, holders in held.items())
         have = f"{left or 'none'} of {_count(len(held))} {'are' if left > 1 else 'is'} left for it"
-        super().__init__(f"{model_key} needs {_count(size)}{_kind(terms)}, and {have}: {_held(held)}{_remedy(terms)}")
+        by_models = {device: holders for device, holders in held.items() if device not in unhealthy}
+        why = ", ".join(filter(None, [_held(by_models), _unhealthy(unhealthy)]))
+        remedy = _remedy(terms) if any(by_models.values()) else ""
+        super().__init__(f"{model_key} needs {_count(size)}{_kind(terms)}, and {have}: {why}{remedy}")
 
 
 class NoPortsError(DeviceError):
@@ -66,19 +77,26 @@ def _remedy(terms: SharingTerms) -> str:
 
 
 def _held(holders: Mapping[int, Sequence[str]]) -> str:
-    """Devices that the same models hold are named together."""
+    models = {device: " and ".join(dict.fromkeys(holders[device])) for device in holders if holders[device]}
+    return _together(models, "{} held by {}")
+
+
+def _unhealthy(words: Mapping[int, str]) -> str:
+    return _together(words, "{} unhealthy ({})")
+
+
+def _together(words: Mapping[int, str], form: str) -> str:
+    """Devices with the same words are named together."""
     devices: dict[str, list[int]] = {}
-    for device in sorted(holders):
-        if holders[device]:
-            devices.setdefault(" and ".join(dict.fromkeys(holders[device])), []).append(device)
-    return ", ".join(
-        f"{_numbers(held)} {'is' if len(held) == 1 else 'are'} held by {of}" for of, held in devices.items()
-    )
+    for device in sorted(words):
+        devices.setdefault(words[device], []).append(device)
+    return ", ".join(form.format(_numbers(those), of) for of, those in devices.items())
 
 
 def _numbers(devices: Sequence[int]) -> str:
+    """With the verb."""
     *others, last = map(str, devices)
-    return f"{', '.join(others)} and {last}" if others else last
+    return f"{', '.join(others)} and {last} are" if others else f"{last} is"
 
 
 def _count(number: int) -> str:

@@ -43,6 +43,8 @@ class Observer(Collector):
         self._versions = versions
         self.held: Callable[[], int] = lambda: 0
         """Bytes of requests that the server holds."""
+        self.devices: Callable[[], Iterable[tuple[int, bool]]] = tuple
+        """The server's number of each device, and whether it is healthy."""
         self._seen: list[GaugeMetricFamily] = []
         self.look()
 
@@ -63,7 +65,10 @@ class Observer(Collector):
             for worker, rank, size in version.worker_memory():
                 memory.add_metric((*version.labels, worker, rank), size)
         held = GaugeMetricFamily("msx_queued_bytes", "Bytes of requests that wait or run", value=self.held())
-        self._seen = [*families.values(), states, memory, held]
+        devices = GaugeMetricFamily("msx_device_healthy", "1 for a device that models may run on", labels=("device",))
+        for number, healthy in self.devices():
+            devices.add_metric((str(number),), float(healthy))
+        self._seen = [*families.values(), states, memory, held, devices]
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
         return self._seen

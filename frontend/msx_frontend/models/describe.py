@@ -32,6 +32,7 @@ def describe(version: ModelVersion) -> dict[str, Any]:
         "parallelLevel": layout.ranks if layout.ranks > 1 else config.parallel_level,
         "deviceType": version.device_type,
         **({"deviceIds": list(config.device_ids)} if config.device_ids else {}),
+        **_unhealthy(version),
         "continuousBatching": config.continuous_batching,
         "useJobTicket": config.use_job_ticket,
         "useVenv": config.use_venv,
@@ -52,6 +53,13 @@ def describe(version: ModelVersion) -> dict[str, Any]:
     if version.reason and version.last_end and version.last_end.traceback:
         described["traceback"] = version.last_end.traceback
     return described
+
+
+def _unhealthy(version: ModelVersion) -> dict[str, Any]:
+    """Of the devices that it may have; nothing where all are well."""
+    unhealthy = version.resources.unhealthy_devices
+    listed = [{"device": device, "health": word} for device, word in unhealthy.items()]
+    return {"unhealthyDevices": listed} if listed else {}
 
 
 def kserve_ready(version: ModelVersion) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
@@ -20,6 +20,8 @@ class Health:
         self._awaited: frozenset[tuple[str, str]] = frozenset()
         """Names and versions of the start, until each has had a ready worker; from then on none."""
         self._absent: Callable[[], Iterable[str]] = tuple
+        self.unhealthy_devices: Callable[[], Mapping[int, str]] = dict
+        """By the server's number, the word for each. By themselves they do not make the server not ready."""
 
     def begin(self, absent: Callable[[], Iterable[str]] = tuple) -> None:
         """The models of the start are registered now; `absent` names those that could not be, as long as that is so."""
@@ -30,6 +32,14 @@ class Health:
     def ready(self) -> bool:
         """Whether new requests should be sent here; for the rule see `not_ready_because`."""
         return not self.not_ready_because()
+
+    def detail(self) -> str:
+        """What `/readyz` says: whether it is ready, if not, why, and which devices are unhealthy."""
+        why = self.not_ready_because()
+        listed = ", ".join(f"{device} ({word})" for device, word in sorted(self.unhealthy_devices().items()))
+        return "; ".join(
+            filter(None, [f"Not ready: {why}" if why else "Ready", listed and f"unhealthy devices: {listed}"])
+        )
 
     def not_ready_because(self) -> str:
         """ "" when ready.

@@ -131,7 +131,7 @@ class ModelVersion:
             await self.environment.ready()
         while True:
             ended = (r.last_end for r in self.replicas if r.state is not ReplicaState.READY)
-            if failed := next(filter(None, ended), None):
+            if failed := next((end for end in ended if end is not None and not end.elsewhere), None):
                 return failed
             if all(replica.state in (ReplicaState.READY, ReplicaState.WAITING) for replica in self.replicas):
                 return None

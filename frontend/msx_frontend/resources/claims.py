@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from msx_frontend.devices.accelerator import DeviceStatus
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.pool import DevicePool
 from msx_frontend.devices.refusals import DevicesHeldError, PortsHeldError
@@ -20,6 +21,7 @@ class Resources:
     def __init__(self, devices: DevicePool, processes: Processes, starts: Starts) -> None:
         self.devices, self.processes, self.starts = devices, processes, starts
         self._waiting: list[Claim] = []
+        self._granted: list[Claim] = []
 
     def claim(self, model_key: str, config: ModelConfig, sibling: Sibling = lambda: None) -> Claim:
         """For one worker group. Raises DeviceError when it could never be satisfied."""
@@ -33,10 +35,33 @@ class Resources:
         if claim in self._waiting:
             self._waiting.remove(claim)
         if claim.lease is not None:
+            self._granted.remove(claim)
             self.devices.release(claim.lease)
             self.processes.give_back(claim.ranks)
             claim.lease = None
-            self._waiting = [other for other in self._waiting if not self._satisfy(other)]
+            self._serve()
+
+    def renew(self, claim: Claim) -> None:
+        """It gives back what it has, and is the first to get something instead: those who wait have asked later."""
+        self._waiting.insert(0, claim)
+        lease, claim.lease = claim.lease, None
+        if lease is not None:
+            self._granted.remove(claim)
+            self.devices.release(lease)
+            self.processes.give_back(claim.ranks)
+        self._serve()
+
+    def devices_read(self, statuses: Mapping[str, DeviceStatus]) -> None:
+        """One reading of the devices. Claims to those that have become unhealthy are revoked, others served."""
+        for number in self.devices.health.read(statuses):
+            word = self.devices.health.unhealthy[number]
+            for claim in list(self._granted):
+                if claim.lease is not None and number in claim.lease.numbers:
+                    claim.revoke(f"device {number} is unhealthy ({word})")
+        self._serve()
+
+    def _serve(self) -> None:
+        self._waiting = [claim for claim in self._waiting if not self._satisfy(claim)]
 
     def _satisfy(self, claim: Claim) -> bool:
         shortage = self.processes.shortage(claim.model_key, claim.ranks)
@@ -49,7 +74,8 @@ class Resources:
                 shortage = Shortage("ports", str(error))
             else:
                 self.processes.take(claim.ranks)
-                claim.given(lease)
+                self._granted.append(claim)
+                claim.grant(lease)
         claim.lacks(shortage)
         return shortage is None
 
@@ -57,7 +83,8 @@ class Resources:
 class Claim:
     """One worker group's, from before its first start to after its last process.
 
-    `changed` is called when `shortage` has become another, or None; `taken` tells the memory that the group has.
+    `changed` is called when `shortage` has become another, or None, `withdrawn` when a device of the lease has become
+    unhealthy; `taken` gives the memory that the group has.
     """
 
     def __init__(self, resources: Resources, model_key: str, config: ModelConfig, sibling: Sibling) -> None:
@@ -65,7 +92,10 @@ class Claim:
         self.ranks = config.layout.ranks
         self.lease: Lease | None = None
         self.shortage: Shortage | None = None
+        self.revoked = ""
+        """Why the lease must be given back, once the group has ended: `renew` does it."""
         self.changed: Callable[[], None] = lambda: None
+        self.withdrawn: Callable[[], None] = lambda: None
         self.taken: Callable[[], int] = lambda: 0
         self._satisfied = asyncio.Event()
         self._start: Start | None = None
@@ -98,9 +128,22 @@ class Claim:
         self.started()
         self._resources.release(self)
 
-    def given(self, lease: Lease) -> None:
+    def grant(self, lease: Lease) -> None:
         self.lease = lease
         self._satisfied.set()
+
+    def revoke(self, reason: str) -> None:
+        """The group must not run on these devices any longer."""
+        if not self.revoked:
+            self.revoked = reason
+            self.withdrawn()
+
+    def renew(self) -> None:
+        """A lease that was revoked is given back, and another one asked for. The group has no process now."""
+        if self.revoked:
+            self.revoked = ""
+            self._satisfied.clear()
+            self._resources.renew(self)
 
     def lacks(self, shortage: Shortage | None) -> None:
         before, self.shortage = self.shortage, shortage

@@ -41,6 +41,11 @@ class ModelResources:
         return self._devices.kind(self._config)
 
     @property
+    def unhealthy_devices(self) -> dict[int, str]:
+        """Of the devices that it may have, each with its health."""
+        return self._devices.unhealthy(self._config)
+
+    @property
     def default_workers(self) -> int:
         """TorchServe's rule, as far as devices and processes go."""
         most = self._resources.processes.limit // self._config.layout.ranks

@@ -23,6 +23,8 @@ class GroupEnd:
     traceback: str = ""
     brief: str = ""
     """The reason without what its reader knows already."""
+    elsewhere: bool = False
+    """It was not at fault: it starts again at once, on other devices."""
 
     @property
     def told(self) -> str:
@@ -33,6 +35,12 @@ class GroupEnd:
 def asked_to_stop() -> GroupEnd:
     reason = "The worker was told to stop."
     return GroupEnd(reason, WorkerDied(reason), expected=True)
+
+
+def device_lost(reason: str) -> GroupEnd:
+    """`reason` is a sentence without its full stop. The worker is not the cause: it starts again elsewhere."""
+    sentence = f"The worker had to leave its devices: {reason}."
+    return GroupEnd(sentence, WorkerDied(sentence), elsewhere=True)
 
 
 def not_started(error: Exception) -> GroupEnd:

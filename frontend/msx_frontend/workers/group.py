@@ -101,6 +101,8 @@ class WorkerGroup:
         self.load_seconds = 0.0
         self.capabilities = Capabilities()
         self.signature = Signature()
+        self._drained = endings.asked_to_stop()
+        """How it ends when it is drained."""
         self._crew = Crew(spec.ranks, self)
         self._lockstep = Lockstep(len(spec.ranks), spec.rank_skew_timeout, self._diverged)
         self._withheld: list[Failed] = []
@@ -138,14 +140,18 @@ class WorkerGroup:
         await self._crew.gone()
         return end
 
-    async def drain(self, limit: float) -> None:
-        """No new work; what runs may finish for `limit` seconds, then the rest fails. Returns when it is gone."""
+    async def drain(self, limit: float, end: GroupEnd | None = None) -> None:
+        """No new work; what runs may finish for `limit` seconds, then the rest fails. Returns when it is gone.
+
+        `end` says why, where it was not told to stop.
+        """
+        self._drained = end or self._drained
         if self.state is GroupState.READY:
             self.state = GroupState.DRAINING
             self._exchange.flush()
             self._crew.send(encode_frame(Drain()))
             await asyncio.wait({self._ended}, timeout=limit)
-        self._end(endings.asked_to_stop())
+        self._end(self._drained)
         await self.wait_ended()
 
     # -- work --
@@ -286,7 +292,7 @@ class WorkerGroup:
     def exited(self, rank: int, code: int) -> None:
         if self.state is GroupState.DRAINING and code == 0:
             if self._crew.all_exited:
-                self._end(endings.asked_to_stop())
+                self._end(self._drained)
         else:
             process = self._crew.members[rank].process
             self._end(endings.exited(rank, process.pid, code, process.last_words))

@@ -23,6 +23,10 @@ from msx_frontend.workers.torchserve_lines import TorchServeLines
 log = logging.getLogger("msx.workers")
 
 
+LEAVE_LIMIT = 10.0
+"""Seconds that running work has to end when a device of its worker has become unhealthy."""
+
+
 class ReplicaState(Enum):
     WAITING = "WAITING"
     """Something that it needs before a start is missing: neither a failure nor a pause after one."""
@@ -70,7 +74,8 @@ class Replica:
         self._loaded = False
         self._lines = TorchServeLines(number)
         self._stopping = asyncio.Event()
-        claim.changed, claim.taken = self._claim_changed, self._own_memory
+        claim.changed, claim.withdrawn, claim.taken = self._claim_changed, self._leave_devices, self._own_memory
+        self._leaving_devices: asyncio.Task[None] | None = None
         self._log_shortage()
         self._task = asyncio.create_task(self._supervise(), name=f"replica-{number}")
 
@@ -108,7 +113,7 @@ class Replica:
         self._stopping.set()
         if self.group is not None:
             await self.group.drain(drain_limit)
-        await self._task
+        await asyncio.shield(self._task)  # a caller that is cancelled must not end it: another one may wait, too
 
     def replied(self) -> None:
         """A good reply: whatever went wrong before is over."""
@@ -119,6 +124,9 @@ class Replica:
             self._loaded = False
             end = await self._next_end()
             self.last_end, self.group = end, None
+            if self._claim.revoked and not self._stopping.is_set():
+                self._start_elsewhere()
+                continue
             self.unloaded = None if self._loaded else end
             if self._stopping.is_set() or not await self._may_restart(end):
                 break
@@ -128,9 +136,12 @@ class Replica:
     async def _next_end(self) -> GroupEnd:
         """What cannot even be sent to a worker ends a generation like any other failure: this task lives on."""
         try:
+            self._claim.renew()
             await self._unless_stopping(partial(self._uncounted, self._claim.satisfied))
             await self._unless_stopping(self._prepare)
             await self._unless_stopping(partial(self._uncounted, self._claim.turn))
+            if self._claim.revoked:
+                return endings.device_lost(self._claim.revoked)
             return endings.asked_to_stop() if self._stopping.is_set() else await self._one_generation()
         except RequirementsFailed as error:
             return endings.requirements_failed(error)
@@ -172,6 +183,18 @@ class Replica:
         elif self.state is ReplicaState.WAITING:
             log.info("worker %d waits no longer", self.number)
             self._move(ReplicaState.RESTARTING if self.last_end else ReplicaState.STARTING)
+
+    def _leave_devices(self) -> None:
+        """One of them is unhealthy: running work may end, then the group does."""
+        if self.group is not None:
+            drain = self.group.drain(LEAVE_LIMIT, endings.device_lost(self._claim.revoked))
+            self._leaving_devices = asyncio.create_task(drain, name=f"replica-{self.number}-leaves-devices")
+
+    def _start_elsewhere(self) -> None:
+        """Neither a failure of the worker nor a reason to pause."""
+        log.warning("worker %d leaves its devices: %s", self.number, self._claim.revoked)
+        self._metrics.restarts.inc()
+        self._move(ReplicaState.RESTARTING)
 
     def _own_memory(self) -> int:
         return self.group.own_memory if self.group is not None else 0

@@ -83,13 +83,13 @@ class FakeGroup:
     async def wait_ended(self) -> GroupEnd:
         return await asyncio.shield(self.ended)
 
-    async def drain(self, limit: float) -> None:
+    async def drain(self, limit: float, end: GroupEnd | None = None) -> None:
         if self.state is GroupState.READY:
             self.state = GroupState.DRAINING
-        end = asyncio.get_running_loop().time() + limit
-        while self.jobs and asyncio.get_running_loop().time() < end:
+        deadline = asyncio.get_running_loop().time() + limit
+        while self.jobs and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.001)
-        self.end(endings.asked_to_stop())
+        self.end(end or endings.asked_to_stop())
 
     def end(self, end: GroupEnd) -> None:
         if not self.ended.done():

@@ -40,6 +40,4 @@ class InferenceRoutes:
         return status_reply("Alive")
 
     async def ready(self, request: Request) -> Response:
-        if self._health.ready():
-            return status_reply("Ready")
-        return status_reply(f"Not ready: {self._health.not_ready_because()}", 503)
+        return status_reply(self._health.detail(), 200 if self._health.ready() else 503)

@@ -49,3 +49,16 @@ def test_a_model_that_is_not_there_is_named_as_long_as_that_is_so(
     monkeypatch.setattr(status, "ask", lambda path: Status([]))
     assert status.show(running)
     assert why not in capsys.readouterr().out
+
+
+def test_unhealthy_devices_are_named_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = {"modelName": "m", "modelVersion": "1.0", "state": "READY", "workers": []}
+    unhealthy = {**one, "unhealthyDevices": [{"device": 3, "health": "Critical"}]}
+    monkeypatch.setattr(status, "ask", lambda path: Status([unhealthy, {**unhealthy, "modelName": "n"}, one]))
+    assert status.show(info(tmp_path))
+    assert capsys.readouterr().out.splitlines()[-1] == "  device 3 is unhealthy: Critical"
+    monkeypatch.setattr(status, "ask", lambda path: Status([one]))
+    assert status.show(info(tmp_path))
+    assert "unhealthy" not in capsys.readouterr().out

@@ -257,3 +257,16 @@ def test_what_could_not_be_loaded_at_the_start(tmp_path: Path) -> None:
         assert harness.health.ready()
 
     in_harness(tmp_path, test)
+
+
+def test_unhealthy_devices_are_told_but_do_not_make_it_not_ready(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        assert harness.health.detail() == "Ready"
+        harness.health.unhealthy_devices = lambda: {3: "Critical", 1: "missing"}
+        assert harness.health.ready()
+        assert harness.health.detail() == "Ready; unhealthy devices: 1 (missing), 3 (Critical)"
+        harness.health.draining = True
+        told = "Not ready: the server is shutting down; unhealthy devices: 1 (missing), 3 (Critical)"
+        assert harness.health.detail() == told
+
+    in_harness(tmp_path, test)

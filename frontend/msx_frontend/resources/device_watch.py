@@ -1,0 +1,44 @@
+"""Looks at the devices again and again: workers leave unhealthy ones, and those that wait get what is free again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from msx_frontend.devices.accelerator import Accelerator
+from msx_frontend.resources.claims import Resources
+
+log = logging.getLogger("msx.devices")
+
+
+class DeviceWatch:
+    """`interval`: seconds from one reading to the next (`device_check_interval`); 0: none at all."""
+
+    def __init__(self, accelerator: Accelerator, resources: Resources, interval: float) -> None:
+        self._accelerator, self._resources, self._interval = accelerator, resources, interval
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Returns after the first reading: no worker starts on a device that is unhealthy by then."""
+        if self._interval and self._resources.devices.count:
+            await self.look()
+            self._task = asyncio.create_task(self._run(), name="device-watch")
+
+    async def look(self) -> None:
+        """One reading, on a thread. What goes wrong there says nothing about the devices."""
+        try:
+            statuses = await asyncio.to_thread(self._accelerator.status)
+        except Exception:
+            log.exception("the state of the devices could not be read")
+        else:
+            self._resources.devices_read(statuses)
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval)
+            await self.look()
