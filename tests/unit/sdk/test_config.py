@@ -195,6 +195,16 @@ def test_torchruns_processes_count_whatever_the_level_says() -> None:
     assert config.layout.ranks == 2
 
 
+def test_each_number_of_workers_alone() -> None:
+    """`parse` sees no warning: `minWorkers` alone has its effect."""
+    config = parse(minWorkers=3)
+    assert (config.min_workers, config.max_workers) == (3, None)
+    config, warnings = parse_model_config({"maxWorkers": 3})
+    assert (config.min_workers, config.max_workers) == (None, 3)
+    assert warnings == ["maxWorkers: 3 has no effect without minWorkers above 0"]
+    assert parse(minWorkers=3, maxWorkers=3).max_workers == 3
+
+
 @pytest.mark.parametrize(
     ("key", "meant"),
     [

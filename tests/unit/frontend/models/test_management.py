@@ -346,6 +346,16 @@ def test_the_key_models_at_the_start(tmp_path: Path) -> None:
     in_harness(tmp_path, test, models=key)
 
 
+def test_min_workers_alone_in_the_key_models(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        harness.pack("m")
+        await harness.start("m.mar")
+        version = harness.registry.find("m")
+        assert (version.min_workers, version.max_workers) == (2, 2)
+
+    in_harness(tmp_path, test, models={"m": {"1.0": ModelDefaults(min_workers=2)}})
+
+
 def test_what_an_operator_made_the_default_beats_the_key(tmp_path: Path) -> None:
     key = {"m": {"2.0": ModelDefaults(default_version=True)}}
 
