@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -21,9 +18,8 @@ from msx_frontend.errors import (
     ServiceError,
     WorkersNotStarted,
 )
-from msx_frontend.metrics import ModelMetrics, ServerMetrics
-from msx_frontend.models.departures import Departures
-from msx_frontend.models.model_source import ModelSource, make_source
+from msx_frontend.metrics import ServerMetrics
+from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.operations import Operations, check_all_start, check_workers, start_workers
 from msx_frontend.models.registration import Registration
@@ -32,8 +28,11 @@ from msx_frontend.models.spawn import Spawner
 from msx_frontend.models.state import State
 from msx_frontend.models.state_store import StoredVersion
 from msx_frontend.models.states import ModelState
+from msx_frontend.models.unregistration import Unregistration
+from msx_frontend.models.version_factory import VersionFactory
+from msx_frontend.models.worker_counts import worker_counts
+from msx_frontend.models.workflow_nodes import WorkflowNodes
 from msx_frontend.resources.claims import Resources
-from msx_frontend.resources.of_model import ModelResources
 from msx_sdk._internal.config import ModelConfig
 
 RUNNING_CALL = 0.5
@@ -54,11 +53,15 @@ class Management:
         metrics: ServerMetrics,
         environments: Environments | None = None,
     ) -> None:
-        self._environments = environments or Environments(Path(), config, {})
-        self._config, self.registry, self.store, self._resources = config, registry, store, resources
-        self._state, self._spawner, self._metrics = state, spawner, metrics
+        environments = environments or Environments(Path(), config, {})
+        self._config = config
+        self.registry = registry
+        self.store = store
+        self._state = state
         self.operations = Operations(config.unregister_model_timeout)
-        self._departures = Departures(registry, store, self._environments)
+        self._unregistration = Unregistration(registry, store, environments)
+        self._factory = VersionFactory(config, store, resources, spawner, metrics, environments)
+        self.nodes = WorkflowNodes(registry, self.operations, self._unregistration, self._factory)
 
     # -- register --
 
@@ -72,7 +75,7 @@ class Management:
             return await self.register_from(found.path, msgspec.structs.replace(wanted, url=found.url))
 
     async def register_from(self, path: Path, wanted: Registration) -> ModelVersion:
-        async with self._built(path, wanted) as version:
+        async with self._factory.built(path, wanted) as version:
             self._replaced(version, wanted)  # a conflict is told before another call is waited for
             async with self.operations.only(*version.labels):
                 await self._install(version, wanted)
@@ -80,14 +83,14 @@ class Management:
 
     async def restore(self, path: Path, wanted: Registration, stored: StoredVersion) -> None:
         """A version of the state, as it was left; nothing is written. Raises ServiceError."""
-        async with self._built(path, wanted) as version:
+        async with self._factory.built(path, wanted) as version:
             if version.labels != (stored.name, stored.version):
                 raise InvalidModel(f"{path} holds {' '.join(version.labels)} now; register it anew.")
             self.registry.add(version)
             try:
                 await start_workers(version, stored.min_workers, stored.max_workers)
             except BaseException:
-                await self._departures.take_back(version)
+                await self._unregistration.take_back(version)
                 raise
 
     async def adopt(self, path: Path, wanted: Registration, stored: StoredVersion) -> None:
@@ -107,19 +110,10 @@ class Management:
         source = ModelSource(
             stored.name, stored.version, stored.url, "", Path(), "", {}, config, wanted.to_dict(), True
         )
-        version = self._version(source)
+        version = self._factory.make(source)
         version.lose(reason, stored.min_workers, stored.max_workers)
         self.registry.add(version)
         return version
-
-    @asynccontextmanager
-    async def _built(self, path: Path, wanted: Registration) -> AsyncIterator[ModelVersion]:
-        unpacked = await self.store.contents.unpack(path)
-        try:
-            yield self._version(await asyncio.to_thread(make_source, path, unpacked, wanted, self._config))
-        except BaseException:
-            await asyncio.shield(self.store.contents.release(unpacked.digest))
-            raise
 
     async def _install(self, version: ModelVersion, wanted: Registration) -> None:
         old = self._replaced(version, wanted)
@@ -129,15 +123,15 @@ class Management:
             await self._first_workers(version, wanted)
             await self._state.save(version, self.registry.is_default(version))
         except BaseException:
-            await self._departures.take_back(version)
+            await self._unregistration.take_back(version)
             raise
         if old is not None:
             self.registry.replace(old, version)
-            self.operations.in_background(self._departures.close(old))
+            self.operations.in_background(self._unregistration.close(old))
 
     def _replaced(self, version: ModelVersion, wanted: Registration) -> ModelVersion | None:
         name, number = version.labels
-        self._refuse_nodes(name)
+        self.nodes.refuse(name)
         if not self.registry.has(name, number):
             return None
         if not wanted.replace and not self.registry.find(name, number).lost:
@@ -145,7 +139,7 @@ class Management:
         return self.registry.find(name, number)
 
     async def _first_workers(self, version: ModelVersion, wanted: Registration) -> None:
-        workers, most = self._worker_counts(version, wanted)
+        workers, most = worker_counts(version, wanted, self._config)
         await start_workers(version, workers, most)
         if wanted.synchronous or wanted.replace:
             await self._wait_for_first_workers(version)
@@ -159,71 +153,6 @@ class Management:
             if version.environment.failure is not None:
                 raise version.environment.failure from None
             raise
-
-    def _worker_counts(self, version: ModelVersion, wanted: Registration) -> tuple[int, int]:
-        """TorchServe's order: the yaml's minWorkers, what the call asks for, at the start the key `models`, then
-        default_workers_per_model."""
-        config = version.config
-        if config.min_workers:
-            return config.min_workers, max(config.max_workers or 0, config.min_workers)
-        if wanted.initial_workers is not None:
-            return wanted.initial_workers, wanted.initial_workers
-        said = self._config.defaults_of(*version.labels)
-        if version.source.at_startup and said.min_workers is not None:
-            return said.min_workers, max(said.max_workers or 0, said.min_workers)
-        default = self._config.default_workers_per_model
-        if version.source.at_startup and not default:
-            default = version.resources.default_workers
-        return default, default
-
-    def _version(self, source: ModelSource) -> ModelVersion:
-        metrics = ModelMetrics(self._metrics, source.name, source.version)
-        resources = ModelResources(self._resources, f"{source.name}:{source.version}", source.config)
-        environment, keys = self._environments.of(source), self._config.sequence_keys
-        prepare = partial(self._prepare, source)
-        return ModelVersion(source, resources, self._spawner.spec, metrics, keys, environment, prepare)
-
-    async def _prepare(self, source: ModelSource) -> None:
-        await self.store.contents.intact(source.digest)
-        await self._spawner.prepare(source)
-
-    # -- nodes of workflows: served like any other version, but remembered and removed with their workflow --
-
-    async def add_node(self, source: ModelSource, least: int, most: int, *, wait: bool) -> ModelVersion:
-        """Serve `source`, whose content the caller has unpacked. Raises ServiceError; then it is released."""
-        try:
-            version = self._version(source)
-            async with self.operations.only(*version.labels):
-                if source.name in self.registry.names():
-                    raise Conflict(f"Model {source.name} is already registered")
-                await self._start_node(version, least, most, wait)
-        except BaseException:
-            await asyncio.shield(self._departures.free(source))
-            raise
-        return version
-
-    async def remove_node(self, version: ModelVersion) -> None:
-        """Unless the end of the server has closed it."""
-        if version.state in (ModelState.DRAINING, ModelState.GONE):
-            return
-        self.registry.remove(version)
-        await asyncio.shield(self._departures.close(version))
-
-    async def _start_node(self, version: ModelVersion, least: int, most: int, wait: bool) -> None:
-        self.registry.add(version)
-        try:
-            await start_workers(version, least, most)
-            if wait:
-                await self.operations.workers_settled(version)
-                check_all_start(version)
-        except BaseException:
-            await self._departures.take_back(version)
-            raise
-
-    def _refuse_nodes(self, name: str) -> None:
-        owners = [version.source.workflow for version in self.registry.all_versions() if version.source.name == name]
-        if any(owners):
-            raise Conflict(f"Model {name} is a node of workflow {owners[0]}: it comes and goes with that workflow.")
 
     # -- scale, default, unregister --
 
@@ -259,7 +188,7 @@ class Management:
         Raises UnregisterTimedOut when that takes longer than `unregister_model_timeout`; it goes on then.
         """
         name, number = self.registry.find(name, number).labels
-        self._refuse_nodes(name)
+        self.nodes.refuse(name)
         installing = self.registry.find(name, number)
         self.registry.check_removable(installing)
         installing.environment.give_up()
@@ -270,7 +199,7 @@ class Management:
             self.registry.check_removable(version)
             await self._state.remove(version)
             self.registry.remove(version)
-            await self.operations.closed(self._departures.close(version), name, version.config.response_timeout)
+            await self.operations.closed(self._unregistration.close(version), name, version.config.response_timeout)
 
     def default_versions(self) -> list[tuple[str, str]]:
         """Names and versions that the key `models` makes defaults."""
@@ -284,10 +213,10 @@ class Management:
 
     def busy(self) -> bool:
         """Requests are queued or running."""
-        return any(version.busy for version in self._departures.all_versions())
+        return any(version.busy for version in self._unregistration.all_versions())
 
     def cancel_all(self, error: ServiceError) -> None:
-        for version in self._departures.all_versions():
+        for version in self._unregistration.all_versions():
             version.cancel_all(error)
 
     async def close(self, limit: float) -> None:

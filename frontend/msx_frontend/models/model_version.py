@@ -15,12 +15,12 @@ from msx_frontend.errors import NotOffered, ServiceError, ServiceUnavailable, Wo
 from msx_frontend.job import OPERATIONS, Job
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.models.model_source import ModelSource
+from msx_frontend.models.observed_version import ObservedVersion
 from msx_frontend.models.replicas import Replicas
-from msx_frontend.models.standing import Standing, alive
 from msx_frontend.models.states import ModelState
+from msx_frontend.models.version_status import VersionStatus, alive
 from msx_frontend.queueing.sequence_dispatcher import make_dispatcher
 from msx_frontend.resources.of_model import ModelResources
-from msx_frontend.resources.shortage import Shortage
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupSpec, GroupState, WorkerGroup
 from msx_frontend.workers.replica import Replica, ReplicaState
@@ -30,7 +30,7 @@ from msx_sdk.generation import Capabilities
 from msx_sdk.kserve import Signature
 
 
-class ModelVersion:
+class ModelVersion(ObservedVersion):
     """Owns its replicas; the replicas' groups pull from its queue."""
 
     def __init__(
@@ -47,7 +47,7 @@ class ModelVersion:
         self.environment = environment or Environment()
         self.source, self.config, self.metrics, self.resources = source, source.config, metrics, resources
         self.dispatcher = make_dispatcher(source.name, source.version, source.config, sequence_keys)
-        self._standing = Standing(*self.labels)
+        self._status = VersionStatus(*self.labels)
         self._make_spec, self._intact = make_spec, intact
         self._replicas = Replicas(
             source.config, self.labels, resources, self._spec, metrics, self, self._judge, self._prepare
@@ -62,7 +62,7 @@ class ModelVersion:
 
     def submit(self, job: Job) -> None:
         """Raises ServiceError at once when the job cannot be taken."""
-        if self._standing.leaving:
+        if self._status.leaving:
             raise ServiceUnavailable(f'Model "{self.source.name}" is being unregistered and takes no more requests.')
         if job.kind in OPERATIONS:
             self._check_offered(job.kind)
@@ -86,31 +86,9 @@ class ModelVersion:
             raise WorkersNotStarted(*self.labels, self.lost)
         await self._replicas.scale(min_workers, max_workers, self.config.response_timeout)
 
-    @property
-    def replicas(self) -> list[Replica]:
-        return self._replicas.all
-
-    @property
-    def _kept(self) -> list[Replica]:
-        """Those that are wanted: one that was told to stop only finishes what it has."""
-        return [replica for replica in self.replicas if not replica.leaving]
-
-    @property
-    def min_workers(self) -> int:
-        return self._replicas.least
-
-    @property
-    def asked_workers(self) -> int:
-        """The minimum before it was capped by the devices that there are."""
-        return self._replicas.asked
-
-    @property
-    def max_workers(self) -> int:
-        return self._replicas.most
-
     def lose(self, reason: str, min_workers: int, max_workers: int) -> None:
         """There is no archive to start workers from. It is FAILED, with what was wanted of it."""
-        self._standing.lost, self._replicas.least, self._replicas.most = reason, min_workers, max_workers
+        self._status.lost, self._replicas.least, self._replicas.most = reason, min_workers, max_workers
         self._judge()
 
     async def _prepare(self) -> None:
@@ -139,12 +117,12 @@ class ModelVersion:
 
     async def changed(self) -> None:
         """Until something may have become different."""
-        self._standing.changed.clear()
-        await self._standing.changed.wait()
+        self._status.changed.clear()
+        await self._status.changed.wait()
 
     async def close(self, drain_limit: float) -> None:
         """Drain, then fail what is left; returns when no process of this version is left."""
-        self._standing.move(ModelState.DRAINING)
+        self._status.move(ModelState.DRAINING)
         self.dispatcher.expecting_workers = bool(self.dispatcher.groups)
         await self._drain_queue(drain_limit)
         too_late = ServiceUnavailable(f'Model "{self.source.name}" was unregistered before the request could run.')
@@ -155,7 +133,7 @@ class ModelVersion:
         self.dispatcher.close()
         self.metrics.close()
         self.resources.forget()
-        self._standing.move(ModelState.GONE)
+        self._status.move(ModelState.GONE)
 
     def cancel_all(self, error: ServiceError) -> None:
         """Every request that is queued or running fails with `error`."""
@@ -178,7 +156,7 @@ class ModelVersion:
         if replica.state is ReplicaState.READY and replica.group is not None:
             self.capabilities, self.signature = replica.group.capabilities, replica.group.signature
             self.dispatcher.group_ready(replica.group)
-        self._standing.replica_changed(replica)
+        self._status.replica_changed(replica)
         if replica.state is ReplicaState.FAILED:
             replica.release()
         self._judge()
@@ -189,8 +167,8 @@ class ModelVersion:
 
     def group_has_room(self, group: WorkerGroup) -> None:
         self.dispatcher.group_has_room(group)
-        if self._standing.leaving:
-            self._standing.changed.set()
+        if self._status.leaving:
+            self._status.changed.set()
 
     def group_ended(self, group: WorkerGroup) -> None:
         self.metrics.worker_ended(group.number)
@@ -218,119 +196,13 @@ class ModelVersion:
         """Its last ones come after its end."""
         self.metrics.handler_samples(samples, None if group.state is GroupState.ENDED else group.number)
 
-    @property
-    def busy(self) -> bool:
-        """Somebody waits for a job that is queued or running."""
-        return bool(self.dispatcher.waiting) or any(group.awaited for group in self._replicas.groups)
-
-    @property
-    def at_rest(self) -> bool:
-        """No worker is in a call, for nobody either."""
-        return not any(group.busy for group in self._replicas.groups)
-
-    # -- for the scrape --
-
-    @property
-    def labels(self) -> tuple[str, str]:
-        return self.source.name, self.source.version
-
-    def gauges(self) -> dict[str, float]:
-        return {
-            "msx_queue_depth": self.dispatcher.waiting,
-            "msx_queue_oldest_seconds": self.dispatcher.oldest_age,
-            "msx_requests_in_flight": sum(group.busy for group in self._replicas.groups),
-            "msx_workers_wanted": self.min_workers,
-            "msx_workers_ready": self.ready_workers,
-            "msx_workers_waiting": self.waiting_workers,
-        }
-
-    def states(self) -> dict[str, bool]:
-        return {state.value: state is self.state for state in ModelState}
-
-    def worker_memory(self) -> list[tuple[str, str, int]]:
-        return list(self._replicas.memory())
-
-    # -- state --
-
-    @property
-    def ready_workers(self) -> int:
-        return len(self.dispatcher.groups)
-
-    @property
-    def waiting_workers(self) -> int:
-        """Those that cannot start, because something is missing."""
-        return sum(replica.state is ReplicaState.WAITING for replica in self._kept)
-
-    @property
-    def shortage(self) -> Shortage | None:
-        """What they wait for."""
-        return self._standing.shortage
-
-    @property
-    def expecting_workers(self) -> bool:
-        """Requests are taken, for workers that are there or may well come."""
-        return self.dispatcher.may_serve
-
-    @property
-    def refusal(self) -> str:
-        """Why no worker can be waited for, as clients are told; "" while one serves, or none is wanted."""
-        return "" if self.ready_workers else self.dispatcher.refusal
-
-    @property
-    def uses_devices(self) -> bool:
-        return bool(self.replicas) and self.resources.has_devices
-
-    @property
-    def device_type(self) -> str:
-        """What its workers run on: the accelerator's kind, or "cpu", also while it has none."""
-        return self.resources.device_type if self.replicas else "cpu"
-
-    @property
-    def serving(self) -> bool:
-        """Answers requests now; a version without wanted workers is not missing any."""
-        return self.state in (ModelState.READY, ModelState.DEGRADED) and (self.ready_workers > 0 or not self._kept)
-
-    @property
-    def has_served(self) -> bool:
-        """A worker has been ready once."""
-        return self._standing.served
-
-    @property
-    def wants_workers(self) -> bool:
-        return self.min_workers > 0 or bool(self._kept)
-
-    @property
-    def healthy(self) -> bool:
-        """TorchServe's: no worker of the wanted ones has been given up; one that restarts counts as healthy."""
-        kept = self._kept
-        lasting = sum(replica.state is not ReplicaState.FAILED for replica in kept)
-        return self.state is not ModelState.FAILED and lasting >= min(self.min_workers, len(kept))
-
-    @property
-    def state(self) -> ModelState:
-        return self._standing.state
-
-    @property
-    def reason(self) -> str:
-        """Why it is not READY, in the last worker's words."""
-        return self._standing.reason
-
-    @property
-    def lost(self) -> str:
-        """Why its archive cannot be had: it is known, and serves nothing until it is registered again."""
-        return self._standing.lost
-
-    @property
-    def last_end(self) -> GroupEnd | None:
-        return self._standing.last_end
-
     def _judge(self) -> None:
         """The state follows from the replicas, until the version is being removed."""
-        if not self._standing.leaving:
+        if not self._status.leaving:
             kept = self._kept
             self.dispatcher.expecting_workers = alive(kept)
-            self._standing.judge(kept, self.ready_workers)
-            self.dispatcher.refusal = self._standing.refusal(kept)
+            self._status.judge(kept, self.ready_workers)
+            self.dispatcher.refusal = self._status.refusal(kept)
             if self.dispatcher.waiting and not self.dispatcher.may_serve:
-                self.dispatcher.fail_all(self._standing.error(kept))
-        self._standing.changed.set()
+                self.dispatcher.fail_all(self._status.error(kept))
+        self._status.changed.set()

@@ -133,11 +133,11 @@ class WorkflowManagement:
         settings = node.settings
         source = await sources.of(node, at_startup=stored is not None)
         least, most = (stored or {}).get(source.name, (settings.min_workers, settings.most_workers))
-        return await self._management.add_node(source, least, most, wait=stored is None)
+        return await self._management.nodes.add(source, least, most, wait=stored is None)
 
     async def _remove_nodes(self, workflow: Workflow) -> None:
         versions = workflow.versions.values()
-        await asyncio.gather(*(asyncio.shield(self._management.remove_node(version)) for version in versions))
+        await asyncio.gather(*(asyncio.shield(self._management.nodes.remove(version)) for version in versions))
 
     async def _close(self, workflow: Workflow) -> None:
         if running := [execution.ended for execution in workflow.executions]:

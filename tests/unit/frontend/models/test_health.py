@@ -71,7 +71,7 @@ def test_workers_that_are_told_to_go_are_not_missing(tmp_path: Path, kept: int) 
         job = harness.submit("m")
         await until(lambda: any(group.jobs for group in harness.groups()))
         seen: list[ModelState] = []
-        with patch.object(version._standing, "move", lambda state: seen.append(state)):
+        with patch.object(version._status, "move", lambda state: seen.append(state)):
             await harness.management.scale("m", None, kept, kept, wait=False)
             await until(lambda: version.ready_workers == kept)
             assert (harness.health.ready(), harness.health.ping()) == (True, (200, "Healthy"))

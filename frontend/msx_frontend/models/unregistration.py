@@ -1,4 +1,4 @@
-"""Versions that leave: out of the registry, with requests that may finish, and content that nobody needs any more."""
+"""Unregistration of versions: their requests may finish, then the content that no version needs any more is removed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
 
 
-class Departures:
+class Unregistration:
     def __init__(self, registry: Registry, store: ModelStore, environments: Environments) -> None:
         self._registry, self._store, self._environments = registry, store, environments
         self._leaving: set[ModelVersion] = set()

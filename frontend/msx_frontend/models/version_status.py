@@ -1,4 +1,4 @@
-"""How a model version stands: its state, as it follows from its replicas, and why it is so."""
+"""The status of a model version: its state, which follows from its replicas, and the reason for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from msx_frontend.workers.replica import Replica, ReplicaState
 log = logging.getLogger("msx.models")
 
 
-class Standing:
+class VersionStatus:
     """`changed` is set whenever something may have become different."""
 
     def __init__(self, name: str, version: str) -> None:

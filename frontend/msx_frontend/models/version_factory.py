@@ -1,0 +1,61 @@
+"""Makes model versions: of an archive, and of what a registration asks for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from msx_frontend.archives.model_store import ModelStore
+from msx_frontend.config import ServerConfig
+from msx_frontend.environments.environments import Environments
+from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from msx_frontend.models.model_source import ModelSource, make_source
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.registration import Registration
+from msx_frontend.models.spawn import Spawner
+from msx_frontend.resources.claims import Resources
+from msx_frontend.resources.of_model import ModelResources
+
+
+class VersionFactory:
+    """What it makes is not registered yet, and has no workers."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        store: ModelStore,
+        resources: Resources,
+        spawner: Spawner,
+        metrics: ServerMetrics,
+        environments: Environments,
+    ) -> None:
+        self._config = config
+        self._store = store
+        self._resources = resources
+        self._spawner = spawner
+        self._metrics = metrics
+        self._environments = environments
+
+    @asynccontextmanager
+    async def built(self, path: Path, wanted: Registration) -> AsyncIterator[ModelVersion]:
+        """Of the archive at `path`, which is unpacked; its content is released if the block fails."""
+        unpacked = await self._store.contents.unpack(path)
+        try:
+            yield self.make(await asyncio.to_thread(make_source, path, unpacked, wanted, self._config))
+        except BaseException:
+            await asyncio.shield(self._store.contents.release(unpacked.digest))
+            raise
+
+    def make(self, source: ModelSource) -> ModelVersion:
+        metrics = ModelMetrics(self._metrics, source.name, source.version)
+        resources = ModelResources(self._resources, f"{source.name}:{source.version}", source.config)
+        environment, keys = self._environments.of(source), self._config.sequence_keys
+        prepare = partial(self._prepare, source)
+        return ModelVersion(source, resources, self._spawner.spec, metrics, keys, environment, prepare)
+
+    async def _prepare(self, source: ModelSource) -> None:
+        await self._store.contents.intact(source.digest)
+        await self._spawner.prepare(source)

@@ -1,0 +1,26 @@
+"""How many workers a version starts with."""
+
+from __future__ import annotations
+
+from msx_frontend.config import ServerConfig
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.registration import Registration
+
+
+def worker_counts(version: ModelVersion, wanted: Registration, server: ServerConfig) -> tuple[int, int]:
+    """The least and the most.
+
+    TorchServe's order: the yaml's minWorkers, the call, at the start the key `models`, default_workers_per_model.
+    """
+    config = version.config
+    if config.min_workers:
+        return config.min_workers, max(config.max_workers or 0, config.min_workers)
+    if wanted.initial_workers is not None:
+        return wanted.initial_workers, wanted.initial_workers
+    said = server.defaults_of(*version.labels)
+    if version.source.at_startup and said.min_workers is not None:
+        return said.min_workers, max(said.max_workers or 0, said.min_workers)
+    default = server.default_workers_per_model
+    if version.source.at_startup and not default:
+        default = version.resources.default_workers
+    return default, default

@@ -1,0 +1,61 @@
+"""The nodes of workflows: served like any other version, but remembered and removed with their workflow."""
+
+from __future__ import annotations
+
+import asyncio
+
+from msx_frontend.errors import Conflict
+from msx_frontend.models.model_source import ModelSource
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.operations import Operations, check_all_start, start_workers
+from msx_frontend.models.registry import Registry
+from msx_frontend.models.states import ModelState
+from msx_frontend.models.unregistration import Unregistration
+from msx_frontend.models.version_factory import VersionFactory
+
+
+class WorkflowNodes:
+    def __init__(
+        self, registry: Registry, operations: Operations, unregistration: Unregistration, factory: VersionFactory
+    ) -> None:
+        self._registry = registry
+        self._operations = operations
+        self._unregistration = unregistration
+        self._factory = factory
+
+    async def add(self, source: ModelSource, least: int, most: int, *, wait: bool) -> ModelVersion:
+        """Serve `source`, whose content the caller has unpacked. Raises ServiceError; then it is released."""
+        try:
+            version = self._factory.make(source)
+            async with self._operations.only(*version.labels):
+                if source.name in self._registry.names():
+                    raise Conflict(f"Model {source.name} is already registered")
+                await self._start(version, least, most, wait)
+        except BaseException:
+            await asyncio.shield(self._unregistration.free(source))
+            raise
+        return version
+
+    async def remove(self, version: ModelVersion) -> None:
+        """Unless the end of the server has closed it."""
+        if version.state in (ModelState.DRAINING, ModelState.GONE):
+            return
+        self._registry.remove(version)
+        await asyncio.shield(self._unregistration.close(version))
+
+    async def _start(self, version: ModelVersion, least: int, most: int, wait: bool) -> None:
+        self._registry.add(version)
+        try:
+            await start_workers(version, least, most)
+            if wait:
+                await self._operations.workers_settled(version)
+                check_all_start(version)
+        except BaseException:
+            await self._unregistration.take_back(version)
+            raise
+
+    def refuse(self, name: str) -> None:
+        """Raises Conflict for a model that is a node."""
+        owners = [version.source.workflow for version in self._registry.all_versions() if version.source.name == name]
+        if any(owners):
+            raise Conflict(f"Model {name} is a node of workflow {owners[0]}: it comes and goes with that workflow.")
