@@ -8,58 +8,45 @@ from collections.abc import Callable
 from starlette.types import ASGIApp
 
 from msx_frontend.apis.kserve.repository import Repository
-from msx_frontend.apis.plugins.routes import PluginEndpoints
 from msx_frontend.apis.torchserve.inference import InferenceRoutes
 from msx_frontend.apis.torchserve.management import ManagementRoutes
 from msx_frontend.apis.torchserve.merged import merged_app
 from msx_frontend.apis.torchserve.metrics import metrics_app, metrics_routes
 from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.apis.workflows import routes as workflow_routes
+from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.families import Parts, families
+from msx_frontend.assembly.served_models import ServedModels
 from msx_frontend.assembly.unconverted import Unconverted
 from msx_frontend.config import ServerConfig
 from msx_frontend.generation.endpoint import LanguageModels
-from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.keys.key import Kind
-from msx_frontend.keys.tokens import Tokens
-from msx_frontend.metrics import ServerMetrics
-from msx_frontend.models.health import Health
-from msx_frontend.models.management import Management
 from msx_frontend.models.model_api import ModelApi
-from msx_frontend.models.registry import Registry
 from msx_frontend.net.http.exchange import Exchange
 from msx_frontend.net.http.family import ListenerName
 from msx_frontend.net.http.gate import Gate, inference_keys, management_keys, merged_keys
 from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.listener import Listener
 from msx_frontend.net.http.router import Router
-from msx_frontend.net.http.wire import LogsReplies, RawHeaders
-from msx_frontend.net.tls.listeners import ServerTls
+from msx_frontend.net.http.wire import RawHeaders
 from msx_frontend.workflows.api import WorkflowApi
-from msx_frontend.workflows.management import WorkflowManagement
 
 
 class HttpFront:
     """Inference, management and metrics: a listener each, or one for the first two and all three's routes."""
 
-    def __init__(
-        self,
-        config: ServerConfig,
-        registry: Registry,
-        health: Health,
-        tokens: Tokens | None,
-        tls: ServerTls | None,
-        management: Management,
-        workflows: WorkflowManagement,
-        plugins: PluginEndpoints,
-        metrics: ServerMetrics,
-        replies: LogsReplies,
-        held: HeldBytes,
-    ) -> None:
-        self._config, self._registry, self._health, self._tokens = config, registry, health, tokens
-        self._tls = tls
-        self._workflows, self._plugins, self._metrics, self._replies = workflows, plugins, metrics, replies
-        self._cors, self._held = _cors(config), held
+    def __init__(self, context: ServerContext, models: ServedModels) -> None:
+        config, registry, health, management = context.config, context.registry, context.health, models.management
+        self._config = config
+        self._registry = registry
+        self._health = health
+        self._tokens = context.keys.tokens
+        self._tls = context.tls
+        self._workflows = models.workflows
+        self._plugins = context.plugins
+        self._metrics = context.monitoring.metrics
+        self._replies = context.monitoring.counted(context.access_log, by_key=context.keys.named)
+        self._cors, self._held = _cors(config), context.held
         self.predictions = Predictions(registry.submit, registry.find)
         self.model_api = ModelApi(management, enabled=config.enable_model_api)
         self.repository = Repository(management, enabled=config.enable_model_api)

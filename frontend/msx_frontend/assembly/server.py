@@ -70,7 +70,7 @@ async def start_server(config: ServerConfig, file: Path | None, output: LogOutpu
     status = StatusSocket(context.folder.path / STATUS_SOCKET)
     parts.callback(status.close)  # after the workers have ended, which it shows
     models = await open_models(context, parts)
-    front = _make_front(context, models)
+    front = HttpFront(context, models)
     async with AsyncExitStack() as ports:  # which are free again at once where a model cannot be loaded
         listeners = front.listen()
         for listener in listeners:
@@ -98,36 +98,10 @@ def _status(models: ServedModels) -> Status:
     return Status([describe(version) for version in versions], models.not_loaded())
 
 
-def _make_front(context: ServerContext, models: ServedModels) -> HttpFront:
-    return HttpFront(
-        context.config,
-        context.registry,
-        context.health,
-        context.keys.tokens,
-        context.tls,
-        models.management,
-        models.workflows,
-        context.plugins,
-        context.monitoring.metrics,
-        context.monitoring.counted(context.access_log, by_key=context.keys.named),
-        context.held,
-    )
-
-
 async def _start_grpc(context: ServerContext, front: HttpFront, parts: AsyncExitStack) -> GrpcServer:
     from msx_frontend.assembly.grpc import make_server  # takes a while, in which the first workers start
 
-    monitoring, access_log = context.monitoring, context.access_log
-    grpc = make_server(
-        context.config,
-        context.registry,
-        context.health,
-        front,
-        context.keys.tokens,
-        monitoring.counted_calls(access_log) if context.keys.named else access_log,
-        context.tls,
-        context.held,
-    )
+    grpc = make_server(context, front)
     parts.push_async_callback(grpc.stop, 0.5)
     await grpc.start()
     return grpc
