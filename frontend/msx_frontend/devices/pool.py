@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
 from msx_frontend.devices.accelerator import Accelerator, Device, Links
+from msx_frontend.devices.errors import DevicesHeldError, TooFewDevicesError, UnknownDeviceError
 from msx_frontend.devices.health import DeviceHealth
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.placement import place_group, place_worker
 from msx_frontend.devices.port_blocks import PortBlock, free_block
-from msx_frontend.devices.refusals import DevicesHeldError, TooFewDevicesError, UnknownDeviceError
 from msx_frontend.devices.sharing_terms import SharingTerms, terms_of
 from msx_frontend.devices.topology import Topology
 from msx_sdk._internal.config import ModelConfig
@@ -85,12 +85,12 @@ class DevicePool:
             raise TooFewDevicesError(model_key, _size(config), self.count)
 
     def release(self, lease: Lease) -> None:
-        """The group's last process is gone. May be called again."""
+        """Gives the devices back, after the group's last process has ended. May be called again."""
         if lease in self._leases:
             self._leases.remove(lease)
 
     def capacity(self, config: ModelConfig) -> int | None:
-        """How many groups of this model there may be, whoever holds the devices just now; None: any number."""
+        """How many groups of this model there may be if no other model had devices; None: any number."""
         terms = terms_of(config, exclusive_groups=self._exclusive_groups)
         if not self.serves(config) or terms.may_share_with(terms):
             return None
@@ -105,7 +105,7 @@ class DevicePool:
         return max(len(left) // _size(config), 1)
 
     def forget(self, model_key: str) -> None:
-        """The model is unregistered: its placement starts anew when it comes back."""
+        """For an unregistered model: its placement starts anew when it is registered again."""
         self._turns.pop(model_key, None)
 
     def holders(self, device: int) -> list[str]:

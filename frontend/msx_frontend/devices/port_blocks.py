@@ -7,7 +7,7 @@ from itertools import count
 from typing import NamedTuple
 
 from msx_frontend.devices.accelerator import Accelerator, NoMorePortsError
-from msx_frontend.devices.refusals import NoPortsError, PortsHeldError
+from msx_frontend.devices.errors import NoPortsError, PortsHeldError
 
 
 class PortBlock(NamedTuple):

@@ -20,7 +20,7 @@ from msx_frontend.models.replicas import Replicas
 from msx_frontend.models.states import ModelState
 from msx_frontend.models.version_status import VersionStatus, alive
 from msx_frontend.queueing.sequence_dispatcher import make_dispatcher
-from msx_frontend.resources.of_model import ModelResources
+from msx_frontend.resources.model_resources import ModelResources
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupSpec, GroupState, WorkerGroup
 from msx_frontend.workers.replica import Replica, ReplicaState

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from weakref import WeakValueDictionary
 
-from msx_frontend.devices.refusals import DeviceError
+from msx_frontend.devices.errors import DeviceError
 from msx_frontend.errors import (
     ResourcesMissing,
     ServiceError,

@@ -9,7 +9,7 @@ from itertools import count
 
 from msx_frontend.devices.lease import Lease
 from msx_frontend.metrics import ModelMetrics
-from msx_frontend.resources.of_model import ModelResources
+from msx_frontend.resources.model_resources import ModelResources
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.group import GroupSpec, WorkerGroup
 from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState

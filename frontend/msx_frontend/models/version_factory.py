@@ -17,7 +17,7 @@ from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.spawn import Spawner
 from msx_frontend.resources.claims import Resources
-from msx_frontend.resources.of_model import ModelResources
+from msx_frontend.resources.model_resources import ModelResources
 
 
 class VersionFactory:

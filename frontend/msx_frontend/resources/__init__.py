@@ -1,1 +1,1 @@
-"""What a worker group needs before it can start, who has it, and who waits for it."""
+"""What a worker group needs before it can start: devices, ports, processes, memory; which groups have them or wait."""

@@ -1,4 +1,4 @@
-"""The server's resources: who holds some of them, and who waits, in the order of asking."""
+"""The server's resources: which worker groups hold them, and which wait for them, in the order of their claims."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from msx_frontend.devices.accelerator import DeviceStatus
+from msx_frontend.devices.errors import DevicesHeldError, PortsHeldError
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.pool import DevicePool
-from msx_frontend.devices.refusals import DevicesHeldError, PortsHeldError
 from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.shortage import Shortage
 from msx_frontend.resources.starts import Sibling, Start, Starts
@@ -16,7 +16,7 @@ from msx_sdk._internal.config import ModelConfig
 
 
 class Resources:
-    """What is given back goes to those who wait: to each in turn for whom it is enough."""
+    """What a group gives back goes to those that wait: to each in turn, if it is enough."""
 
     def __init__(self, devices: DevicePool, processes: Processes, starts: Starts) -> None:
         self.devices, self.processes, self.starts = devices, processes, starts
@@ -24,14 +24,14 @@ class Resources:
         self._granted: list[Claim] = []
 
     def claim(self, model_key: str, config: ModelConfig, sibling: Sibling = lambda: None) -> Claim:
-        """For one worker group. Raises DeviceError when it could never be satisfied."""
+        """A claim for one worker group. Raises DeviceError when it could never be satisfied."""
         claim = Claim(self, model_key, config, sibling)
         if not self._satisfy(claim):
             self._waiting.append(claim)
         return claim
 
     def release(self, claim: Claim) -> None:
-        """It holds and waits for nothing any more. May be called again."""
+        """The claim holds nothing and waits for nothing any more. May be called again."""
         if claim in self._waiting:
             self._waiting.remove(claim)
         if claim.lease is not None:
@@ -42,7 +42,7 @@ class Resources:
             self._serve()
 
     def renew(self, claim: Claim) -> None:
-        """It gives back what it has, and is the first to get something instead: those who wait have asked later."""
+        """The claim gives back its lease and is the first to get another: the waiting ones were made later."""
         self._waiting.insert(0, claim)
         lease, claim.lease = claim.lease, None
         if lease is not None:
@@ -52,7 +52,7 @@ class Resources:
         self._serve()
 
     def devices_read(self, statuses: Mapping[str, DeviceStatus]) -> None:
-        """One reading of the devices. Claims to those that have become unhealthy are revoked, others served."""
+        """Handles one reading of the devices: claims to devices that have become unhealthy are revoked."""
         for number in self.devices.health.read(statuses):
             word = self.devices.health.unhealthy[number]
             for claim in list(self._granted):
@@ -81,7 +81,7 @@ class Resources:
 
 
 class Claim:
-    """One worker group's, from before its first start to after its last process.
+    """The resources of one worker group, from before its first start until its last process is gone.
 
     `changed` is called when `shortage` has become another, or None, `withdrawn` when a device of the lease has become
     unhealthy; `taken` gives the memory that the group has.
@@ -101,24 +101,24 @@ class Claim:
         self._start: Start | None = None
 
     async def satisfied(self) -> None:
-        """Until it has its `lease`."""
+        """Returns when it has its `lease`."""
         await self._satisfied.wait()
 
     async def turn(self) -> None:
-        """Until the group may start. Tell `started` when it has, or does not want to any more."""
+        """Returns when the group may start. Call `started` when it has, or does not want to any more."""
         self._start = Start(self.model_key, self._sibling, self.taken, self.lacks)
         self._resources.starts.ask(self._start)
         await self._start.turn.wait()
 
     def started(self) -> None:
-        """Others may start. May be called again."""
+        """The group has started or will not: others may. May be called again."""
         if self._start is not None:
             self._resources.starts.end(self._start)
             self._start = None
 
     @property
     def phase(self) -> str:
-        """What it is in line for, although nothing is missing."""
+        """What it is in line for; "" while it is not, or lacks something."""
         if self._start is None or self._start.turn.is_set() or self.shortage is not None:
             return ""
         return f"in line to start: {self._resources.starts.limit} do so at once (parallel_starts)"
@@ -152,5 +152,5 @@ class Claim:
 
 
 def _topic(shortage: Shortage | None) -> tuple[str, str] | None:
-    """What is worth to be told: how much memory is there changes all the time."""
+    """What counts as a change: figures of the memory change all the time."""
     return shortage and (shortage.resource, "" if shortage.resource == "memory" else shortage.reason)

@@ -1,4 +1,4 @@
-"""The limits of a server that its machine, or its cgroup, decides where nobody else does."""
+"""Limits that follow from the machine, or its cgroup, where the configuration does not set them."""
 
 from __future__ import annotations
 

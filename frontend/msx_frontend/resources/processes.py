@@ -17,7 +17,7 @@ class Processes:
         self._taken = 0
 
     def check(self, model_key: str, workers: int, ranks: int) -> None:
-        """Raises TooManyProcessesError when so many workers could never be started, whoever has what just now."""
+        """Raises TooManyProcessesError when so many workers could never be started, even if no other model had any."""
         if workers * ranks > self.limit:
             of_each = f" of {ranks} processes each" if ranks > 1 else ""
             raise TooManyProcessesError(
@@ -26,7 +26,7 @@ class Processes:
             )
 
     def shortage(self, model_key: str, ranks: int) -> Shortage | None:
-        """Why so many more cannot be had now. It says nothing that changes often: many may wait for them."""
+        """Why this model cannot have so many more now, without figures that change often: many groups may wait."""
         if self._taken + ranks <= self.limit:
             return None
         needs = f"{model_key} needs {ranks} worker process{'es' if ranks > 1 else ''} for one more worker"

@@ -9,12 +9,12 @@ from msx_frontend.resources.shortage import Shortage
 from msx_sdk._internal.cgroup import memory_available
 
 MARGIN = 1.2
-"""A start needs that many times the memory that a sibling takes: loading takes more than serving."""
+"""A start needs so many times the memory of a sibling: loading takes more than serving."""
 
 REMEDY = "it starts when there are: ask for fewer workers, or give the server more memory"
 
 LOOK = 1.0
-"""Seconds between two looks at the memory while somebody waits for some."""
+"""Seconds between two looks at the memory while a start waits for it."""
 
 Bytes = Callable[[], int]
 Sibling = Callable[[], int | None]
@@ -22,10 +22,12 @@ Sibling = Callable[[], int | None]
 
 
 class Start:
-    """One start of one group. `taken` is the memory that it has by now; `told` hears what it lacks, or None."""
+    """One start of one group. `taken` gives its memory by now; `on_shortage` is called with what it lacks, or None."""
 
-    def __init__(self, model_key: str, sibling: Sibling, taken: Bytes, told: Callable[[Shortage | None], None]) -> None:
-        self.model_key, self.sibling, self.taken, self.told = model_key, sibling, taken, told
+    def __init__(
+        self, model_key: str, sibling: Sibling, taken: Bytes, on_shortage: Callable[[Shortage | None], None]
+    ) -> None:
+        self.model_key, self.sibling, self.taken, self.on_shortage = model_key, sibling, taken, on_shortage
         self.needs = 0
         self.turn = asyncio.Event()
 
@@ -40,19 +42,19 @@ class Starts:
         self._soon: asyncio.Handle | None = None
 
     def ask(self, start: Start) -> None:
-        """Its `turn` is set when it may begin; `end` it in any case."""
+        """`start.turn` is set when it may begin. The caller calls `end` in any case."""
         self._waiting.append(start)
         self._serve_soon()
 
     def end(self, start: Start) -> None:
-        """It is over, or not wanted any more."""
+        """The start has ended, or is not wanted any more."""
         for place in (self._waiting, self._running):
             if start in place:
                 place.remove(start)
         self._serve_soon()
 
     def _serve_soon(self) -> None:
-        """Many ask in one turn of the loop: the memory is looked at once."""
+        """Once for all that ask in one turn of the loop: reading the memory takes time."""
         if self._soon is not None:
             self._soon.cancel()
         self._soon = asyncio.get_running_loop().call_soon(self._serve) if self._waiting else None
@@ -68,7 +70,7 @@ class Starts:
                 known[start.sibling] = start.sibling()
             start.needs = int(MARGIN * (known[start.sibling] or 0))
             if start.needs > free:
-                start.told(self._shortage(start, free))
+                start.on_shortage(self._shortage(start, free))
             else:
                 free -= start.needs
                 self._begin(start)
@@ -76,14 +78,14 @@ class Starts:
             self._soon = asyncio.get_running_loop().call_later(LOOK, self._serve)
 
     def _free(self) -> int:
-        """Less what those that start now will still take."""
+        """Bytes that are available, less what running starts will still take."""
         return self._available() - sum(max(start.needs - start.taken(), 0) for start in self._running)
 
     def _begin(self, start: Start) -> None:
         self._waiting.remove(start)
         self._running.append(start)
         start.turn.set()
-        start.told(None)
+        start.on_shortage(None)
 
     def _shortage(self, start: Start, free: int) -> Shortage:
         needs = f"{start.model_key} needs {_mb(start.needs)} of memory, {MARGIN} times what a worker of it takes"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msx_frontend.devices.refusals import DevicesHeldError
+from msx_frontend.devices.errors import DevicesHeldError
 from msx_frontend.errors import ServiceError
 from msx_frontend.workers import endings
 from tests.unit.frontend.harness import Harness, open_harness, until

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from msx_frontend.devices.errors import NoPortsError, PortsHeldError
 from msx_frontend.devices.pool import DevicePool
-from msx_frontend.devices.refusals import NoPortsError, PortsHeldError
 from tests.unit.frontend.devices.fake_accelerator import PORTS, FakeAccelerator
 from tests.unit.frontend.devices.test_pool import PLAIN, group
 from tests.unit.frontend.harness import Harness, in_harness, until

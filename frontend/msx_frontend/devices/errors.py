@@ -1,4 +1,4 @@
-"""Why a worker group does not get devices: never, or not now."""
+"""Why a worker group does not get devices or ports: it never can (DeviceError), or not now."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ class DevicesHeldError(RuntimeError):
         held: Mapping[int, Sequence[str]],
         unhealthy: Mapping[int, str],
     ) -> None:
-        """`held`: of each device that it might have, the models that keep it off; `unhealthy`: the health of those that
-        are."""
+        """`held`: for each device that it might have, the models that exclude it; `unhealthy`: health, by device."""
         left = sum(not holders and device not in unhealthy for device, holders in held.items())
         have = f"{left or 'none'} of {_count(len(held))} {'are' if left > 1 else 'is'} left for it"
         by_models = {device: holders for device, holders in held.items() if device not in unhealthy}

@@ -17,7 +17,7 @@ class ModelResources:
         return self._resources.claim(self._key, self._config, sibling)
 
     def check(self, workers: int) -> None:
-        """Raises DeviceError or TooManyProcessesError when so many could never be started, whoever holds what now."""
+        """Raises DeviceError or TooManyProcessesError when so many workers could never start, also without others."""
         if workers:
             self._devices.check(self._key, self._config)
             fit = min(workers, self.capacity or workers)
