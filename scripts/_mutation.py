@@ -45,7 +45,7 @@ SUBJECTS = {
         ("tests/unit/frontend/queueing",),
     ),
     "dispatcher": Subject(
-        ("frontend/msx_frontend/queueing/*dispatcher*.py", "frontend/msx_frontend/queueing/job*.py"),
+        tuple(f"frontend/msx_frontend/queueing/{name}.py" for name in ("dispatcher", "job_queue", "sequence*")),
         ("tests/unit/frontend/queueing",),
     ),
     "groups": Subject(("frontend/msx_frontend/workers/*.py",), ("tests/unit/frontend/workers",)),
