@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from benchmarks import _all
-from benchmarks._names import NAMES, command
+from benchmarks.cli import all as all_of_them
+from benchmarks.cli.names import NAMES, command
 
 
 class Benchmarks(click.Group):
@@ -18,7 +18,7 @@ class Benchmarks(click.Group):
         return command(cmd_name) if cmd_name in NAMES else super().get_command(ctx, cmd_name)
 
 
-@click.group(cls=Benchmarks, commands={"all": _all.main})
+@click.group(cls=Benchmarks, commands={"all": all_of_them.main})
 def main() -> None:
     """What the server's promises measure, each beside a limit or a peer in the same run."""
 

@@ -1,0 +1,1 @@
+"""The command `python -m benchmarks`: its benchmarks, and the options that they share."""

@@ -1,0 +1,35 @@
+"""The benchmarks by name: `main` of its module is the command, and `QUICK` its arguments for a short run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+
+from benchmarks.cli.benchmark import Benchmark
+
+MODULES = {
+    "start": "benchmarks.start.start",
+    "overhead": "benchmarks.throughput.overhead",
+    "payload": "benchmarks.throughput.payload",
+    "batching": "benchmarks.batching.batching",
+    "grpc": "benchmarks.throughput.grpc",
+    "stream": "benchmarks.throughput.stream",
+    "overload": "benchmarks.failures.overload",
+    "worker_kill": "benchmarks.failures.worker_kill",
+    "cancel": "benchmarks.failures.cancel",
+    "parallel": "benchmarks.parallel.parallel",
+    "memory": "benchmarks.memory.memory",
+    "llm": "benchmarks.llm.llm",
+}
+"""In the order of docs/benchmarks.md."""
+NAMES = tuple(MODULES)
+
+
+def command(name: str) -> Benchmark:
+    main: Benchmark = import_module(MODULES[name]).main
+    return main
+
+
+def quick_arguments(name: str) -> Sequence[str]:
+    arguments: Sequence[str] = import_module(MODULES[name]).QUICK
+    return arguments

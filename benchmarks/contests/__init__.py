@@ -1,0 +1,1 @@
+"""Servers that take turns under the same load."""

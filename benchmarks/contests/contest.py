@@ -1,0 +1,190 @@
+"""Servers that take turns under the same load, and the table of how they did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+import click
+import psutil
+
+from benchmarks.load.client import Address
+from benchmarks.load.wrk import Result
+from benchmarks.reports.figures import figure, median, paired_ratio, spread
+from benchmarks.reports.plot import Bars
+from benchmarks.reports.table import Table, Target
+
+T = TypeVar("T")
+
+
+class Load(Protocol):
+    def run(self, address: Address, path: str, *, connections: int, seconds: float) -> Result:
+        """Raises click.ClickException when an answer was wrong."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    result: Result
+    processor: list[float]
+    """µs of processor time a request, by process of the server, the busiest first: a busy machine changes it little."""
+
+
+@dataclass
+class Contestant:
+    name: str
+    address: Address
+    path: str
+    pid: int
+    turns: dict[int, list[Turn]] = field(default_factory=dict)
+    """By connections; one a round."""
+    warm_ups: int = 1
+    """How many times as long as others it is warmed up."""
+    restless: bool = False
+    """It works while it has nothing to do, and so sleeps (SIGSTOP) while others have their turn."""
+
+    def rates(self, connections: int) -> list[float]:
+        return [turn.result.per_second for turn in self.turns[connections]]
+
+    def latencies(self, connections: int) -> list[float]:
+        """The p50 of each round, in ms."""
+        return [turn.result.p50 / 1000 for turn in self.turns[connections]]
+
+    def warm_up(self, load: Load, connections: int, seconds: float) -> None:
+        self._run(load, connections, self.warm_ups * seconds)
+        self._sleep()
+
+    def take(self, load: Load, connections: int, seconds: float) -> None:
+        self.wake()
+        before = self._processor()
+        result = self._run(load, connections, seconds)
+        spent = [used - before.get(pid, 0.0) for pid, used in self._processor().items()]
+        turn = Turn(result, sorted((seconds * 1e6 / result.requests for seconds in spent), reverse=True))
+        self.turns.setdefault(connections, []).append(turn)
+        self._sleep()
+
+    def wake(self) -> None:
+        if self.restless:
+            for process in self._family():
+                process.resume()
+
+    def _run(self, load: Load, connections: int, seconds: float) -> Result:
+        try:
+            return load.run(self.address, self.path, connections=connections, seconds=seconds)
+        except click.ClickException as error:
+            raise click.ClickException(f"{self.name}, {at(connections)}: {error.message}") from None
+
+    def _sleep(self) -> None:
+        if self.restless:
+            for process in self._family():
+                process.suspend()
+
+    def _processor(self) -> dict[int, float]:
+        """Process id to seconds."""
+        times = {process.pid: process.cpu_times() for process in self._family()}
+        return {pid: time.user + time.system for pid, time in times.items()}
+
+    def _family(self) -> list[psutil.Process]:
+        server = psutil.Process(self.pid)
+        return [server, *server.children(recursive=True)]
+
+
+def play_round(load: Load, contestants: Sequence[Contestant], connections: Sequence[int], seconds: float) -> None:
+    for count in connections:
+        for contestant in contestants:
+            contestant.take(load, count, seconds)
+
+
+def rotated(contestants: list[T], by: int) -> list[T]:
+    """Nobody is always the first after a pause."""
+    start = by % len(contestants)
+    return contestants[start:] + contestants[:start]
+
+
+def table(
+    title: str,
+    contestants: Sequence[Contestant],
+    connections: int,
+    peers: Sequence[str],
+    *,
+    unit: str = "request",
+    latency: str = "",
+) -> Table:
+    """A row a server; the last columns are its ratios to those of `peers` that took part. `latency`: what p50 is of."""
+    present = [one for one in contestants if one.name in peers]
+    rows = []
+    for contestant in contestants:
+        rates, turns = contestant.rates(connections), contestant.turns[connections]
+        p50 = median([turn.result.p50 for turn in turns]) / 1000
+        p99 = median([turn.result.p99 for turn in turns]) / 1000
+        row = [contestant.name, figure(median(rates)), spread(rates), figure(p50), figure(p99), processor(turns)]
+        rows.append([*row, *(_ratio(rates, peer.rates(connections)) for peer in present)])
+    columns = ("server", per_second(unit), "lowest – highest", f"{latency}p50 ms", f"{latency}p99 ms", f"CPU µs/{unit}")
+    return Table(title, [*columns, *(f"of {peer.name}" for peer in present)], rows)
+
+
+def processor(turns: Sequence[Turn]) -> str:
+    """The sum, and its parts by process; those that take next to nothing are left out."""
+    parts = [median(part) for part in zip(*(turn.processor for turn in turns), strict=False)]
+    shown = [f"{part:.0f}" for part in parts if part >= 0.02 * sum(parts)]
+    return f"{sum(parts):.0f} = {' + '.join(shown)}" if len(shown) > 1 else f"{sum(parts):.0f}"
+
+
+def bars(
+    name: str, title: str, contestants: Sequence[Contestant], connections: Sequence[int], *, unit: str = "request"
+) -> Bars:
+    """Their rates, a panel for each number of connections, the fewest first."""
+    panels = {at(count): {one.name: one.rates(count) for one in contestants} for count in sorted({*connections})}
+    caption = f"The {unit}s that each server answers in a second, at the same load in turn; longer is better."
+    return Bars(name, title, per_second(unit), panels, caption)
+
+
+def per_second(unit: str) -> str:
+    """A symbol has no plural."""
+    return f"{unit}/s" if unit.isupper() else f"{unit}s/s"
+
+
+def at(connections: int) -> str:
+    return f"{connections} connection{'s' if connections > 1 else ''}"
+
+
+def targets(
+    contestants: Sequence[Contestant],
+    connections: int,
+    ours: Sequence[str],
+    peer: str,
+    least: float,
+    load: str,
+    *,
+    unit: str = "request",
+) -> list[Target]:
+    """That each of ours has `least` times the rate of the peer; nothing where one of them did not take part."""
+    return [
+        Target(f"{name}: {per_second(unit)} of {peer}, {load}", f"{ratio:.2f}", f"≥ {least:g}", ratio >= least)
+        for name, ratio in _ratios(contestants, ours, peer, lambda one: one.rates(connections))
+    ]
+
+
+def latency_targets(
+    contestants: Sequence[Contestant], connections: int, ours: Sequence[str], peer: str, most: float
+) -> list[Target]:
+    """That each of ours has at most `most` times the p50 of the peer; nothing where one of them did not take part."""
+    return [
+        Target(f"{name}: p50 of {peer}, {at(connections)}", f"{ratio:.3f}", f"≤ {most:g}", ratio <= most)
+        for name, ratio in _ratios(contestants, ours, peer, lambda one: one.latencies(connections))
+    ]
+
+
+def _ratios(
+    contestants: Sequence[Contestant], ours: Sequence[str], peer: str, measure: Callable[[Contestant], list[float]]
+) -> list[tuple[str, float]]:
+    present = {one.name: one for one in contestants}
+    if peer not in present:
+        return []
+    theirs = measure(present[peer])
+    return [(name, paired_ratio(measure(present[name]), theirs)[0]) for name in ours if name in present]
+
+
+def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    middle, low, high = paired_ratio(ours, theirs)
+    return f"{middle:.2f} ({low:.2f} – {high:.2f})"

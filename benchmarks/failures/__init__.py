@@ -1,0 +1,1 @@
+"""What clients see when they leave, when a worker dies and when a queue is full."""

@@ -1,0 +1,82 @@
+"""The engine's model runner in a process of its own, without engine and server: as fast as these could ever be."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.llm import static
+from benchmarks.llm.arrivals import Arrival
+from benchmarks.llm.orders import Answer, serve
+from msx_backend.llm.limits import limits_of
+from msx_backend.llm.models.registry import read_config
+from msx_backend.llm.runner import ModelRunner
+from msx_sdk._internal.config import parse_model_config
+from msx_sdk.context import Context, ModelInfo
+from msx_sdk.mindspore import _graph_cache as graph_cache
+from msx_sdk.mindspore.parallel import init_parallel
+
+MEMORY = 8 << 30
+"""Bytes; of no account, because the yaml says how much context there is."""
+
+
+class Bare:
+    """Greedy."""
+
+    def __init__(self, folder: Path, yaml: dict[str, Any]) -> None:
+        config = read_config(folder)
+        limits = limits_of(parse_model_config(yaml)[0], config.context, config.token_bytes(), MEMORY)
+        parallel = init_parallel(Context(ModelInfo("llama", model_dir=folder, config=yaml)))
+        self._runner = ModelRunner.load(folder, config, lambda weights: limits, parallel)
+        self._chunk = limits.prefill_buckets[-1]
+        self._tokens = np.zeros(limits.slots, np.int64)
+
+    def warm_up(self) -> Answer:
+        """Seconds, and the names of the graphs."""
+        graphs: list[str] = []
+        began = time.perf_counter()
+        self._runner.warm_up(graphs.append)
+        seconds = time.perf_counter() - began
+        graph_cache.loaded()
+        return {"seconds": seconds, "graphs": graphs}
+
+    def loop(self, slots: int, start: int, steps: int) -> Answer:
+        """The instants of that many greedy steps, from position `start` on."""
+        instants = []
+        for position in range(start, start + steps):
+            self.step([position] * slots)
+            instants.append(time.perf_counter())
+        return {"instants": instants}
+
+    def text(self, prompt: list[int], tokens: int) -> Answer:
+        self.prefill(0, prompt)
+        said = [int(self._tokens[0])]
+        for position in range(len(prompt), len(prompt) + tokens - 1):
+            self.step([position])
+            said.append(int(self._tokens[0]))
+        return {"runner": said}
+
+    def static(self, arrivals: list[dict[str, Any]], slots: int) -> Answer:
+        traces = static.run(self, [Arrival(**one) for one in arrivals], slots)
+        return {"traces": [(trace.asked, trace.instants) for trace in traces]}
+
+    def prefill(self, slot: int, prompt: Sequence[int]) -> None:
+        for start in range(0, len(prompt), self._chunk):
+            logits = self._runner.prefill(slot, start, prompt[start : start + self._chunk])
+        self._tokens[slot] = logits.argmax()
+
+    def step(self, positions: Sequence[int]) -> None:
+        count = len(positions)
+        logits = self._runner.decode(range(count), self._tokens[:count].tolist(), positions)
+        self._tokens[:count] = logits.argmax(-1)
+
+
+if __name__ == "__main__":
+    bare = Bare(Path(sys.argv[1]), json.loads(sys.argv[2]))
+    serve({"warm_up": bare.warm_up, "loop": bare.loop, "text": bare.text, "static": bare.static})

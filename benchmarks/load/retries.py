@@ -1,0 +1,81 @@
+"""Clients that ask again when they are refused, each by a policy of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from benchmarks.load.client import Address, Connection
+
+REFUSED = (429, 503)
+
+Policy = Callable[[Mapping[str, str], int], float]
+"""Seconds to wait, from the headers of the refusal and how often the client has asked again already."""
+
+
+def own_back_off(headers: Mapping[str, str], retries: int) -> float:
+    """Of OpenAI's clients, where a server says nothing: from half a second to 8, up to a quarter less by chance."""
+    return float(min(0.5 * 2**retries, 8.0)) * (1 - 0.25 * random.random())
+
+
+def by_milliseconds(headers: Mapping[str, str], retries: int) -> float:
+    """OpenAI's clients: `retry-after-ms`, else `Retry-After`, up to a minute; else a back-off of their own."""
+    told = headers.get("retry-after-ms")
+    wait = float(told) / 1000 if told is not None else float(headers.get("retry-after", 0))
+    return wait if 0 < wait <= 60 else own_back_off(headers, retries)
+
+
+def by_seconds(headers: Mapping[str, str], retries: int) -> float:
+    """Most others: `Retry-After`."""
+    told = headers.get("retry-after")
+    return own_back_off(headers, retries) if told is None else float(told)
+
+
+def every_second(headers: Mapping[str, str], retries: int) -> float:
+    """What clients do that are told `Retry-After: 1`, whatever the queue is like."""
+    return 1.0
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Of all clients with one policy; times in seconds."""
+
+    retries: list[int]
+    """Of each client."""
+    seconds: list[float]
+    """Of each client that got an answer, from its first request on."""
+    lost: int
+    """Clients that were refused as often as they asked."""
+    took: float
+    batch: float = 0.0
+    """Requests in a batch, on average."""
+
+
+async def ask_all(address: Address, path: str, clients: int, policy: Policy, most: int) -> Turn:
+    """All at once; each asks again up to `most` times. Raises ConnectionError for an answer of another kind."""
+    clock = asyncio.get_running_loop().time
+    begun = clock()
+    found = await asyncio.gather(*[_ask(address, path, policy, most) for _ in range(clients)])
+    seconds = [ended - begun for _, ended, answered in found if answered]
+    return Turn([retries for retries, _, _ in found], seconds, clients - len(seconds), clock() - begun)
+
+
+async def _ask(address: Address, path: str, policy: Policy, most: int) -> tuple[int, float, bool]:
+    """Retries, when it ended, and whether by an answer."""
+    retries = 0
+    while True:
+        connection = await Connection.open(address)
+        try:
+            answer = await connection.ask(path, b"x")
+        finally:
+            connection.leave()
+        if answer.status not in REFUSED:
+            if answer.status != 200:
+                raise ConnectionError(f"status {answer.status}: {answer.body[:200]!r}")
+            return retries, asyncio.get_running_loop().time(), True
+        if retries == most:
+            return retries, asyncio.get_running_loop().time(), False
+        await asyncio.sleep(policy(answer.headers, retries))
+        retries += 1

@@ -1,0 +1,88 @@
+"""wrk as the load: one thread of C costs a tenth of what the server costs, so that the server is the bottleneck."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+import msgspec
+
+from benchmarks.load.client import Address
+
+SCRIPT = """\
+wrk.method = "POST"
+wrk.body = '"' .. string.rep("x", %d) .. '"'
+wrk.headers["Content-Type"] = "application/octet-stream"
+function done(summary, latency, requests)
+  local e = summary.errors
+  local errors = e.connect + e.read + e.write + e.status + e.timeout
+  io.write(string.format('RESULT {"requests":%%d,"micros":%%d,"p50":%%d,"p99":%%d,"errors":%%d}\\n',
+    summary.requests, summary.duration, latency:percentile(50), latency:percentile(99), errors))
+end
+"""
+
+
+class Result(msgspec.Struct, frozen=True):
+    """Times in µs. `errors` counts socket errors, time-outs and answers that are not 2xx or 3xx."""
+
+    requests: int
+    micros: int
+    p50: int
+    p99: int
+    errors: int
+
+    @property
+    def per_second(self) -> float:
+        return self.requests / (self.micros / 1e6)
+
+
+@dataclass(frozen=True)
+class Wrk:
+    program: str
+    script: Path
+
+    @property
+    def version(self) -> str:
+        shown = subprocess.run([self.program, "-v"], capture_output=True, text=True, check=False)
+        return shown.stdout.split("[")[0].strip()
+
+    def run(self, address: Address, path: str, *, connections: int, seconds: float) -> Result:
+        """Raises click.ClickException when an answer was an error: such a rate says nothing."""
+        command = [self.program, "-t1", f"-c{connections}", f"-d{max(round(seconds), 1)}s", "-s", str(self.script)]
+        for name, value in address.authorization.items():
+            command += ["-H", f"{name}: {value}"]
+        done = subprocess.run(
+            [*command, address.url + path], capture_output=True, text=True, timeout=seconds + 30, check=False
+        )
+        result = parse(done.stdout)
+        if result is None:
+            raise click.ClickException(f"wrk failed: {done.stderr.strip() or done.stdout.strip()}")
+        if result.errors or not result.requests:
+            raise click.ClickException(f"{result.errors} of {result.requests} requests to {address.url} went wrong.")
+        return result
+
+
+def parse(output: str) -> Result | None:
+    """The line that the script writes at the end."""
+    for line in output.splitlines():
+        if line.startswith("RESULT "):
+            return msgspec.json.decode(line.removeprefix("RESULT "), type=Result)
+    return None
+
+
+@contextmanager
+def wrk(body_size: int) -> Iterator[Wrk]:
+    """Posts JSON strings of this size in bytes, quotes and all. Raises click.ClickException without wrk."""
+    program = shutil.which("wrk")
+    if program is None:
+        raise click.ClickException("This benchmark needs wrk, which is not on PATH: sudo apt-get install wrk.")
+    with TemporaryDirectory(prefix="msx-benchmark-") as folder:
+        script = Path(folder, "post.lua")
+        script.write_text(SCRIPT % (body_size - 2))
+        yield Wrk(program, script)

@@ -1,0 +1,1 @@
+"""Other model servers, each in a virtual environment of its own."""

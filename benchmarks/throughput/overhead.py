@@ -1,0 +1,177 @@
+"""What a request costs beside the model: echo, against mosec, TorchServe and LitServe in the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from benchmarks.cli.benchmark import benchmark, progress
+from benchmarks.contests.contest import Contestant, at, bars, latency_targets, play_round, rotated, table, targets
+from benchmarks.contests.echo import (
+    PRODUCTS,
+    Entrant,
+    enter,
+    litserve_echo,
+    mosec_echo,
+    msx_echo,
+    torchserve_echo,
+    versions,
+)
+from benchmarks.load.wrk import Wrk, wrk
+from benchmarks.peers import litserve
+from benchmarks.reports.figures import figure, median
+from benchmarks.reports.table import Report, Target
+from benchmarks.servers import trivial
+
+QUICK = ("--rounds", "1", "--seconds", "1", "--warm-up", "1", "--connections", "32")
+BATCH = 32
+LEAST_OF_BEFORE = 0.98
+"""Of the rate of the commit before a change: less is a loss, and not noise."""
+OURS = (msx_echo(), msx_echo("tokens on", tokens=True))
+MOSEC, TORCHSERVE = mosec_echo(), torchserve_echo()
+BATCHING = msx_echo(f"batch {BATCH}", batch=BATCH)
+MOSEC_BEST, MOSEC_DEFAULT = (mosec_echo(f"batch {BATCH}, wait {wait} ms", batch=BATCH, wait=wait) for wait in (1, 10))
+TORCHSERVE_BEST, TORCHSERVE_DEFAULT = (
+    torchserve_echo(f"batch {BATCH}, delay {delay} ms", batch=BATCH, delay=delay) for delay in (1, 100)
+)
+
+
+def _one_at_a_time(field: Sequence[Contestant], connections: Sequence[int]) -> list[Target]:
+    if 32 not in connections:
+        return []
+    ours = [one.name for one in OURS]
+    least = {MOSEC: 2, TORCHSERVE: 10}
+    return [it for peer in least for it in targets(field, 32, ours, peer.name, least[peer], "batch 1, " + at(32))]
+
+
+def _batches(field: Sequence[Contestant], connections: Sequence[int]) -> list[Target]:
+    ours, found = [BATCHING.name], []
+    if 128 in connections and (mosecs := [one for one in field if one.name in (MOSEC_BEST.name, MOSEC_DEFAULT.name)]):
+        best = max(mosecs, key=lambda one: median(one.rates(128)))
+        found += targets(field, 128, ours, best.name, 1.2, at(128))
+    if 1 in connections:
+        for peer in (MOSEC_DEFAULT, TORCHSERVE_DEFAULT):
+            found += latency_targets(field, 1, ours, peer.name, 0.1)
+    return found
+
+
+@dataclass(frozen=True)
+class Contest:
+    title: str
+    plot: str
+    entrants: Sequence[Entrant]
+    peers: Sequence[Entrant]
+    """Of which the tables say how many times their rate the others have."""
+    targets: Callable[[Sequence[Contestant], Sequence[int]], list[Target]]
+
+
+CONTESTS = {
+    "single": Contest(
+        "Echo, one at a time",
+        "overhead",
+        (*OURS, MOSEC, TORCHSERVE, litserve_echo(), litserve_echo("fast queue", server=litserve.BEST)),
+        (MOSEC, TORCHSERVE),
+        _one_at_a_time,
+    ),
+    "batching": Contest(
+        f"Echo, batches of up to {BATCH}",
+        "overhead-batching",
+        (
+            BATCHING,
+            MOSEC_BEST,
+            MOSEC_DEFAULT,
+            TORCHSERVE_BEST,
+            TORCHSERVE_DEFAULT,
+            litserve_echo(f"batch {BATCH}, fast queue", {"max_batch_size": BATCH}, litserve.BEST),
+        ),
+        (MOSEC_BEST, TORCHSERVE_BEST),
+        _batches,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    rounds: int
+    seconds: float
+    warm_up: float
+    connections: Sequence[int]
+    body: int
+    before: Path | None
+
+
+@benchmark("overhead")
+@click.option("--rounds", default=7, type=click.IntRange(1), help="Every contestant has its turn in each.")
+@click.option("--seconds", default=1.0, type=click.FloatRange(1), help="Of each turn; wrk takes whole ones.")
+@click.option(
+    "--warm-up", default=4.0, type=click.FloatRange(1), help="Seconds, once each, not counted; thrice for Java."
+)
+@click.option("--connections", "-c", multiple=True, default=(1, 32, 128), type=click.IntRange(1), help="Repeatable.")
+@click.option("--body", default=128, type=click.IntRange(2), help="Bytes.")
+@click.option("--only", multiple=True, default=PRODUCTS, type=click.Choice([*PRODUCTS]), help="Who; repeatable.")
+@click.option(
+    "--before",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="msx-serve of another checkout, which takes part in each setting.",
+)
+@click.option("--contest", multiple=True, default=CONTESTS, type=click.Choice([*CONTESTS]), help="Repeatable.")
+def main(
+    report: Report,
+    rounds: int,
+    seconds: float,
+    warm_up: float,
+    connections: tuple[int, ...],
+    body: int,
+    only: tuple[str, ...],
+    before: Path | None,
+    contest: tuple[str, ...],
+) -> None:
+    """Requests per second of an echo model beside other servers: one worker each, load by wrk.
+
+    Two contests: requests one at a time (batchSize 1), and batches of up to 32. All servers of a contest run for the
+    whole time, but only one has load at a time; they take turns in rounds, so that a disturbance meets all of them.
+    The ratio is the median of the rounds' ratios.
+    """
+    plan = Plan(rounds, seconds, warm_up, connections, body, before)
+    with wrk(body) as load:
+        report.notes.append(f"Load: {load.version}, 1 thread, {rounds} rounds of {seconds:g} s, {body} bytes a request")
+        report.notes += [versions(only), _ceiling(load, plan)]
+        for name in contest:
+            _hold(CONTESTS[name], name, plan, load, only, report)
+
+
+def _hold(contest: Contest, name: str, plan: Plan, load: Wrk, only: Sequence[str], report: Report) -> None:
+    with ExitStack() as stack:
+        entrants = [one for one in contest.entrants if one.product in only]
+        pairs = _with_before(entrants, plan.before)
+        field = enter(stack, [*entrants, *(other for _, other in pairs)], plan.body, report)
+        for contestant in field:
+            contestant.warm_up(load, max(plan.connections), plan.warm_up)
+        for number in range(plan.rounds):
+            play_round(load, rotated(field, number), plan.connections, plan.seconds)
+            progress(f"overhead: {name}, round {number + 1} of {plan.rounds}")
+    peers = [peer.name for peer in contest.peers]
+    report.tables += [table(f"{contest.title}, {at(count)}", field, count, peers) for count in plan.connections]
+    report.plots.append(bars(contest.plot, f"{contest.title}, {plan.body} bytes", field, plan.connections))
+    report.targets += contest.targets(field, plan.connections)
+    for one, other in pairs:
+        for count in plan.connections:
+            report.targets += targets(field, count, [one.name], other.name, LEAST_OF_BEFORE, at(count))
+
+
+def _with_before(entrants: Sequence[Entrant], program: Path | None) -> list[tuple[Entrant, Entrant]]:
+    """Each of ours with the same setting of the other checkout."""
+    return [(one, one.at(program)) for one in entrants if one.at is not None] if program is not None else []
+
+
+def _ceiling(load: Wrk, plan: Plan) -> str:
+    """What the load can do on this machine, which nobody can pass."""
+    with trivial.serve(plan.body) as address:
+        load.run(address, "/", connections=max(plan.connections), seconds=1)
+        rates = [load.run(address, "/", connections=count, seconds=2).per_second for count in plan.connections]
+    found = ", ".join(f"{figure(rate)} at {at(count)}" for rate, count in zip(rates, plan.connections, strict=True))
+    return f"Limit of the load: requests/s of a server that has its answer ready, and no worker: {found}"

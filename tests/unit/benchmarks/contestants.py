@@ -1,0 +1,12 @@
+"""Servers of a contest that have had their turns."""
+
+from __future__ import annotations
+
+from benchmarks.contests.contest import Contestant, Turn
+from benchmarks.load.client import Address
+from benchmarks.load.wrk import Result
+
+
+def contestant(name: str, *rates: int, connections: int = 32, p50: int = 1) -> Contestant:
+    turns = [Turn(Result(rate, 1_000_000, p50, 1, 0), [300.0, 100.0, 0.5]) for rate in rates]
+    return Contestant(name, Address("127.0.0.1", 1), "/", 1, {connections: turns})

@@ -1,0 +1,60 @@
+"""What benchmarks/throughput/overhead.py makes of its contests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.throughput.overhead import (
+    BATCHING,
+    CONTESTS,
+    MOSEC,
+    MOSEC_BEST,
+    MOSEC_DEFAULT,
+    OURS,
+    TORCHSERVE,
+    TORCHSERVE_DEFAULT,
+    _with_before,
+)
+from tests.unit.benchmarks.contestants import contestant
+
+NAMES = [one.name for one in OURS]
+
+
+def test_each_setting_of_ours_takes_part_as_another_checkout_has_it_too() -> None:
+    pairs = _with_before([*OURS, MOSEC], Path("elsewhere/msx-serve"))
+    assert [(one.name, other.name) for one, other in pairs] == [(name, f"{name}, before") for name in NAMES]
+    assert _with_before(OURS, None) == []
+
+
+def test_batch_1_has_to_beat_both_peers() -> None:
+    field = [contestant(NAMES[0], 201), contestant(MOSEC.name, 100), contestant(TORCHSERVE.name, 21)]
+    found = CONTESTS["single"].targets(field, [1, 32])
+    assert [(target.limit, target.met) for target in found] == [("≥ 2", True), ("≥ 10", False)]
+    assert "batch 1, 32 connections" in found[0].what
+    assert CONTESTS["single"].targets(field, [1]) == []
+
+
+def test_batches_have_to_beat_the_best_and_not_to_wait_as_the_defaults_do() -> None:
+    ours = contestant(BATCHING.name, 119, connections=128)
+    ours.turns |= contestant("", 1, connections=1, p50=1000).turns
+    waits = contestant(MOSEC_DEFAULT.name, 90, connections=128)
+    waits.turns |= contestant("", 1, connections=1, p50=10_000).turns
+    peers = [
+        contestant(MOSEC_BEST.name, 100, connections=128),
+        waits,
+        contestant(TORCHSERVE_DEFAULT.name, 1, connections=1, p50=9_000),
+    ]
+    found = CONTESTS["batching"].targets([ours, *peers], [1, 128])
+    assert [(target.measured, target.met) for target in found] == [("1.19", False), ("0.100", True), ("0.111", False)]
+    assert MOSEC_BEST.name in found[0].what
+    assert "128 connections" in found[0].what
+    assert "1 connection" in found[1].what
+
+
+def test_entrants_of_a_contest_have_names_of_their_own() -> None:
+    for contest in CONTESTS.values():
+        names = [one.name for one in contest.entrants]
+        assert len({*names}) == len(names)
+        assert {peer.name for peer in contest.peers} <= {*names}
+    assert NAMES == ["msx", "msx, tokens on"]
+    assert MOSEC_DEFAULT.name == "mosec 0.9.8, batch 32, wait 10 ms"
