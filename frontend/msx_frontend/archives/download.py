@@ -29,7 +29,8 @@ class Downloads:
     def __init__(self, config: ServerConfig, folder: Path, env: Mapping[str, str] = os.environ) -> None:
         """`folder`, on the disk of the model store, is where unfinished files lie."""
         self._allowed: tuple[re.Pattern[str], ...] = config.allowed_urls
-        self._most, self._time = config.max_download_size, float(config.download_timeout)
+        self._most = config.max_download_size
+        self._time = float(config.download_timeout)
         self._folder = folder
         self._http = HttpSource(self.check, env)
 
@@ -95,7 +96,9 @@ class _Size:
     """Bytes of a download: those that are announced, then those that come. Raises DownloadFailed for too many."""
 
     def __init__(self, url: ArchiveUrl, most: int, folder: Path) -> None:
-        self._url, self._most, self._folder = url, most, folder
+        self._url = url
+        self._most = most
+        self._folder = folder
         self.known = 0
 
     def announced(self, size: int) -> None:

@@ -35,7 +35,8 @@ class ModelStore:
 
     def __init__(self, root: Path, state: StateFolder, downloads: Downloads | None = None) -> None:
         """Raises StateFolderError."""
-        self.root, self._state = root, state
+        self.root = root
+        self._state = state
         self._downloaded = root if state.is_beside_models else state.archives
         self._downloads = downloads or Downloads(ServerConfig(), state.downloads)
         self._fetching: set[Path] = set()
@@ -72,7 +73,7 @@ class ModelStore:
         path = self._download_path(url)
         if path is None or (reuse and self._has(url)):
             path = self.locate(url)
-            yield Found(path, url.text if url.is_remote and self._is_ours(path) else self.url_of(path))
+            yield Found(path=path, url=url.text if url.is_remote and self._is_ours(path) else self.url_of(path))
             return
         if path.is_dir() or (path.exists() and not replace) or path in self._fetching:
             raise Conflict(f"Model file already exists {path.name}")
@@ -81,7 +82,7 @@ class ModelStore:
             path.parent.mkdir(exist_ok=True)
             async with self._downloads.placed(url, path, signed=signed):
                 self._fetching.discard(path)
-                yield Found(path, url.text)
+                yield Found(path=path, url=url.text)
         finally:
             self._fetching.discard(path)
 

@@ -20,7 +20,8 @@ from msx_frontend.resources.starts import Starts
 
 class ServerDevices:
     def __init__(self, config: ServerConfig, accelerator: Accelerator, devices: Sequence[Device], links: Links) -> None:
-        self._accelerator, self._devices = accelerator, devices
+        self._accelerator = accelerator
+        self._devices = devices
         self._sharing_log = SharingLog(accelerator.status)
         pool = DevicePool(
             accelerator, devices, links, exclusive_groups=config.exclusive_group_devices, shared=self._sharing_log.add

@@ -26,7 +26,8 @@ class FreeMemory:
     gives it all of them."""
 
     def __init__(self, freed: Callable[[], int], give_back: Callable[[], object]) -> None:
-        self._freed, self._give_back = freed, give_back
+        self._freed = freed
+        self._give_back = give_back
         self._given = self._before = 0
         """Bytes that were given back and are still free; bytes that were free at the last look."""
 

@@ -22,7 +22,9 @@ class Lifecycle:
     """SIGTERM or SIGINT: not ready, drain, end. A second one ends the wait."""
 
     def __init__(self, start: Start, drain_limit: float, on_started: Callable[[Server], None]) -> None:
-        self._start, self._drain_limit, self._on_started = start, drain_limit, on_started
+        self._start = start
+        self._drain_limit = drain_limit
+        self._on_started = on_started
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
 

@@ -69,7 +69,9 @@ class CountedReplies:
     has not: a server that is not ready yet has no failures."""
 
     def __init__(self, access_log: AccessLog, metrics: ServerMetrics, *, by_key: bool) -> None:
-        self._write, self._write_all, self._replied = access_log.write, access_log.write_all, metrics.replied
+        self._write = access_log.write
+        self._write_all = access_log.write_all
+        self._replied = metrics.replied
         self._keys = metrics.key_requests if by_key else None
 
     def write(self, call: Served, status: int) -> None:

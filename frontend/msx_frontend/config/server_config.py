@@ -187,5 +187,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     def sequence_keys(self) -> SequenceKeys:
         """The headers of sequences, as clients, handlers and the server name them."""
         return SequenceKeys(
-            self.ts_header_key_sequence_id, self.ts_header_key_sequence_start, self.ts_header_key_sequence_end
+            id=self.ts_header_key_sequence_id,
+            start=self.ts_header_key_sequence_start,
+            end=self.ts_header_key_sequence_end,
         )

@@ -43,7 +43,10 @@ class Build:
     """
 
     def __init__(self, root: Path, key: str, requirements: Requirements, limit: float, env: Mapping[str, str]) -> None:
-        self._root, self._requirements, self._limit, self._env = root, requirements, limit, env
+        self._root = root
+        self._requirements = requirements
+        self._limit = limit
+        self._env = env
         self.key = key
         self.users = 0
         self.phase = ""
@@ -115,7 +118,7 @@ class Build:
     def _place_in(self, folder: Path) -> Place:
         if self._requirements.venv:
             return Place(str(folder / "venv" / "bin" / "python"))
-        return Place(self._requirements.interpreter.path, str(folder / "site"))
+        return Place(python=self._requirements.interpreter.path, site_dir=str(folder / "site"))
 
 
 def _good(task: asyncio.Task[Place]) -> bool:

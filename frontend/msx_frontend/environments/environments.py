@@ -71,7 +71,9 @@ class RequiredEnvironment(Environment):
 
     def __init__(self, environments: Environments, model: str, requirements: Requirements) -> None:
         super().__init__()
-        self._environments, self._model, self._requirements = environments, model, requirements
+        self._environments = environments
+        self._model = model
+        self._requirements = requirements
         self._build: Build | None = None
         self._is_ready = False
         self._acquiring = asyncio.Lock()
@@ -140,7 +142,9 @@ class Environments:
         env: Mapping[str, str],
         interpreter: Interpreter | None = None,
     ) -> None:
-        self._folder, self._config, self._env = folder, config, env
+        self._folder = folder
+        self._config = config
+        self._env = env
         self._interpreter = interpreter or own()
         self._builds: dict[str, Build] = {}
         self._removing = asyncio.Lock()

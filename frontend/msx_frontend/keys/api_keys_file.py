@@ -43,7 +43,7 @@ def read_content(path: Path) -> Content:
         os.close(fd)
     if len(data) > MOST_BYTES:
         raise KeysFileError(f"api_keys_file: {path} has more than {MOST_BYTES >> 20} MiB")
-    return Content(data, warning)
+    return Content(data=data, warning=warning)
 
 
 def parse(path: Path, data: bytes) -> tuple[list[Key], list[str]]:

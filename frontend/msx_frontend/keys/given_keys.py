@@ -29,7 +29,8 @@ class GivenKeys:
 
     def __init__(self, path: Path | None, env: MutableMapping[str, str], give: Callable[[Sequence[Key]], None]) -> None:
         """Takes MSX_API_KEY out of `env`, so that no process inherits it. Raises StartError for what is not a key."""
-        self._path, self._give = path, give
+        self._path = path
+        self._give = give
         self._always = _of_variable(env.pop(VARIABLE, "").strip())
         self._seen: Content | None = None
         """Good or not."""

@@ -42,8 +42,12 @@ class Key:
         rate: Rate | None = None,
     ) -> None:
         """`name` is empty for one that the server has made; `models` is None for one that is good for all."""
-        self.digest, self.kinds, self.name, self.until = digest, kinds, name, until
-        self.models, self.rate = models, rate
+        self.digest = digest
+        self.kinds = kinds
+        self.name = name
+        self.until = until
+        self.models = models
+        self.rate = rate
 
     def take(self) -> None:
         """One request. Raises TooManyRequests above its rate."""

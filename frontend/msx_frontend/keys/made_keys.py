@@ -54,7 +54,9 @@ class MadeKeys:
         TokenFileError.
         """
         self.path = path.absolute()
-        self._lifetime, self._clock, self._keep = lifetime, clock, keep
+        self._lifetime = lifetime
+        self._clock = clock
+        self._keep = keep
         self._made: Mapping[KeyKind, _Made] = {}
         self._file = LockedFile(self.path, self._first_text)
         self.keys: dict[KeyKind, Key] = {kind: one.key() for kind, one in self._made.items()}

@@ -42,10 +42,10 @@ def open_keys(config: ServerConfig, made: Path, env: MutableMapping[str, str]) -
                 f"{VARIABLE}: is set, but with disable_token_authorization=true (--disable-token-auth) no request "
                 "needs a key; remove one of the two"
             )
-        return OpenKeys(None, None)
+        return OpenKeys(tokens=None, given=None)
     tokens = Tokens(made, config.token_expiration_min, keep=config.keep_tokens)
     try:
-        return OpenKeys(tokens, GivenKeys(config.api_keys_file, env, tokens.give))
+        return OpenKeys(tokens=tokens, given=GivenKeys(config.api_keys_file, env, tokens.give))
     except BaseException:
         tokens.close()
         raise

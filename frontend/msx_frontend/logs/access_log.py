@@ -49,7 +49,9 @@ class AccessLog:
         logger: logging.Logger | None = None,
         file: RotatingFile | None = None,
     ) -> None:
-        self._write_text, self._file, self._logger = write_text, file, logger
+        self._write_text = write_text
+        self._file = file
+        self._logger = logger
         self._lines = AccessLines(as_json=as_json)
         self._entries: list[Entry] = []
         self._timer: asyncio.TimerHandle | None = None

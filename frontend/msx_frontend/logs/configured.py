@@ -57,8 +57,8 @@ def apply(path: Path, default: logging.Formatter) -> Places:
             handler.setFormatter(default)
     files = (Path(handler.baseFilename) for handler in handlers if isinstance(handler, logging.FileHandler))
     return Places(
-        tuple(dict.fromkeys(path for path in files if path != Path(os.devnull))),
-        any(handler.stream in (sys.stdout, sys.stderr) for handler in handlers),
+        files=tuple(dict.fromkeys(path for path in files if path != Path(os.devnull))),
+        console=any(handler.stream in (sys.stdout, sys.stderr) for handler in handlers),
     )
 
 

@@ -21,10 +21,12 @@ class Console:
     """Takes the file descriptor, which stays in blocking mode: it is shared with the caller. A thread writes to it."""
 
     def __init__(self, fd: int, most_bytes: int = MOST_BYTES) -> None:
-        self._fd, self._most = fd, most_bytes
+        self._fd = fd
+        self._most = most_bytes
         self._lines: deque[bytes] = deque()
         self._size = self._dropped = 0
-        self._open, self._changed = True, threading.Condition()
+        self._open = True
+        self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="console", daemon=True)
         self._thread.start()
 

@@ -44,7 +44,8 @@ class Series:
     __slots__ = ("_log", "ends", "family", "labels", "value")
 
     def __init__(self, family: Family, labels: tuple[str, ...]) -> None:
-        self.family, self.labels = family, labels
+        self.family = family
+        self.labels = labels
         self.value = 0.0
         self._log = family.log
         self.ends: tuple[str, str] | None = None
@@ -122,7 +123,11 @@ class Family(Collector):
 
         Without `help` and `buckets` they are the unit's.
         """
-        self.name, self.kind, self.unit, self.labels, self.log = name, kind, unit, tuple(labels), log
+        self.name = name
+        self.kind = kind
+        self.unit = unit
+        self.labels = tuple(labels)
+        self.log = log
         self._help = help or f"Torchserve prometheus {kind} metric with unit: {unit}"
         self._series: dict[tuple[str, ...], Series] = {}
         self.histogram: HistogramFamily | None = None

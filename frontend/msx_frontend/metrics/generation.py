@@ -55,7 +55,8 @@ class Meter:
     """One generation. Without a stream its tokens come together at the end, and tell nothing of the time between."""
 
     def __init__(self, metrics: TextMetrics, stream: bool) -> None:
-        self._metrics, self._stream = metrics, stream
+        self._metrics = metrics
+        self._stream = stream
         self._began = time.monotonic()
         self._between = metrics.between.observe
         self._last: dict[int, float] = {}

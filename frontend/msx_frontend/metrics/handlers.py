@@ -44,7 +44,10 @@ class HandlerMetrics:
         *,
         auto_detect: bool = True,
     ) -> None:
-        self._hostname, self._registry, self._log, self._auto_detect = hostname, registry, log, auto_detect
+        self._hostname = hostname
+        self._registry = registry
+        self._log = log
+        self._auto_detect = auto_detect
         self._declared = {one.name: self._make_declared(kind, one) for kind, one in declared}
         self._new: dict[str, Family] = {}
         """By the name that Prometheus knows."""

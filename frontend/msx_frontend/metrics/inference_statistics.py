@@ -25,7 +25,9 @@ class InferenceStatistics:
     __slots__ = ("_computed", "_count", "_queued", "batches", "fail", "last")
 
     def __init__(self) -> None:
-        self._count, self._queued, self._computed = 0, 0.0, 0.0
+        self._count = 0
+        self._queued = 0.0
+        self._computed = 0.0
         self.last = 0.0
         """When the last request was answered, as `time.time()`; 0 before the first."""
         self.fail = Total()

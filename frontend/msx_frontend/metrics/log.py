@@ -33,7 +33,9 @@ Mirror = Callable[[str, list[MetricLine]], object]
 
 class MetricLog:
     def __init__(self, path: Path, name: str, mirror: Mirror | None = None) -> None:
-        self._file, self._name, self._mirror = RotatingFile(path), name, mirror
+        self._file = RotatingFile(path)
+        self._name = name
+        self._mirror = mirror
         self._file.create()
         self._entries: list[tuple[Series, float, str, float]] = []
 
@@ -54,7 +56,7 @@ class MetricLog:
         ends = series.ends
         if ends is None:
             ends = series.ends = _ends(series)
-        return MetricLine(moment, metric_line(ends, value, request_ids, moment))
+        return MetricLine(moment=moment, text=metric_line(ends, value, request_ids, moment))
 
     def close(self) -> None:
         self.flush()

@@ -20,7 +20,9 @@ class ModelMetrics:
     """The children of one model version, looked up once: the hot path only adds."""
 
     def __init__(self, server: ServerMetrics, name: str, version: str) -> None:
-        self._server, self._labels, self._source = server, (name, version), Source(name, version)
+        self._server = server
+        self._labels = (name, version)
+        self._source = Source(name, version)
         self._queue = server.queue_seconds.labels(name, version)
         self._first_chunk = server.first_chunk_seconds.labels(name, version)
         self._request = server.request_seconds.labels(name, version)
@@ -28,7 +30,9 @@ class ModelMetrics:
         self._batch_size = server.batch_size.labels(name, version)
         self.restarts = server.restarts.labels(name, version)
         self._gathered = gathered = server.gathered
-        self._jobs, self._batches, self._most = gathered.jobs, gathered.batches, gathered.most
+        self._jobs = gathered.jobs
+        self._batches = gathered.batches
+        self._most = gathered.most
         self._codes: dict[int, Counter] = {}
         self._torchserve: dict[str | None, tuple[Adds, Adds, Adds]] = {}
         self._text: TextMetrics | None = None

@@ -56,7 +56,9 @@ Child = TypeVar("Child")
 class _Family(Collector, Generic[Child]):
     def __init__(self, name: str, text: str, labels: Sequence[str], registry: CollectorRegistry | None) -> None:
         """Raises ValueError for a name that is in use. Without labels its one child is there at once."""
-        self._name, self._text, self._labels = name, text, tuple(labels)
+        self._name = name
+        self._text = text
+        self._labels = tuple(labels)
         self._children: dict[tuple[str, ...], Child] = {}
         if not self._labels:
             self.labels()

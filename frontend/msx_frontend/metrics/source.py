@@ -12,7 +12,8 @@ class Source:
     """By identity: a version that is registered again is another one."""
 
     def __init__(self, model: str, version: str) -> None:
-        self.model, self.version = model, version
+        self.model = model
+        self.version = version
         self.forms: dict[str, MetricForm] = {}
         self.closed = False
         """What still comes is not taken any more."""

@@ -47,7 +47,9 @@ class SystemMetrics:
     """Calls `collect` on a thread at once and every `interval` seconds; `take` gets what it returns, on the loop."""
 
     def __init__(self, collect: Collect, take: Take, interval: float) -> None:
-        self._collect, self._take, self._interval = collect, take, interval
+        self._collect = collect
+        self._take = take
+        self._interval = interval
         self._task = asyncio.create_task(self._run(), name="system-metrics")
 
     async def close(self) -> None:

@@ -14,7 +14,8 @@ class Health:
 
     def __init__(self, registry: Registry, *, strict: bool = False) -> None:
         """`strict`: ready means that every model serves, at any time (`readyz_strict`)."""
-        self._registry, self._strict = registry, strict
+        self._registry = registry
+        self._strict = strict
         self.started = False
         self.draining = False
         self._awaited: frozenset[tuple[str, str]] = frozenset()

@@ -20,7 +20,7 @@ class Told(NamedTuple):
     status: int = 200
 
 
-_PROCESSING = Told("Processing worker updates...", 202)
+_PROCESSING = Told(text="Processing worker updates...", status=202)
 
 
 class ModelApi:
@@ -131,4 +131,4 @@ def _with_missing(version: ModelVersion, done: str) -> Told:
     if shortage is None:
         return Told(done)
     waiting = f"{version.waiting_workers} of {version.min_workers} wait for {shortage.resource}"
-    return Told(f"{done}; {waiting}: {shortage.reason}", 202)
+    return Told(text=f"{done}; {waiting}: {shortage.reason}", status=202)

@@ -45,10 +45,14 @@ class ModelVersion(ObservedVersion):
     ) -> None:
         """`intact` is awaited before a worker starts: its content is as it was unpacked. May raise ServiceError."""
         self.environment = environment or Environment()
-        self.source, self.config, self.metrics, self.resources = source, source.config, metrics, resources
+        self.source = source
+        self.config = source.config
+        self.metrics = metrics
+        self.resources = resources
         self.dispatcher = make_dispatcher(source.name, source.version, source.config, sequence_keys)
         self._status = VersionStatus(*self.labels)
-        self._make_spec, self._intact = make_spec, intact
+        self._make_spec = make_spec
+        self._intact = intact
         self._replicas = Replicas(
             source.config, self.labels, resources, self._spec, metrics, self, self._judge, self._prepare
         )

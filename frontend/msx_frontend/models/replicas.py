@@ -41,8 +41,13 @@ class Replicas:
         prepare: Callable[[], Awaitable[None]],
     ) -> None:
         self._prepare = prepare
-        self._config, self._labels, self._resources = config, labels, resources
-        self._make_spec, self._metrics, self._owner, self._judge = make_spec, metrics, owner, judge
+        self._config = config
+        self._labels = labels
+        self._resources = resources
+        self._make_spec = make_spec
+        self._metrics = metrics
+        self._owner = owner
+        self._judge = judge
         self.all: list[Replica] = []
         self.least = self.most = self.asked = 0
         self._scaling = asyncio.Lock()

@@ -46,7 +46,9 @@ class Spawner:
     ) -> None:
         """`device_variables`: those of the accelerator, which workers do not inherit."""
         self._rights = rights
-        self._config, self._run_dir, self._compiled_dir = config, run_dir, compiled_dir
+        self._config = config
+        self._run_dir = run_dir
+        self._compiled_dir = compiled_dir
         self._fewer_cores = cores_by_quota()
         inherited = without_credentials(env, keep_stores=config.worker_credentials)
         self._env = {name: value for name, value in inherited.items() if name not in device_variables}

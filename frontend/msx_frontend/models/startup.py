@@ -59,7 +59,9 @@ class Startup:
         snapshot: Sequence[StoredVersion] = (),
     ) -> None:
         """`models` are those of the command line, `snapshot` those of the snapshot that the configuration names."""
-        self._management, self._state, self._models = management, state, models
+        self._management = management
+        self._state = state
+        self._models = models
         self._snapshot = {(stored.name, stored.version): stored for stored in snapshot}
         self._failures: list[_Failure] = []
         self.account = StartAccount()
@@ -165,12 +167,12 @@ class Startup:
         store = self._management.store
         try:
             if isinstance(at, Path):
-                return await self._identify(name, Found(at, store.url_of(at)))
+                return await self._identify(name, Found(path=at, url=store.url_of(at)))
             async with store.obtained(at, reuse=True) as found:
                 return await self._identify(name, found)
         except ServiceError as error:
             model, file = (at.name, at.name) if isinstance(at, Path) else (at.shown, at.file_name)
-            self._failed(_Failure(f"model {model} could not be loaded: {error.message}", file))
+            self._failed(_Failure(text=f"model {model} could not be loaded: {error.message}", file=file))
             return None
 
     async def _identify(self, name: str | None, found: Found) -> _Wanted:
@@ -178,7 +180,9 @@ class Startup:
             model = unpacked.manifest.model
             name = name or model.model_name or _stem(found.path)
             owns = await asyncio.to_thread(_owns_devices, unpacked)
-            return _Wanted(name, model.model_version, unpacked.digest, found, owns)
+            return _Wanted(
+                name=name, version=model.model_version, digest=unpacked.digest, found=found, owns_devices=owns
+            )
 
     async def _add(self, one: _Wanted) -> None:
         path, url = one.found
@@ -187,7 +191,9 @@ class Startup:
             await self._management.register_from(path, wanted)
         except ServiceError as error:
             archive = ArchiveUrl.split(url)
-            self._failed(_Failure(f"model {path.name} could not be loaded: {error.message}", archive.file_name))
+            self._failed(
+                _Failure(text=f"model {path.name} could not be loaded: {error.message}", file=archive.file_name)
+            )
             versions = self._management.registry.all_versions()
             await self._management.store.forget(archive, [version.source.archive for version in versions])
 

@@ -50,7 +50,8 @@ class KeptState:
     """SQLite on one thread of its own."""
 
     def __init__(self, store: StateStore) -> None:
-        self._store, self.new = store, store.new
+        self._store = store
+        self.new = store.new
         self.on_change = _nobody_asks
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="state")
 

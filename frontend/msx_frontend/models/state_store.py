@@ -43,8 +43,10 @@ class StateStore:
     def __init__(self, path: Path) -> None:
         """Opens the file, or creates it with its folder. Raises StateStoreError."""
         self._file = StateFile(path)
-        self.path, self.new = path, self._file.new
-        self._db, self._transaction = self._file.db, self._file.transaction
+        self.path = path
+        self.new = self._file.new
+        self._db = self._file.db
+        self._transaction = self._file.transaction
 
     def begin(self) -> None:
         """The changes up to `commit` are one transaction; `close` before that undoes them. Raises StateStoreError."""

@@ -13,7 +13,9 @@ from msx_frontend.models.registry import Registry
 
 class Unregistration:
     def __init__(self, registry: Registry, store: ModelStore, environments: Environments) -> None:
-        self._registry, self._store, self._environments = registry, store, environments
+        self._registry = registry
+        self._store = store
+        self._environments = environments
         self._leaving: set[ModelVersion] = set()
 
     def all_versions(self) -> list[ModelVersion]:

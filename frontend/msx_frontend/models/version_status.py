@@ -20,7 +20,8 @@ class VersionStatus:
     """`changed` is set whenever something may have become different."""
 
     def __init__(self, name: str, version: str) -> None:
-        self._name, self._version = name, version
+        self._name = name
+        self._version = version
         self.state = ModelState.READY
         self.leaving = False
         """It is being removed: its state follows from nothing else any more."""

@@ -27,8 +27,10 @@ class WorkerRights:
 
     def __init__(self, config: ServerConfig, folder: StateFolder, in_use: Callable[[str], bool]) -> None:
         """`in_use` tells of a digest whether any version has it. Raises ServerConfigError."""
-        self._folder, self._in_use = folder, in_use
-        self._users, self._limits = worker_users(config), worker_limits(config.worker_limits)
+        self._folder = folder
+        self._in_use = in_use
+        self._users = worker_users(config)
+        self._limits = worker_limits(config.worker_limits)
         wanted = config.worker_no_new_privileges
         self._no_new_privileges = self._users is not None if wanted is None else wanted
         self._taken: dict[str, int] = {}

@@ -67,7 +67,7 @@ def _load(point: EntryPoint) -> Plugin:
     package = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
     label = f"{point.name} ({point.value} of {package})"
     try:
-        return Plugin(point.name, label, point.load())
+        return Plugin(name=point.name, label=label, value=point.load())
     except (Exception, SystemExit) as error:
         raise PluginError(
             f"The plugin {label} cannot be loaded: {reason(error)}. Correct it, uninstall it, or take it out of "

@@ -33,7 +33,7 @@ class SnapshotFiles:
 
     def get(self, name: str) -> SavedSnapshot:
         try:
-            return SavedSnapshot(name, read_properties(self.folder / name, {}))
+            return SavedSnapshot(name=name, properties=read_properties(self.folder / name, {}))
         except PropertiesError as error:
             raise SnapshotError(
                 f"{error}; name another one by model_snapshot, or start with --ncs to read none"

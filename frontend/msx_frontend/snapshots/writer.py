@@ -20,7 +20,8 @@ class SnapshotWriter:
     """With `serializer=None` (`--ncs`) nothing is written. What cannot be saved is logged: the state has it, too."""
 
     def __init__(self, serializer: SnapshotSerializer | None, config: ServerConfig, registry: Registry) -> None:
-        self._serializer, self._registry = serializer, registry
+        self._serializer = serializer
+        self._registry = registry
         self._properties = properties_of(config)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
         self._last = datetime.min
@@ -48,7 +49,7 @@ class SnapshotWriter:
             return
         name = snapshot_name(kind, self._now())
         properties = {**self._properties, MODEL_SNAPSHOT: models_of(self._registry, name)}
-        self._thread.submit(self._save, self._serializer, SavedSnapshot(name, properties))
+        self._thread.submit(self._save, self._serializer, SavedSnapshot(name=name, properties=properties))
 
     def _now(self) -> datetime:
         """Local time, a millisecond at least after the last snapshot: their names tell their order."""

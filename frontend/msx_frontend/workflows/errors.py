@@ -37,5 +37,7 @@ class NodeFailed(ServiceError):
 
     def __init__(self, node: str, cause: ServiceError) -> None:
         super().__init__(f"Error executing {node}: {cause.message}")
-        self.status, self.type, self.grpc_code = cause.status, cause.type, cause.grpc_code
+        self.status = cause.status
+        self.type = cause.type
+        self.grpc_code = cause.grpc_code
         self.headers = (*cause.headers, ("x-workflow-node", node))

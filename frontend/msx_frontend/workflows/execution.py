@@ -31,8 +31,12 @@ class Execution:
     def __init__(
         self, workflow: Workflow, request_id: str, fields: list[Field], headers: list[tuple[str, str]], limit: int
     ) -> None:
-        self._workflow, self._spec = workflow, workflow.spec
-        self._id, self._fields, self._headers, self._limit = request_id, fields, headers, limit
+        self._workflow = workflow
+        self._spec = workflow.spec
+        self._id = request_id
+        self._fields = fields
+        self._headers = headers
+        self._limit = limit
         self._tasks: dict[str, asyncio.Task[Answer]] = {}
         self._end: Answer | ServiceError | None = None
         """What it ended with, if not with what its leaves answer."""

@@ -42,7 +42,9 @@ class WorkflowManagement:
 
     def __init__(self, management: Management, registry: WorkflowRegistry, state: State, config: ServerConfig) -> None:
         self.registry = registry
-        self._management, self._state, self._config = management, state, config
+        self._management = management
+        self._state = state
+        self._config = config
         self._archives = management.store.beside((config.workflow_store or config.model_store).resolve())
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._lost: dict[str, str] = {}

@@ -35,8 +35,11 @@ class NodeCall:
     def __init__(
         self, node: WorkflowNode, version: ModelVersion, request_id: str, headers: list[tuple[str, str]], limit: int
     ) -> None:
-        self._node, self._version, self._limit = node, version, limit
-        self._id, self._headers = f"{request_id}-{node.name}", headers
+        self._node = node
+        self._version = version
+        self._limit = limit
+        self._id = f"{request_id}-{node.name}"
+        self._headers = headers
 
     async def answer(self, fields: list[Field]) -> Answer:
         """Tries again, up to `retry-attempts` times, after what may pass: anything but a status below 500.

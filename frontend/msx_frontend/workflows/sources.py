@@ -23,8 +23,10 @@ class NodeSources:
     """Of one workflow's nodes. The content of a source has one user more, who must release it."""
 
     def __init__(self, management: Management, config: ServerConfig, workflow: str, unpacked: UnpackedWorkflow) -> None:
-        self._management, self._config = management, config
-        self._workflow, self._unpacked = workflow, unpacked
+        self._management = management
+        self._config = config
+        self._workflow = workflow
+        self._unpacked = unpacked
         self._one_at_a_time = asyncio.Lock()  # two nodes may come from one URL
 
     async def of(self, node: WorkflowNode, *, at_startup: bool) -> ModelSource:
