@@ -51,7 +51,7 @@ class HttpFront:
         self.model_api = ModelApi(management, enabled=config.enable_model_api)
         self.repository = Repository(management, enabled=config.enable_model_api)
         parts = Parts(registry, health, self.repository, self.predictions, config.max_response_size)
-        self._families = families(parts)
+        self.families = families(parts)
 
     def listen(self) -> list[Listener]:
         """Bound, not started. Raises ListenError; then none of them is bound."""
@@ -83,15 +83,15 @@ class HttpFront:
             }
         )
         if config.enable_metrics_api:
-            metrics = Unconverted(self._metrics_app(), self._families[0])
+            metrics = Unconverted(self._metrics_app(), self.families[0])
             found["metrics"] = self._exchange(metrics, "metrics")
         return found
 
     def _exchange(self, unconverted: Unconverted, *listeners: ListenerName) -> Exchange:
         """Of one listener, which has the families of these."""
-        own = [family for family in self._families if family.listener in listeners]
+        own = [family for family in self.families if family.listener in listeners]
         return Exchange(
-            Router(own, default=self._families[0]),
+            Router(own, default=self.families[0]),
             self._replies,
             limit=self._config.max_request_size,
             tokens=self._tokens,
@@ -113,13 +113,13 @@ class HttpFront:
 
     def _management(self) -> Unconverted:
         gate = self._gate(management_keys, "management")
-        return Unconverted(self._management_routes().app(), self._families[0], gate=gate)
+        return Unconverted(self._management_routes().app(), self.families[0], gate=gate)
 
     def _speaking(self, app: ASGIApp, gate: Gate | None) -> Unconverted:
         limit, tokens = self._config.max_request_size, self._tokens
         check_token = None if tokens is None else lambda given: tokens.check("inference", given)
         language_models = LanguageModels(self._registry, limit, check_token, self._config.default_llm or "")
-        return Unconverted(app, self._families[0], gate=gate, language_models=language_models)
+        return Unconverted(app, self.families[0], gate=gate, language_models=language_models)
 
     def _metrics_app(self) -> ASGIApp:
         plugins = self._plugins.of("metrics")

@@ -1,0 +1,368 @@
+"""Every route of every API family answers alike, whether the connection answers by itself or ASGI does.
+
+All of the server behind its listeners, on fake worker groups: one with `direct_predictions`, one without. A family
+that is added gets a line for each of its routes here, or the first test fails. All other tests of HTTP run one way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import httpx
+import msgspec
+
+from msx_frontend.apis.plugins.routes import PluginEndpoints
+from msx_frontend.apis.plugins.view import View
+from msx_frontend.assembly.http_front import HttpFront
+from msx_frontend.config.address import Address
+from msx_frontend.errors import WorkerDied
+from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.job import INFER, Job
+from msx_frontend.keys.tokens import Tokens
+from msx_frontend.models.registry import Registry
+from msx_frontend.net.http.router import Router
+from msx_frontend.workflows.management import WorkflowManagement
+from msx_frontend.workflows.workflow import WorkflowRegistry
+from msx_sdk._internal.kserve.message import join
+from msx_sdk._internal.reply_head import JSON_TYPE
+from msx_sdk.generation import EMBED, GENERATE, TOKENIZE, EmbedReply, TokenizeReply
+from msx_sdk.generation._wire import encode
+from tests.unit.frontend.generation.speaker import ALL, words
+from tests.unit.frontend.harness import FakeGroup, Harness, open_harness
+from tests.unit.frontend.jobs import run
+from tests.unit.frontend.net.http.client import FakeAccessLog
+
+LIMIT = 5000
+"""Bytes of a request."""
+INPUTS = b'{"inputs": []}'
+
+
+class Ask(NamedTuple):
+    method: str
+    path: str
+    body: bytes = b""
+    headers: tuple[tuple[str, str], ...] = ()
+    listener: str = "inference"
+
+
+def _predictions() -> Iterator[Ask]:
+    for path in (
+        "/predictions/m",
+        "/predictions/m/1.0",
+        "/predictions/m/1.0/a/b?c=d",
+        "/predictions/m//x",
+        "/explanations/m",
+        "/explanations/m/1.0",
+        "/explanations/m/1.0/a",
+        "/explanations/m//x",
+        "/models/m/invoke",
+        "/m/predict",
+        "/m/1.0/predict",
+        "/v1/models/m:predict",
+        "/v1/models/m:explain",
+    ):
+        yield Ask("POST", path, b"hello")
+        yield Ask("GET", path)
+        yield Ask("PUT", path, b'{"a": 1}', (("content-type", "application/json"),))
+        yield Ask("DELETE", path)
+        yield Ask("HEAD", path)
+        yield Ask("OPTIONS", path)
+    for how in ("json", "pieces", "fails", "chosen", "large", "headers", "bad header", "empty", "204", "cut"):
+        yield Ask("POST", "/predictions/m", how.encode())
+    yield Ask("POST", "/invocations", b"hello")
+    yield Ask("POST", "/invocations?model_name=m", b"hello")
+    yield Ask("POST", "/predictions/none", b"hello")
+    yield Ask("POST", "/predictions/m/9", b"hello")
+    yield Ask("POST", "/predictions/m", b"x", (("content-type", "multipart/form-data; boundary=b"),))
+    yield Ask("POST", "/predictions/m", b"\x1f\x8b", (("content-encoding", "gzip"),))
+    yield Ask("POST", "/predictions/m", b"hello", (("accept-encoding", "gzip"),))
+    yield Ask("POST", "/predictions/m", b"hello", (("connection", "close"),))
+
+
+def _kserve() -> Iterator[Ask]:
+    for path in ("/v2", "/v2/health/live", "/v2/health/ready", "/v2/models", "/v2/models/stats", "/v2/models/none"):
+        yield Ask("GET", path)
+        yield Ask("DELETE", path)
+        yield Ask("HEAD", path)
+        yield Ask("OPTIONS", path)
+    for model in ("/v2/models/m", "/v2/models/m/versions/1.0", "/v2/models/m/versions/9"):
+        for word in ("", "/ready", "/config", "/stats"):
+            yield Ask("GET", f"{model}{word}")
+            yield Ask("POST", f"{model}{word}")
+        for word in ("/infer", "/explain"):
+            yield Ask("POST", f"{model}{word}", INPUTS)
+            yield Ask("GET", f"{model}{word}")
+            yield Ask("HEAD", f"{model}{word}")
+            yield Ask("OPTIONS", f"{model}{word}")
+    for how in ("binary", "chosen", "fails", "pieces", "nonsense", "nothing", "large", "headers", "bad header"):
+        body = b'{"how": "%b"}' % how.encode()
+        yield Ask("POST", "/v2/models/m/infer", body)
+        yield Ask("POST", "/v2/models/m/infer", body, (("accept-encoding", "gzip"),))
+        yield Ask("POST", "/v2/models/m/infer", how.encode(), (("content-type", "image/png"),))
+    yield Ask("POST", "/v2/models/m/infer", b"not gzip", (("content-encoding", "gzip"),))
+    yield Ask("POST", "/v2/models/m/infer", b"x", (("content-encoding", "br"),))
+    yield Ask("POST", "/v2/models/m/infer", b"--b", (("content-type", "multipart/form-data; boundary=b"),))
+    yield Ask("POST", "/v2/repository/index")
+    yield Ask("POST", "/v2/repository/index", b"[]")
+    yield Ask("POST", "/v2/repository/models/m/load")
+    yield Ask("POST", "/v2/repository/models/none/unload")
+    yield Ask("GET", "/v2/nothing")
+
+
+def _not_served() -> Iterator[Ask]:
+    for path in ("/v2/systemsharedmemory", "/v2/cudasharedmemory", "/v2/trace/setting", "/v2/models/m/trace/setting"):
+        yield Ask("GET", path)
+    yield Ask("POST", "/v2/logging", b"{}")
+    yield Ask("POST", "/v2/systemsharedmemory/region/a/register", b"{}")
+    yield Ask("POST", "/v2/cudasharedmemory/status", b"{}")
+
+
+def _paths_of_no_family() -> Iterator[Ask]:
+    for listener in ("inference", "management", "metrics"):
+        for path in ("/", "/nothing", "/predict", "/v1/nothing", "/v2/nothing", "/models/m/nothing/more"):
+            yield Ask("GET", path, listener=listener)
+            yield Ask("POST", path, b"x", listener=listener)
+
+
+TABLE = [*_predictions(), *_kserve(), *_not_served(), *_paths_of_no_family()]
+GOOD = list(dict.fromkeys(Ask(one.method, one.path, listener=one.listener) for one in TABLE))
+
+
+# -- what workers say --
+
+
+def predict(group: FakeGroup, jobs: list[Job], *, joins: bool = False) -> None:
+    for job in jobs:
+        job.group = group
+        asyncio.get_running_loop().call_soon(say, job)
+
+
+def say(job: Job) -> None:
+    data = job.fields[0].data if job.fields else b""
+    if job.kind == GENERATE:
+        _pieces(job, *(encode(delta) for delta in words("a", " word")))
+    elif job.kind == TOKENIZE:
+        _pieces(job, encode(TokenizeReply(text="", tokens=[])))
+    elif job.kind == EMBED:
+        _pieces(job, encode(EmbedReply(embedding=b"1234", prompt_tokens=1)))
+    elif job.kind == INFER:
+        _infer(job, msgspec.json.decode(data).get("how", "") if data[:1] == b"{" else "")
+    else:
+        _predict(job, data)
+
+
+def _infer(job: Job, how: str) -> None:
+    head: dict[str, Any] = {"model_name": "m", "outputs": []}
+    if how in ("chosen", "fails", "pieces", "headers", "bad header"):
+        _predict(job, how.encode(), join(head))
+    elif how == "nothing":
+        job.answer(200, "", [], b"")
+    elif how == "nonsense":
+        job.answer(200, "", [], b"nonsense")
+    else:
+        tensors = {"binary": [b"1234"], "large": [bytes(5000)]}.get(how, [])
+        job.answer(200, "", [JSON_TYPE], join(head, tensors))
+
+
+def _predict(job: Job, data: bytes, word: bytes = b"a word") -> None:
+    if data == b"fails":
+        job.fail(WorkerDied("It ended."))
+    elif data == b"chosen":
+        job.answer(409, "Not Now", [("x-own", "1")], b"not now")
+    elif data == b"json":
+        job.answer(200, "", [JSON_TYPE], b"{}")
+    elif data == b"large":
+        job.answer(200, "", [], bytes(100_000))
+    elif data == b"headers":
+        job.answer(201, "Made", [("x-own", "1"), ("Content-Type", "text/own"), ("connection", "own")], word)
+    elif data == b"bad header":
+        job.answer(200, "", [("x own", "1")], word)
+    elif data == b"204":
+        job.answer(204, "", [], b"no body")
+    elif data in (b"pieces", b"cut"):
+        job.sink.start(200, "", [("content-type", "text/plain")])
+        job.sink.chunk(word)
+        asyncio.get_running_loop().call_later(0.02, _last, job, word, data == b"cut")
+    else:
+        job.answer(200, "", [], b"" if data == b"empty" else data)
+
+
+def _last(job: Job, word: bytes, cut: bool) -> None:
+    if job.done:
+        return
+    if cut:
+        job.fail(WorkerDied("It ended."))
+    else:
+        job.sink.chunk(word)
+        job.finish(200)
+
+
+def _pieces(job: Job, *pieces: bytes) -> None:
+    job.sink.start(200, "", [])
+    for piece in pieces:
+        job.sink.chunk(piece)
+    job.finish(200)
+
+
+# -- two servers --
+
+
+class Served:
+    """A server one way, with its keys."""
+
+    def __init__(self, harness: Harness, front: HttpFront, tokens: Tokens | None) -> None:
+        self.registry, self.front = harness.registry, front
+        keys = msgspec.json.decode(tokens.path.read_bytes()) if tokens else {}
+        self.keys = {kind: f"Bearer {keys[kind]['key']}" for kind in keys}
+        self.addresses: dict[str, Address] = {}
+
+    async def ask(self, client: httpx.AsyncClient, ask: Ask, key: str = "") -> tuple[int, str, list[Any], bytes]:
+        """Status, phrase, headers and body, without what differs from request to request."""
+        headers = {"x-request-id": "id-1", "accept-encoding": "identity", **dict(ask.headers)}
+        if key:
+            headers["authorization"] = self.keys[key]
+        body = b""
+        async with client.stream(
+            ask.method, f"{self.addresses[ask.listener]}{ask.path}", content=ask.body, headers=headers
+        ) as reply:
+            try:
+                async for part in reply.aiter_raw():
+                    body += part
+            except httpx.RemoteProtocolError:
+                body += b" (cut)"
+        masked = _masked(body)
+        varies = {"date", "retry-after"} | (set() if masked == body else {"content-length"})
+        own = sorted((name, "*" if name in varies else value) for name, value in reply.headers.multi_items())
+        return reply.status_code, reply.reason_phrase, own, masked
+
+
+def _masked(body: bytes) -> bytes:
+    return re.sub(rb'("(?:ns|last_inference|created|\w*[tT]ime\w*)": ?)"?[-\d.:TZ+]+"?', rb"\1*", body)
+
+
+@asynccontextmanager
+async def served(folder: Path, *, direct: bool, keys: bool = False) -> AsyncIterator[Served]:
+    folder.mkdir()
+    port = Address("http", "127.0.0.1", 0)
+    config: dict[str, Any] = {f"{name}_address": port for name in ("inference", "metrics")}
+    config |= {"management_address": Address("http", "127.0.0.2", 0)}
+    with patch.object(FakeGroup, "predict", predict):
+        async with open_harness(folder, max_request_size=LIMIT, direct_predictions=direct, **config) as harness:
+            FakeGroup.offers["llm"] = ALL
+            await harness.register("m")
+            await harness.register("llm")
+            tokens = Tokens(folder / "keys.json", 0) if keys else None
+            workflows = WorkflowManagement(harness.management, WorkflowRegistry(), harness.state, harness.config)
+            plugins = PluginEndpoints([], View(harness.config, harness.registry), LIMIT, 10)
+            front = HttpFront(
+                harness.config,
+                harness.registry,
+                harness.health,
+                tokens,
+                None,
+                harness.management,
+                workflows,
+                plugins,
+                harness.metrics,
+                FakeAccessLog(),
+                HeldBytes(),
+            )
+            front.predictions.only_model = "m"
+            one = Served(harness, front, tokens)
+            listeners = front.listen()
+            try:
+                for listener in listeners:
+                    await listener.start()
+                    one.addresses[listener.name] = listener.address
+                yield one
+            finally:
+                for listener in listeners:
+                    await listener.stop(1)
+
+
+def compare(
+    folder: Path,
+    asks: list[Ask],
+    *,
+    keys: bool = False,
+    key: str = "",
+    broken: Callable[[], AbstractContextManager[Any]] = nullcontext,
+) -> list[int]:
+    """The statuses, which are the same both ways, as is all else of each reply; `broken` is entered while they come."""
+
+    async def one_way(*, direct: bool) -> list[tuple[int, str, list[Any], bytes]]:
+        async with (
+            served(folder / ("direct" if direct else "asgi"), direct=direct, keys=keys) as one,
+            httpx.AsyncClient(trust_env=False) as client,
+        ):
+            with broken():
+                return [await one.ask(client, ask, key) for ask in asks]
+
+    async def test() -> list[int]:
+        first, second = await one_way(direct=True), await one_way(direct=False)
+        for ask, direct, asgi in zip(asks, first, second, strict=True):
+            assert direct == asgi, f"{ask.method} {ask.path} {ask.body[:20]!r} {ask.headers}"
+        return [status for status, *_ in first]
+
+    return run(test())
+
+
+# -- the promises --
+
+
+def test_every_route_is_asked(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with served(tmp_path / "one", direct=True) as one:
+            routers = {
+                listener: Router([family for family in one.front.families if family.listener == listener], default)
+                for listener in one.addresses
+                for default in one.front.families[:1]
+            }
+            asked = [routers[ask.listener].find(ask.method, ask.path.partition("?")[0]) for ask in TABLE]
+            found = {id(match.route) for match in asked if match.route is not None}
+            missing = [route.path for family in one.front.families for route in family.routes if id(route) not in found]
+            assert missing == []
+
+    run(test())
+
+
+def test_what_is_asked_rightly_and_wrongly(tmp_path: Path) -> None:
+    statuses = compare(tmp_path, TABLE)
+    assert {200, 201, 204, 400, 404, 405, 409, 415, 500, 501} <= set(statuses)
+
+
+def test_without_a_key(tmp_path: Path) -> None:
+    statuses = compare(tmp_path, GOOD, keys=True)
+    assert {200, 204, 400, 401, 404} <= set(statuses)
+
+
+def test_with_a_key(tmp_path: Path) -> None:
+    asks = [ask for ask in TABLE if ask.listener == "inference"]
+    assert compare(tmp_path, asks, keys=True, key="inference").count(400) < len(asks) / 4
+
+
+def test_too_large(tmp_path: Path) -> None:
+    asks = [ask._replace(body=bytes(LIMIT + 1)) for ask in GOOD if ask.method in ("POST", "PUT")]
+    assert 413 in compare(tmp_path, asks)
+
+
+@contextmanager
+def bug() -> Iterator[None]:
+    """Raised where routes ask for a model, and where a job is handed to its model."""
+
+    def raises(registry: Registry, *args: Any) -> Any:
+        raise ZeroDivisionError("by zero")
+
+    with patch.multiple(Registry, submit=raises, find=raises):
+        yield
+
+
+def test_a_bug_of_the_server(tmp_path: Path) -> None:
+    asks = [ask for ask in TABLE if ask.listener == "inference"]
+    assert compare(tmp_path, asks, broken=bug).count(500) > len(asks) / 3
