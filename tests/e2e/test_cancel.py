@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.server import PREDICTIONS, RunningServer, new_store, pack_service, run_server, wait_until
+from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -19,8 +19,8 @@ LONG = 600
 """Seconds that a test would never wait for."""
 
 
-@pytest.fixture(scope="module", params=PREDICTIONS)
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("cancel")
     store = new_store(folder)
     models = ["echo", "slow", "slow_sync_blocking", "async_echo", "pair", "gated_generator", "gated_coroutine"]
@@ -29,9 +29,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     pack_service("batch", store, model="pair", config="batchSize: 2\nmaxBatchDelay: 60000\nbatchingPolicy: fixed")
     for function in ("generator", "coroutine"):
         pack_service("gated_stream", store, model=f"gated_{function}", function=function)
-    with run_server(
-        folder, "--models", *(f"{model}.mar" for model in models), properties=PREDICTIONS[request.param]
-    ) as running:
+    with run_server(folder, "--models", *(f"{model}.mar" for model in models)) as running:
         yield running
 
 

@@ -6,20 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.server import PREDICTIONS, RunningServer, new_store, pack_service, run_server
+from tests.e2e.server import RunningServer, new_store, pack_service, run_server
 
 pytestmark = pytest.mark.e2e
 
 
-@pytest.fixture(scope="module", params=PREDICTIONS)
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("predictions")
     store = new_store(folder)
     for name in ("echo", "report", "headers"):
         pack_service(name, store)
-    with run_server(
-        folder, "--models", "echo.mar", "report.mar", "headers.mar", properties=PREDICTIONS[request.param]
-    ) as running:
+    with run_server(folder, "--models", "echo.mar", "report.mar", "headers.mar") as running:
         yield running
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.server import PREDICTIONS, RunningServer, new_store, pack_service, run_server, wait_until
+from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -19,8 +19,8 @@ GATED = ["generator", "send", "coroutine"]
 FAILING = ["generator", "coroutine", "item"]
 
 
-@pytest.fixture(scope="module", params=PREDICTIONS)
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("streams")
     store = new_store(folder)
     models = ["stream_send", "stream_pair"]
@@ -37,9 +37,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     for function in FAILING:
         pack_service("stream_fails", store, model=f"fails_{function}", function=function)
         models.append(f"fails_{function}")
-    with run_server(
-        folder, "--models", *(f"{model}.mar" for model in models), properties=PREDICTIONS[request.param]
-    ) as running:
+    with run_server(folder, "--models", *(f"{model}.mar" for model in models)) as running:
         yield running
 
 

@@ -12,7 +12,7 @@ from tests.e2e.server import PREDICTIONS, RunningServer
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """All of a module that has BOTH_WAYS once with what is answered directly, and once through ASGI or grpc.aio."""
+    """All of a module that has BOTH_WAYS (gRPC's) once with what is answered directly, and once through grpc.aio."""
     if "server" in metafunc.fixturenames and getattr(metafunc.module, "BOTH_WAYS", False):
         metafunc.parametrize("server", PREDICTIONS, indirect=True, scope="module")
 

@@ -37,7 +37,6 @@ def prepare(store: Path) -> None:
 
 
 LOADED = ("report", "headers", "stream_error_midway", "prediction_error", "gated_stream", "one_place", "tickets")
-BOTH_WAYS = True
 SERVER = Setup(prepare=prepare, load=tuple(f"{name}.mar" for name in LOADED))
 
 

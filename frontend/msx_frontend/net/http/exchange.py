@@ -92,9 +92,10 @@ class Exchange:
 
     async def _serve(self, call: Call, receive: Receive, send: ResponseHead) -> int:
         match, old = self._router.find(call.method, call.path), self._unconverted
-        owned = self._router.owns(call.path)
-        if match.route is None and old is not None and old.serves(call.method, call.path, owned=owned):
-            return await old(call, receive, send)
+        if old is not None and match.route is None and (not match.allowed or call.path == "/"):
+            owned = self._router.owns(call.path)
+            if old.serves(call.method, call.path, owned=owned):
+                return await old(call, receive, send)
         send.errors_close = match.family.closes_on_error
         request = Request(call, match.names, receive)
         try:
