@@ -11,7 +11,8 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 from unittest.mock import patch
 
 import httpx
@@ -19,7 +20,9 @@ import msgspec
 
 from msx_frontend.apis.plugins.routes import PluginEndpoints
 from msx_frontend.apis.plugins.view import View
+from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.http_front import HttpFront
+from msx_frontend.assembly.served_models import ServedModels
 from msx_frontend.config.address import Address
 from msx_frontend.errors import WorkerDied
 from msx_frontend.held_bytes import HeldBytes
@@ -260,19 +263,19 @@ async def served(folder: Path, *, direct: bool, keys: bool = False) -> AsyncIter
             tokens = Tokens(folder / "keys.json", 0) if keys else None
             workflows = WorkflowManagement(harness.management, WorkflowRegistry(), harness.state, harness.config)
             plugins = PluginEndpoints([], View(harness.config, harness.registry), LIMIT, 10)
-            front = HttpFront(
-                harness.config,
-                harness.registry,
-                harness.health,
-                tokens,
-                None,
-                harness.management,
-                workflows,
-                plugins,
-                harness.metrics,
-                FakeAccessLog(),
-                HeldBytes(),
+            context = SimpleNamespace(
+                config=harness.config,
+                registry=harness.registry,
+                health=harness.health,
+                keys=SimpleNamespace(tokens=tokens, named=False),
+                tls=None,
+                plugins=plugins,
+                monitoring=SimpleNamespace(metrics=harness.metrics, counted=lambda log, by_key: log),
+                access_log=FakeAccessLog(),
+                held=HeldBytes(),
             )
+            models = SimpleNamespace(management=harness.management, workflows=workflows)
+            front = HttpFront(cast(ServerContext, context), cast(ServedModels, models))
             front.predictions.only_model = "m"
             one = Served(harness, front, tokens)
             listeners = front.listen()
