@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -168,10 +170,11 @@ def test_nothing_fits(server: RunningServer) -> None:
 
 
 def test_devices_come_back_after_the_last_process(server: RunningServer) -> None:
-    """A rank that ignores all signals and never closes keeps the devices of its group until SIGKILL."""
-    archive = fault_model(server.folder, "tp2", "deviceIds: [0, 1]\nresponseTimeout: 3\ndeaf: 1\n")
+    """A rank that ignores all other signals and never closes keeps the devices of its group until SIGKILL."""
+    archive = fault_model(server.folder, "tp2", "deviceIds: [0, 1]\nresponseTimeout: 600\ndeaf: 1\n")
     other, _ = recorded(server.folder, "other", LAYOUTS["tp2"] + "deviceIds: [1, 0]\n")
     assert register(server, archive) == (200, "")
+    deaf = ranks(server, "tp2")[1]["pid"]
     with ThreadPoolExecutor(1) as pool:
         gone = pool.submit(server.management.delete, "/models/tp2")
         wait_until(lambda: server.management.get("/models/tp2").status_code == 404, "it is going")
@@ -183,6 +186,7 @@ def test_devices_come_back_after_the_last_process(server: RunningServer) -> None
         assert server.describe("other")["state"] == "WAITING"
         assert "other  " in (shown := status_of(server))
         assert "WAITING" in shown
+        os.kill(deaf, signal.SIGKILL)
         assert gone.result().status_code == 200
     wait_until(lambda: server.describe("other")["state"] == "READY", "it goes on", server.tail)
 
