@@ -99,9 +99,13 @@ def _status(models: ServedModels) -> Status:
 
 
 async def _start_grpc(context: ServerContext, front: HttpFront, parts: AsyncExitStack) -> GrpcServer:
-    from msx_frontend.assembly.grpc import make_server  # takes a while, in which the first workers start
+    from msx_frontend.assembly.grpc_server import GrpcServer  # takes a while, in which the first workers start
+    from msx_frontend.assembly.grpc_services import grpc_services
 
-    grpc = make_server(context, front)
+    config, registry, health, held = context.config, context.registry, context.health, context.held
+    calls = context.monitoring.counted_calls(context.access_log) if context.keys.named else context.access_log
+    services = grpc_services(config, registry, health, front.model_api, front.repository, calls, held)
+    grpc = GrpcServer(config, services, registry, health, context.keys.tokens, context.tls, held)
     parts.push_async_callback(grpc.stop, 0.5)
     await grpc.start()
     return grpc

@@ -1,11 +1,14 @@
 import pytest
 
-from tests.unit.frontend.net.grpc.harness import WAY
+from tests.unit.frontend.net.grpc.harness import TRANSPORT
 
 
 @pytest.fixture(params=["direct", "aio"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The same by the server's own HTTP/2, and by grpc.aio."""
+def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Our own HTTP/2, then grpc.aio: for tests of what they do themselves.
+
+    All else of gRPC runs by the first. tests/contract/test_grpc_both_transports.py shows that both answer calls alike.
+    """
     chosen: str = request.param
-    monkeypatch.setattr(WAY, "direct", chosen == "direct")
+    monkeypatch.setattr(TRANSPORT, "direct", chosen == "direct")
     return chosen

@@ -11,11 +11,10 @@ import contextlib
 from collections.abc import Collection
 from typing import Any, Protocol
 
-from msx_frontend.apis.torchserve.grpc.inference import Pings
 from msx_frontend.errors import ModelNotFound, ModelVersionNotFound
 from msx_frontend.net.grpc.context import Context
 from msx_frontend.net.grpc.messages import message_class
-from msx_frontend.net.grpc.service import Service, describe
+from msx_frontend.net.grpc.service import Rpc, Service, describe
 
 SERVICE = "grpc.health.v1.Health"
 LOOK = 1.0
@@ -24,7 +23,7 @@ LOOK = 1.0
 _Response = message_class("grpc.health.v1.HealthCheckResponse")
 
 
-class KnowsHealth(Pings, Protocol):
+class KnowsReadiness(Protocol):
     def ready(self) -> bool:
         """Whether every model answers and the server is not ending."""
 
@@ -45,13 +44,13 @@ class HealthService:
     SERVING is what the readiness probe says, or whether the model's default version answers.
     """
 
-    def __init__(self, registry: FindsModels, state: KnowsHealth, services: Collection[str]) -> None:
+    def __init__(self, registry: FindsModels, state: KnowsReadiness, services: Collection[str]) -> None:
         self._registry, self._state = registry, state
         self._whole_server = frozenset({"", *services})
         self._closed = asyncio.Event()
 
     def service(self) -> Service:
-        return describe(SERVICE, {"Check": self._check, "Watch": self._watch})
+        return describe(SERVICE, {"Check": Rpc(self._check, key=None), "Watch": Rpc(self._watch, key=None)})
 
     def close(self) -> None:
         """Every Watch says NOT_SERVING and ends."""

@@ -1,12 +1,11 @@
-"""Who may call, and by which id the call is known."""
+"""Who may call, and the id of a call."""
 
 from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from msx_frontend.ids import new_request_id, valid_request_id
+from msx_frontend.ids import new_request_id
 from msx_frontend.keys.key import Key, Kind
-from msx_frontend.net.grpc.context import REQUEST_ID, Context
 
 
 class ChecksTokens(Protocol):
@@ -15,52 +14,60 @@ class ChecksTokens(Protocol):
 
 
 class Admitted(NamedTuple):
+    """A call that may go on."""
+
     id: str
-    """The request's, which the client may choose and gets back."""
+    """Of the request, which the client may choose and gets back; empty for public methods."""
     key: Key | None
-    """None when authorization is off."""
+    """None when authorization is off, or the method is public."""
 
     def check_model(self, model: str) -> None:
-        """Empty where none is named, which is no matter of keys. Raises ModelNotAllowed."""
+        """`model` is empty where the request names none. Raises ModelNotAllowed."""
         if self.key is not None and model:
             self.key.check_model(model)
 
     def may_use(self, model: str) -> bool:
-        """For lists, which show no more."""
+        """For lists, which leave the others out."""
         return self.key is None or self.key.allows(model)
 
-    def once_more(self) -> None:
+    def count_request(self) -> None:
         """Another request of the same call. Raises TooManyRequests."""
         if self.key is not None:
             self.key.take()
 
 
+class Asks(Protocol):
+    """A call, as far as admission reads and writes it."""
+
+    id: str
+    key_name: str
+
+    @property
+    def given_id(self) -> str | None:
+        """The id that the client chose, if it is valid."""
+
+    @property
+    def authorization(self) -> str | None:
+        """The metadata of this name."""
+
+
 class Admission:
-    """The token in the metadata `authorization`; `tokens` is None when authorization is off."""
+    """The keys of one listener's services; `tokens` is None when authorization is off."""
 
-    def __init__(self, tokens: ChecksTokens | None, kind: Kind) -> None:
-        self._tokens, self._kind = tokens, kind
+    def __init__(self, tokens: ChecksTokens | None) -> None:
+        self._tokens = tokens
 
-    def admit(self, context: Context, model: str = "") -> Admitted:
-        """`model` is the one that is asked for, if the request names one.
+    def admit(self, call: Asks, kind: Kind | None) -> Admitted:
+        """Sets the id and the key's name of the call. Raises InvalidKey, TooManyRequests."""
+        if kind is None:
+            return Admitted("", None)
+        call.id = call.given_id or new_request_id()
+        key = self.check(kind, call.authorization)
+        if key is not None:
+            call.key_name = key.name
+            key.take()
+        return Admitted(call.id, key)
 
-        Raises InvalidKey, TooManyRequests, ModelNotAllowed.
-        """
-        request_id = authorization = None
-        for key, value in context.invocation_metadata() or ():
-            if key == REQUEST_ID:
-                request_id = valid_request_id(str(value).encode())
-            elif key == "authorization":
-                authorization = str(value)
-        request_id = request_id or new_request_id()
-        context.set_trailing_metadata(((REQUEST_ID, request_id),))
-        admitted = Admitted(request_id, self.check(authorization))
-        if admitted.key is not None:
-            context.key_name = admitted.key.name
-            admitted.key.take()
-            admitted.check_model(model)
-        return admitted
-
-    def check(self, authorization: str | None) -> Key | None:
-        """The key, of which nothing is taken yet. Raises InvalidKey."""
-        return None if self._tokens is None else self._tokens.check(self._kind, authorization)
+    def check(self, kind: Kind | None, authorization: str | None) -> Key | None:
+        """The key; the request is not counted yet. Raises InvalidKey."""
+        return None if self._tokens is None or kind is None else self._tokens.check(kind, authorization)

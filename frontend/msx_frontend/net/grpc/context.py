@@ -1,36 +1,28 @@
-"""What a method knows of its call, and how it answers a stream; also what the access log tells of the call."""
+"""What a method knows of its call and how it answers a stream; also what the access log reads of a call."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-REQUEST_ID = "x-request-id"
-
-Metadata = Sequence[tuple[str, str | bytes]]
+from msx_frontend.net.grpc.admission import Admitted
 
 
 class Context(Protocol):
-    """The part of `grpc.aio.ServicerContext` that the services use, and the name of the key that was given."""
+    admitted: Admitted
 
-    key_name: str
-
-    def invocation_metadata(self) -> Any:
-        """Metadata, or None."""
-
-    def set_trailing_metadata(self, trailing_metadata: Any, /) -> None: ...
-
-    def trailing_metadata(self) -> Any: ...
-
-    def time_remaining(self) -> Any:
-        """Seconds, or None where the client has set no deadline."""
+    @property
+    def deadline(self) -> float | None:
+        """A time.monotonic() instant; None where the client has set none."""
 
     async def write(self, message: Any, /) -> None:
-        """A response of a stream; waits for a client who reads slowly."""
+        """A response of a stream; waits for a client that reads slowly.
+
+        Raises ResponseTooLarge, and RequestCancelled when the client has left.
+        """
 
 
 class Call(NamedTuple):
-    """What the access log tells of a call; `started` is a time.monotonic() instant."""
+    """What the access log reads of a call; `started` is a time.monotonic() instant."""
 
     client: str
     target: str
@@ -44,8 +36,3 @@ class Call(NamedTuple):
 class LogsCalls(Protocol):
     def write(self, call: Any, status: int) -> None:
         """`call` has the fields of Call; `status` is the number of gRPC's status code: 0 is OK."""
-
-
-def request_id_in(metadata: Iterable[tuple[str, str | bytes]] | None) -> str:
-    """Which admission has set; empty before."""
-    return next((str(value) for key, value in metadata or () if key == REQUEST_ID), "")

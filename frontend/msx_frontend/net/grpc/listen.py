@@ -1,4 +1,4 @@
-"""Where a gRPC port is and what it allows, whoever listens on it."""
+"""Where a gRPC port is and what it allows, by either transport."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ class GrpcListen:
     max_age: int | None = None
     max_age_grace: int | None = None
 
+    @property
+    def largest_response(self) -> int:
+        """Bytes of a message."""
+        return self.max_response_size + FRAMING
+
     def target(self, port: int) -> str:
         return f"[{self.host}]:{port}" if ":" in self.host else f"{self.host}:{port}"
 
@@ -39,7 +44,7 @@ class GrpcListen:
 
 
 class GrpcListener(Protocol):
-    """A port and the services behind it, of either way."""
+    """A port and the services behind it, by either transport."""
 
     bound_port: int
 

@@ -19,7 +19,7 @@ NAMES = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerR
 
 
 class ReflectionService:
-    """By the library, which is imported when somebody asks: it imports all of grpc. It knows the draft only."""
+    """By the library, which is imported at the first request: it imports all of grpc. It knows the draft only."""
 
     def __init__(self, services: Collection[str]) -> None:
         self._services = [*services, *NAMES]
@@ -28,7 +28,16 @@ class ReflectionService:
         return [Service(name, (self._method(name),)) for name in NAMES]
 
     def _method(self, service: str) -> Method:
-        return Method(service, "ServerReflectionInfo", True, True, bytes, bytes, self._info)
+        return Method(
+            service=service,
+            name="ServerReflectionInfo",
+            client_streams=True,
+            server_streams=True,
+            parse=bytes,
+            serialize=bytes,
+            answer=self._info,
+            key=None,
+        )
 
     async def _info(self, requests: AsyncIterator[bytes], context: Context) -> None:
         reflection, messages = await asyncio.to_thread(_library)

@@ -1,20 +1,23 @@
-"""A gRPC service as it is described once, and served by grpc.aio or directly."""
+"""A gRPC service as a value: described once, served directly or by grpc.aio."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from msx_frontend.errors import ServiceError
+from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import Job, Sink
-from msx_frontend.net.grpc.admission import Admission
+from msx_frontend.keys.key import Kind
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.context import Context, LogsCalls
 from msx_frontend.net.grpc.messages import POOL
 from msx_frontend.net.grpc.status import details, standard_code
+from msx_frontend.net.grpc.whole_answer import WholeAnswer
 
 Answer = Callable[[Any, Context], Awaitable[Any]]
 """Takes the request (an iterator of them for a client's stream); returns the response, or writes a stream of them.
@@ -24,18 +27,30 @@ Streams are written with `context.write` rather than yielded: a coroutine hears 
 
 CodeOf = Callable[[ServiceError], Code]
 DetailsOf = Callable[[ServiceError], str]
+ListenerName = Literal["inference", "management"]
 
 
 class JobMethod(NamedTuple):
     """A unary method whose response is the answer of one job, so that it needs no coroutine."""
 
-    admission: Admission
     submit: Callable[[Any, str, float | None, Sink], Job]
     """Of the request, its id, its deadline, and where the answer goes. Raises ServiceError."""
     response: Callable[[bytes], Any]
     """Of all that the job said."""
     limit: int
     """Bytes of that."""
+    held: HeldBytes
+    """Counts the request while its job waits and runs."""
+
+
+class Rpc(NamedTuple):
+    """What a service says of one of its methods."""
+
+    answer: Answer | JobMethod
+    key: Kind | None = "inference"
+    """The kind of key that opens the method. None: it is public."""
+    model: str = ""
+    """The field of a request that names the model, which the key must be good for; "" where requests have none."""
 
 
 class Method(NamedTuple):
@@ -47,6 +62,8 @@ class Method(NamedTuple):
     serialize: Callable[[Any], bytes]
     answer: Answer
     job: JobMethod | None = None
+    key: Kind | None = "inference"
+    model: str = ""
 
     @property
     def target(self) -> str:
@@ -59,31 +76,47 @@ class Service(NamedTuple):
     code_of: CodeOf = standard_code
     details_of: DetailsOf = details
     access_log: LogsCalls | None = None
+    listener: ListenerName = "inference"
 
 
 def describe(
     name: str,
-    answers: Mapping[str, Answer],
+    methods: Mapping[str, Rpc],
     *,
-    jobs: Mapping[str, JobMethod] | None = None,
     code_of: CodeOf = standard_code,
     details_of: DetailsOf = details,
     access_log: LogsCalls | None = None,
+    listener: ListenerName = "inference",
 ) -> Service:
-    """Every method of the service, by its descriptor. Raises KeyError for one that `answers` lacks."""
-    found = POOL.FindServiceByName(name).methods
-    methods = (_method(one, answers[one.name], (jobs or {}).get(one.name)) for one in found)
-    return Service(name, tuple(methods), code_of, details_of, access_log)
+    """Every method of the service, by its descriptor. Raises KeyError for one that `methods` lacks."""
+    found = tuple(_method(one, methods[one.name]) for one in POOL.FindServiceByName(name).methods)
+    return Service(name, found, code_of=code_of, details_of=details_of, access_log=access_log, listener=listener)
 
 
-def _method(method: MethodDescriptor, answer: Answer, job: JobMethod | None) -> Method:
+def _method(method: MethodDescriptor, rpc: Rpc) -> Method:
+    job = rpc.answer if isinstance(rpc.answer, JobMethod) else None
+    answer = partial(_answer_by_job, rpc.answer) if isinstance(rpc.answer, JobMethod) else rpc.answer
     return Method(
-        method.containing_service.full_name,
-        method.name,
-        method.client_streaming,
-        method.server_streaming,
-        GetMessageClass(method.input_type).FromString,
-        GetMessageClass(method.output_type).SerializeToString,
-        answer,
-        job,
+        service=method.containing_service.full_name,
+        name=method.name,
+        client_streams=method.client_streaming,
+        server_streams=method.server_streaming,
+        parse=GetMessageClass(method.input_type).FromString,
+        serialize=GetMessageClass(method.output_type).SerializeToString,
+        answer=answer,
+        job=job,
+        key=rpc.key,
+        model=rpc.model,
     )
+
+
+async def _answer_by_job(method: JobMethod, request: Any, context: Context) -> Any:
+    """Where a coroutine has to answer: a transport does not know jobs, or the request was compressed."""
+    answer = WholeAnswer(method.limit)
+    with method.held.hold(request.ByteSize()):
+        job = method.submit(request, context.admitted.id, context.deadline, answer)
+        try:
+            await answer.ended
+            return method.response(answer.data())
+        finally:
+            job.cancel()  # unless it has ended

@@ -13,16 +13,16 @@ from msx_frontend.config import ServerConfig
 from msx_frontend.net.grpc.aio.listener import options
 from msx_frontend.net.grpc.listen import GrpcListen, GrpcListenError
 from msx_frontend.net.grpc.reflection import NAMES
-from tests.unit.frontend.net.grpc.harness import WAY, Health, ModelOperations, Registry, serving
+from tests.unit.frontend.net.grpc.harness import TRANSPORT, Health, Registry, serving
 
-pytestmark = pytest.mark.usefixtures("way")
+pytestmark = pytest.mark.usefixtures("transport")
 
 
 def server(**settings: Any) -> GrpcServer:
     return GrpcServer(
-        ServerConfig(**{"grpc_management_port": 0, "direct_predictions": WAY.direct, **settings}),
+        ServerConfig(**{"grpc_management_port": 0, "direct_predictions": TRANSPORT.direct, **settings}),
+        [],
         Registry(),
-        ModelOperations(),
         Health(),
         None,
     )

@@ -9,9 +9,8 @@ from typing import Any
 
 from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages
 from msx_frontend.apis.kserve.infer import check, opened
-from msx_frontend.errors import ServiceError
-from msx_frontend.net.grpc.admission import Admitted
 from msx_frontend.net.grpc.context import Context
+from msx_frontend.net.grpc.outcome import reported
 from msx_frontend.net.grpc.status import sentence
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 
@@ -29,11 +28,11 @@ Submit = Callable[[Any, Context, str], ReplyBuffer]
 class InferStream:
     """A bad request is answered by an `error_message`, and the call goes on. Responses say by `id` whose they are."""
 
-    def __init__(
-        self, submit: Submit, messages: InferMessages, response: Any, context: Context, admitted: Admitted
-    ) -> None:
-        self._submit, self._messages, self._response = submit, messages, response
-        self._context, self._admitted = context, admitted
+    def __init__(self, submit: Submit, messages: InferMessages, response: Any, context: Context) -> None:
+        self._submit = submit
+        self._messages = messages
+        self._response = response
+        self._context = context
         self._writing = asyncio.Lock()
         self._room = asyncio.Semaphore(AT_ONCE)
         self._open: set[asyncio.Task[None]] = set()
@@ -65,19 +64,15 @@ class InferStream:
 
     async def _answered(self, request: Any, number: int) -> None:
         """`number`: how many of the call came before it."""
-        request_id = f"{self._admitted.id}-{number}" if number else self._admitted.id
+        admitted = self._context.admitted
+        request_id = f"{admitted.id}-{number}" if number else admitted.id
         try:
             if number:
-                self._admitted.once_more()
-            self._admitted.check_model(request.model_name)
+                admitted.count_request()
+            admitted.check_model(request.model_name)
             await self._answer(request, request_id)
-        except ServiceError as error:
-            await self._fail(request, sentence(error))
-        except asyncio.CancelledError:
-            raise
         except Exception as error:
-            log.exception("a bug of the server", extra={"request_id": request_id})
-            await self._fail(request, f"Internal error: {type(error).__name__}: {error}")
+            await self._fail(request, sentence(reported(error, request_id)))
 
     async def _answer(self, request: Any, request_id: str) -> None:
         reply = self._submit(request, self._context, request_id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any, Protocol
 
 from google.protobuf.json_format import ParseDict
@@ -19,10 +18,9 @@ from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import INFER, Field, Job
 from msx_frontend.models.registry import Registry
-from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.context import Context, LogsCalls
 from msx_frontend.net.grpc.messages import message_class
-from msx_frontend.net.grpc.service import Answer, CodeOf, DetailsOf, Service, describe
+from msx_frontend.net.grpc.service import CodeOf, DetailsOf, Rpc, Service, describe
 from msx_frontend.net.grpc.status import open_inference_code, sentence
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk._internal.kserve.types import HEADER_LENGTH
@@ -39,7 +37,6 @@ class OpenInferenceService:
     """`package` is the standard one, or one with a copy of its messages; what its service lacks is not served.
 
     With `typed_outputs` tensors are answered as typed fields rather than raw bytes.
-    Models need the token of `inference`, load and unload that of `management`; probes need none.
     """
 
     def __init__(
@@ -47,8 +44,6 @@ class OpenInferenceService:
         registry: Registry,
         health: KnowsReadiness,
         repository: Repository,
-        inference: Admission,
-        management: Admission,
         *,
         package: str = PACKAGE,
         code_of: CodeOf = open_inference_code,
@@ -57,10 +52,15 @@ class OpenInferenceService:
         access_log: LogsCalls | None = None,
         held: HeldBytes | None = None,
     ) -> None:
-        self._registry, self._health, self._repository = registry, health, repository
-        self._inference, self._management = inference, management
-        self._package, self._access_log, self._held = package, access_log, held or HeldBytes()
-        self._code_of, self._details_of, self._typed_outputs = code_of, details_of, typed_outputs
+        self._registry = registry
+        self._health = health
+        self._repository = repository
+        self._package = package
+        self._code_of = code_of
+        self._details_of = details_of
+        self._typed_outputs = typed_outputs
+        self._access_log = access_log
+        self._held = held or HeldBytes()
         self._messages = InferMessages(package)
 
     @property
@@ -68,19 +68,19 @@ class OpenInferenceService:
         return f"{self._package}.GRPCInferenceService"
 
     def service(self) -> Service:
-        methods: dict[str, Answer] = {
-            "ServerLive": self._server_live,
-            "ServerReady": self._server_ready,
-            "ServerMetadata": self._server_metadata,
-            "ModelReady": self._model_ready,
-            "ModelMetadata": self._model_metadata,
-            "ModelInfer": self._infer,
-            "ModelStreamInfer": self._stream_infer,
-            "ModelConfig": self._config,
-            "ModelStatistics": self._statistics,
-            "RepositoryIndex": self._index,
-            "RepositoryModelLoad": self._load,
-            "RepositoryModelUnload": self._unload,
+        methods = {
+            "ServerLive": Rpc(self._server_live, key=None),
+            "ServerReady": Rpc(self._server_ready, key=None),
+            "ServerMetadata": Rpc(self._server_metadata),
+            "ModelReady": Rpc(self._model_ready, model="name"),
+            "ModelMetadata": Rpc(self._model_metadata, model="name"),
+            "ModelInfer": Rpc(self._infer, model="model_name"),
+            "ModelStreamInfer": Rpc(self._stream_infer),
+            "ModelConfig": Rpc(self._config, model="name"),
+            "ModelStatistics": Rpc(self._statistics, model="name"),
+            "RepositoryIndex": Rpc(self._index),
+            "RepositoryModelLoad": Rpc(self._load, key="management"),
+            "RepositoryModelUnload": Rpc(self._unload, key="management"),
         }
         return describe(
             self.name, methods, code_of=self._code_of, details_of=self._details_of, access_log=self._access_log
@@ -100,7 +100,7 @@ class OpenInferenceService:
             [(HEADER_LENGTH, str(json_size))],
             reply,
             kind=INFER,
-            deadline=_deadline(context),
+            deadline=context.deadline,
         )
         try:
             reply.hold = self._held.hold(len(body))
@@ -114,7 +114,7 @@ class OpenInferenceService:
     # -- inference --
 
     async def _infer(self, request: Any, context: Context) -> Any:
-        reply = self.submit(request, context, self._inference.admit(context, request.model_name).id)
+        reply = self.submit(request, context, context.admitted.id)
         try:
             answer = await only_answer(reply, request.model_name)
             response = self._messages.response(answer.body, answer.json_size)
@@ -125,9 +125,8 @@ class OpenInferenceService:
             reply.close()
 
     async def _stream_infer(self, requests: Any, context: Context) -> None:
-        admitted = self._inference.admit(context)
         make = message_class(f"{self._package}.ModelStreamInferResponse")
-        await InferStream(self.submit, self._messages, make, context, admitted).run(requests)
+        await InferStream(self.submit, self._messages, make, context).run(requests)
 
     # -- the server and its models --
 
@@ -138,44 +137,35 @@ class OpenInferenceService:
         return self._made("ServerReadyResponse", {"ready": self._health.ready()})
 
     async def _server_metadata(self, request: Any, context: Context) -> Any:
-        self._inference.admit(context)
         return self._made("ServerMetadataResponse", server_metadata())
 
     async def _model_ready(self, request: Any, context: Context) -> Any:
-        self._inference.admit(context, request.name)
         version = self._registry.find(request.name, request.version or None)
         return self._made("ModelReadyResponse", {"ready": answers(version)})
 
     async def _model_metadata(self, request: Any, context: Context) -> Any:
-        self._inference.admit(context, request.name)
         return self._made("ModelMetadataResponse", model_metadata(self._registry, *_named(request)))
 
     async def _config(self, request: Any, context: Context) -> Any:
-        self._inference.admit(context, request.name)
         return self._made("ModelConfigResponse", {"config": model_config(self._registry, *_named(request))})
 
     async def _statistics(self, request: Any, context: Context) -> Any:
-        admitted = self._inference.admit(context, request.name)
         name, version = _named(request)
-        found = statistics(self._registry, name or None, version, admitted.may_use)
+        found = statistics(self._registry, name or None, version, context.admitted.may_use)
         return self._made("ModelStatisticsResponse", found)
 
     # -- the repository --
 
     async def _index(self, request: Any, context: Context) -> Any:
-        admitted = self._inference.admit(context)
         index = await self._repository.index(request.ready)
-        return self._made(
-            "RepositoryIndexResponse", {"models": [one for one in index if admitted.may_use(one["name"])]}
-        )
+        models = [one for one in index if context.admitted.may_use(one["name"])]
+        return self._made("RepositoryIndexResponse", {"models": models})
 
     async def _load(self, request: Any, context: Context) -> Any:
-        self._management.admit(context)
         await self._repository.load(request.model_name, parameters_of(request.parameters))
         return self._made("RepositoryModelLoadResponse", {})
 
     async def _unload(self, request: Any, context: Context) -> Any:
-        self._management.admit(context)
         await self._repository.unload(request.model_name)
         return self._made("RepositoryModelUnloadResponse", {})
 
@@ -186,8 +176,3 @@ class OpenInferenceService:
 
 def _named(request: Any) -> tuple[str, str | None]:
     return request.name, request.version or None
-
-
-def _deadline(context: Context) -> float | None:
-    left: float | None = context.time_remaining()  # None without a deadline
-    return None if left is None else time.monotonic() + left

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any, Protocol
@@ -12,12 +11,11 @@ from msx_frontend.apis.torchserve.grpc.sequences import Asked, SequenceNamer, an
 from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import PREDICT, STREAM, Field, Job, KeptHeaders, Sink
-from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.context import Context, LogsCalls
 from msx_frontend.net.grpc.messages import message_class
-from msx_frontend.net.grpc.service import JobMethod, Service, describe
+from msx_frontend.net.grpc.service import JobMethod, Rpc, Service, describe
 from msx_frontend.net.grpc.status import status_message, torchserve_code
-from msx_frontend.net.grpc.whole_answer import ResponseTooLarge, WholeAnswer
+from msx_frontend.net.grpc.whole_answer import ResponseTooLarge
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk._internal.sequences import SequenceKeys
 
@@ -47,49 +45,38 @@ class InferenceService:
         self,
         registry: TakesJobs,
         health: Pings,
-        admission: Admission,
         *,
         keys: SequenceKeys,
         max_response_size: int,
         access_log: LogsCalls | None = None,
         held: HeldBytes | None = None,
     ) -> None:
-        self._registry, self._health, self._admission, self._keys = registry, health, admission, keys
-        self._max_response_size, self._access_log = max_response_size, access_log
+        self._registry = registry
+        self._health = health
+        self._keys = keys
+        self._max_response_size = max_response_size
+        self._access_log = access_log
         self._held = held or HeldBytes()
 
     def service(self) -> Service:
+        predictions = JobMethod(submit=self._job, response=_prediction, limit=self._max_response_size, held=self._held)
         methods = {
-            "Ping": self._ping,
-            "Predictions": self._predictions,
-            "StreamPredictions": self._stream_predictions,
-            "StreamPredictions2": self._stream_predictions2,
+            "Ping": Rpc(self._ping),
+            "Predictions": Rpc(predictions, model="model_name"),
+            "StreamPredictions": Rpc(self._stream_predictions, model="model_name"),
+            "StreamPredictions2": Rpc(self._stream_predictions2),
         }
-        job = JobMethod(self._admission, self._job, _prediction, self._max_response_size)
-        jobs = {"Predictions": job}
-        return describe(SERVICE, methods, jobs=jobs, code_of=torchserve_code, access_log=self._access_log)
+        return describe(SERVICE, methods, code_of=torchserve_code, access_log=self._access_log)
 
     async def _ping(self, request: Any, context: Context) -> Any:
-        self._admission.admit(context)
         return _HealthResponse(health=json.dumps({"status": self._health.ping()[1]}, indent=2))
-
-    async def _predictions(self, request: Any, context: Context) -> Any:
-        """The whole answer in one response, also that of a handler that streams."""
-        answer = WholeAnswer(self._max_response_size)
-        with self._held.hold(request.ByteSize()):
-            job = self._submit(request, context, answer)
-            try:
-                await answer.ended
-                return _prediction(answer.data())
-            finally:
-                job.cancel()  # unless it has ended
 
     async def _stream_predictions(self, request: Any, context: Context) -> None:
         """A response for each chunk; an empty one when there was none, so that success always says something."""
         reply = ReplyBuffer()
         try:
             reply.hold = self._held.hold(request.ByteSize())
-            reply.job = self._submit(request, context, reply, STREAM)
+            reply.job = self._job(request, context.admitted.id, context.deadline, reply, STREAM)
             async for chunk in _said(reply):
                 await context.write(self._response(chunk))
         finally:
@@ -97,7 +84,7 @@ class InferenceService:
 
     async def _stream_predictions2(self, requests: Any, context: Context) -> None:
         """The requests of one sequence, and their answers in order; an error of one does not end the call."""
-        admitted, deadline = self._admission.admit(context), _deadline(context)
+        admitted = context.admitted
         sequence = SequenceNamer(self._keys)
 
         def ask(request: Any, number: int) -> Asked:
@@ -107,10 +94,10 @@ class InferenceService:
                 own_id = admitted.id
                 if number > 1:
                     own_id = f"{own_id}-{number}"
-                    admitted.once_more()
+                    admitted.count_request()
                 admitted.check_model(request.model_name)
                 reply.hold = self._held.hold(request.ByteSize())
-                reply.job = self._ask(request, own_id, deadline, headers, reply)
+                reply.job = self._ask(request, own_id, context.deadline, headers, reply)
                 return Asked(id, reply)
             except ServiceError as error:
                 reply.close()
@@ -128,10 +115,6 @@ class InferenceService:
             await context.write(_PredictionResponse(sequence_id=asked.id, status=status_message(error)))
         finally:
             asked.close()
-
-    def _submit(self, request: Any, context: Context, sink: Sink, kind: str = PREDICT) -> Job:
-        admitted = self._admission.admit(context, request.model_name)
-        return self._job(request, admitted.id, _deadline(context), sink, kind)
 
     def _job(self, request: Any, id: str, deadline: float | None, sink: Sink, kind: str = PREDICT) -> Job:
         """Raises ServiceError when it is not taken."""
@@ -183,8 +166,3 @@ async def _said(reply: ReplyBuffer) -> AsyncIterator[bytes]:
         silent = False
     if silent:
         yield b""
-
-
-def _deadline(context: Context) -> float | None:
-    left: float | None = context.time_remaining()  # None without a deadline
-    return None if left is None else time.monotonic() + left

@@ -11,10 +11,9 @@ import msgspec
 from msx_frontend.errors import ModelApiDisabled, ServiceError
 from msx_frontend.models.model_api import Told
 from msx_frontend.models.parameters import Values
-from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.context import Context, LogsCalls
 from msx_frontend.net.grpc.messages import message_class
-from msx_frontend.net.grpc.service import Service, describe
+from msx_frontend.net.grpc.service import Rpc, Service, describe
 
 SERVICE = "org.pytorch.serve.grpc.management.ManagementAPIsService"
 
@@ -54,8 +53,8 @@ class Disabled(ServiceError):
 class ManagementService:
     """A call that has begun goes on to its end, also without its client: what it changes is never half done."""
 
-    def __init__(self, models: ManagesModels, admission: Admission, access_log: LogsCalls | None = None) -> None:
-        self._models, self._admission, self._access_log = models, admission, access_log
+    def __init__(self, models: ManagesModels, access_log: LogsCalls | None = None) -> None:
+        self._models, self._access_log = models, access_log
         self._running: set[asyncio.Task[str]] = set()
 
     def service(self) -> Service:
@@ -67,14 +66,13 @@ class ManagementService:
             "SetDefault": self._set_default,
             "UnregisterModel": self._unregister,
         }
-        methods = {name: self._method(answer) for name, answer in answers.items()}
-        return describe(SERVICE, methods, access_log=self._access_log)
+        methods = {name: Rpc(self._method(answer), key="management") for name, answer in answers.items()}
+        return describe(SERVICE, methods, access_log=self._access_log, listener="management")
 
     def _method(self, answer: Answer) -> Callable[[Any, Context], Awaitable[Any]]:
         async def method(request: Any, context: Context) -> Any:
-            request_id = self._admission.admit(context).id
             try:
-                return _Response(msg=await self._to_its_end(answer(request, request_id)))
+                return _Response(msg=await self._to_its_end(answer(request, context.admitted.id)))
             except ModelApiDisabled:
                 raise Disabled from None
 

@@ -4,83 +4,112 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import grpc
 from grpc import StatusCode
 
-from msx_frontend.errors import ServiceError
+from msx_frontend.errors import RequestCancelled
+from msx_frontend.ids import valid_request_id
+from msx_frontend.net.grpc.answer import answer_call
 from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.context import Call, request_id_in
-from msx_frontend.net.grpc.service import Method, Service
-from msx_frontend.net.grpc.status import metadata
-
-_KINDS: dict[tuple[bool, bool], Callable[..., Any]] = {
-    (False, False): grpc.unary_unary_rpc_method_handler,
-    (False, True): grpc.unary_stream_rpc_method_handler,
-    (True, False): grpc.stream_unary_rpc_method_handler,
-    (True, True): grpc.stream_stream_rpc_method_handler,
-}
+from msx_frontend.net.grpc.context import Call
+from msx_frontend.net.grpc.metadata import REQUEST_ID
+from msx_frontend.net.grpc.outcome import Outcome
+from msx_frontend.net.grpc.served import ServedMethod
 
 
-def generic_handler(service: Service) -> grpc.GenericRpcHandler[Any, Any]:
-    handlers = {method.name: _handler(service, method) for method in service.methods}
-    return grpc.method_handlers_generic_handler(service.name, handlers)
+def generic_handlers(methods: Iterable[ServedMethod]) -> list[grpc.GenericRpcHandler[Any, Any]]:
+    """All methods are streams of bytes for grpc: what it said of others would not be what the other transport says."""
+    by_service: dict[str, dict[str, Any]] = {}
+    for served in methods:
+        handler: Any = grpc.stream_stream_rpc_method_handler(_handler(served))
+        by_service.setdefault(served.service.name, {})[served.method.name] = handler
+    return [grpc.method_handlers_generic_handler(name, handlers) for name, handlers in by_service.items()]
 
 
-def _handler(service: Service, method: Method) -> Any:
-    make = _KINDS[method.client_streams, method.server_streams]
-    return make(_guarded(service, method), request_deserializer=method.parse, response_serializer=method.serialize)
-
-
-def _guarded(service: Service, method: Method) -> Callable[[Any, Any], Any]:
-    """Errors become statuses, the call a line of the log. One coroutine for both: each costs every call its part."""
-    answer, target, access_log = method.answer, method.target, service.access_log
-
-    async def guarded(request: Any, context: Any) -> Any:
-        started, status, known = time.monotonic(), Code.UNKNOWN, _Known(context)
+def _handler(served: ServedMethod) -> Callable[[Any, Any], Any]:
+    async def handle(_: Any, context: Any) -> None:
+        call = AioCall(context)
+        code = Code.CANCELLED
         try:
-            response = await answer(request, known)
-            status = Code.OK
-            return response
-        except ServiceError as error:
-            status = service.code_of(error)
-            context.set_trailing_metadata((*(context.trailing_metadata() or ()), *metadata(error)))
-            return await context.abort(StatusCode[status.name], service.details_of(error))
+            messages = await _begun(context)
+            outcome = await answer_call(served, messages, call)
+            code = outcome.code
+            await call.end(outcome)
         except asyncio.CancelledError:
-            status = Code.CANCELLED
+            if call.expired:
+                code = Code.DEADLINE_EXCEEDED
             raise
         finally:
-            if access_log is not None:
-                id = request_id_in(context.trailing_metadata())
-                call = Call(_client(context), target, id, started, key_name=known.key_name)
-                access_log.write(call, status.value)
+            if served.access_log is not None:
+                served.access_log.write(call.line(served.target), code.value)
 
-    return guarded
+    return handle
 
 
-class _Known:
-    """The Context of a call: grpc's, which takes no attributes, and what admission knows."""
+async def _begun(context: Any) -> AsyncIterator[bytes]:
+    """The messages, as soon as there is one: clients take a status that overtakes their first message for a broken
+    transport.
+    """
+    first = await context.read()
+    return _Messages(first, context)
+
+
+class _Messages:
+    def __init__(self, first: Any, context: Any) -> None:
+        self._next, self._context = first, context
+
+    def __aiter__(self) -> _Messages:
+        return self
+
+    async def __anext__(self) -> bytes:
+        message, self._next = self._next, None
+        if message is None:
+            message = await self._context.read()
+        if message is grpc.aio.EOF:  # type: ignore[attr-defined]
+            self._next = message
+            raise StopAsyncIteration
+        data: bytes = message
+        return data
+
+
+class AioCall:
+    """The OpenCall of grpc's context."""
 
     def __init__(self, context: Any) -> None:
-        self._context, self.key_name = context, ""
-        self.write = context.write
+        self._context = context
+        self._started = time.monotonic()
+        self.id = self.key_name = ""
+        left: float | None = context.time_remaining()
+        self.deadline = None if left is None else self._started + left
+        self.given_id: str | None = None
+        self.authorization: str | None = None
+        for key, value in context.invocation_metadata() or ():
+            if key == REQUEST_ID:
+                self.given_id = valid_request_id(str(value).encode())
+            elif key == "authorization":
+                self.authorization = str(value)
 
-    def invocation_metadata(self) -> Any:
-        return self._context.invocation_metadata()
+    @property
+    def expired(self) -> bool:
+        return self.deadline is not None and time.monotonic() >= self.deadline
 
-    def set_trailing_metadata(self, trailing_metadata: Any, /) -> None:
-        self._context.set_trailing_metadata(trailing_metadata)
+    async def send(self, message: bytes, /) -> None:
+        if self._context.cancelled():
+            raise RequestCancelled
+        await self._context.write(message)
 
-    def trailing_metadata(self) -> Any:
-        return self._context.trailing_metadata()
+    async def end(self, outcome: Outcome) -> None:
+        own = ((REQUEST_ID, self.id),) if self.id else ()
+        self._context.set_trailing_metadata((*own, *outcome.metadata))
+        if outcome.response is not None:
+            await self._context.write(outcome.response)
+        if outcome.code is not Code.OK:
+            await self._context.abort(StatusCode[outcome.code.name], outcome.message)
 
-    def time_remaining(self) -> Any:
-        return self._context.time_remaining()
-
-
-def _client(context: Any) -> str:
-    """`ipv4:127.0.0.1:33002` without its first word."""
-    peer: str = context.peer()
-    return peer.partition(":")[2]
+    def line(self, target: str) -> Call:
+        """For the access log."""
+        client = self._context.peer().partition(":")[2]  # `ipv4:127.0.0.1:33002`
+        return Call(client, target, self.id, self._started, key_name=self.key_name)

@@ -9,8 +9,10 @@ from collections.abc import Callable, Collection
 import grpc
 
 from msx_frontend.held_bytes import HeldBytes
-from msx_frontend.net.grpc.aio.handlers import generic_handler
-from msx_frontend.net.grpc.listen import FRAMING, GrpcListen
+from msx_frontend.net.grpc.admission import Admission
+from msx_frontend.net.grpc.aio.handlers import generic_handlers
+from msx_frontend.net.grpc.listen import GrpcListen
+from msx_frontend.net.grpc.served import served_methods
 from msx_frontend.net.grpc.service import Service
 from msx_frontend.net.tls.identity import TlsIdentity
 from msx_frontend.net.tls.listeners import ListenerTls
@@ -19,19 +21,23 @@ from msx_frontend.net.tls.listeners import ListenerTls
 class AioListener:
     """With `tls` it speaks nothing else. `on_stop` ends calls that would not end by themselves.
 
-    What grpc reads is not counted before it is a message: then it is `held` by its service.
+    What grpc reads is not counted before it is a message: then its service counts it, and `held` is not used.
     """
 
     def __init__(
         self,
         listen: GrpcListen,
         services: Collection[Service],
+        admission: Admission,
         on_stop: Callable[[], None] = lambda: None,
         tls: ListenerTls | None = None,
         held: HeldBytes | None = None,
     ) -> None:
-        self._listen, self._on_stop, self._tls = listen, on_stop, tls
-        self._server = grpc.aio.server(handlers=[generic_handler(one) for one in services], options=options(listen))
+        self._listen = listen
+        self._on_stop = on_stop
+        self._tls = tls
+        methods = served_methods(services, admission, listen.largest_response)
+        self._server = grpc.aio.server(handlers=generic_handlers(methods), options=options(listen))
         self.bound_port = 0
 
     @property
@@ -78,7 +84,7 @@ def options(listen: GrpcListen) -> list[tuple[str, int]]:
     options = [
         ("grpc.so_reuseport", 0),  # on, a second server would silently share the port
         ("grpc.max_receive_message_length", listen.max_request_size),
-        ("grpc.max_send_message_length", listen.max_response_size + FRAMING),
+        ("grpc.max_send_message_length", listen.largest_response),
     ]
     if listen.max_age is not None:
         options.append(("grpc.max_connection_age_ms", listen.max_age))
@@ -88,7 +94,7 @@ def options(listen: GrpcListen) -> list[tuple[str, int]]:
 
 
 async def _probe(host: str, port: int) -> None:
-    """Raises OSError, which says why; grpc does not, and writes lines to stderr that nobody asked for."""
+    """Raises OSError, which says why. grpc does not, and writes to stderr."""
     loop = asyncio.get_running_loop()
     for family, kind, protocol, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         with socket.socket(family, kind, protocol) as probe:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import quote
 
 from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.context import REQUEST_ID
 from msx_frontend.net.grpc.direct.compression import ACCEPTED
-from msx_frontend.net.grpc.direct.refused import Refused
+from msx_frontend.net.grpc.metadata import REQUEST_ID, Metadata
+from msx_frontend.net.grpc.refused import Refused
 from msx_frontend.net.http2.header_blocks import encode_field, encode_headers
 
 _CONTENT_TYPE = (b"content-type", b"application/grpc")
@@ -23,10 +22,11 @@ _REQUEST_ID = REQUEST_ID.encode()
 
 
 def ok_trailers(request_id: str) -> bytes:
-    return OK + encode_field(_REQUEST_ID, request_id.encode())
+    """An empty id is left out."""
+    return OK + encode_field(_REQUEST_ID, request_id.encode()) if request_id else OK
 
 
-def trailers(code: Code, message: str, metadata: Iterable[tuple[str, str | bytes]]) -> bytes:
+def trailers(code: Code, message: str, metadata: Metadata) -> bytes:
     """`metadata` are the server's own: in ASCII, none of them binary."""
     fields = [
         encode_field(key.encode(), value if isinstance(value, bytes) else value.encode()) for key, value in metadata

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from msx_frontend.errors import ServiceError
 from msx_frontend.held_bytes import Hold
 from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.direct.blocks import HEAD, trailers
-from msx_frontend.net.grpc.direct.refused import Refused
-from msx_frontend.net.grpc.status import metadata
+from msx_frontend.net.grpc.direct.blocks import HEAD, ok_trailers, trailers
+from msx_frontend.net.grpc.direct.framing import framed
+from msx_frontend.net.grpc.direct.head import CallHead
+from msx_frontend.net.grpc.direct.open_calls import OpenCalls
+from msx_frontend.net.grpc.metadata import REQUEST_ID
+from msx_frontend.net.grpc.outcome import DEADLINE_EXCEEDED, Outcome, failed
+from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.http2.stream import Stream
-
-if TYPE_CHECKING:
-    from msx_frontend.net.grpc.direct.calls import Calls
-    from msx_frontend.net.grpc.direct.head import CallHead
-    from msx_frontend.net.grpc.direct.served import ServedMethod
 
 
 class DirectCall:
-    """Begins with its headers, is over with its status: said to the client, or not because it has left.
+    """Begins with its headers, and is over when the client has been told its outcome, or has left.
 
     It is what the access log writes a line of.
     """
@@ -43,8 +40,12 @@ class DirectCall:
     )
     method, protocol = "gRPC", "HTTP/2.0"
 
-    def __init__(self, calls: Calls, stream: Stream, head: CallHead, served: ServedMethod, client: str) -> None:
-        self._calls, self._stream, self.head, self.served, self.client = calls, stream, head, served, client
+    def __init__(self, calls: OpenCalls, stream: Stream, head: CallHead, served: ServedMethod, client: str) -> None:
+        self._calls = calls
+        self._stream = stream
+        self.head = head
+        self.served = served
+        self.client = client
         self.started = time.monotonic()
         self.id = self.key_name = ""
         self.over = self._begun = False
@@ -69,48 +70,43 @@ class DirectCall:
     def lost(self, reason: str) -> None:
         """The client has left."""
         if not self.over:
-            self._end(Code.CANCELLED)
-            self._stop()
+            self._close(Code.CANCELLED)
+            self._cancel()
 
     def _expired(self) -> None:
-        self.refuse(Refused(Code.DEADLINE_EXCEEDED, "Deadline Exceeded"))  # grpc's words
+        self.stop(DEADLINE_EXCEEDED)
 
     # -- how it ends --
 
-    def refuse(self, refused: Refused) -> None:
-        """The status of what did not go well; idempotent."""
+    def stop(self, outcome: Outcome) -> None:
+        """Also what is done for the call; idempotent."""
         if not self.over:
-            self._fail(refused.code, refused.message)
-            self._stop()
+            self.conclude(outcome)
+            self._cancel()
 
-    def fail(self, error: ServiceError) -> None:
-        """The same, of what the server says of it; idempotent."""
+    def fail(self, error: Exception) -> None:
+        """The same, by an error."""
         if not self.over:
-            self._fail(self.served.code_of(error), self.served.details_of(error), metadata(error))
-            self._stop()
+            self.stop(failed(error, self.served.service, self.id))
 
-    def _holds(self, size: int, times: int = 1) -> None:
-        """So many bytes of the client, until the call is over."""
-        if self._hold is None:
-            self._hold = self._calls.held.hold()
-        try:
-            self._hold.resize(size, times)
-        except ServiceError as error:
-            self.fail(error)
-
-    def _fail(self, code: Code, message: str, metadata: Iterable[tuple[str, str]] = ()) -> None:
-        self._say(trailers(code, message, [*self._metadata(), *metadata]))
-        self._end(code)
-
-    def _say(self, block: bytes) -> None:
-        """The last that the client hears."""
-        stream = self._stream
-        if self._begun:
-            stream.send_trailers(block)
+    def conclude(self, outcome: Outcome) -> None:
+        """The last that the client is told; idempotent."""
+        if self.over:
+            return
+        if outcome.response is not None:
+            self._stream.send_whole(HEAD, framed(outcome.response), ok_trailers(self.id))
         else:
-            stream.send_headers(HEAD + block, end=True)
+            own = ((REQUEST_ID, self.id),) if self.id else ()
+            self._send_last(trailers(outcome.code, outcome.message, (*own, *outcome.metadata)))
+        self._close(outcome.code)
 
-    def _end(self, code: Code) -> None:
+    def _send_last(self, block: bytes) -> None:
+        if self._begun:
+            self._stream.send_trailers(block)
+        else:
+            self._stream.send_headers(HEAD + block, end=True)
+
+    def _close(self, code: Code) -> None:
         self.over = True
         self._stream.events = None  # ends the reference cycle of the two
         self._calls.open.discard(self)
@@ -122,10 +118,15 @@ class DirectCall:
         if access_log is not None:
             access_log.write(self, code.value)
 
-    def _metadata(self) -> list[tuple[str, str]]:
-        """The server's own, behind the status."""
-        raise NotImplementedError
+    def _count(self, size: int, times: int = 1) -> None:
+        """The call holds so many bytes of the client, until it is over."""
+        if self._hold is None:
+            self._hold = self._calls.held.hold()
+        try:
+            self._hold.resize(size, times)
+        except ServiceError as error:
+            self.fail(error)
 
-    def _stop(self) -> None:
-        """What was done for it is done for nobody."""
+    def _cancel(self) -> None:
+        """What is done for the call is not needed any more."""
         raise NotImplementedError

@@ -12,21 +12,21 @@ _WINDOWS = {"gzip": 31, "deflate": 15}
 """zlib's numbers of the formats; gRPC's deflate is zlib's format."""
 
 
-class Damaged(ValueError):
-    """No data of this encoding, or not all of it."""
+class InvalidData(ValueError):
+    """Not data of this encoding, or not all of it."""
 
 
 def decompress(data: bytes, encoding: str, limit: int) -> bytes | None:
-    """None where it has more than `limit` bytes, of which no more are made. Raises Damaged."""
+    """None where it has more than `limit` bytes, of which no more are made. Raises InvalidData."""
     if not data:
         return b""
     unpacker = zlib.decompressobj(_WINDOWS[encoding])
     try:
         unpacked = unpacker.decompress(data, limit + 1)
     except zlib.error as error:
-        raise Damaged(str(error)) from None
+        raise InvalidData(str(error)) from None
     if len(unpacked) > limit:
         return None
     if not unpacker.eof:
-        raise Damaged("it is cut off")
+        raise InvalidData("it is cut off")
     return unpacked

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.direct.refused import Refused
+from msx_frontend.net.grpc.refused import Refused
 
 PREFIX = 5
 
 
-class Received(NamedTuple):
+class ReceivedMessage(NamedTuple):
     compressed: bool
     data: bytes
 
@@ -24,24 +24,24 @@ class MessageReader:
         self._limit = limit
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> list[Received]:
+    def feed(self, data: bytes) -> list[ReceivedMessage]:
         """Those that are complete with this piece. Raises Refused."""
         buffer = self._buffer
         buffer += data
-        messages, at = list[Received](), 0
+        messages, at = list[ReceivedMessage](), 0
         while len(buffer) - at >= PREFIX:
             end = at + PREFIX + self._length(buffer, at)
             if end > len(buffer):
                 break
-            messages.append(Received(bool(buffer[at]), bytes(memoryview(buffer)[at + PREFIX : end])))
+            messages.append(ReceivedMessage(bool(buffer[at]), bytes(memoryview(buffer)[at + PREFIX : end])))
             at = end
         del buffer[:at]
         return messages
 
-    @property
-    def partial(self) -> bool:
-        """The next message has begun."""
-        return bool(self._buffer)
+    def end(self) -> None:
+        """The client has sent all. Raises Refused."""
+        if self._buffer:
+            raise Refused(Code.INTERNAL, "The request ends in the middle of a message.")
 
     def _length(self, buffer: bytearray, at: int) -> int:
         length = int.from_bytes(buffer[at + 1 : at + PREFIX], "big")
@@ -54,6 +54,10 @@ class MessageReader:
 
 def framed(message: bytes) -> bytes:
     return b"\0%b%b" % (len(message).to_bytes(4, "big"), message)
+
+
+def not_compressed() -> Refused:
+    return Refused(Code.INTERNAL, "A message is marked as compressed, but the call has no grpc-encoding.")
 
 
 def too_large(size: int, limit: int) -> Refused:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Mapping
 
 from msx_frontend.ids import valid_request_id
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.direct.compression import ACCEPTED, ENCODINGS, IDENTITY
-from msx_frontend.net.grpc.direct.refused import Refused
-from msx_frontend.net.grpc.direct.served import ServedMethod
+from msx_frontend.net.grpc.refused import Refused
+from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.http2.headers import Headers
 
 _TIMEOUT = re.compile(rb"([0-9]{1,8})([HMSmun])")
 _SECONDS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 _CONTENT_TYPE = re.compile(rb"application/grpc(?:[+;].*)?", re.IGNORECASE)
-_TRANSPORT = frozenset({b"te", b"content-type", b"connection"})
 
 
 class CallHead:
-    """Nothing of it changes with the moment at which it came: it is kept for the next call that says the same.
+    """Nothing of it changes with the moment at which it came: it is kept for the next call with the same headers.
 
     `refused` is set where there is no method to call; `timeout` is in seconds.
     """
@@ -56,10 +53,6 @@ class CallHead:
         self.given_id = valid_request_id(fields.get(b"x-request-id"))
         self.served = served
 
-    def metadata(self) -> list[tuple[str, str | bytes]]:
-        """What the client's program gave to the call; keys that end in `-bin` have bytes."""
-        return [pair for name, value in self.headers if _is_metadata(name) for pair in _decoded(name, value)]
-
 
 def _no_call(http_status: int, message: str, *headers: tuple[bytes, bytes]) -> Refused:
     return Refused(Code.UNKNOWN, message, http_status=http_status, headers=headers)
@@ -82,22 +75,3 @@ def _timeout(given: bytes | None) -> float | None:
         message = f"grpc-timeout {text!r} is malformed: it has up to 8 digits and one of the units H, M, S, m, u, n."
         raise Refused(Code.INTERNAL, message)
     return int(match[1]) * _SECONDS[match[2]]
-
-
-def _is_metadata(name: bytes) -> bool:
-    return not name.startswith((b":", b"grpc-")) and name not in _TRANSPORT
-
-
-def _decoded(name: bytes, value: bytes) -> list[tuple[str, str | bytes]]:
-    key = name.decode("latin-1")
-    if not key.endswith("-bin"):
-        return [(key, value.decode("latin-1"))]
-    return [(key, data) for part in value.split(b",") if (data := _unbase64(part)) is not None]
-
-
-def _unbase64(text: bytes) -> bytes | None:
-    """Clients may leave the padding out. None for what is no base64."""
-    try:
-        return base64.b64decode(text.strip() + b"=" * (-len(text.strip()) % 4), validate=True)
-    except binascii.Error:
-        return None

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import logging
-
 from msx_frontend.errors import ServiceError
 from msx_frontend.held_bytes import UNCOUNTED
 from msx_frontend.ids import new_request_id
 from msx_frontend.job import Job
+from msx_frontend.keys.key import Key
+from msx_frontend.net.grpc.answer import not_one, parsed
 from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.context import REQUEST_ID
 from msx_frontend.net.grpc.direct.blocks import HEAD, ok_trailers
 from msx_frontend.net.grpc.direct.call import DirectCall
-from msx_frontend.net.grpc.direct.calls import Calls
-from msx_frontend.net.grpc.direct.framing import PREFIX, MessageReader, framed
+from msx_frontend.net.grpc.direct.framing import PREFIX, MessageReader, framed, not_compressed
 from msx_frontend.net.grpc.direct.head import CallHead
-from msx_frontend.net.grpc.direct.refused import Refused
-from msx_frontend.net.grpc.direct.requests import not_one, parsed
-from msx_frontend.net.grpc.direct.served import ServedMethod
+from msx_frontend.net.grpc.direct.open_calls import OpenCalls
+from msx_frontend.net.grpc.refused import Refused
+from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.grpc.service import JobMethod
 from msx_frontend.net.grpc.whole_answer import ResponseTooLarge
 from msx_frontend.net.http2.stream import Stream
-
-log = logging.getLogger("msx.grpc")
 
 
 class JobCall(DirectCall):
     """The sink of its job: no task, future or buffer stands between the worker's answer and the client's stream."""
 
-    __slots__ = ("_chunks", "_held", "_job", "_method", "_reader", "_request", "_size")
+    __slots__ = ("_chunks", "_job", "_method", "_reader", "_received", "_request", "_size")
 
     def __init__(
-        self, calls: Calls, stream: Stream, head: CallHead, served: ServedMethod, client: str, method: JobMethod
+        self, calls: OpenCalls, stream: Stream, head: CallHead, served: ServedMethod, client: str, method: JobMethod
     ) -> None:
         super().__init__(calls, stream, head, served, client)
         self.id = head.given_id or new_request_id()
@@ -40,14 +36,14 @@ class JobCall(DirectCall):
         self._reader: MessageReader | None = None
         self._job: Job | None = None
         self._chunks: list[bytes] = []
-        self._size = self._held = 0
+        self._size = self._received = 0
 
     # -- the request --
 
     def data(self, data: bytes) -> None:
-        self._held += len(data)
-        if self._held >= UNCOUNTED and not self.over:
-            self._holds(self._held)
+        self._received += len(data)
+        if self._received >= UNCOUNTED and not self.over:
+            self._count(self._received)
         if self.over:
             return
         if (
@@ -61,7 +57,7 @@ class JobCall(DirectCall):
             self._read(data)
 
     def _read(self, data: bytes) -> None:
-        """What has come in pieces, or is no message."""
+        """What has come in pieces, or is not a message."""
         if self._reader is None:
             self._reader = MessageReader(self._calls.limit)
         try:
@@ -69,48 +65,55 @@ class JobCall(DirectCall):
                 if self._request is not None:
                     raise not_one("more")
                 if received.compressed:
-                    raise Refused(
-                        Code.INTERNAL, "A message is marked as compressed, but the call has no grpc-encoding."
-                    )
+                    raise not_compressed()
                 self._request = received.data
         except Refused as refused:
-            self.refuse(refused)
+            self._refuse(refused)
+
+    def _refuse(self, refused: Refused) -> None:
+        """Clients without a key hear of that, and nothing else."""
+        try:
+            self._admit()
+        except ServiceError as error:
+            self.fail(error)
+        else:
+            self.fail(refused)
 
     def ended(self) -> None:
-        self._stream.consumed(self._held)
+        self._stream.consumed(self._received)
         if self.over:
             return
         try:
             self._submit()
-        except ServiceError as error:
-            self.fail(error)
-        except Refused as refused:
-            self.refuse(refused)
         except Exception as error:
-            log.exception("a bug of the server", extra={"request_id": self.id})
-            self.refuse(Refused(Code.UNKNOWN, f"Unexpected {type(error)}: {error}"))
+            self.fail(error)
 
     def _submit(self) -> None:
-        if self._reader is not None and self._reader.partial:
-            raise Refused(Code.INTERNAL, "The request ends in the middle of a message.")
+        key = self._admit()
+        if self._reader is not None:
+            self._reader.end()
         if self._request is None:
             raise not_one("none")
-        method = self._method
-        key = method.admission.check(self.head.authorization)
-        if key is not None:
-            self.key_name = key.name
-            key.take()
-        request, self._request = parsed(self.served.method.parse, self._request), None
-        if key is not None and key.models is not None and request.model_name:
-            key.check_model(request.model_name)
+        method = self.served.method
+        request, self._request = parsed(method.parse, self._request), None
+        if key is not None and key.models is not None and (model := getattr(request, method.model)):
+            key.check_model(model)
         if self._timer is not None:
             self._timer.cancel()  # from now on the job has the deadline
-        job = method.submit(request, self.id, self.deadline, self)
+        job = self._method.submit(request, self.id, self.deadline, self)
         if not self.over:
             self._job = job
 
+    def _admit(self) -> Key | None:
+        """Raises InvalidKey, TooManyRequests."""
+        key = self.served.admission.check(self.served.method.key, self.head.authorization)
+        if key is not None:
+            self.key_name = key.name
+            key.take()
+        return key
+
     def drained(self) -> None:
-        """Nobody waits for it: the answer is sent as one."""
+        """The answer is sent as one: nothing waits for it."""
 
     # -- the answer: Sink --
 
@@ -130,23 +133,27 @@ class JobCall(DirectCall):
     def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
         if self.over:
             return
-        method = self._method
-        if len(data) > method.limit:
-            self.fail(ResponseTooLarge(method.limit))
+        try:
+            message = self._encoded(data)
+        except Exception as error:
+            self.fail(error)
             return
-        message = self.served.method.serialize(method.response(data))
         self._stream.send_whole(HEAD, framed(message), ok_trailers(self.id))
         self._job = None
-        self._end(Code.OK)
+        self._close(Code.OK)
 
-    def _stop(self) -> None:
+    def _encoded(self, data: bytes) -> bytes:
+        """Raises ResponseTooLarge."""
+        method = self._method
+        if len(data) > method.limit:
+            raise ResponseTooLarge(method.limit)
+        return self.served.method.serialize(method.response(data))
+
+    def _cancel(self) -> None:
         self._request = self._reader = None
         job, self._job = self._job, None  # ends the reference cycle of the two
         if job is not None:
             job.cancel()
-
-    def _metadata(self) -> list[tuple[str, str]]:
-        return [(REQUEST_ID, self.id)]
 
 
 def _is_whole(data: bytes) -> bool:

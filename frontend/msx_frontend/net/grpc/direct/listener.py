@@ -8,12 +8,13 @@ import socket
 from collections.abc import Callable, Collection
 
 from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.direct.blocks import HEADERS_TOO_LARGE, MAX_HEADERS
-from msx_frontend.net.grpc.direct.calls import Calls
-from msx_frontend.net.grpc.direct.connection import Connection
+from msx_frontend.net.grpc.direct.call_connection import CallConnection
 from msx_frontend.net.grpc.direct.framing import PREFIX
-from msx_frontend.net.grpc.direct.served import methods_by_path
-from msx_frontend.net.grpc.listen import FRAMING, GrpcListen
+from msx_frontend.net.grpc.direct.open_calls import OpenCalls
+from msx_frontend.net.grpc.listen import GrpcListen
+from msx_frontend.net.grpc.served import served_methods
 from msx_frontend.net.grpc.service import Service
 from msx_frontend.net.http2.connection import Http2Protocol
 from msx_frontend.net.http2.limits import LARGEST_WINDOW, Limits
@@ -50,15 +51,18 @@ class DirectListener:
         self,
         listen: GrpcListen,
         services: Collection[Service],
+        admission: Admission,
         on_stop: Callable[[], None] = lambda: None,
         tls: ListenerTls | None = None,
         held: HeldBytes | None = None,
     ) -> None:
-        self._listen, self._on_stop = listen, on_stop
+        self._listen = listen
+        self._on_stop = on_stop
         self._tls = None if tls is None else tls.context("h2")
-        self._methods = methods_by_path(services)
+        methods = served_methods(services, admission, listen.largest_response)
+        self._methods = {b"/" + served.target.encode(): served for served in methods}
         message = min(listen.max_request_size, LARGEST_MESSAGE)
-        self._calls = Calls(message, listen.max_response_size + FRAMING, held)
+        self._calls = OpenCalls(message, held)
         self._limits = _limits(listen, message)
         self._servers: list[asyncio.Server] = []
         self._connections: set[Http2Protocol] = set()
@@ -81,7 +85,7 @@ class DirectListener:
             self._servers.append(await loop.create_server(self._connect, sock=sock, ssl=self._tls, backlog=BACKLOG))
 
     def _connect(self) -> Http2Protocol:
-        connection = Connection(self._methods, self._calls)
+        connection = CallConnection(self._methods, self._calls)
         protocol = connection.protocol = _Protocol(connection.accept, self._limits, self._lost)
         protocol.on_made = self._made
         return protocol
@@ -105,7 +109,7 @@ class DirectListener:
         for connection in list(self._connections):
             connection.shut_down()
         await self._until_empty(grace)
-        await self._calls.cancel()
+        await self._calls.stop()
         await self._until_empty(CLOSING)
         for connection in list(self._connections):
             connection.abort()

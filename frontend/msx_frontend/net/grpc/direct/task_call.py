@@ -3,40 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import time
-from typing import Any
 
-from msx_frontend.errors import RequestCancelled, ServiceError
-from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.context import Metadata, request_id_in
-from msx_frontend.net.grpc.direct.blocks import HEAD, trailers
+from msx_frontend.errors import RequestCancelled
+from msx_frontend.net.grpc.answer import answer_call
+from msx_frontend.net.grpc.direct.blocks import HEAD
 from msx_frontend.net.grpc.direct.call import DirectCall
-from msx_frontend.net.grpc.direct.calls import Calls
 from msx_frontend.net.grpc.direct.framing import framed
 from msx_frontend.net.grpc.direct.head import CallHead
-from msx_frontend.net.grpc.direct.refused import Refused
-from msx_frontend.net.grpc.direct.requests import Requests
-from msx_frontend.net.grpc.direct.served import ServedMethod
-from msx_frontend.net.grpc.whole_answer import ResponseTooLarge
+from msx_frontend.net.grpc.direct.open_calls import OpenCalls
+from msx_frontend.net.grpc.direct.request_messages import RequestMessages
+from msx_frontend.net.grpc.outcome import CANCELLED
+from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.http2.stream import Stream
 from msx_frontend.queueing.notifier import Notifier
 
-log = logging.getLogger("msx.grpc")
-
 
 class TaskCall(DirectCall):
-    """The Context of its method. When the client leaves, or the deadline passes, the task is cancelled at once."""
+    """When the client leaves, or the deadline passes, the task is cancelled at once."""
 
-    __slots__ = ("_drained", "_requests", "_task", "_trailing", "_untaken")
+    __slots__ = ("_drained", "_messages", "_task", "_untaken")
 
-    def __init__(self, calls: Calls, stream: Stream, head: CallHead, served: ServedMethod, client: str) -> None:
+    def __init__(self, calls: OpenCalls, stream: Stream, head: CallHead, served: ServedMethod, client: str) -> None:
         super().__init__(calls, stream, head, served, client)
-        self._requests = Requests(served.method.parse, head.encoding, calls.limit, self._consumed)
+        self._messages = RequestMessages(head.encoding, calls.limit, self._consumed)
         self._untaken = 0
         """Bytes of messages that the method has not taken. In a stream of them its service refuses each by itself: the
         call ends only where twice as much is held as may be."""
-        self._trailing: Metadata = ()
         self._drained = Notifier()
         self._task: asyncio.Task[None] | None = None
 
@@ -45,20 +37,20 @@ class TaskCall(DirectCall):
     def data(self, data: bytes) -> None:
         if not self.over:
             self._untaken += len(data)
-            self._holds(self._untaken, 2 if self.served.method.client_streams else 1)
+            self._count(self._untaken, 2 if self.served.method.client_streams else 1)
         if not self.over:
-            self._requests.feed(data)
+            self._messages.feed(data)
             self._begin()
 
     def _consumed(self, size: int) -> None:
-        """A message was taken: whoever makes a job of it counts its bytes from now on."""
+        """A message was taken: its bytes are now counted by the job that is made of it."""
         self._stream.consumed(size)
         self._untaken -= size
         if not self.over:
-            self._holds(self._untaken)
+            self._count(self._untaken)
 
     def ended(self) -> None:
-        self._requests.end()
+        self._messages.end()
         self._begin()
 
     def _begin(self) -> None:
@@ -73,73 +65,31 @@ class TaskCall(DirectCall):
 
     async def _run(self) -> None:
         try:
-            await self._answer()
-        except ServiceError as error:
-            self.fail(error)
-        except Refused as refused:
-            self.refuse(refused)
+            self.conclude(await answer_call(self.served, self._messages, self))
         except asyncio.CancelledError:
-            self.refuse(Refused(Code.CANCELLED, "The call was cancelled."))
+            self.conclude(CANCELLED)
             raise
-        except Exception as error:
-            log.exception("a bug of the server", extra={"request_id": self._own_id()})
-            self.refuse(Refused(Code.UNKNOWN, f"Unexpected {type(error)}: {error}"))
 
-    async def _answer(self) -> None:
-        method = self.served.method
-        request = self._requests if method.client_streams else await self._requests.only()
-        response = await method.answer(request, self)
-        if self.over:
-            return
-        block = trailers(Code.OK, "", self._metadata())
-        if method.server_streams:
-            self._say(block)
-        else:
-            self._stream.send_whole(HEAD, self._framed(response), block)
-        self._end(Code.OK)
-
-    def _framed(self, response: Any) -> bytes:
-        message = self.served.method.serialize(response)
-        if len(message) > self._calls.response_limit:
-            raise ResponseTooLarge(self._calls.response_limit)
-        return framed(message)
-
-    def _end(self, code: Code) -> None:
-        self.id = self._own_id()
-        super()._end(code)
-
-    def _stop(self) -> None:
+    def _cancel(self) -> None:
         if self._task is not None:
             self._task.cancel()
 
-    def _metadata(self) -> list[tuple[str, str]]:
-        return [(key, str(value)) for key, value in self._trailing]
+    # -- OpenCall --
 
-    def _own_id(self) -> str:
-        return request_id_in(self._trailing)
+    @property
+    def given_id(self) -> str | None:
+        return self.head.given_id
 
-    # -- Context --
+    @property
+    def authorization(self) -> str | None:
+        return self.head.authorization
 
-    def invocation_metadata(self) -> Metadata:
-        return self.head.metadata()
-
-    def set_trailing_metadata(self, trailing_metadata: Metadata, /) -> None:
-        self._trailing = trailing_metadata
-
-    def trailing_metadata(self) -> Metadata:
-        return self._trailing
-
-    def time_remaining(self) -> float | None:
-        return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
-
-    async def write(self, message: Any, /) -> None:
-        """Raises RequestCancelled when nobody hears it any more."""
+    async def send(self, message: bytes, /) -> None:
         if self.over:
             raise RequestCancelled
-        data = self._framed(message)
         if not self._begun:
             self._begun = True
             self._stream.send_headers(HEAD)
-        self._stream.send_data(data)
+        self._stream.send_data(framed(message))
         while self._stream.blocked:
             await self._drained.wait()

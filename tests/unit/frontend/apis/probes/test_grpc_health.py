@@ -10,8 +10,6 @@ from msx_frontend.apis.torchserve.grpc.inference import SERVICE as INFERENCE
 from msx_frontend.net.grpc.messages import message_class
 from tests.unit.frontend.net.grpc.harness import Model, Served, failure, serving
 
-pytestmark = pytest.mark.usefixtures("way")
-
 Request = message_class("grpc.health.v1.HealthCheckRequest")
 Response = message_class("grpc.health.v1.HealthCheckResponse")
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import grpc
 
-from msx_frontend.apis.torchserve.grpc.inference import SERVICE
+from msx_frontend.apis.torchserve.grpc.inference import SERVICE, InferenceService
+from msx_frontend.apis.torchserve.grpc.management import ManagementService
 from msx_frontend.assembly.grpc_server import GrpcServer
 from msx_frontend.config import ServerConfig
 from msx_frontend.errors import ModelNotFound, ServiceError
@@ -28,8 +29,8 @@ HealthResponse = message_class(f"{PACKAGE}.TorchServeHealthResponse")
 Empty = message_class("google.protobuf.Empty")
 
 
-class WAY:
-    """Which of the two serves; set by the fixture `way`."""
+class TRANSPORT:
+    """Which of the two serves; set by the fixture `transport`."""
 
     direct = True
 
@@ -166,10 +167,20 @@ async def serving(
     held: HeldBytes | None = None,
     **settings: Any,
 ) -> AsyncIterator[Served]:
-    config = ServerConfig(grpc_inference_port=0, grpc_management_port=0, direct_predictions=WAY.direct, **settings)
+    settings |= {"grpc_inference_port": 0, "grpc_management_port": 0}
+    config = ServerConfig(direct_predictions=TRANSPORT.direct, **settings)
     registry, health, access_log = Registry(), Health(), AccessLog()
     models = ModelOperations()
-    server = GrpcServer(config, registry, models, health, tokens, access_log, tls, held=held)
+    inference = InferenceService(
+        registry,
+        health,
+        keys=config.sequence_keys,
+        max_response_size=config.max_response_size,
+        access_log=access_log,
+        held=held,
+    )
+    services = [inference.service(), ManagementService(models, access_log).service()]
+    server = GrpcServer(config, services, registry, health, tokens, tls, held)
     await server.start()
     options = [("grpc.max_receive_message_length", -1)]
     async with grpc.aio.insecure_channel(server.inference.address, options=options) as channel:

@@ -9,7 +9,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 import msx_frontend
 from msx_frontend.net.grpc.messages import message_class
-from msx_frontend.net.grpc.service import describe
+from msx_frontend.net.grpc.service import Rpc, describe
 
 ROOT = Path(__file__).parents[5]
 BUILT = ROOT / "frontend/msx_frontend/net/grpc/descriptors.binpb"
@@ -59,7 +59,7 @@ def test_an_unknown_message() -> None:
 
 def test_a_service_must_have_all_its_methods() -> None:
     with pytest.raises(KeyError, match="Watch"):
-        describe("grpc.health.v1.Health", {"Check": _never})
+        describe("grpc.health.v1.Health", {"Check": Rpc(_never)})
 
 
 async def _never(request: object, context: object) -> None: ...
@@ -112,7 +112,8 @@ def test_only_this_package_imports_grpc() -> None:
 
 def test_the_direct_way_does_not_import_it() -> None:
     python(
-        "import msx_frontend.assembly.grpc, msx_frontend.net.grpc.direct.listener, sys\n"
+        "import msx_frontend.assembly.grpc_server, msx_frontend.assembly.grpc_services, sys\n"
+        "import msx_frontend.net.grpc.direct.listener\n"
         "assert 'grpc' not in sys.modules"
     )
 

@@ -24,7 +24,7 @@ from msx_frontend.net.tls.identity import TlsError
 from msx_frontend.net.tls.listeners import ServerTls, server_tls
 from tests.certificates import Certificate, write_keystore, write_pem
 from tests.unit.frontend.jobs import run
-from tests.unit.frontend.net.grpc.harness import WAY, serving
+from tests.unit.frontend.net.grpc.harness import serving
 
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 HTTPS = Address("https", "127.0.0.1", 0)
@@ -338,11 +338,6 @@ def test_authorities_that_are_not_certificates(first: Certificate, tmp_path: Pat
 # -- gRPC, by its own clients --
 
 
-@pytest.fixture(params=["direct", "aio"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WAY, "direct", request.param == "direct")
-
-
 def credentials(server: Certificate, own: Certificate | None = None) -> grpc.ChannelCredentials:
     if own is None:
         return grpc.ssl_channel_credentials(server.pem)
@@ -357,7 +352,7 @@ async def answers(channel: grpc.aio.Channel) -> bool:
         return error.code() is not grpc.StatusCode.UNAVAILABLE
 
 
-@pytest.mark.usefixtures("way")
+@pytest.mark.usefixtures("transport")
 def test_grpc(first: Certificate, second: Certificate, tmp_path: Path) -> None:
     """Both: another certificate without a lost call, and clients that have to show one."""
     authority = tmp_path / "ca.pem"

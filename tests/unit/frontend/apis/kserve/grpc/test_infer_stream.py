@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -32,8 +33,8 @@ class Call:
         self._more = more
         self.left: list[str] = []
         self.waiting = asyncio.Event()
-        messages, context = InferMessages("inference"), cast(Context, None)
-        self.stream = InferStream(self._submit, messages, StreamResponse, context, Admitted("r", None))
+        context = cast(Context, SimpleNamespace(admitted=Admitted("r", None)))
+        self.stream = InferStream(self._submit, InferMessages("inference"), StreamResponse, context)
 
     async def requests(self) -> AsyncIterator[Any]:
         for _ in range(2):

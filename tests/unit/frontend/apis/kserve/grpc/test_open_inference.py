@@ -15,22 +15,20 @@ from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages
 from msx_frontend.apis.kserve.grpc.infer_stream import AT_ONCE
 from msx_frontend.apis.kserve.grpc.open_inference import OpenInferenceService
 from msx_frontend.apis.kserve.repository import Repository
-from msx_frontend.assembly.grpc_server import listener_class
 from msx_frontend.errors import BadRequest, HandlerFailed, Overloaded
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import INFER, Job
 from msx_frontend.keys.key import Key, Kind
 from msx_frontend.net.grpc.admission import Admission
+from msx_frontend.net.grpc.direct.listener import DirectListener
 from msx_frontend.net.grpc.listen import GrpcListen
 from msx_frontend.net.grpc.messages import message_class
 from msx_sdk._internal.kserve.message import join, split
 from msx_sdk._internal.kserve.types import HEADER_LENGTH
 from tests.retry import told_wait
 from tests.unit.frontend.keys.some import SELDOM, some_key
-from tests.unit.frontend.net.grpc.harness import WAY, Health, answer, begin, failure, told
+from tests.unit.frontend.net.grpc.harness import Health, answer, begin, failure, told
 from tests.unit.frontend.net.http.client import FakeRegistry, as_registry
-
-pytestmark = pytest.mark.usefixtures("way")
 
 Request = message_class("inference.ModelInferRequest")
 Response = message_class("inference.ModelInferResponse")
@@ -76,9 +74,10 @@ class Anybody(NamedTuple):
 async def serving(most_held: int = 1 << 30, key: Key | None = None) -> AsyncIterator[Client]:
     """Each caller has this key, if there is one."""
     registry, held = FakeRegistry(), HeldBytes(most_held)
-    unused, anybody = cast(Repository, None), Admission(None if key is None else Anybody(key), "inference")
-    service = OpenInferenceService(as_registry(registry), Health(), unused, anybody, anybody, held=held)
-    listener = listener_class(WAY.direct)(GrpcListen("g", "127.0.0.1", 0, LIMIT, LIMIT), [service.service()])
+    unused, admission = cast(Repository, None), Admission(None if key is None else Anybody(key))
+    service = OpenInferenceService(as_registry(registry), Health(), unused, held=held)
+    listen = GrpcListen("g", "127.0.0.1", 0, LIMIT, LIMIT)
+    listener = DirectListener(listen, [service.service()], admission)
     await listener.start()
     async with grpc.aio.insecure_channel(listener.address) as channel:
         yield Client(registry, channel)

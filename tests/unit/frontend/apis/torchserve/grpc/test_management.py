@@ -22,8 +22,6 @@ from msx_frontend.net.grpc.messages import POOL, message_class
 from tests.unit.frontend.keys.some import some_key
 from tests.unit.frontend.net.grpc.harness import Served, failure, serving
 
-pytestmark = pytest.mark.usefixtures("way")
-
 PACKAGE = "org.pytorch.serve.grpc.management"
 Response = message_class(f"{PACKAGE}.ManagementResponse")
 

@@ -10,13 +10,14 @@ from typing import Any, cast
 from hpack import Decoder
 
 from msx_frontend.errors import BadRequest, ServiceError
+from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import Field, Job, Sink
 from msx_frontend.net.grpc.admission import Admission, ChecksTokens
 from msx_frontend.net.grpc.context import Context
-from msx_frontend.net.grpc.direct.calls import Calls
-from msx_frontend.net.grpc.direct.connection import Connection
+from msx_frontend.net.grpc.direct.call_connection import CallConnection
 from msx_frontend.net.grpc.direct.framing import framed
-from msx_frontend.net.grpc.direct.served import methods_by_path
+from msx_frontend.net.grpc.direct.open_calls import OpenCalls
+from msx_frontend.net.grpc.served import served_methods
 from msx_frontend.net.grpc.service import JobMethod, Method, Service
 from msx_frontend.net.http2.connection import Http2Protocol
 from msx_frontend.net.http2.headers import Headers
@@ -24,6 +25,8 @@ from msx_frontend.net.http2.stream import Stream, StreamEvents
 from tests.unit.frontend.net.grpc.harness import AccessLog
 
 LIMIT = 100
+BUG = "%0Aorg.pytorch.serve.http.InternalServerException"
+"""What TorchServe's form of details adds to a bug of the server."""
 SERVICE = "a.Service"
 
 
@@ -91,16 +94,17 @@ class FakeService:
     """Messages are bytes. `Job` answers by a job, the others by what `script` says."""
 
     def __init__(self, tokens: ChecksTokens | None = None) -> None:
+        self.admission = Admission(tokens)
         self.access_log = AccessLog()
         self.jobs: list[Job] = []
         self.refusal: Exception | None = None
+        self.response: Callable[[bytes], Any] = bytes
         self.script: Callable[[Any, Context], Coroutine[Any, Any, Any]] = _echo
-        self._admission = Admission(tokens, "inference")
 
     def service(self) -> Service:
-        job = JobMethod(self._admission, self._submit, bytes, LIMIT)
+        job = JobMethod(submit=self._submit, response=self.response, limit=LIMIT, held=HeldBytes())
         methods = (
-            Method(SERVICE, "Job", False, False, _parse, bytes, self._play, job),
+            Method(SERVICE, "Job", False, False, _parse, bytes, self._play, job, model="model_name"),
             Method(SERVICE, "Unary", False, False, _parse, bytes, self._play),
             Method(SERVICE, "ServerStream", False, True, _parse, bytes, self._play),
             Method(SERVICE, "Conversation", True, True, _parse, bytes, self._play),
@@ -131,8 +135,9 @@ class Peer:
     """One connection, by its side of the calls."""
 
     def __init__(self, service: FakeService) -> None:
-        self.calls = Calls(LIMIT, LIMIT)
-        self.connection = Connection(methods_by_path([service.service()]), self.calls)
+        self.calls = OpenCalls(LIMIT)
+        served = served_methods([service.service()], service.admission, LIMIT)
+        self.connection = CallConnection({f"/{one.target}".encode(): one for one in served}, self.calls)
         self.connection.protocol = cast(Http2Protocol, _Protocol())
 
     def open(

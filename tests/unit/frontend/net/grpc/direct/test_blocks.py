@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.direct.blocks import HEADERS_TOO_LARGE, escaped, refusal, trailers
-from msx_frontend.net.grpc.direct.refused import Refused
+from msx_frontend.net.grpc.refused import Refused
 from tests.unit.frontend.net.grpc.direct.fakes import fields
 
 

@@ -3,7 +3,7 @@ import zlib
 
 import pytest
 
-from msx_frontend.net.grpc.direct.compression import Damaged, decompress
+from msx_frontend.net.grpc.direct.compression import InvalidData, decompress
 
 PACKED = {"gzip": gzip.compress(b"x" * 1000), "deflate": zlib.compress(b"x" * 1000)}
 
@@ -18,7 +18,7 @@ def test_up_to_the_limit(encoding: str) -> None:
 @pytest.mark.parametrize("encoding", PACKED)
 @pytest.mark.parametrize("data", [b"nonsense", b"cut"])
 def test_damaged(encoding: str, data: bytes) -> None:
-    with pytest.raises(Damaged):
+    with pytest.raises(InvalidData):
         decompress(PACKED[encoding][:-5] if data == b"cut" else data, encoding, 1000)
 
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.direct.framing import MessageReader, Received, framed
-from msx_frontend.net.grpc.direct.refused import Refused
+from msx_frontend.net.grpc.direct.framing import MessageReader, ReceivedMessage, framed
+from msx_frontend.net.grpc.refused import Refused
 
 
 @given(st.lists(st.binary(max_size=40), max_size=5), st.lists(st.integers(0, 230)))
@@ -15,19 +15,20 @@ def test_messages_come_whole_however_they_are_cut(messages: list[bytes], cuts: l
     edges = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
     reader = MessageReader(40)
     received = [one for start, end in pairwise(edges) for one in reader.feed(data[start:end])]
-    assert received == [Received(False, message) for message in messages]
-    assert not reader.partial
+    assert received == [ReceivedMessage(False, message) for message in messages]
+    reader.end()
 
 
 def test_a_message_that_is_not_complete() -> None:
     reader = MessageReader(10)
     assert reader.feed(framed(b"abc")[:-1]) == []
-    assert reader.partial
-    assert reader.feed(b"c") == [Received(False, b"abc")]
+    with pytest.raises(Refused, match="ends in the middle of a message"):
+        reader.end()
+    assert reader.feed(b"c") == [ReceivedMessage(False, b"abc")]
 
 
 def test_compressed_messages_are_marked() -> None:
-    assert MessageReader(10).feed(b"\1\0\0\0\1z") == [Received(True, b"z")]
+    assert MessageReader(10).feed(b"\1\0\0\0\1z") == [ReceivedMessage(True, b"z")]
 
 
 @pytest.mark.parametrize(

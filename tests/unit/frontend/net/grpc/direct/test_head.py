@@ -1,11 +1,13 @@
 import pytest
 
+from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.direct.head import CallHead
-from msx_frontend.net.grpc.direct.served import methods_by_path
+from msx_frontend.net.grpc.served import served_methods
 from tests.unit.frontend.net.grpc.direct.fakes import FakeService
 
-METHODS = methods_by_path([FakeService().service()])
+SERVED = served_methods([FakeService().service()], Admission(None), 100)
+METHODS = {f"/{one.target}".encode(): one for one in SERVED}
 
 
 def head(*more: tuple[bytes, bytes], **other: bytes) -> CallHead:
@@ -87,8 +89,3 @@ def test_an_unknown_encoding_is_told_the_known_ones() -> None:
 def test_an_id_that_cannot_stand_in_a_log_line_is_none() -> None:
     assert head((b"x-request-id", b"a b")).given_id is None
     assert head((b"x-request-id", b"x" * 129)).given_id is None
-
-
-def test_metadata() -> None:
-    found = head((b"a", b"1"), (b"a", b"2"), (b"b-bin", b"AAE"), (b"c-bin", b"AA==, /w=="), (b"d-bin", b"!"))
-    assert found.metadata() == [("a", "1"), ("a", "2"), ("b-bin", b"\0\1"), ("c-bin", b"\0"), ("c-bin", b"\xff")]

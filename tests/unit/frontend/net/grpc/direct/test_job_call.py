@@ -11,7 +11,7 @@ from msx_frontend.keys.key import Key
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.direct.framing import framed
 from tests.unit.frontend.keys.some import some_key
-from tests.unit.frontend.net.grpc.direct.fakes import LIMIT, FakeService, Peer, error
+from tests.unit.frontend.net.grpc.direct.fakes import BUG, LIMIT, FakeService, Peer, error
 
 Test = Callable[[Peer, FakeService], None]
 
@@ -101,7 +101,7 @@ def test_a_job_that_is_not_taken(refusal: Exception) -> None:
         service.refusal = refusal
         code, message = peer.ask("Job", b"in").status
         if isinstance(refusal, OSError):
-            assert (code, message) == (Code.UNKNOWN, "Unexpected <class 'OSError'>: Lost.")
+            assert (code, message) == (Code.INTERNAL, f"Internal error: OSError: Lost.{BUG}")
         else:
             assert code == Code.INVALID_ARGUMENT
         assert not peer.calls.open
@@ -249,7 +249,7 @@ def test_the_end_of_the_server() -> None:
         service = FakeService()
         peer = Peer(service)
         stream = peer.ask("Job", b"in")
-        await peer.calls.cancel()
+        await peer.calls.stop()
         assert stream.status[0] == Code.UNAVAILABLE
         assert service.jobs[0].cancelled
 

@@ -1,17 +1,17 @@
-"""The calls of one connection: what the headers of a stream begin."""
+"""The calls of one connection: the headers of a stream begin each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from msx_frontend.net.grpc.direct.blocks import refusal
-from msx_frontend.net.grpc.direct.calls import Calls
 from msx_frontend.net.grpc.direct.compression import IDENTITY
 from msx_frontend.net.grpc.direct.head import CallHead
 from msx_frontend.net.grpc.direct.job_call import JobCall
-from msx_frontend.net.grpc.direct.refused import Refused
-from msx_frontend.net.grpc.direct.served import ServedMethod
+from msx_frontend.net.grpc.direct.open_calls import OpenCalls
 from msx_frontend.net.grpc.direct.task_call import TaskCall
+from msx_frontend.net.grpc.refused import Refused
+from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.http2.connection import Http2Protocol
 from msx_frontend.net.http2.headers import Headers
 from msx_frontend.net.http2.stream import Stream, StreamEvents
@@ -19,7 +19,7 @@ from msx_frontend.net.http2.stream import Stream, StreamEvents
 KEPT_HEADS = 64
 
 
-class Nobody:
+class AnsweredStream:
     """The owner of a stream whose answer was complete when it began."""
 
     def data(self, data: bytes) -> None: ...
@@ -31,10 +31,10 @@ class Nobody:
     def drained(self) -> None: ...
 
 
-class Connection:
+class CallConnection:
     protocol: Http2Protocol
 
-    def __init__(self, methods: Mapping[bytes, ServedMethod], calls: Calls) -> None:
+    def __init__(self, methods: Mapping[bytes, ServedMethod], calls: OpenCalls) -> None:
         self._methods, self._calls = methods, calls
         self._heads: dict[int, CallHead] = {}
         """By the identity of their headers, which they hold: the same block of a connection gives the same list."""
@@ -73,4 +73,4 @@ class Connection:
 def _refuse(stream: Stream, refused: Refused | None) -> StreamEvents:
     assert refused is not None
     stream.send_headers(refusal(refused), end=True)
-    return Nobody()
+    return AnsweredStream()

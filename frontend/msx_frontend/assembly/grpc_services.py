@@ -1,0 +1,50 @@
+"""The gRPC services of a server, in one list. Each says which listener has it; health and reflection are on both."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Protocol
+
+from msx_frontend.apis.kserve.grpc.open_inference import TORCHSERVE_PACKAGE, OpenInferenceService
+from msx_frontend.apis.kserve.repository import Repository
+from msx_frontend.apis.torchserve.grpc.inference import InferenceService, Pings
+from msx_frontend.apis.torchserve.grpc.management import ManagementService, ManagesModels
+from msx_frontend.config import ServerConfig
+from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.models.registry import Registry
+from msx_frontend.net.grpc.context import LogsCalls
+from msx_frontend.net.grpc.service import Service
+from msx_frontend.net.grpc.status import details, standard_code
+
+
+class KnowsHealth(Pings, Protocol):
+    def ready(self) -> bool:
+        """Whether every model answers and the server is not ending."""
+
+
+def grpc_services(
+    config: ServerConfig,
+    registry: Registry,
+    health: KnowsHealth,
+    models: ManagesModels,
+    repository: Repository,
+    access_log: LogsCalls | None,
+    held: HeldBytes,
+) -> list[Service]:
+    open_inference = partial(OpenInferenceService, registry, health, repository, access_log=access_log, held=held)
+    services = [
+        InferenceService(
+            registry,
+            health,
+            keys=config.sequence_keys,
+            max_response_size=config.max_response_size,
+            access_log=access_log,
+            held=held,
+        ).service(),
+        open_inference().service(),
+        ManagementService(models, access_log).service(),
+    ]
+    if config.ts_open_inference_protocol:
+        torchserve = partial(open_inference, package=TORCHSERVE_PACKAGE, code_of=standard_code, details_of=details)
+        services.append(torchserve(typed_outputs=True).service())
+    return services

@@ -1,0 +1,98 @@
+"""How a call that a coroutine answers is answered: the same by both transports, which bring messages in and out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Protocol
+
+from msx_frontend.net.grpc.admission import Admitted, Asks
+from msx_frontend.net.grpc.codes import Code
+from msx_frontend.net.grpc.outcome import Outcome, failed
+from msx_frontend.net.grpc.refused import Refused
+from msx_frontend.net.grpc.served import ServedMethod
+
+
+class OpenCall(Asks, Protocol):
+    """A call, as its transport has it."""
+
+    @property
+    def deadline(self) -> float | None:
+        """A time.monotonic() instant; None where the client has set none."""
+
+    async def send(self, message: bytes, /) -> None:
+        """A message of the answer; waits for a client that reads slowly. Raises RequestCancelled when it has left."""
+
+
+async def answer_call(served: ServedMethod, messages: AsyncIterator[bytes], call: OpenCall) -> Outcome:
+    """How the call ends, whatever its method raises. Only CancelledError is raised."""
+    try:
+        return Outcome(Code.OK, response=await _answered(served, messages, call))
+    except Exception as error:
+        return failed(error, served.service, call.id)
+
+
+async def _answered(served: ServedMethod, messages: AsyncIterator[bytes], call: OpenCall) -> bytes | None:
+    method = served.method
+    admitted = served.admission.admit(call, method.key)
+    context = _Context(served, call, admitted)
+    requests = _Requests(messages, method.parse)
+    if method.client_streams:
+        response = await method.answer(requests, context)
+    else:
+        request = await requests.only()
+        if admitted.key is not None and method.model:
+            admitted.check_model(getattr(request, method.model))
+        response = await method.answer(request, context)
+    return None if method.server_streams else served.encoded(response)
+
+
+class _Context:
+    """The Context of a method, by any transport."""
+
+    __slots__ = ("_call", "_served", "admitted")
+
+    def __init__(self, served: ServedMethod, call: OpenCall, admitted: Admitted) -> None:
+        self._served, self._call, self.admitted = served, call, admitted
+
+    @property
+    def deadline(self) -> float | None:
+        return self._call.deadline
+
+    async def write(self, message: Any, /) -> None:
+        await self._call.send(self._served.encoded(message))
+
+
+class _Requests:
+    """An async iterator of the parsed messages, or `only` for the single one of a unary call. Both raise Refused."""
+
+    __slots__ = ("_messages", "_parse")
+
+    def __init__(self, messages: AsyncIterator[bytes], parse: Callable[[bytes], Any]) -> None:
+        self._messages, self._parse = messages, parse
+
+    def __aiter__(self) -> _Requests:
+        return self
+
+    async def __anext__(self) -> Any:
+        return parsed(self._parse, await anext(self._messages))
+
+    async def only(self) -> Any:
+        """The request, when the client has said that there is no other."""
+        async for request in self:
+            async for _ in self._messages:
+                raise not_one("more")
+            return request
+        raise not_one("none")
+
+
+def parsed(parse: Callable[[bytes], Any], data: bytes) -> Any:
+    """Raises Refused."""
+    try:
+        return parse(data)
+    except Exception as error:  # protobuf's DecodeError
+        raise Refused(Code.INTERNAL, f"The request is not a message of its method's type: {error}.") from None
+
+
+def not_one(count: str) -> Refused:
+    """`count` says how many: none, or more."""
+    return Refused(Code.UNIMPLEMENTED, f"The method takes exactly one request, and the client has sent {count}.")

@@ -1,0 +1,10 @@
+"""Metadata of calls: pairs of a name and a value, which is bytes where the name ends in `-bin`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+Metadata = Iterable[tuple[str, str | bytes]]
+
+REQUEST_ID = "x-request-id"
+"""Of requests, where the client may choose the id of its call, and of all answers."""

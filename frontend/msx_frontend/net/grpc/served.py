@@ -1,0 +1,34 @@
+"""A method as one listener serves it: with the rules of its service and of the listener."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from msx_frontend.net.grpc.admission import Admission
+from msx_frontend.net.grpc.context import LogsCalls
+from msx_frontend.net.grpc.service import Method, Service
+from msx_frontend.net.grpc.whole_answer import ResponseTooLarge
+
+
+class ServedMethod(NamedTuple):
+    method: Method
+    service: Service
+    admission: Admission
+    response_limit: int
+    """Bytes of one message."""
+    target: str
+    access_log: LogsCalls | None
+
+    def encoded(self, response: Any) -> bytes:
+        """Raises ResponseTooLarge."""
+        message = self.method.serialize(response)
+        if len(message) > self.response_limit:
+            raise ResponseTooLarge(self.response_limit)
+        return message
+
+
+def served_methods(services: Iterable[Service], admission: Admission, response_limit: int) -> Iterator[ServedMethod]:
+    for service in services:
+        for method in service.methods:
+            yield ServedMethod(method, service, admission, response_limit, method.target, service.access_log)
