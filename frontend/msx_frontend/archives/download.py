@@ -45,7 +45,7 @@ class Downloads:
         """
         self.check(url)
         part = self._folder / f"{secrets.token_hex(8)}.part"
-        size = _Size(url, self._most, self._folder)
+        size = _SizeLimit(url, self._most, self._folder)
         log.info("downloading %s", url.shown)
         try:
             await asyncio.wait_for(self._to_file(url, part, signed, size), self._time)
@@ -80,7 +80,7 @@ class Downloads:
         """Throw away what a killed server left unfinished."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    async def _to_file(self, url: ArchiveUrl, part: Path, signed: bool, size: _Size) -> None:
+    async def _to_file(self, url: ArchiveUrl, part: Path, signed: bool, size: _SizeLimit) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         path, come = url.local_path, 0
         source = _read_file(path, size) if path else self._http.read(url, size.announced, signed=signed)
@@ -92,7 +92,7 @@ class Downloads:
                     await asyncio.to_thread(_write_all, file, chunk)
 
 
-class _Size:
+class _SizeLimit:
     """Bytes of a download: those that are announced, then those that come. Raises DownloadFailed for too many."""
 
     def __init__(self, url: ArchiveUrl, most: int, folder: Path) -> None:
@@ -112,7 +112,7 @@ class _Size:
             raise DownloadFailed(self._url.shown, f"it is larger than max_download_size, {self._most} bytes")
 
 
-async def _read_file(path: Path, size: _Size) -> AsyncGenerator[bytes, None]:
+async def _read_file(path: Path, size: _SizeLimit) -> AsyncGenerator[bytes, None]:
     with await asyncio.to_thread(_open_file, path) as file:
         size.announced(os.fstat(file.fileno()).st_size)
         while chunk := await asyncio.to_thread(file.read, CHUNK):

@@ -23,7 +23,7 @@ log = logging.getLogger("msx.store")
 ARCHIVE_SUFFIXES = (".mar", ".tar.gz", ".tgz", ".zip")
 
 
-class Found(NamedTuple):
+class FoundArchive(NamedTuple):
     """An archive or a folder, and the `modelUrl` of what is registered from it."""
 
     path: Path
@@ -64,7 +64,7 @@ class ModelStore:
     @asynccontextmanager
     async def obtained(
         self, url: ArchiveUrl, *, signed: bool = False, replace: bool = False, reuse: bool = False
-    ) -> AsyncIterator[Found]:
+    ) -> AsyncIterator[FoundArchive]:
         """What `url` names, downloaded if it is elsewhere, and removed again if the block fails.
 
         A file of that name must not be there, unless to `replace` it or to `reuse` it. Raises ArchiveNotFound,
@@ -73,7 +73,7 @@ class ModelStore:
         path = self._download_path(url)
         if path is None or (reuse and self._has(url)):
             path = self.locate(url)
-            yield Found(path=path, url=url.text if url.is_remote and self._is_ours(path) else self.url_of(path))
+            yield FoundArchive(path=path, url=url.text if url.is_remote and self._is_ours(path) else self.url_of(path))
             return
         if path.is_dir() or (path.exists() and not replace) or path in self._fetching:
             raise Conflict(f"Model file already exists {path.name}")
@@ -82,7 +82,7 @@ class ModelStore:
             path.parent.mkdir(exist_ok=True)
             async with self._downloads.placed(url, path, signed=signed):
                 self._fetching.discard(path)
-                yield Found(path=path, url=url.text)
+                yield FoundArchive(path=path, url=url.text)
         finally:
             self._fetching.discard(path)
 

@@ -16,12 +16,12 @@ from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import StateFolder, state_folder
 from msx_frontend.config.surroundings import in_current_folder, settle_home
 from msx_frontend.held_bytes import HeldBytes
-from msx_frontend.keys.opening import OpenKeys, open_keys
+from msx_frontend.keys.opening import ServerKeys, open_keys
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.logs.output import LogOutput
 from msx_frontend.models.health import Health
 from msx_frontend.models.registry import Registry
-from msx_frontend.models.state import ForgottenState, KeptState, State
+from msx_frontend.models.state import PersistentState, State, UnsavedState
 from msx_frontend.models.state_store import StateStore
 from msx_frontend.net.tls.listeners import ServerTls, server_tls
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
@@ -48,7 +48,7 @@ class ServerContext:
     folder: StateFolder
     instance: Instance
     state: State
-    keys: OpenKeys
+    keys: ServerKeys
     tls: ServerTls | None
     plugins: PluginEndpoints
     registry: Registry
@@ -127,6 +127,6 @@ def _instance(folder: StateFolder, parts: AsyncExitStack) -> Instance:
 
 
 def _open_state(config: ServerConfig, folder: StateFolder, parts: AsyncExitStack) -> State:
-    state: State = KeptState(StateStore(folder.database)) if config.snapshots else ForgottenState()
+    state: State = PersistentState(StateStore(folder.database)) if config.snapshots else UnsavedState()
     parts.callback(state.close)
     return state

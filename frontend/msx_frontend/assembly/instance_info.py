@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.instance import InstanceInfo
-from msx_frontend.models.start_account import StartAccount
+from msx_frontend.models.start_summary import StartSummary
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Addresses:
 
 
 def instance_info(
-    context: ServerContext, account: StartAccount, not_loaded: list[str], addresses: Addresses, status: Path | None
+    context: ServerContext, account: StartSummary, not_loaded: list[str], addresses: Addresses, status: Path | None
 ) -> InstanceInfo:
     """`not_loaded`: why models are not there. `status` is the socket that `--status` asks."""
     config, folder, output, tokens = context.config, context.folder, context.output, context.keys.tokens

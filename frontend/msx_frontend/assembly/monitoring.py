@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.logs.access_lines import Entry
-from msx_frontend.logs.access_log import AccessLog, Served
+from msx_frontend.logs.access_log import AccessLog, LoggedCall
 from msx_frontend.logs.log4j_time import log4j_time
 from msx_frontend.logs.output import LogOutput
 from msx_frontend.metrics import ServerMetrics
@@ -74,7 +74,7 @@ class CountedReplies:
         self._replied = metrics.replied
         self._keys = metrics.key_requests if by_key else None
 
-    def write(self, call: Served, status: int) -> None:
+    def write(self, call: LoggedCall, status: int) -> None:
         if call.target not in PROBES:
             self._replied(status)
         if self._keys is not None and (name := call.key_name):
@@ -98,7 +98,7 @@ class CountedCalls:
     def __init__(self, access_log: AccessLog, metrics: ServerMetrics) -> None:
         self._write, self._keys = access_log.write, metrics.key_requests
 
-    def write(self, call: Served, status: int) -> None:
+    def write(self, call: LoggedCall, status: int) -> None:
         if name := call.key_name:
             self._keys.labels(name, GRPC, str(status)).inc()
         self._write(call, status)

@@ -17,7 +17,7 @@ from msx_frontend.environments.interpreter import find_interpreter
 from msx_frontend.errors import ServiceError
 from msx_frontend.models.management import Management
 from msx_frontend.models.spawn import Spawner
-from msx_frontend.models.start_account import StartAccount
+from msx_frontend.models.start_summary import StartSummary
 from msx_frontend.models.startup import Startup
 from msx_frontend.models.worker_rights import WorkerRights
 from msx_frontend.snapshots.restore import versions_of
@@ -51,7 +51,7 @@ class ServedModels:
         return not_loaded
 
     @property
-    def account(self) -> StartAccount:
+    def account(self) -> StartSummary:
         return self.startup.account
 
     def absent(self) -> list[str]:

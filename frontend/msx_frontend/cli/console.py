@@ -69,9 +69,9 @@ def copied_to_console(env: Mapping[str, str]) -> Iterator[None]:
 
 
 def _copied(stream: TextIO, console: Console) -> TextIO:
-    from msx_frontend.logs.console import Copied
+    from msx_frontend.logs.console import CopiedStream
 
-    return cast(TextIO, Copied(stream, console))
+    return cast(TextIO, CopiedStream(stream, console))
 
 
 def _is_captured(own: Path, proc: Path) -> bool:

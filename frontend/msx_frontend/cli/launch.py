@@ -42,7 +42,7 @@ def run_in_foreground(options: Options) -> int:
     from msx_frontend.config.state_folder import state_folder
     from msx_frontend.config.surroundings import settle_logs
 
-    parent = _Parent(options.env.get(READY_FD))
+    parent = _WaitingCommand(options.env.get(READY_FD))
     if options.wait and not parent.waits:
         return parent.failed("--wait says when --start returns, and --foreground does not: ask /readyz instead.")
     try:
@@ -67,7 +67,7 @@ def _named(error: OSError, options: Options) -> str:
     return f"{why(error, Path(error.filename or store))}: {error.filename or unknown}"
 
 
-async def _serve(config: ServerConfig, notices: list[str], options: Options, parent: _Parent) -> None:
+async def _serve(config: ServerConfig, notices: list[str], options: Options, parent: _WaitingCommand) -> None:
     import asyncio
     import logging
 
@@ -137,7 +137,7 @@ def _too_late(pid: int, limit: float, log_file: Path) -> str:
     return f"The server (pid {pid}) does not answer within --wait-timeout ({limit:g} s); it goes on: see {log_file}."
 
 
-class _Parent:
+class _WaitingCommand:
     """The command that waits for this server, if there is one; else the terminal."""
 
     def __init__(self, fd: str | None) -> None:

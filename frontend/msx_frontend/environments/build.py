@@ -25,7 +25,7 @@ _OPTIONS = ("--disable-pip-version-check", "--no-input", "--no-color", "--progre
 _SHOWN_LINES = 4
 
 
-class Place(NamedTuple):
+class WorkerPython(NamedTuple):
     """What a worker is started on: an interpreter, and a folder of packages that come before its own."""
 
     python: str
@@ -50,9 +50,9 @@ class Build:
         self.key = key
         self.users = 0
         self.phase = ""
-        self._task: asyncio.Task[Place] | None = None
+        self._task: asyncio.Task[WorkerPython] | None = None
 
-    async def place(self) -> Place:
+    async def place(self) -> WorkerPython:
         """Installs what is not installed yet; a failed attempt is made again. Raises RequirementsFailed."""
         if self._task is None or (self._task.done() and not _good(self._task)):
             self._task = asyncio.create_task(self._make())
@@ -67,7 +67,7 @@ class Build:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _make(self) -> Place:
+    async def _make(self) -> WorkerPython:
         found = await asyncio.to_thread(self._complete)
         if found is not None:
             return self._place_in(found)
@@ -115,13 +115,13 @@ class Build:
         log.debug("pip: %s", line)
         self.phase = line.strip()[:120]
 
-    def _place_in(self, folder: Path) -> Place:
+    def _place_in(self, folder: Path) -> WorkerPython:
         if self._requirements.venv:
-            return Place(str(folder / "venv" / "bin" / "python"))
-        return Place(python=self._requirements.interpreter.path, site_dir=str(folder / "site"))
+            return WorkerPython(str(folder / "venv" / "bin" / "python"))
+        return WorkerPython(python=self._requirements.interpreter.path, site_dir=str(folder / "site"))
 
 
-def _good(task: asyncio.Task[Place]) -> bool:
+def _good(task: asyncio.Task[WorkerPython]) -> bool:
     return not task.cancelled() and task.exception() is None and task.result().stands()
 
 

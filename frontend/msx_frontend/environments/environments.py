@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from msx_frontend.config import ServerConfig
-from msx_frontend.environments.build import Build, Place, is_unfinished, key_of, remove
+from msx_frontend.environments.build import Build, WorkerPython, is_unfinished, key_of, remove
 from msx_frontend.environments.interpreter import Interpreter, own
 from msx_frontend.environments.requirements import Requirements
 from msx_frontend.errors import RequirementsFailed
@@ -20,7 +20,7 @@ from msx_sdk._internal.config import ModelConfig
 log = logging.getLogger("msx.models")
 
 
-class Requirer(Protocol):
+class RequiringModel(Protocol):
     """What is asked of a model version: where its archive was unpacked, and what it says of requirements."""
 
     @property
@@ -43,7 +43,7 @@ class Environment:
     """Of a version that requires nothing: the interpreter as it is."""
 
     def __init__(self, python: str = sys.executable) -> None:
-        self.place = Place(python)
+        self.place = WorkerPython(python)
         self.failure: RequirementsFailed | None = None
         """Why the last attempt to install failed."""
 
@@ -149,7 +149,7 @@ class Environments:
         self._builds: dict[str, Build] = {}
         self._removing = asyncio.Lock()
 
-    def of(self, source: Requirer) -> Environment:
+    def of(self, source: RequiringModel) -> Environment:
         """What workers of `source` will run on; nothing is installed yet."""
         name = source.manifest.get("model", {}).get("requirementsFile")
         if not name:

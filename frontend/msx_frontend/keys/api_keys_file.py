@@ -21,14 +21,14 @@ class KeysFileError(StartError):
     """The keys file cannot be used; the message names it, and shows no key."""
 
 
-class Content(NamedTuple):
+class KeysFileContent(NamedTuple):
     """What is compared to see a change."""
 
     data: bytes
     warning: str
 
 
-def read_content(path: Path) -> Content:
+def read_content(path: Path) -> KeysFileContent:
     """Raises KeysFileError, also for a file that others may write."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -43,7 +43,7 @@ def read_content(path: Path) -> Content:
         os.close(fd)
     if len(data) > MOST_BYTES:
         raise KeysFileError(f"api_keys_file: {path} has more than {MOST_BYTES >> 20} MiB")
-    return Content(data=data, warning=warning)
+    return KeysFileContent(data=data, warning=warning)
 
 
 def parse(path: Path, data: bytes) -> tuple[list[Key], list[str]]:

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from msx_frontend.config import ServerConfig, ServerConfigError
-from msx_frontend.keys.given_keys import VARIABLE, GivenKeys
+from msx_frontend.keys.operator_keys import VARIABLE, OperatorKeys
 from msx_frontend.keys.tokens import Tokens
 
 
-class OpenKeys(NamedTuple):
+class ServerKeys(NamedTuple):
     """`tokens` is None when authorization is off."""
 
     tokens: Tokens | None
-    given: GivenKeys | None
+    given: OperatorKeys | None
 
     @property
     def named(self) -> bool:
@@ -34,7 +34,7 @@ class OpenKeys(NamedTuple):
             self.tokens.close()
 
 
-def open_keys(config: ServerConfig, made: Path, env: MutableMapping[str, str]) -> OpenKeys:
+def open_keys(config: ServerConfig, made: Path, env: MutableMapping[str, str]) -> ServerKeys:
     """Keys that the server makes are written to `made`; MSX_API_KEY is taken out of `env`. Raises StartError."""
     if config.disable_token_authorization:
         if env.pop(VARIABLE, "").strip():
@@ -42,10 +42,10 @@ def open_keys(config: ServerConfig, made: Path, env: MutableMapping[str, str]) -
                 f"{VARIABLE}: is set, but with disable_token_authorization=true (--disable-token-auth) no request "
                 "needs a key; remove one of the two"
             )
-        return OpenKeys(tokens=None, given=None)
+        return ServerKeys(tokens=None, given=None)
     tokens = Tokens(made, config.token_expiration_min, keep=config.keep_tokens)
     try:
-        return OpenKeys(tokens=tokens, given=GivenKeys(config.api_keys_file, env, tokens.give))
+        return ServerKeys(tokens=tokens, given=OperatorKeys(config.api_keys_file, env, tokens.give))
     except BaseException:
         tokens.close()
         raise

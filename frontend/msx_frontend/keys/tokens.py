@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from msx_frontend.errors import InvalidKey
+from msx_frontend.keys.generated_keys import API, GeneratedKeys
 from msx_frontend.keys.key import KINDS, Key, Kind, digest_in
 from msx_frontend.keys.locked_file import TokenFileError
-from msx_frontend.keys.made_keys import API, MadeKeys
 
 _REFUSED = "Token {} failed. Token either incorrect, expired, or not provided correctly"
 
@@ -26,10 +26,10 @@ class Tokens:
     def __init__(
         self, path: Path, expiration_min: float, clock: Callable[[], float] = time.time, *, keep: bool = False
     ) -> None:
-        """Writes keys to `path`; `expiration_min` is 0 for never, `keep` as MadeKeys has it. Raises TokenFileError."""
+        """Writes keys to `path`; `expiration_min` is 0 for never, `keep` as for GeneratedKeys. Raises TokenFileError."""
         self._clock = clock
         self._change = threading.Lock()
-        self._made = MadeKeys(path, expiration_min * 60 or math.inf, clock, keep=keep)
+        self._made = GeneratedKeys(path, expiration_min * 60 or math.inf, clock, keep=keep)
         self._given: list[Key] = []
         self._keys: dict[bytes, Key] = {}
         self._index()

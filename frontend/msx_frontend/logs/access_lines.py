@@ -14,7 +14,7 @@ MOST_REQUESTS, LONGEST_TARGET = 2048, 256
 MOST_DURATIONS = 4096
 
 
-class Asked(NamedTuple):
+class LoggedRequest(NamedTuple):
     """What many requests of one connection have in common."""
 
     client: str
@@ -83,7 +83,7 @@ class AccessLines:
         return now, f"{date},{rest:03} - "
 
     def _request(self, key: Request) -> Texts:
-        asked = Asked(*key)
+        asked = LoggedRequest(*key)
         line = f"{asked.line} {asked.status} "
         texts = (self._json_request(asked) if self._as_json else line), line
         if len(asked.target) <= LONGEST_TARGET:
@@ -92,7 +92,7 @@ class AccessLines:
             self._requests[key] = texts
         return texts
 
-    def _json_request(self, asked: Asked) -> str:
+    def _json_request(self, asked: LoggedRequest) -> str:
         client, method, path = quoted(asked.client), quoted(asked.method), quoted(asked.target)
         key = f'"key":{quoted(asked.key)},' if asked.key else ""
         return f'"client":{client},{key}"method":{method},"path":{path},"status":{asked.status},"ms":'

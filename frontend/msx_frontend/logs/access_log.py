@@ -8,7 +8,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Protocol
 
-from msx_frontend.logs.access_lines import AccessLines, Asked, Entry
+from msx_frontend.logs.access_lines import AccessLines, Entry, LoggedRequest
 from msx_frontend.logs.rotating import RotatingFile
 
 FLUSH_AFTER = 0.2
@@ -18,7 +18,7 @@ FLUSH_AT = 500
 """Lines: so many are formatted and written in about a millisecond."""
 
 
-class Served(Protocol):
+class LoggedCall(Protocol):
     @property
     def client(self) -> str: ...
     @property
@@ -57,7 +57,7 @@ class AccessLog:
         self._timer: asyncio.TimerHandle | None = None
         self._soon: asyncio.Handle | None = None
 
-    def write(self, call: Served, status: int) -> None:
+    def write(self, call: LoggedCall, status: int) -> None:
         asked = (call.client, call.key_name, call.method, call.target, call.protocol, status)
         self.write_all([(asked, call.id, call.started, monotonic())])
 
@@ -77,7 +77,7 @@ class AccessLog:
     def _tell(self, logger: logging.Logger, entries: list[Entry]) -> None:
         for asked, id, started, ended in entries:
             millis = (ended - started) * 1000
-            logger.info("%s %d %.1f", Asked(*asked).line, asked[-1], millis, extra={"request_id": id})
+            logger.info("%s %d %.1f", LoggedRequest(*asked).line, asked[-1], millis, extra={"request_id": id})
 
     def flush(self) -> None:
         self._timer = None

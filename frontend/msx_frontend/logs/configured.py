@@ -31,14 +31,14 @@ def is_for_java(path: Path) -> bool:
         return False
 
 
-class Places(NamedTuple):
+class LogDestinations(NamedTuple):
     """Where the log is written: files, and whether also to stdout or stderr."""
 
     files: tuple[Path, ...] = ()
     console: bool = False
 
 
-def apply(path: Path, default: logging.Formatter) -> Places:
+def apply(path: Path, default: logging.Formatter) -> LogDestinations:
     """Where it writes to. A handler whose lines have no form gets `default`: Python's has no time.
 
     Raises LogConfigError.
@@ -56,7 +56,7 @@ def apply(path: Path, default: logging.Formatter) -> Places:
         if handler.formatter is None:
             handler.setFormatter(default)
     files = (Path(handler.baseFilename) for handler in handlers if isinstance(handler, logging.FileHandler))
-    return Places(
+    return LogDestinations(
         files=tuple(dict.fromkeys(path for path in files if path != Path(os.devnull))),
         console=any(handler.stream in (sys.stdout, sys.stderr) for handler in handlers),
     )

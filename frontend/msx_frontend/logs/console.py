@@ -92,7 +92,7 @@ class Console:
             log.warning("The console was read too late: %d lines of the log were not copied to it.", dropped)
 
 
-class Copied:
+class CopiedStream:
     """The stream, of which the console has a copy."""
 
     def __init__(self, stream: TextIO, console: Console) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from msx_frontend.logs.configured import LogConfigError, Places, apply, is_for_java
+from msx_frontend.logs.configured import LogConfigError, LogDestinations, apply, is_for_java
 from msx_frontend.logs.log_files import add_log_files
 from msx_frontend.logs.rotating import RotatingFile
 
@@ -35,7 +35,7 @@ class LogOutput:
     logger: logging.Logger | None = None
     access_file: RotatingFile | None = None
     """TorchServe's access_log.log."""
-    places: Places | None = None
+    places: LogDestinations | None = None
     """Those of the user's configuration, if there is one."""
 
     def files(self, background: str | None) -> list[str]:

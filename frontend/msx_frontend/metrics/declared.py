@@ -27,7 +27,7 @@ class MetricsConfigError(StartError):
     """The file of `metrics_config` cannot be used."""
 
 
-class Declared(msgspec.Struct, frozen=True):
+class DeclaredMetric(msgspec.Struct, frozen=True):
     name: str
     unit: str
     dimensions: tuple[str, ...] = ()
@@ -41,10 +41,10 @@ class Declared(msgspec.Struct, frozen=True):
         return checked_buckets(self.name, self.buckets)
 
 
-_ByKind = dict[Kind, list[Declared] | None]
+_ByKind = dict[Kind, list[DeclaredMetric] | None]
 
 
-class _File(msgspec.Struct):
+class _MetricsFile(msgspec.Struct):
     dimensions: list[str] | None = None
     """Only anchors for what follows."""
     ts_metrics: _ByKind | None = None
@@ -54,15 +54,15 @@ class _File(msgspec.Struct):
 class MetricsSpec(msgspec.Struct, frozen=True):
     """The server's own metrics and those of handlers, each with its kind."""
 
-    ts: tuple[tuple[Kind, Declared], ...]
-    model: tuple[tuple[Kind, Declared], ...]
+    ts: tuple[tuple[Kind, DeclaredMetric], ...]
+    model: tuple[tuple[Kind, DeclaredMetric], ...]
 
 
 def load_spec(path: Path | None = None) -> MetricsSpec:
     """Of `metrics_config`, or of the file that is shipped. Raises MetricsConfigError."""
     path = path or DEFAULT_FILE
     try:
-        found = msgspec.convert(read_yaml(path) or {}, _File)
+        found = msgspec.convert(read_yaml(path) or {}, _MetricsFile)
     except (ConfigError, msgspec.ValidationError) as error:
         text = " ".join(str(error).removeprefix(f"{path}: ").split())
         raise MetricsConfigError(f"metrics_config: {path} is not a metrics.yaml: {text}") from None
@@ -71,7 +71,7 @@ def load_spec(path: Path | None = None) -> MetricsSpec:
     return spec
 
 
-def _all(by_kind: _ByKind | None) -> Iterator[tuple[Kind, Declared]]:
+def _all(by_kind: _ByKind | None) -> Iterator[tuple[Kind, DeclaredMetric]]:
     for kind, metrics in (by_kind or {}).items():
         for metric in metrics or []:
             yield kind, metric
@@ -92,7 +92,7 @@ def _check(path: Path, spec: MetricsSpec) -> None:
         seen.add(metric.name)
 
 
-def _check_form(path: Path, kind: Kind, metric: Declared) -> None:
+def _check_form(path: Path, kind: Kind, metric: DeclaredMetric) -> None:
     if metric.buckets is not None and kind != "histogram":
         raise MetricsConfigError(f"metrics_config: {path}: the {kind} {metric.name} has buckets, as only histograms do")
     try:

@@ -23,12 +23,12 @@ class LogsMetrics(Protocol):
     def append(self, series: Series, value: float, request_ids: str) -> None: ...
 
 
-class Adds(Protocol):
+class SampleTarget(Protocol):
     def add(self, value: float, request_ids: str = "") -> None: ...
     def add_all(self, values: Sequence[float], scale: float = 1.0) -> None: ...
 
 
-class Nowhere:
+class DiscardedSamples:
     """For a metric that is not declared."""
 
     def add(self, value: float, request_ids: str = "") -> None:
@@ -43,7 +43,7 @@ class Series:
 
     __slots__ = ("_log", "ends", "family", "labels", "value")
 
-    def __init__(self, family: Family, labels: tuple[str, ...]) -> None:
+    def __init__(self, family: MetricFamily, labels: tuple[str, ...]) -> None:
         self.family = family
         self.labels = labels
         self.value = 0.0
@@ -92,7 +92,7 @@ class GaugeSeries(Series):
 class HistogramSeries(Series):
     __slots__ = ("_observe",)
 
-    def __init__(self, family: Family, labels: tuple[str, ...]) -> None:
+    def __init__(self, family: MetricFamily, labels: tuple[str, ...]) -> None:
         super().__init__(family, labels)
         assert family.histogram is not None
         self._observe = family.histogram.labels(*labels).observe
@@ -106,7 +106,7 @@ class HistogramSeries(Series):
 _SERIES: dict[str, type[Series]] = {"counter": CounterSeries, "gauge": GaugeSeries, "histogram": HistogramSeries}
 
 
-class Family(Collector):
+class MetricFamily(Collector):
     def __init__(
         self,
         name: str,

@@ -8,17 +8,17 @@ from typing import Protocol, TypeVar
 MOST = 256
 """They are added up in a few tenths of a millisecond."""
 
-Ended = tuple[tuple["AddsUp", "str | None", int, str], float, float, float, float]
+Ended = tuple[tuple["CountsJobs", "str | None", int, str], float, float, float, float]
 """A job: of which metrics, the version that was asked for, status and kind; when it was queued, taken by a worker (or
 0.0), answered first (or 0.0), and ended, as `time.monotonic()` instants."""
 
-Batch = tuple[tuple["AddsUp", int], float, float]
+Batch = tuple[tuple["CountsJobs", int], float, float]
 """Of which metrics and how many jobs; seconds of the worker, and those until it began."""
 
 Entry = TypeVar("Entry", Ended, Batch)
 
 
-class AddsUp(Protocol):
+class CountsJobs(Protocol):
     """The metrics of one model version."""
 
     def add_jobs(self, version: str | None, status: int, kind: str, jobs: list[Ended]) -> None:
@@ -28,7 +28,7 @@ class AddsUp(Protocol):
         """Of one size."""
 
 
-class Gathered:
+class PendingCounts:
     """Of all models together, so that many models make no long work of a scrape.
 
     On the loop's thread. Whoever reads what is counted calls `settle` before.

@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from prometheus_client import CollectorRegistry
 
-from msx_frontend.metrics.declared import HOSTNAME, Declared, Kind
-from msx_frontend.metrics.family import Family, LogsMetrics
-from msx_frontend.metrics.owners import Owners
-from msx_frontend.metrics.source import Owner, Source, worker_name
+from msx_frontend.metrics.declared import HOSTNAME, DeclaredMetric, Kind
+from msx_frontend.metrics.family import LogsMetrics, MetricFamily
+from msx_frontend.metrics.owners import SeriesOwners
+from msx_frontend.metrics.source import Owner, SampleSource, worker_name
 from msx_protocol import MetricForm, MetricSample
 
 log = logging.getLogger("msx.metrics")
@@ -37,7 +37,7 @@ class HandlerMetrics:
 
     def __init__(
         self,
-        declared: tuple[tuple[Kind, Declared], ...],
+        declared: tuple[tuple[Kind, DeclaredMetric], ...],
         hostname: str,
         registry: CollectorRegistry | None,
         log: LogsMetrics | None = None,
@@ -49,12 +49,12 @@ class HandlerMetrics:
         self._log = log
         self._auto_detect = auto_detect
         self._declared = {one.name: self._make_declared(kind, one) for kind, one in declared}
-        self._new: dict[str, Family] = {}
+        self._new: dict[str, MetricFamily] = {}
         """By the name that Prometheus knows."""
-        self._owners = Owners()
+        self._owners = SeriesOwners()
         self._complained: set[str] = set()
 
-    def add(self, samples: list[MetricSample], source: Source, worker: int | None) -> None:
+    def add(self, samples: list[MetricSample], source: SampleSource, worker: int | None) -> None:
         """`worker` is None for one that has ended: what it alone could tell is left out."""
         if source.closed:
             return
@@ -76,7 +76,7 @@ class HandlerMetrics:
                 del self._new[family.name]
                 family.close()
 
-    def _add(self, sample: MetricSample, source: Source, worker: int | None, known: dict[str, str]) -> None:
+    def _add(self, sample: MetricSample, source: SampleSource, worker: int | None, known: dict[str, str]) -> None:
         given = {_prometheus_name(label): text for label, text in sample.labels}
         family = self._declared.get(sample.name) or self._new_family(sample, tuple(given), source.forms)
         of_worker = WORKER_LABEL in family.labels and WORKER_LABEL not in given
@@ -89,7 +89,9 @@ class HandlerMetrics:
         self._owners.add(series, (source, worker) if of_worker and worker is not None else source)
         series.add(sample.value, sample.request_id)
 
-    def _new_family(self, sample: MetricSample, dimensions: tuple[str, ...], forms: dict[str, MetricForm]) -> Family:
+    def _new_family(
+        self, sample: MetricSample, dimensions: tuple[str, ...], forms: dict[str, MetricForm]
+    ) -> MetricFamily:
         name = _prometheus_name(sample.name)
         family = self._new.get(name)
         if family is None:
@@ -111,14 +113,14 @@ class HandlerMetrics:
             raise ValueError(f"it is a {family.kind}, not a {sample.kind}")
         return family
 
-    def _make_declared(self, kind: Kind, one: Declared) -> Family:
+    def _make_declared(self, kind: Kind, one: DeclaredMetric) -> MetricFamily:
         return self._make(one.name, kind, one.unit, one.dimensions, one.help, one.bounds)
 
     def _make(
         self, name: str, kind: str, unit: str, dimensions: tuple[str, ...], text: str, buckets: tuple[float, ...]
-    ) -> Family:
+    ) -> MetricFamily:
         labels = (*(label for label in dimensions if label != HOSTNAME), HOSTNAME)
-        return Family(name, kind, unit, labels, self._registry, self._log, help=text, buckets=buckets)
+        return MetricFamily(name, kind, unit, labels, self._registry, self._log, help=text, buckets=buckets)
 
     def _complain(self, name: str, reason: str) -> None:
         if name not in self._complained and len(self._complained) < MOST_METRICS:

@@ -6,13 +6,13 @@ from operator import sub
 from time import monotonic
 
 from msx_frontend.job import DESCRIBE, Job
-from msx_frontend.metrics.family import Adds
+from msx_frontend.metrics.family import SampleTarget
 from msx_frontend.metrics.gathered import Batch, Ended
 from msx_frontend.metrics.generation import TextMetrics
 from msx_frontend.metrics.inference_statistics import InferenceStatistics
 from msx_frontend.metrics.numbers import Counter
 from msx_frontend.metrics.server import ServerMetrics
-from msx_frontend.metrics.source import Source, worker_name
+from msx_frontend.metrics.source import SampleSource, worker_name
 from msx_protocol import MetricForm, MetricSample
 
 
@@ -22,7 +22,7 @@ class ModelMetrics:
     def __init__(self, server: ServerMetrics, name: str, version: str) -> None:
         self._server = server
         self._labels = (name, version)
-        self._source = Source(name, version)
+        self._source = SampleSource(name, version)
         self._queue = server.queue_seconds.labels(name, version)
         self._first_chunk = server.first_chunk_seconds.labels(name, version)
         self._request = server.request_seconds.labels(name, version)
@@ -34,7 +34,7 @@ class ModelMetrics:
         self._batches = gathered.batches
         self._most = gathered.most
         self._codes: dict[int, Counter] = {}
-        self._torchserve: dict[str | None, tuple[Adds, Adds, Adds]] = {}
+        self._torchserve: dict[str | None, tuple[SampleTarget, SampleTarget, SampleTarget]] = {}
         self._text: TextMetrics | None = None
         self._statistics = InferenceStatistics()
         self._with_worker = 0.0
@@ -121,7 +121,7 @@ class ModelMetrics:
         counter = self._codes[status] = self._server.requests.labels(*self._labels, str(status))
         return counter
 
-    def _torchserve_counters(self, version: str | None) -> tuple[Adds, Adds, Adds]:
+    def _torchserve_counters(self, version: str | None) -> tuple[SampleTarget, SampleTarget, SampleTarget]:
         """The version as the URL gave it: TorchServe's dashboards ask for "default"."""
         names = ("ts_inference_requests_total", "ts_inference_latency_microseconds", "ts_queue_latency_microseconds")
         known = {"model_name": self._labels[0], "model_version": version or "default"}

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 MODEL = ("model", "version")
 
 
-class Observed(Protocol):
+class ObservedModel(Protocol):
     """What is read of a model version at each scrape."""
 
     @property
@@ -27,7 +27,7 @@ class Observed(Protocol):
         """Worker, rank, resident bytes."""
 
 
-class Observer(Collector):
+class ModelGauges(Collector):
     """Gauges that are true at the moment of the scrape."""
 
     HELP = {
@@ -39,7 +39,7 @@ class Observer(Collector):
         "msx_workers_waiting": "Workers that cannot start, because what they need is missing",
     }
 
-    def __init__(self, versions: list[Observed]) -> None:
+    def __init__(self, versions: list[ObservedModel]) -> None:
         self._versions = versions
         self.held: Callable[[], int] = lambda: 0
         """Bytes of requests that the server holds."""

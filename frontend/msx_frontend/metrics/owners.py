@@ -8,7 +8,7 @@ from msx_frontend.metrics.family import Series
 from msx_frontend.metrics.source import Owner
 
 
-class Owners:
+class SeriesOwners:
     def __init__(self) -> None:
         self._series: defaultdict[Owner, set[Series]] = defaultdict(set)
         self._of: dict[Series, set[Owner]] = {}

@@ -8,15 +8,15 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
-from msx_frontend.metrics.declared import HOSTNAME, Declared, MetricsSpec, load_spec
+from msx_frontend.metrics.declared import HOSTNAME, DeclaredMetric, MetricsSpec, load_spec
 from msx_frontend.metrics.exposition import exposition
-from msx_frontend.metrics.family import Adds, Family, Nowhere
-from msx_frontend.metrics.gathered import MOST, Gathered
+from msx_frontend.metrics.family import DiscardedSamples, MetricFamily, SampleTarget
+from msx_frontend.metrics.gathered import MOST, PendingCounts
 from msx_frontend.metrics.generation import TextFamilies
 from msx_frontend.metrics.handlers import WORKER_LABEL, HandlerMetrics
 from msx_frontend.metrics.log import MetricLogs
 from msx_frontend.metrics.numbers import CounterFamily, HistogramFamily
-from msx_frontend.metrics.observer import MODEL, Observed, Observer
+from msx_frontend.metrics.observer import MODEL, ModelGauges, ObservedModel
 from msx_protocol import MetricSample
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -61,14 +61,14 @@ class ServerMetrics:
             logs.model if logs and logged else None,
             auto_detect=mode is None if auto_detect is None else auto_detect,
         )
-        self.gathered = Gathered(1 if logged else MOST)  # lines have the time of their update
+        self.gathered = PendingCounts(1 if logged else MOST)  # lines have the time of their update
         self.queue_time = self.ts_series("QueueTime")
         self.worker_thread_time = self.ts_series("WorkerThreadTime")
         self._replies = {first: self.ts_series(f"Requests{first}XX") for first in (2, 4, 5)}
-        self._replied: dict[int, Adds] = {}
+        self._replied: dict[int, SampleTarget] = {}
         """The same by status."""
-        self.versions: list[Observed] = []
-        self.observer = Observer(self.versions)
+        self.versions: list[ObservedModel] = []
+        self.observer = ModelGauges(self.versions)
         registry.register(self.observer)
 
     def _make_own(self, registry: CollectorRegistry) -> None:
@@ -98,11 +98,11 @@ class ServerMetrics:
         """HTTP requests have been answered, on whatever listener."""
         (self._replied.get(status) or self._replies_of(status)).add_all([1.0] * count)
 
-    def _replies_of(self, status: int) -> Adds:
+    def _replies_of(self, status: int) -> SampleTarget:
         series = self._replied[status] = self._replies[2 if status < 400 else 4 if status < 500 else 5]
         return series
 
-    def ts_series(self, name: str, /, **known: str) -> Adds:
+    def ts_series(self, name: str, /, **known: str) -> SampleTarget:
         """A series of one of TorchServe's own metrics: its dimensions as they were declared."""
         return self._series(self._ts.get(name), known)
 
@@ -117,23 +117,23 @@ class ServerMetrics:
             if WORKER_LABEL in family.labels:
                 family.remove(self._values(family, {WORKER_LABEL: name}))
 
-    def _series(self, family: Family | None, known: dict[str, Any]) -> Adds:
+    def _series(self, family: MetricFamily | None, known: dict[str, Any]) -> SampleTarget:
         if family is None:
-            return Nowhere()
+            return DiscardedSamples()
         try:
             return family.series(self._values(family, known))
         except ValueError:  # too many
-            return Nowhere()
+            return DiscardedSamples()
 
-    def _values(self, family: Family, known: dict[str, Any]) -> tuple[str, ...]:
+    def _values(self, family: MetricFamily, known: dict[str, Any]) -> tuple[str, ...]:
         known = {"Level": "Host", HOSTNAME: self.hostname, HOSTNAME.lower(): self.hostname, **known}
         return tuple(known.get(label, "") for label in family.labels)
 
-    def _family(self, kind: str, one: Declared) -> Family:
+    def _family(self, kind: str, one: DeclaredMetric) -> MetricFamily:
         logged = self._mode == "log" or (self._mode == "legacy" and one.name not in LEGACY)
         log = self._logs.ts if self._logs and logged else None
         registry, buckets = None if logged else self.registry, one.bounds
-        return Family(one.name, kind, one.unit, one.dimensions, registry, log, help=one.help, buckets=buckets)
+        return MetricFamily(one.name, kind, one.unit, one.dimensions, registry, log, help=one.help, buckets=buckets)
 
 
 def _seconds(name: str, text: str, registry: CollectorRegistry) -> HistogramFamily:

@@ -8,7 +8,7 @@ MOST_FORMS = 1000
 """As many as a worker tells; its successors may make up others."""
 
 
-class Source:
+class SampleSource:
     """By identity: a version that is registered again is another one."""
 
     def __init__(self, model: str, version: str) -> None:
@@ -24,7 +24,7 @@ class Source:
                 self.forms[form.name] = form
 
 
-Owner = Source | tuple[Source, int]
+Owner = SampleSource | tuple[SampleSource, int]
 """The version, or one worker of it."""
 
 

@@ -12,7 +12,7 @@ from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.models.model_version import ModelVersion
 
 
-class _Whole:
+class _CollectedAnswer:
     """A sink for one answer as a whole."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ async def customized_metadata(version: ModelVersion, number: str | None, request
 
     Raises ServiceError; 503 without a worker.
     """
-    sink = _Whole()
+    sink = _CollectedAnswer()
     headers = [("describe", "True"), ("explain", "False"), ("url_path", "")]
     job = Job(request_id, version.source.name, number, [], headers, sink, kind=DESCRIBE)
     version.submit(job)

@@ -13,14 +13,14 @@ from msx_frontend.models.parameters import Values, boolean, integer, page, text
 from msx_frontend.models.registration import Registration
 
 
-class Told(NamedTuple):
+class StatusMessage(NamedTuple):
     """A sentence for the operator, and its HTTP status."""
 
     text: str
     status: int = 200
 
 
-_PROCESSING = Told(text="Processing worker updates...", status=202)
+_PROCESSING = StatusMessage(text="Processing worker updates...", status=202)
 
 
 class ModelApi:
@@ -54,12 +54,12 @@ class ModelApi:
             described["customizedMetadata"] = await customized_metadata(version, number, request_id)
         return [described]
 
-    async def register(self, values: Values) -> Told:
+    async def register(self, values: Values) -> StatusMessage:
         self._check_enabled()
         wanted = _registration(values)
         return _registered(await self._management.register(wanted), wanted)
 
-    async def scale(self, name: str, number: str | None, values: Values) -> Told:
+    async def scale(self, name: str, number: str | None, values: Values) -> StatusMessage:
         least = integer(values, "min_worker", 1)
         assert least is not None
         if least < 0:
@@ -73,14 +73,14 @@ class ModelApi:
         version = f", version: {number}" if number else ""
         return _with_missing(self.find(name, number), f"Workers scaled to {least} for model: {name}{version}")
 
-    async def unregister(self, name: str, number: str | None) -> Told:
+    async def unregister(self, name: str, number: str | None) -> StatusMessage:
         self._check_enabled()
         await self._management.unregister(name, number)
-        return Told(f'Model "{name}" unregistered')
+        return StatusMessage(f'Model "{name}" unregistered')
 
-    async def set_default(self, name: str, number: str) -> Told:
+    async def set_default(self, name: str, number: str) -> StatusMessage:
         await self._management.set_default(name, number)
-        return Told(f'Default version successfully updated for model "{name}" to "{number}"')
+        return StatusMessage(f'Default version successfully updated for model "{name}" to "{number}"')
 
     def _check_enabled(self) -> None:
         if not self._enabled:
@@ -117,18 +117,18 @@ def _positive(values: Values, name: str, least: int = 1) -> int | None:
     return value
 
 
-def _registered(version: ModelVersion, wanted: Registration) -> Told:
+def _registered(version: ModelVersion, wanted: Registration) -> StatusMessage:
     source, workers = version.source, version.asked_workers
     head = f'Model "{source.name}" Version: {source.version} registered with {workers} initial workers'
     if not workers:
-        return Told(f"{head}. Use scale workers API to add workers for the model.")
+        return StatusMessage(f"{head}. Use scale workers API to add workers for the model.")
     return _with_missing(version, head) if wanted.synchronous else _PROCESSING
 
 
-def _with_missing(version: ModelVersion, done: str) -> Told:
+def _with_missing(version: ModelVersion, done: str) -> StatusMessage:
     """What was done, or 202 and what its workers wait for: they start by themselves when it is there."""
     shortage = version.shortage
     if shortage is None:
-        return Told(done)
+        return StatusMessage(done)
     waiting = f"{version.waiting_workers} of {version.min_workers} wait for {shortage.resource}"
-    return Told(text=f"{done}; {waiting}: {shortage.reason}", status=202)
+    return StatusMessage(text=f"{done}; {waiting}: {shortage.reason}", status=202)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from msx_frontend.devices.lease import Lease
-from msx_frontend.environments.build import Place
+from msx_frontend.environments.build import WorkerPython
 from msx_frontend.environments.environments import Environment
 from msx_frontend.errors import NotOffered, ServiceError, ServiceUnavailable, WorkersNotStarted
 from msx_frontend.job import OPERATIONS, Job
@@ -37,7 +37,7 @@ class ModelVersion(ObservedVersion):
         self,
         source: ModelSource,
         resources: ModelResources,
-        make_spec: Callable[[ModelSource, Lease, int, int, Place], GroupSpec],
+        make_spec: Callable[[ModelSource, Lease, int, int, WorkerPython], GroupSpec],
         metrics: ModelMetrics,
         sequence_keys: SequenceKeys,
         environment: Environment | None = None,

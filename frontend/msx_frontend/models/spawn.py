@@ -15,7 +15,7 @@ from msx_frontend.config import ServerConfig
 from msx_frontend.config.surroundings import log_location
 from msx_frontend.devices.core_binding import near_cores
 from msx_frontend.devices.lease import Lease
-from msx_frontend.environments.build import Place
+from msx_frontend.environments.build import WorkerPython
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.worker_rights import WorkerRights
@@ -29,7 +29,7 @@ from msx_sdk._internal.cgroup import cores_by_quota
 
 log = logging.getLogger("msx.workers")
 
-OWN_PYTHON = Place(sys.executable)
+OWN_PYTHON = WorkerPython(sys.executable)
 
 
 class Spawner:
@@ -64,7 +64,7 @@ class Spawner:
             await self._rights.prepare(source.digest)
 
     def spec(
-        self, source: ModelSource, lease: Lease, number: int, generation: int, place: Place = OWN_PYTHON
+        self, source: ModelSource, lease: Lease, number: int, generation: int, place: WorkerPython = OWN_PYTHON
     ) -> GroupSpec:
         config = source.config
         folder = f"{number}-{generation}-{os.urandom(3).hex()}"  # whatever its model is called
@@ -88,7 +88,7 @@ class Spawner:
         rank: int,
         folder: str,
         port: int | None,
-        place: Place,
+        place: WorkerPython,
         worker: int,
     ) -> RankSpec:
         confinement = self._confinement(source, lease, rank)

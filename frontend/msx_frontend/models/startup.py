@@ -13,12 +13,12 @@ import msgspec
 
 from msx_archiver.cache import UnpackedModel
 from msx_frontend.archives.archive_url import ArchiveUrl
-from msx_frontend.archives.model_store import ARCHIVE_SUFFIXES, Found
+from msx_frontend.archives.model_store import ARCHIVE_SUFFIXES, FoundArchive
 from msx_frontend.errors import ServiceError
 from msx_frontend.models.management import Management
 from msx_frontend.models.registration import Registration
-from msx_frontend.models.start_account import StartAccount, said_of
 from msx_frontend.models.start_arguments import expand
+from msx_frontend.models.start_summary import StartSummary, said_of
 from msx_frontend.models.state import State
 from msx_frontend.models.state_store import StoredVersion
 from msx_sdk._internal.config import ConfigError, load_model_config
@@ -28,13 +28,13 @@ log = logging.getLogger("msx.startup")
 _KEPT = "; it is remembered until it is unregistered (--enable-model-api), or its archive is back at a start"
 
 
-class _Wanted(NamedTuple):
+class _RequestedArchive(NamedTuple):
     """One archive of the command line."""
 
     name: str
     version: str
     digest: str
-    found: Found
+    found: FoundArchive
     owns_devices: bool
 
     @property
@@ -64,7 +64,7 @@ class Startup:
         self._models = models
         self._snapshot = {(stored.name, stored.version): stored for stored in snapshot}
         self._failures: list[_Failure] = []
-        self.account = StartAccount()
+        self.account = StartSummary()
 
     async def load(self) -> list[str]:
         """Returns why models are not there, which does not stop the server.
@@ -95,7 +95,7 @@ class Startup:
         lost = {version.labels for version in registry.all_versions() if version.lost}
         return [failure.text for failure in self._failures if failure.file in absent or failure.version in lost]
 
-    async def _load_all(self, wanted: Mapping[tuple[str, str], _Wanted], state: list[StoredVersion]) -> None:
+    async def _load_all(self, wanted: Mapping[tuple[str, str], _RequestedArchive], state: list[StoredVersion]) -> None:
         """In the state's order, so that the first of all, and of each name's versions, is the same as before. Of a
         version that both know, the state knows it better than the last snapshot, and worse than one that somebody gave.
         """
@@ -163,11 +163,11 @@ class Startup:
             if not given:
                 self._management.keep_lost(_registration(stored), stored, error.message)
 
-    async def _look(self, name: str | None, at: Path | ArchiveUrl) -> _Wanted | None:
+    async def _look(self, name: str | None, at: Path | ArchiveUrl) -> _RequestedArchive | None:
         store = self._management.store
         try:
             if isinstance(at, Path):
-                return await self._identify(name, Found(path=at, url=store.url_of(at)))
+                return await self._identify(name, FoundArchive(path=at, url=store.url_of(at)))
             async with store.obtained(at, reuse=True) as found:
                 return await self._identify(name, found)
         except ServiceError as error:
@@ -175,16 +175,16 @@ class Startup:
             self._failed(_Failure(text=f"model {model} could not be loaded: {error.message}", file=file))
             return None
 
-    async def _identify(self, name: str | None, found: Found) -> _Wanted:
+    async def _identify(self, name: str | None, found: FoundArchive) -> _RequestedArchive:
         async with self._management.store.contents.using(found.path) as unpacked:
             model = unpacked.manifest.model
             name = name or model.model_name or _stem(found.path)
             owns = await asyncio.to_thread(_owns_devices, unpacked)
-            return _Wanted(
+            return _RequestedArchive(
                 name=name, version=model.model_version, digest=unpacked.digest, found=found, owns_devices=owns
             )
 
-    async def _add(self, one: _Wanted) -> None:
+    async def _add(self, one: _RequestedArchive) -> None:
         path, url = one.found
         wanted = Registration(url=url, model_name=one.name, synchronous=False, at_startup=True)
         try:
@@ -206,7 +206,7 @@ def _registration(stored: StoredVersion) -> Registration:
     return msgspec.convert({**stored.options, "at_startup": True}, Registration)
 
 
-def _groups_first(wanted: list[_Wanted]) -> list[_Wanted]:
+def _groups_first(wanted: list[_RequestedArchive]) -> list[_RequestedArchive]:
     """Workers of one process share what parallel groups leave. Versions of a name keep their order."""
     names = {one.name for one in wanted if one.owns_devices}
     return sorted(wanted, key=lambda one: one.name not in names)

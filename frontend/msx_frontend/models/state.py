@@ -46,7 +46,7 @@ class State(Protocol):
     def close(self) -> None: ...
 
 
-class KeptState:
+class PersistentState:
     """SQLite on one thread of its own."""
 
     def __init__(self, store: StateStore) -> None:
@@ -117,7 +117,7 @@ def _nobody_asks() -> None:
     return None
 
 
-class ForgottenState:
+class UnsavedState:
     """`--ncs`: neither read nor written."""
 
     new = True

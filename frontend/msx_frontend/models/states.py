@@ -26,12 +26,12 @@ _MOVES[ModelState.DEGRADED].remove(ModelState.LOADING)
 _MOVES |= {ModelState.DRAINING: {ModelState.GONE}, ModelState.GONE: set()}
 
 
-class ImpossibleMove(Exception):
+class ImpossibleTransition(Exception):
     """A programming error: nothing that a user does may lead here."""
 
 
 def move(current: ModelState, wanted: ModelState) -> ModelState:
-    """The wanted state, if it can follow the current one. Raises ImpossibleMove."""
+    """The wanted state, if it can follow the current one. Raises ImpossibleTransition."""
     if wanted is not current and wanted not in _MOVES[current]:
-        raise ImpossibleMove(f"a model version cannot go from {current.value} to {wanted.value}")
+        raise ImpossibleTransition(f"a model version cannot go from {current.value} to {wanted.value}")
     return wanted

@@ -11,7 +11,7 @@ import msgspec
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.job import Field
 from msx_frontend.workflows.errors import NodeFailed
-from msx_frontend.workflows.node_call import Answer, NodeCall
+from msx_frontend.workflows.node_call import NodeAnswer, NodeCall
 from msx_frontend.workflows.workflow import Workflow
 
 JSON = ("content-type", "application/json")
@@ -37,12 +37,12 @@ class Execution:
         self._fields = fields
         self._headers = headers
         self._limit = limit
-        self._tasks: dict[str, asyncio.Task[Answer]] = {}
-        self._end: Answer | ServiceError | None = None
+        self._tasks: dict[str, asyncio.Task[NodeAnswer]] = {}
+        self._end: NodeAnswer | ServiceError | None = None
         """What it ended with, if not with what its leaves answer."""
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def run(self) -> Answer:
+    async def run(self) -> NodeAnswer:
         """Raises the ServiceError of the node that failed, which it names."""
         self._workflow.executions.add(self)
         try:
@@ -54,7 +54,7 @@ class Execution:
     def cancel(self, error: ServiceError | None = None) -> None:
         self._stop(error or RequestCancelled())
 
-    async def _run(self) -> Answer:
+    async def _run(self) -> NodeAnswer:
         for name in self._spec.dag.order:
             self._tasks[name] = asyncio.create_task(self._node(name))
         try:
@@ -71,7 +71,7 @@ class Execution:
                 raise result
         return await self._leaves()
 
-    async def _node(self, name: str) -> Answer:
+    async def _node(self, name: str) -> NodeAnswer:
         fields = await self._inputs(name)
         version = self._workflow.versions[name]
         call = NodeCall(self._spec.nodes[name], version, self._id, self._headers, self._limit)
@@ -95,7 +95,7 @@ class Execution:
             return [Field("body", None, answers[0][1].body)]
         return [Field(one, None, answer.body) for one, answer in answers]
 
-    def _stop(self, end: Answer | ServiceError) -> None:
+    def _stop(self, end: NodeAnswer | ServiceError) -> None:
         if self._end is None:
             self._end = end
             self._cancel_tasks()
@@ -104,7 +104,7 @@ class Execution:
         for task in self._tasks.values():
             task.cancel()
 
-    async def _leaves(self) -> Answer:
+    async def _leaves(self) -> NodeAnswer:
         """One leaf's answer as it is; several as JSON, by their names (TorchServe's)."""
         answers = {name: self._tasks[name].result() for name in self._spec.dag.leaves}
         if len(answers) == 1:
@@ -112,7 +112,7 @@ class Execution:
             typed = any(name.lower() == "content-type" for name, _ in only.headers)
             return only if typed else replace(only, headers=[*only.headers, JSON])
         body = await asyncio.to_thread(_joined, {name: answer.body for name, answer in answers.items()})
-        return Answer(200, [JSON], body)
+        return NodeAnswer(200, [JSON], body)
 
 
 def _joined(bodies: dict[str, bytes]) -> bytes:

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from msx_archiver.cache import UnpackedWorkflow
 from msx_archiver.errors import ArchiveError
 from msx_frontend.archives.archive_url import ArchiveUrl
-from msx_frontend.archives.model_store import Found
+from msx_frontend.archives.model_store import FoundArchive
 from msx_frontend.config import ServerConfig
 from msx_frontend.errors import ArchiveNotFound, ServiceError, ServiceUnavailable, WorkersNotStarted
 from msx_frontend.models.management import Management
@@ -154,7 +154,7 @@ class WorkflowManagement:
     # -- helpers --
 
     @asynccontextmanager
-    async def _unpacked(self, url: str, *, reuse: bool = False) -> AsyncIterator[tuple[Found, UnpackedWorkflow]]:
+    async def _unpacked(self, url: str, *, reuse: bool = False) -> AsyncIterator[tuple[FoundArchive, UnpackedWorkflow]]:
         """Released when the block raises; else the workflow holds it."""
         store = self._management.store
         async with self._obtained(url, reuse=reuse) as found:
@@ -169,7 +169,7 @@ class WorkflowManagement:
                 raise
 
     @asynccontextmanager
-    async def _obtained(self, url: str, *, reuse: bool) -> AsyncIterator[Found]:
+    async def _obtained(self, url: str, *, reuse: bool) -> AsyncIterator[FoundArchive]:
         """From the workflow store, or from elsewhere where `allowed_urls` has it. Raises WorkflowNotFound."""
         try:
             async with self._archives.obtained(ArchiveUrl.parse(url), reuse=reuse) as found:

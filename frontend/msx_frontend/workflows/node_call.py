@@ -16,7 +16,7 @@ log = logging.getLogger("msx.workflows")
 
 
 @dataclass(frozen=True)
-class Answer:
+class NodeAnswer:
     """A node's, or the workflow's own. A status of 400 and above ends the workflow."""
 
     status: int
@@ -41,7 +41,7 @@ class NodeCall:
         self._id = f"{request_id}-{node.name}"
         self._headers = headers
 
-    async def answer(self, fields: list[Field]) -> Answer:
+    async def answer(self, fields: list[Field]) -> NodeAnswer:
         """Tries again, up to `retry-attempts` times, after what may pass: anything but a status below 500.
 
         Raises ServiceError. A cancel of the task that waits here cancels the job.
@@ -60,7 +60,7 @@ class NodeCall:
             log.warning("%s: attempt %d of %d failed: %s", self._id, attempt + 1, attempts + 1, why)
         return await self._attempt(fields, attempts)
 
-    async def _attempt(self, fields: list[Field], number: int) -> Answer:
+    async def _attempt(self, fields: list[Field], number: int) -> NodeAnswer:
         source, limit = self._version.source, self._node.settings.timeout_ms
         reply = ReplyBuffer()
         deadline = time.monotonic() + limit / 1000
@@ -85,11 +85,11 @@ class NodeCall:
             self._version.metrics.answered(error.status)
             raise
 
-    async def _read(self, reply: ReplyBuffer) -> Answer:
+    async def _read(self, reply: ReplyBuffer) -> NodeAnswer:
         head = await reply.head()
         body = bytearray()
         async for chunk in reply:
             body += chunk
             if len(body) > self._limit:
                 raise ServiceError(f"its answer is larger than max_response_size ({self._limit} bytes).")
-        return Answer(head.status, head.headers, bytes(body), head.phrase)
+        return NodeAnswer(head.status, head.headers, bytes(body), head.phrase)

@@ -26,7 +26,7 @@ from msx_frontend.models.registration import Registration
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.spawn import Spawner
 from msx_frontend.models.startup import Startup
-from msx_frontend.models.state import KeptState
+from msx_frontend.models.state import PersistentState
 from msx_frontend.models.state_store import StateStore, StoredVersion
 from msx_frontend.resources import limits
 from msx_frontend.resources.claims import Resources
@@ -167,7 +167,7 @@ class Harness:
         processes = Processes(limits.worker_processes(self.config, len(devices)))
         self.starts = Starts(self.config.parallel_starts or 64, lambda: self.memory)
         self.resources = Resources(self.devices, processes, self.starts)
-        self.state = KeptState(StateStore(state.database))
+        self.state = PersistentState(StateStore(state.database))
         spawner = Spawner(
             self.config, state.run, state.compiled, env or {}, device_variables=self.accelerator.variables
         )

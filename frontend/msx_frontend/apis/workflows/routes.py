@@ -13,7 +13,7 @@ from msx_frontend.net.http.parse import parse_fields
 from msx_frontend.net.http.wire import BODYLESS, Message, Receive, Scope, Send, own_headers, reason_of
 from msx_frontend.workflows.api import WorkflowApi
 from msx_frontend.workflows.execution import Execution
-from msx_frontend.workflows.node_call import Answer
+from msx_frontend.workflows.node_call import NodeAnswer
 from msx_frontend.workflows.workflow import WorkflowRegistry
 
 
@@ -70,7 +70,7 @@ class _Reply(Response):
         await super().__call__(scope, receive, told)
 
 
-def _reply(answer: Answer) -> Response:
+def _reply(answer: NodeAnswer) -> Response:
     reply = _Reply(b"" if answer.status in BODYLESS else answer.body, answer.status)
     reply.raw_headers += own_headers(answer.headers)
     reply.reason = reason_of(answer.phrase)

@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, ST
 from msx_frontend.errors import HandlerFailed, PayloadTooLarge, ServiceError
 from msx_frontend.ids import new_request_id, valid_request_id
 from msx_frontend.logs.access_lines import Entry
-from msx_frontend.logs.access_log import Served
+from msx_frontend.logs.access_log import LoggedCall
 from msx_sdk._internal.reply_head import JSON_TYPE, ROOM, size_of, too_large, why_not
 
 Scope = MutableMapping[str, Any]
@@ -44,7 +44,7 @@ B = TypeVar("B", bytes, bytearray)
 class LogsReplies(Protocol):
     """The access log."""
 
-    def write(self, call: Served, status: int) -> None: ...
+    def write(self, call: LoggedCall, status: int) -> None: ...
 
     def write_all(self, entries: list[Entry]) -> None:
         """Predictions, all of the same status."""

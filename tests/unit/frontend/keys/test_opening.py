@@ -60,7 +60,7 @@ def test_keys_have_names_where_an_operator_gives_some_or_may(
 
 def test_two_servers_with_one_file_answer_the_same_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And a rotation reaches both."""
-    monkeypatch.setattr("msx_frontend.keys.given_keys.EVERY", 0.001)
+    monkeypatch.setattr("msx_frontend.keys.operator_keys.EVERY", 0.001)
     path = tmp_path / "keys.json"
     old, new = "old-" + "x" * 20, "new-" + "x" * 20
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from msx_frontend.logs.console import Console, Copied
+from msx_frontend.logs.console import Console, CopiedStream
 
 SOON = 20.0
 
@@ -32,7 +32,7 @@ def everything(read: int) -> str:
 def test_all_that_is_written_arrives(pipe: tuple[int, int], caplog: pytest.LogCaptureFixture) -> None:
     read, write = pipe
     console, stream = Console(write), io.StringIO()
-    copied = Copied(stream, console)
+    copied = CopiedStream(stream, console)
     assert copied.write("one\n") == 4
     copied.write("zw\u00f6lf \udc80\n")
     copied.flush()

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
-from msx_frontend.metrics.declared import Declared, MetricsSpec
+from msx_frontend.metrics.declared import DeclaredMetric, MetricsSpec
 from msx_frontend.metrics.handlers import MOST_METRICS
 from msx_protocol import MetricForm, MetricSample
 from tests.unit.frontend.metrics.test_server import declared, exposed, sample
@@ -171,7 +171,7 @@ def test_buckets_and_help_of_the_handlers_own() -> None:
 
 
 def test_buckets_and_help_that_are_declared() -> None:
-    one = Declared("t", "ms", ("ModelName",), "Lookup", (1.0, float("inf")))
+    one = DeclaredMetric("t", "ms", ("ModelName",), "Lookup", (1.0, float("inf")))
     metrics = ServerMetrics("prometheus", MetricsSpec((), (("histogram", one),)))
     version(metrics, "1.0", MetricForm("t", "histogram", "other", (5.0,))).handler_samples(
         [sample("t", "histogram", 150)], 9000

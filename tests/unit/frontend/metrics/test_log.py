@@ -6,7 +6,7 @@ import pytest
 
 from msx_frontend.logs.rotating import KEPT, RotatingFile
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
-from msx_frontend.metrics.family import Family
+from msx_frontend.metrics.family import MetricFamily
 from msx_frontend.metrics.log import AT_ONCE, MetricLine, MetricLog, MetricLogs
 from msx_protocol import MetricSample
 from tests.unit.frontend.jobs import make_job, run
@@ -116,7 +116,7 @@ def test_a_log_is_there_before_its_first_line(tmp_path: Path) -> None:
 def test_many_lines_are_written_in_slices_and_in_order(tmp_path: Path) -> None:
     slices: list[list[MetricLine]] = []
     log = MetricLog(tmp_path / "x.log", "X", lambda name, lines: slices.append(lines))
-    series = Family("T", "gauge", "ms", ("Hostname",), None, log).series(("vm",))
+    series = MetricFamily("T", "gauge", "ms", ("Hostname",), None, log).series(("vm",))
     for number in range(2 * AT_ONCE + 1):
         series.add(number)
     log.close()

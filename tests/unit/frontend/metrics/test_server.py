@@ -6,7 +6,7 @@ import pytest
 
 from msx_frontend.job import Job
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
-from msx_frontend.metrics.declared import Declared, Kind, MetricsSpec
+from msx_frontend.metrics.declared import DeclaredMetric, Kind, MetricsSpec
 from msx_frontend.metrics.family import MOST_SERIES
 from msx_frontend.metrics.gathered import MOST
 from msx_frontend.metrics.handlers import MOST_METRICS
@@ -198,7 +198,7 @@ def test_some_of_the_process_by_name() -> None:
 
 
 def declared(name: str, kind: Kind, *dimensions: str) -> MetricsSpec:
-    return MetricsSpec((), ((kind, Declared(name, "Count", dimensions)),))
+    return MetricsSpec((), ((kind, DeclaredMetric(name, "Count", dimensions)),))
 
 
 def test_the_form_is_torchserves() -> None:
@@ -248,7 +248,7 @@ def test_metrics_that_are_not_declared(
 
 
 def test_metrics_of_the_server_that_are_not_declared() -> None:
-    metrics = ServerMetrics("prometheus", MetricsSpec((("counter", Declared("Mine", "Count", ("odd",))),), ()))
+    metrics = ServerMetrics("prometheus", MetricsSpec((("counter", DeclaredMetric("Mine", "Count", ("odd",))),), ()))
     model = ModelMetrics(metrics, "m", "1.0")
     model.jobs_ended([ended(started=2)])
     model.batch(1, 1)

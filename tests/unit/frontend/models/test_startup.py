@@ -10,8 +10,8 @@ import pytest
 
 from msx_frontend.config import ModelDefaults, Snapshot
 from msx_frontend.errors import ServiceUnavailable, WorkersNotStarted
-from msx_frontend.models.start_account import StartAccount
 from msx_frontend.models.start_arguments import StartupError
+from msx_frontend.models.start_summary import StartSummary
 from msx_frontend.models.startup import Startup
 from msx_frontend.models.states import ModelState
 from tests.unit.frontend.harness import FakeGroup, Harness, Scenario, in_harness, until
@@ -412,7 +412,7 @@ def test_the_account_of_a_start(tmp_path: Path) -> None:
 
 def test_an_account_names_the_first_ones() -> None:
     names = [f"m{number} 1.0" for number in range(12)]
-    assert StartAccount(asked=names).text() == f"asked for: {', '.join(names[:10])}, and 2 more"
+    assert StartSummary(asked=names).text() == f"asked for: {', '.join(names[:10])}, and 2 more"
 
 
 # -- a snapshot --

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from msx_frontend.models.states import ImpossibleMove, ModelState, move
+from msx_frontend.models.states import ImpossibleTransition, ModelState, move
 
 LIVING = ("WAITING", "LOADING", "READY", "DEGRADED", "FAILED")
 POSSIBLE = {*product(LIVING, (*LIVING, "DRAINING")), ("DRAINING", "GONE")} - {("DEGRADED", "LOADING")}
@@ -17,5 +17,5 @@ def test_moves(current: ModelState, wanted: ModelState) -> None:
     if current is wanted or (current.value, wanted.value) in POSSIBLE:
         assert move(current, wanted) is wanted
     else:
-        with pytest.raises(ImpossibleMove, match=f"from {current.value} to {wanted.value}"):
+        with pytest.raises(ImpossibleTransition, match=f"from {current.value} to {wanted.value}"):
             move(current, wanted)

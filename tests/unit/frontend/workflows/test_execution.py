@@ -20,7 +20,7 @@ from msx_frontend.errors import (
 )
 from msx_frontend.job import Field, Job
 from msx_frontend.workflows.execution import Execution
-from msx_frontend.workflows.node_call import Answer
+from msx_frontend.workflows.node_call import NodeAnswer
 from msx_frontend.workflows.workflow import Workflow
 from msx_sdk._internal.workflow_spec import parse_workflow_spec
 from tests.retry import told_wait
@@ -94,8 +94,8 @@ def execute(flow: Workflow, limit: int = 1000) -> Execution:
     return Execution(flow, "id", [Field("body", "text/plain", b"x")], [("a", "b")], limit)
 
 
-def answer_of(flow: Workflow, limit: int = 1000) -> Answer:
-    async def call() -> Answer:
+def answer_of(flow: Workflow, limit: int = 1000) -> NodeAnswer:
+    async def call() -> NodeAnswer:
         return await execute(flow, limit).run()
 
     answer = run(call())
@@ -111,7 +111,7 @@ def error_of(flow: Workflow, limit: int = 1000) -> ServiceError:
 
 def test_an_answer_in_pieces_is_one_input() -> None:
     a, b = FakeVersion("a", answers(b"1", b"2")), FakeVersion("b", answers(b"3"))
-    assert answer_of(workflow("a>b", a=a, b=b)) == Answer(200, [("content-type", "application/json")], b"3")
+    assert answer_of(workflow("a>b", a=a, b=b)) == NodeAnswer(200, [("content-type", "application/json")], b"3")
     assert a.jobs[0].fields == [Field("body", "text/plain", b"x")]
     assert b.jobs[0].fields == [Field("body", None, b"12")]
     assert [job.id for job in (*a.jobs, *b.jobs)] == ["id-a", "id-b"]
@@ -194,7 +194,7 @@ def test_the_first_failure_ends_the_other_branches() -> None:
 def test_a_status_that_the_handler_set_ends_it_with_the_handlers_body() -> None:
     a = FakeVersion("a", answers(b"teapot", status=418, headers=(("content-type", "text/plain"),)))
     answer = answer_of(workflow("a>b", a=a, b=FakeVersion("b", waits)))
-    assert answer == Answer(418, [("content-type", "text/plain"), ("x-workflow-node", "a")], b"teapot")
+    assert answer == NodeAnswer(418, [("content-type", "text/plain"), ("x-workflow-node", "a")], b"teapot")
 
 
 def test_a_bug_is_not_told_as_a_nodes_failure_and_ends_the_rest() -> None:

@@ -15,7 +15,7 @@ from msx_frontend.config import ServerConfig
 from msx_frontend.errors import ModelNotFound, ServiceError
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import Job
-from msx_frontend.models.model_api import Told
+from msx_frontend.models.model_api import StatusMessage
 from msx_frontend.models.parameters import Values
 from msx_frontend.net.grpc.admission import ChecksTokens
 from msx_frontend.net.grpc.context import Call
@@ -105,24 +105,24 @@ class ModelOperations:
         self._asked("describe", name, number, values, request_id)
         return [{"modelName": name}]
 
-    async def register(self, values: Values) -> Told:
+    async def register(self, values: Values) -> StatusMessage:
         self._asked("register", values)
         if self.gate is not None:
             await self.gate.wait()
         self._asked("registered")
-        return Told("Registered.")
+        return StatusMessage("Registered.")
 
-    async def scale(self, name: str, number: str | None, values: Values) -> Told:
+    async def scale(self, name: str, number: str | None, values: Values) -> StatusMessage:
         self._asked("scale", name, number, values)
-        return Told("Scaled.", 202)
+        return StatusMessage("Scaled.", 202)
 
-    async def unregister(self, name: str, number: str | None) -> Told:
+    async def unregister(self, name: str, number: str | None) -> StatusMessage:
         self._asked("unregister", name, number)
-        return Told("Unregistered.")
+        return StatusMessage("Unregistered.")
 
-    async def set_default(self, name: str, number: str) -> Told:
+    async def set_default(self, name: str, number: str) -> StatusMessage:
         self._asked("set_default", name, number)
-        return Told("Set.")
+        return StatusMessage("Set.")
 
 
 class AccessLog:

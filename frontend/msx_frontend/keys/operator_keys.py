@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
 
-from msx_frontend.keys.api_keys_file import Content, KeysFileError, parse, read_content
+from msx_frontend.keys.api_keys_file import KeysFileContent, KeysFileError, parse, read_content
 from msx_frontend.keys.entry import SHORT, checked_key
 from msx_frontend.keys.key import Key, digest_of
 from msx_frontend.start_errors import StartError
@@ -24,7 +24,7 @@ class KeyVariableError(StartError):
     """MSX_API_KEY is not a key."""
 
 
-class GivenKeys:
+class OperatorKeys:
     """`give` is told all of them, at the beginning and after each change; it may be called by another thread."""
 
     def __init__(self, path: Path | None, env: MutableMapping[str, str], give: Callable[[Sequence[Key]], None]) -> None:
@@ -32,7 +32,7 @@ class GivenKeys:
         self._path = path
         self._give = give
         self._always = _of_variable(env.pop(VARIABLE, "").strip())
-        self._seen: Content | None = None
+        self._seen: KeysFileContent | None = None
         """Good or not."""
         self._said = ""
         self._task: asyncio.Task[None] | None = None
@@ -74,7 +74,7 @@ class GivenKeys:
             log.error("%s. The keys that it had before stay as they were.", said)
         self._said = said
 
-    def _use(self, path: Path, content: Content) -> None:
+    def _use(self, path: Path, content: KeysFileContent) -> None:
         keys, short = parse(path, content.data)
         if any(key.name == one.name or key.digest == one.digest for key in keys for one in self._always):
             raise KeysFileError(f"api_keys_file: {path}: has the key, or the name, of {VARIABLE}")

@@ -29,7 +29,7 @@ _STRONG = re.compile(r"[\w-]{22,512}", re.ASCII)
 
 
 @dataclass(frozen=True)
-class _Made:
+class _GeneratedKey:
     kind: KeyKind
     text: str = field(repr=False)
     until: float = math.inf
@@ -44,7 +44,7 @@ class _Made:
         return Key(digest_of(self.text), frozenset({self.kind}), until=self.until)
 
 
-class MadeKeys:
+class GeneratedKeys:
     """One a kind. Not safe for threads; `renew` and `close` touch the disk."""
 
     def __init__(self, path: Path, lifetime: float, clock: Callable[[], float], *, keep: bool) -> None:
@@ -57,7 +57,7 @@ class MadeKeys:
         self._lifetime = lifetime
         self._clock = clock
         self._keep = keep
-        self._made: Mapping[KeyKind, _Made] = {}
+        self._made: Mapping[KeyKind, _GeneratedKey] = {}
         self._file = LockedFile(self.path, self._first_text)
         self.keys: dict[KeyKind, Key] = {kind: one.key() for kind, one in self._made.items()}
 
@@ -79,16 +79,16 @@ class MadeKeys:
         self._made = {kind: one if (one := kept.get(kind)) and now < one.until else self._new(kind) for kind in ALL}
         return _text(self._made)
 
-    def _new(self, kind: KeyKind) -> _Made:
+    def _new(self, kind: KeyKind) -> _GeneratedKey:
         until = math.inf if kind == API else self._clock() + self._lifetime
-        return _Made(kind, secrets.token_urlsafe(_RANDOM_BYTES), until)
+        return _GeneratedKey(kind, secrets.token_urlsafe(_RANDOM_BYTES), until)
 
 
-def _text(made: Mapping[KeyKind, _Made]) -> str:
+def _text(made: Mapping[KeyKind, _GeneratedKey]) -> str:
     return json.dumps({kind: made[kind].as_json() for kind in ALL}, indent=2) + "\n"
 
 
-def _read(content: bytes) -> dict[KeyKind, _Made]:
+def _read(content: bytes) -> dict[KeyKind, _GeneratedKey]:
     """What of the file can be used again."""
     try:
         found = json.loads(content)
@@ -98,11 +98,11 @@ def _read(content: bytes) -> dict[KeyKind, _Made]:
     return {kind: one for kind in ALL if (one := _entry(kind, entries.get(kind))) is not None}
 
 
-def _entry(kind: KeyKind, value: Any) -> _Made | None:
+def _entry(kind: KeyKind, value: Any) -> _GeneratedKey | None:
     with suppress(KeyError, TypeError, ValueError, AttributeError, OverflowError):
         if not _STRONG.fullmatch(value["key"]):
             return None
         moment = value.get("expiration time")
         until = math.inf if moment is None else datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp()
-        return _Made(kind, value["key"], until)
+        return _GeneratedKey(kind, value["key"], until)
     return None

@@ -10,7 +10,7 @@ import pytest
 
 from msx_frontend.errors import InvalidKey, ModelNotAllowed, TooManyRequests
 from msx_frontend.keys.api_keys_file import KeysFileError
-from msx_frontend.keys.given_keys import GivenKeys, KeyVariableError
+from msx_frontend.keys.operator_keys import KeyVariableError, OperatorKeys
 from msx_frontend.keys.tokens import Tokens
 
 OLD, NEW, OTHER = "old-" + "x" * 20, "new-" + "x" * 20, "other-" + "x" * 20
@@ -26,7 +26,7 @@ class Bench:
         self.swap(OLD)
         self.tokens = Tokens(folder / "key_file.json", 60)
         self.env = {} if env is None else env
-        self.given = GivenKeys(self.path, self.env, self.tokens.give)
+        self.given = OperatorKeys(self.path, self.env, self.tokens.give)
 
     def swap(self, *keys: str, **more: object) -> None:
         entries = [{"name": key.partition("-")[0], "key": key, "kind": "inference", **more} for key in keys]
@@ -136,7 +136,7 @@ def test_a_file_that_is_gone_for_a_while(bench: Bench, caplog: pytest.LogCapture
 
 def test_a_file_that_cannot_be_used_ends_the_start(tmp_path: Path) -> None:
     with pytest.raises(KeysFileError, match="cannot be read"):
-        GivenKeys(tmp_path / "gone", {}, lambda keys: None)
+        OperatorKeys(tmp_path / "gone", {}, lambda keys: None)
 
 
 def test_names_are_logged_and_values_are_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -169,10 +169,10 @@ def test_the_variable_gives_an_inference_key_and_no_process_inherits_it(tmp_path
 
 @pytest.mark.parametrize("text", ["", " ", "\n"])
 def test_an_empty_variable_is_none(text: str) -> None:
-    assert not GivenKeys(None, {"MSX_API_KEY": text}, lambda keys: None).any
+    assert not OperatorKeys(None, {"MSX_API_KEY": text}, lambda keys: None).any
 
 
 def test_a_variable_that_is_not_a_key() -> None:
     with pytest.raises(KeyVariableError) as info:
-        GivenKeys(None, {"MSX_API_KEY": "two words"}, lambda keys: None)
+        OperatorKeys(None, {"MSX_API_KEY": "two words"}, lambda keys: None)
     assert str(info.value) == "MSX_API_KEY: is not a text of 1 to 512 printable ASCII characters without spaces"

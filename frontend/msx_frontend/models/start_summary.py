@@ -12,7 +12,7 @@ MOST = 10
 
 
 @dataclass
-class StartAccount:
+class StartSummary:
     """Texts, a version each."""
 
     asked: Sequence[str] = field(default_factory=list)
