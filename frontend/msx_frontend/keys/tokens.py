@@ -26,7 +26,7 @@ class Tokens:
     def __init__(
         self, path: Path, expiration_min: float, clock: Callable[[], float] = time.time, *, keep: bool = False
     ) -> None:
-        """Writes keys to `path`; `expiration_min` is 0 for never, `keep` as for GeneratedKeys. Raises TokenFileError."""
+        """Writes keys to `path`; `expiration_min` is 0 for never, `keep`: see GeneratedKeys. Raises TokenFileError."""
         self._clock = clock
         self._change = threading.Lock()
         self._made = GeneratedKeys(path, expiration_min * 60 or math.inf, clock, keep=keep)
