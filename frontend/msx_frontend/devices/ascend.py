@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msx_frontend.devices.accelerator import Device, DeviceStatus, Links
 from msx_frontend.devices.hccl_ports import hccl_ports
-from msx_frontend.devices.npu_smi import Chip, ChipKey, NpuSmi, parse_mapping, parse_table
+from msx_frontend.devices.npu_smi import UNKNOWN, Chip, ChipKey, ChipRow, NpuSmi, parse_mapping, parse_table
 from msx_frontend.devices.npu_smi_topo import LINKS, Label, TopoRow, parse_cores, parse_topo
 
 VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
@@ -53,6 +53,9 @@ class Ascend:
         self._limit, self._env, self._dev, self._pci = limit, env, dev, pci
         self._tool = NpuSmi(env, timeout)
         self._npus: Sequence[Npu] = ()
+        self._health_known: set[str] = set()
+        self._detected: dict[ChipKey, ChipRow] = {}
+        """What `detect` has read, until the first `status` takes it: the tool needs a second or more."""
 
     def detect(self) -> Sequence[Npu]:
         """An inherited ASCEND_RT_VISIBLE_DEVICES limits the devices, then `limit` does."""
@@ -66,8 +69,8 @@ class Ascend:
     def status(self) -> Mapping[str, DeviceStatus]:
         if not any(npu.key for npu in self._npus):
             return {}
-        table = parse_table(self._tool.read("info"))
-        return {npu.id: table[npu.key].status for npu in self._npus if npu.key in table}
+        table, self._detected = self._detected or parse_table(self._tool.read("info")), {}
+        return {npu.id: self._judged(npu, table[npu.key].status) for npu in self._npus if npu.key in table}
 
     def links(self) -> Links:
         """From `npu-smi info -t topo`."""
@@ -93,6 +96,14 @@ class Ascend:
             return None
         return LINKS["PIX"] if row_a == row_b else self._topo[row_a].links.get(row_b)
 
+    def _judged(self, npu: Npu, status: DeviceStatus) -> DeviceStatus:
+        """A chip of unknown health is unhealthy if its health was known before."""
+        if status.healthy is not None:
+            self._health_known.add(npu.id)
+        elif status.health.lower() == UNKNOWN and npu.id in self._health_known:
+            return replace(status, healthy=False)
+        return status
+
     def _cores(self, npu: Npu) -> frozenset[int]:
         """As npu-smi shows them, else as the kernel knows them of the PCI device."""
         rows = (self._topo[label] for label in npu.labels if label in self._topo)
@@ -103,7 +114,7 @@ class Ascend:
         return [npu for npu in found if visible is None or int(npu.id) in visible]
 
     def _from_npu_smi(self) -> list[Npu]:
-        table = parse_table(self._tool.read("info"))
+        table = self._detected = parse_table(self._tool.read("info"))
         mapping = parse_mapping(self._tool.read("info", "-m"))
         if not mapping:  # old tools: the table's order is that of the logic ids
             mapping = {key: Chip(logic=i, name=row.name) for i, (key, row) in enumerate(table.items())}

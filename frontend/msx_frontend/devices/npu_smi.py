@@ -20,8 +20,11 @@ from msx_frontend.devices.accelerator import DeviceStatus
 # Where the driver's package puts the tool; services often have a short PATH.
 _FOLDERS = ("/usr/local/bin", "/usr/local/sbin")
 
-_HEALTHY = {"ok": True, "warning": True, "alarm": False, "critical": False, "offline": False, "unknown": False}
+_HEALTHY = {"ok": True, "warning": True, "alarm": False, "critical": False, "offline": False}
 """As the vendor's own device plugin judges: a general alarm (Warning) does not stop a chip from computing."""
+
+UNKNOWN = "unknown"
+"""In lower case: the chip does not run, or the tool is in a container in which it never shows more."""
 
 
 class ChipKey(NamedTuple):

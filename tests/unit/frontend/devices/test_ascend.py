@@ -4,6 +4,7 @@ import pytest
 
 from msx_frontend.devices.ascend import Ascend, visible_ids
 from msx_frontend.devices.npu_smi import ChipKey
+from tests.npu_smi import FakeNpuSmi
 
 DATA = Path(__file__).parent / "data" / "npu_smi"
 
@@ -110,3 +111,14 @@ def test_cores_as_the_kernel_knows_them(tmp_path: Path, env: dict[str, str], nod
         (folder / "local_cpulist").write_text("4-5,8\n")
     npus = Ascend(None, env, pci=tmp_path / "pci").detect()
     assert [npu.cores for npu in npus if npu.bus_id.lower() == folder.name] == [cores]
+
+
+def test_an_unknown_health_counts_where_it_was_known_before(tmp_path: Path) -> None:
+    """Some containers never show more: their devices are not unhealthy for it."""
+    tool = FakeNpuSmi(tmp_path / "smi", ["0", "0"])
+    tool.set_health("OK", "UNKNOWN")
+    ascend = Ascend(None, tool.environment)
+    ascend.detect()
+    assert [status.healthy for status in ascend.status().values()] == [True, None]
+    tool.set_health("UNKNOWN", "UNKNOWN")
+    assert [status.healthy for status in ascend.status().values()] == [False, None]

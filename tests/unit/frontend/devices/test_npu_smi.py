@@ -52,7 +52,7 @@ def test_table() -> None:
 
 @pytest.mark.parametrize(
     ("word", "healthy"),
-    [("OK", True), ("Warning", True), ("Alarm", False), ("Critical", False), ("UNKNOWN", False), ("NA", None)],
+    [("OK", True), ("Warning", True), ("Alarm", False), ("Critical", False), ("UNKNOWN", None), ("NA", None)],
 )
 def test_health(word: str, healthy: bool | None) -> None:
     text = f"| 0     910B3 | {word} | NA  43  0 / 0 |\n| 0  0 | NA | NA  NA  NA |\n"

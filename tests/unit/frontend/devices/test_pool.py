@@ -115,6 +115,32 @@ def test_groups_and_workers_that_share_are_told() -> None:
     assert told == [("big", ["a", "a", "a"]), ("b", ["a", "big"])]
 
 
+def test_unhealthy_devices_are_not_given() -> None:
+    npus = pool(4)
+    npus.health.unhealthy |= {0: "Critical", 2: "Alarm"}
+    assert devices(npus, "a", *[PLAIN] * 3) == [(1,), (3,), (1,)]
+    assert (npus.default_workers(PLAIN), npus.default_workers(group(2))) == (2, 1)
+    assert npus.unhealthy(config(deviceIds=[2, 3])) == {2: "Alarm"}
+    assert npus.unhealthy(config(deviceType="cpu")) == {}
+
+
+def test_a_refusal_names_what_is_held_and_what_is_unhealthy() -> None:
+    npus = pool(4)
+    npus.health.unhealthy |= {0: "Critical", 2: "Critical"}
+    npus.lease("a", group(1, [1]))
+    with pytest.raises(DevicesHeldError) as info:
+        npus.lease("big", group(2))
+    assert str(info.value) == (
+        "big needs 2 devices that no other group has, and 1 of 4 devices is left for it: 1 is held by a, 0 and 2 are "
+        "unhealthy (Critical); groups share devices where the configs of both say shareDevices: true"
+    )
+    with pytest.raises(DevicesHeldError) as info:
+        npus.lease("b", group(1, [0]))
+    assert str(info.value) == (
+        "b needs 1 device that no other group has, and none of 1 device is left for it: 0 is unhealthy (Critical)"
+    )
+
+
 def test_two_groups_share_only_where_both_say_so() -> None:
     npus, sharing = pool(2), group(2, shareDevices=True)
     first = npus.lease("a", sharing)
