@@ -1,21 +1,14 @@
-"""Every error that a client can see, and the one table of what each is in HTTP and in gRPC.
+"""The errors of requests, and what each is in HTTP and in gRPC; `management_errors` has those of operators.
 
 `status` and `type` are TorchServe's (docs/inference.md); `grpc_code` names a member of `net.grpc.codes.Code`.
 
 ServiceError
 ├── ResourceNotFound, MethodNotAllowed         the path or its method
 ├── ModelNotFound, ModelVersionNotFound        no such model
-├── ArchiveNotFound                            no such archive in the model store
-├── RequirementsFailed                         packages that an archive requires could not be installed
-├── DownloadFailed                             an archive elsewhere that could not be fetched
 ├── BadRequest, PayloadTooLarge                what the client sent
-│   ├── TooManyWorkers                         more than the server may start
 │   └── NotOffered                             an operation that the model's handler does not have
 ├── InvalidKey                                 its token
 ├── ModelNotAllowed, TooManyRequests           what its key does not allow
-├── InvalidModel, Conflict, DefaultVersionInUse, ModelApiDisabled, WorkersNotStarted, NotSaved   management
-│   └── ResourcesMissing                       WorkersNotStarted for want of devices
-├── UnregisterTimedOut                         it is out, but its workers have not ended
 ├── ServiceUnavailable                         no worker, draining
 │   └── Overloaded                             no ticket, queue full
 ├── DeadlineExceeded                           the request's own time was up
@@ -89,10 +82,6 @@ class PayloadTooLarge(ServiceError):
     status, type, grpc_code = 413, "RequestEntityTooLargeException", "RESOURCE_EXHAUSTED"
 
 
-class TooManyWorkers(BadRequest):
-    """More processes than max_worker_processes allows."""
-
-
 class InvalidKey(ServiceError):
     status, type, grpc_code = 400, "InvalidKeyException", "PERMISSION_DENIED"
 
@@ -104,88 +93,6 @@ class ModelNotAllowed(ServiceError):
 
     def __init__(self, key: str, model: str, allowed: list[str]) -> None:
         super().__init__(f'The key "{key}" is not for model {model}, but for: {", ".join(allowed)} (api_keys_file).')
-
-
-class InvalidModel(ServiceError):
-    status, type, grpc_code = 400, "InvalidModelException", "INVALID_ARGUMENT"
-
-
-class ArchiveNotFound(ServiceError):
-    status, type, grpc_code = 404, "ModelNotFoundException", "NOT_FOUND"
-
-
-class DownloadFailed(ServiceError):
-    """TorchServe's first words, and why."""
-
-    status, type, grpc_code = 400, "DownloadArchiveException", "INVALID_ARGUMENT"
-
-    def __init__(self, url: str, reason: str) -> None:
-        super().__init__(f"Failed to download archive from: {url} ({reason})")
-
-
-class RequirementsFailed(ServiceError):
-    """TorchServe's first words, and pip's last; `output` is more of them."""
-
-    status, type, grpc_code = 400, "ModelException", "INVALID_ARGUMENT"
-
-    def __init__(self, why: str, output: str = "", model: str = "") -> None:
-        super().__init__(f"Custom pip package installation failed for model {model}: {why}")
-        self.why, self.output = why, output
-
-    def of(self, model: str) -> RequirementsFailed:
-        return RequirementsFailed(self.why, self.output, model)
-
-
-class Conflict(ServiceError):
-    status, type, grpc_code = 409, "ConflictStatusException", "ALREADY_EXISTS"
-
-
-class DefaultVersionInUse(ServiceError):
-    status, type, grpc_code = 403, "InvalidModelVersionException", "PERMISSION_DENIED"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"Cannot remove default version for model {name}")
-
-
-class ModelApiDisabled(ServiceError):
-    status, type, grpc_code = 405, "MethodNotAllowedException", "PERMISSION_DENIED"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Requested method is not allowed, please refer to API document. "
-            "Registering and unregistering are off: start with --enable-model-api to turn them on."
-        )
-
-
-class WorkersNotStarted(ServiceError):
-    """`out_of_memory` makes it 507, as TorchServe does."""
-
-    def __init__(self, name: str, version: str, reason: str, *, out_of_memory: bool = False) -> None:
-        super().__init__(f"Failed to start workers for model {name} version: {version}. {reason}")
-        if out_of_memory:
-            self.status = 507
-
-
-class ResourcesMissing(WorkersNotStarted):
-    """Of devices there are too few, or what a call must not wait for is missing. TorchServe's type."""
-
-    type = "WorkerInitializationException"
-
-
-class UnregisterTimedOut(ServiceError):
-    """TorchServe's first words."""
-
-    status, type, grpc_code = 408, "RequestTimeoutException", "DEADLINE_EXCEEDED"
-
-    def __init__(self, name: str, limit: int, left: float) -> None:
-        super().__init__(
-            f"Timed out while cleaning resources: {name}. It takes no more requests, but running ones did not end "
-            f"within unregister_model_timeout ({limit} s); they may go on until responseTimeout ({left:g} s) is over."
-        )
-
-
-class NotSaved(ServiceError):
-    """The state on disk could not be written; the message names the file and the reason."""
 
 
 class ServiceUnavailable(ServiceError):

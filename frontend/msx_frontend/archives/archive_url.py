@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from msx_frontend.errors import ArchiveNotFound, DownloadFailed
+from msx_frontend.management_errors import ArchiveNotFound, DownloadFailed
 
 REMOTE = ("http", "https", "file")
 

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from urllib.parse import parse_qsl, quote, unquote
 
 from msx_frontend.archives.archive_url import ArchiveUrl
-from msx_frontend.errors import DownloadFailed
+from msx_frontend.management_errors import DownloadFailed
 
 _NOTHING = hashlib.sha256(b"").hexdigest()
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION")

@@ -16,7 +16,7 @@ from msx_archiver.errors import ArchiveError
 from msx_archiver.room import why
 from msx_archiver.schema import M
 from msx_frontend.config.state_folder import StateFolder, StateFolderError
-from msx_frontend.errors import InvalidModel
+from msx_frontend.management_errors import InvalidModel
 
 log = logging.getLogger("msx.store")
 

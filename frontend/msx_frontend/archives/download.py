@@ -18,7 +18,7 @@ from msx_archiver.room import is_full, room, why
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.http_source import CHUNK, HttpSource
 from msx_frontend.config import ServerConfig
-from msx_frontend.errors import DownloadFailed
+from msx_frontend.management_errors import DownloadFailed
 
 log = logging.getLogger("msx.store")
 

@@ -13,7 +13,7 @@ from urllib.parse import urljoin
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.aws_signature import sign
 from msx_frontend.archives.metadata_services import check_address, check_host
-from msx_frontend.errors import DownloadFailed
+from msx_frontend.management_errors import DownloadFailed
 
 if TYPE_CHECKING:
     import httpx

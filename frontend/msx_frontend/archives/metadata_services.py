@@ -7,7 +7,7 @@ import ipaddress
 import socket
 
 from msx_frontend.archives.archive_url import ArchiveUrl
-from msx_frontend.errors import ArchiveNotFound
+from msx_frontend.management_errors import ArchiveNotFound
 
 _SERVICES = {ipaddress.ip_address(text) for text in ("fd00:ec2::254", "100.100.100.200", "168.63.129.16")}
 """AWS, Alibaba, Azure; all others have link-local addresses."""

@@ -16,7 +16,7 @@ from msx_frontend.archives.contents import ArchiveContents
 from msx_frontend.archives.download import Downloads
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import StateFolder
-from msx_frontend.errors import ArchiveNotFound, Conflict, DownloadFailed
+from msx_frontend.management_errors import ArchiveNotFound, Conflict, DownloadFailed
 
 log = logging.getLogger("msx.store")
 

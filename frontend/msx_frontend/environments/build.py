@@ -16,7 +16,7 @@ from msx_archiver.room import room
 from msx_archiver.room import why as why_not_written
 from msx_frontend.environments.process import CommandFailed, run_command
 from msx_frontend.environments.requirements import Requirements
-from msx_frontend.errors import RequirementsFailed
+from msx_frontend.management_errors import RequirementsFailed
 
 log = logging.getLogger("msx.models")
 

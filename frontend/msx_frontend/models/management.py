@@ -11,13 +11,8 @@ from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments.environments import Environments
-from msx_frontend.errors import (
-    BadRequest,
-    Conflict,
-    InvalidModel,
-    ServiceError,
-    WorkersNotStarted,
-)
+from msx_frontend.errors import BadRequest, ServiceError
+from msx_frontend.management_errors import Conflict, InvalidModel, WorkersNotStarted
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.model_version import ModelVersion

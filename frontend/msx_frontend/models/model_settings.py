@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msx_archiver.cache import UnpackedModel
 from msx_frontend.config import ServerConfig
-from msx_frontend.errors import InvalidModel
+from msx_frontend.management_errors import InvalidModel
 from msx_frontend.models.registration import Registration
 from msx_sdk._internal.config import ConfigError, ModelConfig, load_model_config
 

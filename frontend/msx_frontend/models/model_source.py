@@ -11,7 +11,7 @@ from typing import Any
 from msx_archiver.cache import UnpackedModel
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.config import ServerConfig
-from msx_frontend.errors import InvalidModel
+from msx_frontend.management_errors import InvalidModel
 from msx_frontend.models.model_settings import model_settings
 from msx_frontend.models.names import check_names
 from msx_frontend.models.registration import Registration

@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable
 from msx_frontend.devices.lease import Lease
 from msx_frontend.environments.build import WorkerPython
 from msx_frontend.environments.environments import Environment
-from msx_frontend.errors import NotOffered, ServiceError, ServiceUnavailable, WorkersNotStarted
+from msx_frontend.errors import NotOffered, ServiceError, ServiceUnavailable
 from msx_frontend.job import OPERATIONS, Job
+from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.observed_version import ObservedVersion

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.errors import InvalidModel
+from msx_frontend.management_errors import InvalidModel
 from msx_sdk._internal.names import name_problem, short_name, version_problem
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from msx_frontend.errors import RequirementsFailed
+from msx_frontend.management_errors import RequirementsFailed
 from msx_frontend.models.model_version import ModelVersion
 
 

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from msx_frontend.errors import (
-    Conflict,
-    DefaultVersionInUse,
-    ModelNotFound,
-    ModelVersionNotFound,
-    ServiceError,
-    ServiceUnavailable,
-)
+from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, ServiceError, ServiceUnavailable
 from msx_frontend.job import Job
+from msx_frontend.management_errors import Conflict, DefaultVersionInUse
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.models.model_version import ModelVersion
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from msx_frontend.errors import NotSaved
+from msx_frontend.management_errors import NotSaved
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.state_store import StateStore, StateStoreError, StoredVersion, StoredWorkflow
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from msx_frontend.errors import Conflict
+from msx_frontend.management_errors import Conflict
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.operations import Operations, check_all_start, start_workers

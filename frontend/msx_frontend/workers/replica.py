@@ -10,7 +10,8 @@ from functools import partial
 from typing import Protocol
 
 from msx_frontend.devices.lease import Lease
-from msx_frontend.errors import RequirementsFailed, ServiceError
+from msx_frontend.errors import ServiceError
+from msx_frontend.management_errors import RequirementsFailed
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.resources.claims import Claim
 from msx_frontend.resources.shortage import Shortage

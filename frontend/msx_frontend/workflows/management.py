@@ -15,7 +15,8 @@ from msx_archiver.errors import ArchiveError
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.model_store import FoundArchive
 from msx_frontend.config import ServerConfig
-from msx_frontend.errors import ArchiveNotFound, ServiceError, ServiceUnavailable, WorkersNotStarted
+from msx_frontend.errors import ServiceError, ServiceUnavailable
+from msx_frontend.management_errors import ArchiveNotFound, WorkersNotStarted
 from msx_frontend.models.management import Management
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.state import State

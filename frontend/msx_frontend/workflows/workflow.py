@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Protocol
 
 from msx_frontend.archives.archive_url import ArchiveUrl
-from msx_frontend.errors import Conflict, ServiceError, ServiceUnavailable
+from msx_frontend.errors import ServiceError, ServiceUnavailable
+from msx_frontend.management_errors import Conflict
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.workflows.errors import WorkflowNotFound
 from msx_sdk._internal.workflow_spec import WorkflowSpec

@@ -1,4 +1,4 @@
-"""The one table of what each error is in HTTP and gRPC."""
+"""The tables of what each error is in HTTP and gRPC."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from msx_frontend import errors
+from msx_frontend import errors, management_errors
 from msx_frontend.apis.kserve.errors import ManyReplies
 from msx_frontend.apis.kserve.repository import Unsupported
 from msx_frontend.apis.torchserve.grpc import management
-from msx_frontend.errors import HandlerFailed, ServiceError, WorkerDied, WorkersNotStarted, grpc_code_of
+from msx_frontend.errors import HandlerFailed, ServiceError, WorkerDied, grpc_code_of
 from msx_frontend.generation import errors as llm_errors
+from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.net.grpc import whole_answer
 from msx_frontend.net.http.compression import UnknownEncoding
 from msx_frontend.net.http.job_answer import AnswerTooLarge
@@ -33,7 +34,8 @@ def subclasses(of: type[ServiceError]) -> Iterator[type[ServiceError]]:
         yield from subclasses(one)
 
 
-IN_THE_TABLE = [error for error in subclasses(ServiceError) if error.__module__ == errors.__name__]
+TABLES = {module.__name__: module.__doc__ or "" for module in (errors, management_errors)}
+IN_THE_TABLE = [error for error in subclasses(ServiceError) if error.__module__ in TABLES]
 
 
 def test_every_module_that_adds_an_error_is_known_here() -> None:
@@ -48,7 +50,7 @@ def test_every_module_that_adds_an_error_is_known_here() -> None:
 
 @pytest.mark.parametrize("error", IN_THE_TABLE)
 def test_every_error_is_in_the_tree_of_the_module(error: type[ServiceError]) -> None:
-    assert error.__name__ in re.findall(r"\w+", errors.__doc__ or "")
+    assert error.__name__ in re.findall(r"\w+", TABLES[error.__module__])
 
 
 @pytest.mark.parametrize("error", IN_THE_TABLE)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from msx_frontend.archives.model_store import ARCHIVE_SUFFIXES
-from msx_frontend.errors import ModelApiDisabled, ModelNotFound, ServiceError
+from msx_frontend.errors import ModelNotFound, ServiceError
+from msx_frontend.management_errors import ModelApiDisabled
 from msx_frontend.models.management import Management
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.operations import check_all_start

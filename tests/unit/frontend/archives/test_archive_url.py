@@ -12,7 +12,7 @@ from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.aws_signature import sign
 from msx_frontend.archives.metadata_services import check_address, check_host
 from msx_frontend.config import ServerConfig
-from msx_frontend.errors import ArchiveNotFound, DownloadFailed
+from msx_frontend.management_errors import ArchiveNotFound, DownloadFailed
 from tests.unit.frontend.jobs import run
 
 DEFAULT = ServerConfig().allowed_urls

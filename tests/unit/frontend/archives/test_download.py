@@ -18,7 +18,8 @@ from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import StateFolder
-from msx_frontend.errors import ArchiveNotFound, Conflict, DownloadFailed, ServiceError
+from msx_frontend.errors import ServiceError
+from msx_frontend.management_errors import ArchiveNotFound, Conflict, DownloadFailed
 from tests.disks import small_disk
 from tests.file_server import FileServer, file_server
 from tests.unit.frontend.jobs import run

@@ -14,7 +14,7 @@ from msx_archiver.cache import ArchiveCache, UnpackedModel
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config.state_folder import StateFolder
-from msx_frontend.errors import ArchiveNotFound, InvalidModel
+from msx_frontend.management_errors import ArchiveNotFound, InvalidModel
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.packing import pack_model
 

@@ -18,7 +18,7 @@ from msx_frontend.environments.environments import Environment, Environments
 from msx_frontend.environments.interpreter import Interpreter, PythonError, find_interpreter, own
 from msx_frontend.environments.process import CommandFailed, run_command
 from msx_frontend.environments.requirements import Requirements
-from msx_frontend.errors import RequirementsFailed
+from msx_frontend.management_errors import RequirementsFailed
 from msx_frontend.models.model_source import ModelSource
 from msx_sdk._internal.config import ModelConfig
 from tests.unit.backend.harness import wait_until

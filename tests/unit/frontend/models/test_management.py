@@ -11,14 +11,12 @@ from unittest.mock import patch
 import pytest
 
 from msx_frontend.config import ModelDefaults
-from msx_frontend.errors import (
-    BadRequest,
+from msx_frontend.errors import BadRequest, ModelNotFound, ServiceUnavailable
+from msx_frontend.management_errors import (
     Conflict,
     DefaultVersionInUse,
     InvalidModel,
-    ModelNotFound,
     NotSaved,
-    ServiceUnavailable,
     UnregisterTimedOut,
     WorkersNotStarted,
 )

@@ -6,16 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.errors import (
-    Conflict,
-    DefaultVersionInUse,
-    ModelNotFound,
-    ModelVersionNotFound,
-    ServiceError,
-    ServiceUnavailable,
-    WorkerDied,
-)
+from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, ServiceError, ServiceUnavailable, WorkerDied
 from msx_frontend.job import Field, StatusMappedJob
+from msx_frontend.management_errors import Conflict, DefaultVersionInUse
 from tests.unit.frontend.harness import Harness, Scenario, open_harness
 from tests.unit.frontend.jobs import RecordingSink, run
 

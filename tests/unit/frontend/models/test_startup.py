@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from msx_frontend.config import ModelDefaults, Snapshot
-from msx_frontend.errors import ServiceUnavailable, WorkersNotStarted
+from msx_frontend.errors import ServiceUnavailable
+from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.models.start_arguments import StartupError
 from msx_frontend.models.start_summary import StartSummary
 from msx_frontend.models.startup import Startup

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.errors import RequirementsFailed, ServiceError, ServiceUnavailable
+from msx_frontend.errors import ServiceError, ServiceUnavailable
 from msx_frontend.generation.directory import Directory
+from msx_frontend.management_errors import RequirementsFailed
 from msx_frontend.models.states import ModelState
 from msx_frontend.workers import endings
 from msx_frontend.workers.endings import GroupEnd

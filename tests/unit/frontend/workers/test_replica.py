@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from msx_frontend.devices.lease import Lease
-from msx_frontend.errors import RequirementsFailed
+from msx_frontend.management_errors import RequirementsFailed
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.resources import starts
 from msx_frontend.resources.claims import Resources

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from msx_frontend.errors import ModelApiDisabled, ServiceError
+from msx_frontend.errors import ServiceError
+from msx_frontend.management_errors import ModelApiDisabled
 from msx_frontend.models.model_api import StatusMessage
 from msx_frontend.models.parameters import Values
 from msx_frontend.net.grpc.context import Context, LogsCalls

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend import errors
+from msx_frontend import errors, management_errors
 from msx_frontend.apis.torchserve.grpc import inference
 from msx_frontend.errors import (
     BadRequest,
@@ -28,14 +28,14 @@ NOT_HERE = {
     errors.ResourceNotFound,
     errors.MethodNotAllowed,
     errors.PayloadTooLarge,
-    errors.InvalidModel,
-    errors.ArchiveNotFound,
-    errors.DownloadFailed,
-    errors.RequirementsFailed,
-    errors.Conflict,
-    errors.DefaultVersionInUse,
-    errors.ModelApiDisabled,
-    errors.WorkersNotStarted,
+    management_errors.InvalidModel,
+    management_errors.ArchiveNotFound,
+    management_errors.DownloadFailed,
+    management_errors.RequirementsFailed,
+    management_errors.Conflict,
+    management_errors.DefaultVersionInUse,
+    management_errors.ModelApiDisabled,
+    management_errors.WorkersNotStarted,
 }
 """Errors that this service never has: they are about paths, bodies and management."""
 
