@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import urllib.parse
 from time import monotonic, time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import httptools
 
@@ -27,6 +27,20 @@ METHODS = {b"POST": "POST", b"PUT": "PUT", b"GET": "GET"}
 
 LONGEST_HEAD = 8192
 """Bytes of a head that is kept, to be compared with the next one."""
+
+
+MOST_TARGETS, LONGEST_URL = 256, 512
+"""How many targets of requests are kept, and the bytes of the longest."""
+
+
+class Target(NamedTuple):
+    """What the first line of a request means."""
+
+    match: Match
+    job: JobRoute
+    path: str
+    raw_path: bytes
+    query: bytes
 
 
 class CachedHead:
@@ -103,22 +117,36 @@ class Direct:
         self._defaults: RawHeaders | None = None
         self._usual = b"", b"", b""
         self._answered: list[DirectReply] = []
+        self._targets: dict[tuple[bytes, bytes], Target] = {}
+
+    def _target(self, method: bytes, url: bytes) -> Target | None:
+        """None for what is not a job. Kept, because a client whose bodies have many lengths sends many heads."""
+        target = self._targets.get((method, url))
+        if target is None and method in METHODS:
+            parsed = httptools.parse_url(url)
+            raw_path: bytes = parsed.path
+            path = urllib.parse.unquote(raw_path.decode("ascii")).rstrip("/") or "/"
+            match = self._router.find(METHODS[method], path)
+            if match.route is None or not isinstance(match.route.answer, JobRoute):
+                return None
+            target = Target(match, match.route.answer, path, raw_path, parsed.query or b"")
+            if match.route.when is None and len(url) <= LONGEST_URL:
+                if len(self._targets) >= MOST_TARGETS:
+                    self._targets.clear()
+                self._targets[method, url] = target
+        return target
 
     def know(self, method: bytes, url: bytes, headers: RawHeaders, client: str) -> CachedHead | None:
         """None for what is not a job, or is one that goes the ASGI way."""
-        if method not in METHODS:
+        target = self._target(method, url)
+        if target is None:
             return None
-        parsed = httptools.parse_url(url)
-        raw_path: bytes = parsed.path
-        path = urllib.parse.unquote(raw_path.decode("ascii")).rstrip("/") or "/"
-        match = self._router.find(METHODS[method], path)
-        if match.route is None or not isinstance(match.route.answer, JobRoute):
-            return None
-        head = Head(METHODS[method], path, raw_path, parsed.query or b"", headers, "1.1")
+        match = target.match
+        head = Head(METHODS[method], target.path, target.raw_path, target.query, headers, "1.1")
         if (head.content_length or 0) > self.limit or (head.content_encoding and match.family.decompress_requests):
             return None
         try:
-            template = match.route.answer.template(head, match.names)
+            template = target.job.template(head, match.names)
         except ServiceError:
             return None  # the ASGI way says why
         checked = self._tokens is not None and bool(match.kinds)

@@ -10,6 +10,7 @@ from msx_frontend.held_bytes import UNCOUNTED, Hold
 from msx_frontend.net.http.call import client_text
 from msx_frontend.net.http.direct import CachedHead, Direct
 from msx_frontend.net.http.direct_reply import DirectReply
+from msx_frontend.net.http.job_answer import begin
 from msx_frontend.net.http.protocol import HttpProtocol
 
 
@@ -67,7 +68,7 @@ class DirectProtocol(HttpProtocol):
             if known.is_large:
                 self._holds(reply, known.size)
             if not reply.response_complete:
-                reply.submit(data[len(known.raw) :])
+                begin(known.template, reply.id, data[len(known.raw) :], reply)
         else:
             self._parse(data)
             if between and self._between and self._begun == 1 and self._known is not None:
@@ -126,7 +127,7 @@ class DirectProtocol(HttpProtocol):
         if reply is None:
             super().on_message_complete()
         elif not reply.response_complete:
-            reply.submit(parts[0] if len(parts) == 1 else b"".join(parts))
+            begin(reply.known.template, reply.id, parts[0] if len(parts) == 1 else b"".join(parts), reply)
 
     def _known_head(self) -> CachedHead | None:
         """What is known of this head, if it can be answered directly."""

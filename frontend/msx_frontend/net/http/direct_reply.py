@@ -14,7 +14,6 @@ from msx_frontend.net.http.compression import WORTHWHILE, compress, compressed_h
 from msx_frontend.net.http.direct import CachedHead
 from msx_frontend.net.http.direct_stream import DirectStream
 from msx_frontend.net.http.failures import CLOSE, failure_reply, reported
-from msx_frontend.net.http.job_answer import begin
 from msx_frontend.net.http.wire import (
     BODYLESS,
     JSON_HEADERS,
@@ -51,10 +50,6 @@ class DirectReply:
         self._stream: DirectStream | None = None
 
     # -- the request --
-
-    def submit(self, body: bytes) -> None:
-        """The request is complete."""
-        begin(self.known.template, self.id, body, self)
 
     def leave(self) -> None:
         """The client has left."""

@@ -12,7 +12,7 @@ import pytest
 from msx_frontend.errors import InvalidKey, WorkerDied
 from msx_frontend.job import Job
 from msx_frontend.keys.key import Key
-from msx_frontend.net.http.direct import CachedHead, Direct
+from msx_frontend.net.http.direct import LONGEST_URL, MOST_TARGETS, CachedHead, Direct
 from msx_frontend.net.http.family import JobRoute
 from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.router import Router
@@ -290,6 +290,19 @@ def test_a_request_in_pieces_is_read() -> None:
             job = await bench.job()
             assert job.fields[0].data == b"abcdef"
             answer(job)
+
+    run(test())
+
+
+def test_many_targets_are_not_all_kept() -> None:
+    async def test() -> None:
+        bench = Bench()
+        for number in range(MOST_TARGETS + 5):
+            bench.send(ask(target=f"/predictions/m?n={number}"))
+            answer(await bench.job())
+        bench.send(ask(target="/predictions/m?n=" + "1" * LONGEST_URL))
+        answer(await bench.job())
+        assert len(bench.direct._targets) == 5
 
     run(test())
 
