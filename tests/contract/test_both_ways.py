@@ -30,6 +30,7 @@ from msx_frontend.job import INFER, Job
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.models.registry import Registry
 from msx_frontend.net.http.router import Router
+from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_sdk._internal.kserve.message import join
@@ -140,7 +141,7 @@ GOOD = list(dict.fromkeys(Ask(one.method, one.path, listener=one.listener) for o
 # -- what workers say --
 
 
-def predict(group: FakeGroup, jobs: list[Job], *, joins: bool = False) -> None:
+def predict(group: BatchRunner, jobs: list[Job], *, joins: bool = False) -> None:
     for job in jobs:
         job.group = group
         asyncio.get_running_loop().call_soon(say, job)
@@ -255,7 +256,7 @@ async def served(folder: Path, *, direct: bool, keys: bool = False) -> AsyncIter
     port = Address("http", "127.0.0.1", 0)
     config: dict[str, Any] = {f"{name}_address": port for name in ("inference", "metrics")}
     config |= {"management_address": Address("http", "127.0.0.2", 0)}
-    with patch.object(FakeGroup, "predict", predict):
+    with patch.object(BatchRunner, "predict", predict):
         async with open_harness(folder, max_request_size=LIMIT, direct_predictions=direct, **config) as harness:
             FakeGroup.offers["llm"] = ALL
             await harness.register("m")

@@ -22,6 +22,7 @@ from msx_frontend.models.startup import Startup
 from msx_frontend.models.worker_rights import WorkerRights
 from msx_frontend.snapshots.restore import versions_of
 from msx_frontend.workers.credentials import without_credentials
+from msx_frontend.workers.local import LocalLauncher
 from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
 
@@ -108,7 +109,7 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
         store,
         devices.resources,
         context.state,
-        Spawner(config, folder.run, folder.compiled, os.environ, rights, devices.variables),
+        Spawner(config, LocalLauncher(folder.run), folder.compiled, os.environ, rights, devices.variables),
         context.monitoring.metrics,
         environments,
     )

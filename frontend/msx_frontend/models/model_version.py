@@ -6,24 +6,21 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Awaitable, Callable
 
-from msx_frontend.devices.lease import Lease
-from msx_frontend.environments.build import WorkerPython
-from msx_frontend.environments.environments import Environment
 from msx_frontend.errors import NotOffered, ServiceError, ServiceUnavailable
 from msx_frontend.job import OPERATIONS, Job
 from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.metrics import ModelMetrics
-from msx_frontend.models.model_source import ModelSource
+from msx_frontend.models.group_recipe import GroupRecipe
 from msx_frontend.models.observed_version import ObservedVersion
 from msx_frontend.models.replicas import Replicas
 from msx_frontend.models.states import ModelState
 from msx_frontend.models.version_status import VersionStatus, alive
 from msx_frontend.queueing.sequence_dispatcher import make_dispatcher
 from msx_frontend.resources.model_resources import ModelResources
+from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workers.endings import GroupEnd
-from msx_frontend.workers.group import GroupSpec, GroupState, WorkerGroup
+from msx_frontend.workers.group import GroupState, WorkerGroup
 from msx_frontend.workers.replica import Replica, ReplicaState
 from msx_protocol import MetricForm, MetricSample
 from msx_sdk._internal.sequences import SequenceKeys
@@ -36,27 +33,20 @@ class ModelVersion(ObservedVersion):
 
     def __init__(
         self,
-        source: ModelSource,
+        recipe: GroupRecipe,
         resources: ModelResources,
-        make_spec: Callable[[ModelSource, Lease, int, int, WorkerPython], GroupSpec],
         metrics: ModelMetrics,
         sequence_keys: SequenceKeys,
-        environment: Environment | None = None,
-        intact: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`intact` is awaited before a worker starts: its content is as it was unpacked. May raise ServiceError."""
-        self.environment = environment or Environment()
+        source = recipe.source
         self.source = source
         self.config = source.config
+        self.environment = recipe.environment
         self.metrics = metrics
         self.resources = resources
         self.dispatcher = make_dispatcher(source.name, source.version, source.config, sequence_keys)
         self._status = VersionStatus(*self.labels)
-        self._make_spec = make_spec
-        self._intact = intact
-        self._replicas = Replicas(
-            source.config, self.labels, resources, self._spec, metrics, self, self._judge, self._prepare
-        )
+        self._replicas = Replicas(source.config, self.labels, resources, recipe, metrics, self, self._judge)
         self.created = time.time()
         self.capabilities: Capabilities | None = None
         """What its handler offers; None until its first worker has told."""
@@ -95,15 +85,6 @@ class ModelVersion(ObservedVersion):
         """There is no archive to start workers from. It is FAILED, with what was wanted of it."""
         self._status.lost, self._replicas.least, self._replicas.most = reason, min_workers, max_workers
         self._judge()
-
-    async def _prepare(self) -> None:
-        """Before each generation of a worker. Raises ServiceError."""
-        if self._intact is not None:
-            await self._intact()
-        await self.environment.ready()
-
-    def _spec(self, lease: Lease, number: int, generation: int) -> GroupSpec:
-        return self._make_spec(self.source, lease, number, generation, self.environment.place)
 
     async def settled(self) -> GroupEnd | None:
         """Until all workers are ready or wait for what is missing (None), or one has failed its first load (its end).
@@ -144,7 +125,7 @@ class ModelVersion(ObservedVersion):
         """Every request that is queued or running fails with `error`."""
         self.dispatcher.fail_all(error)
         for group in self._replicas.groups:
-            group.cancel_all(error)
+            group.runner.cancel_all(error)
 
     async def _drain_queue(self, limit: float) -> None:
         """Queued jobs were accepted: they run as long as there is time."""
@@ -160,7 +141,7 @@ class ModelVersion(ObservedVersion):
     def replica_changed(self, replica: Replica) -> None:
         if replica.state is ReplicaState.READY and replica.group is not None:
             self.capabilities, self.signature = replica.group.capabilities, replica.group.signature
-            self.dispatcher.group_ready(replica.group)
+            self.dispatcher.group_ready(replica.group.runner)
         self._status.replica_changed(replica)
         if replica.state is ReplicaState.FAILED:
             replica.release()
@@ -168,16 +149,16 @@ class ModelVersion(ObservedVersion):
 
     def replica_leaves(self, replica: Replica) -> None:
         if replica.group is not None:
-            self.dispatcher.group_gone(replica.group)
+            self.dispatcher.group_gone(replica.group.runner)
 
-    def group_has_room(self, group: WorkerGroup) -> None:
+    def group_has_room(self, group: BatchRunner) -> None:
         self.dispatcher.group_has_room(group)
         if self._status.leaving:
             self._status.changed.set()
 
     def group_ended(self, group: WorkerGroup) -> None:
         self.metrics.worker_ended(group.number)
-        self.dispatcher.group_gone(group)
+        self.dispatcher.group_gone(group.runner)
         self._judge()
 
     def batch_finished(self, size: int, seconds: float) -> None:

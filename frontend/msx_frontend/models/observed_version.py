@@ -47,12 +47,12 @@ class ObservedVersion:
     @property
     def busy(self) -> bool:
         """Somebody waits for a job that is queued or running."""
-        return bool(self.dispatcher.waiting) or any(group.awaited for group in self._replicas.groups)
+        return bool(self.dispatcher.waiting) or any(group.runner.awaited for group in self._replicas.groups)
 
     @property
     def at_rest(self) -> bool:
         """No worker is in a call, for nobody either."""
-        return not any(group.busy for group in self._replicas.groups)
+        return not any(group.runner.busy for group in self._replicas.groups)
 
     @property
     def labels(self) -> tuple[str, str]:
@@ -62,7 +62,7 @@ class ObservedVersion:
         return {
             "msx_queue_depth": self.dispatcher.waiting,
             "msx_queue_oldest_seconds": self.dispatcher.oldest_age,
-            "msx_requests_in_flight": sum(group.busy for group in self._replicas.groups),
+            "msx_requests_in_flight": sum(group.runner.busy for group in self._replicas.groups),
             "msx_workers_wanted": self.min_workers,
             "msx_workers_ready": self.ready_workers,
             "msx_workers_waiting": self.waiting_workers,

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 
-from msx_frontend.devices.lease import Lease
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.resources.model_resources import ModelResources
 from msx_frontend.workers.backoff import Backoff
-from msx_frontend.workers.group import GroupSpec, WorkerGroup
-from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState
+from msx_frontend.workers.group import WorkerGroup
+from msx_frontend.workers.replica import GroupMaker, Replica, ReplicaOwner, ReplicaState
 from msx_sdk._internal.config import ModelConfig
 
 log = logging.getLogger("msx.models")
@@ -21,9 +20,6 @@ FIRST_WORKER_ID = 9000
 """TorchServe numbers its workers by their ports, from 9000 on."""
 
 _worker_ids = count(FIRST_WORKER_ID)
-
-MakeSpec = Callable[[Lease, int, int], GroupSpec]
-"""What a worker is started from, by its lease, its number and its generation."""
 
 
 class Replicas:
@@ -34,17 +30,16 @@ class Replicas:
         config: ModelConfig,
         labels: tuple[str, str],
         resources: ModelResources,
-        make_spec: MakeSpec,
+        recipe: GroupMaker,
         metrics: ModelMetrics,
         owner: ReplicaOwner,
         judge: Callable[[], None],
-        prepare: Callable[[], Awaitable[None]],
     ) -> None:
-        self._prepare = prepare
+        """`judge` is called when the number of workers has changed."""
         self._config = config
         self._labels = labels
         self._resources = resources
-        self._make_spec = make_spec
+        self._recipe = recipe
         self._metrics = metrics
         self._owner = owner
         self._judge = judge
@@ -85,7 +80,7 @@ class Replicas:
         """Worker, rank, and resident bytes of each process."""
         for replica in self.all:
             for one in replica.group.ranks if replica.group is not None else ():
-                yield str(replica.number), str(one.rank), one.process.memory
+                yield str(replica.number), str(one.rank), one.status.memory
 
     def _capped(self, least: int, most: int) -> tuple[int, int]:
         """TorchServe's rule; the caller's reply states what was asked for, describe what there is."""
@@ -103,16 +98,13 @@ class Replicas:
         return oldest.own_memory if oldest is not None else None
 
     def _new_replica(self) -> Replica:
-        number = next(_worker_ids)
-        make_spec = self._make_spec
         return Replica(
-            number,
+            next(_worker_ids),
             self._resources.claim(self._sibling_memory),
-            lambda lease, generation: make_spec(lease, number, generation),
+            self._recipe,
             Backoff(self._config.max_retry_timeout_in_sec),
             self._owner,
             self._metrics,
-            self._prepare,
         )
 
     async def _remove(self, replicas: list[Replica], drain_limit: float) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,9 +20,8 @@ from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.worker_rights import WorkerRights
 from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.credentials import KEYS, without_credentials
-from msx_frontend.workers.crew import RankSpec
 from msx_frontend.workers.environment import worker_environment
-from msx_frontend.workers.group import GroupSpec
+from msx_frontend.workers.launcher import GroupSpec, Launcher, RankSpec
 from msx_protocol import DeclaredMetric, Load
 from msx_sdk._internal.cgroup import cores_by_quota
 
@@ -38,17 +36,17 @@ class Spawner:
     def __init__(
         self,
         config: ServerConfig,
-        run_dir: Path,
+        launcher: Launcher,
         compiled_dir: Path,
         env: Mapping[str, str],
         rights: WorkerRights | None = None,
         device_variables: frozenset[str] = frozenset(),
     ) -> None:
         """`device_variables`: those of the accelerator, which workers do not inherit."""
-        self._rights = rights
+        self.launcher = launcher
         self._config = config
-        self._run_dir = run_dir
         self._compiled_dir = compiled_dir
+        self._rights = rights
         self._fewer_cores = cores_by_quota()
         inherited = without_credentials(env, keep_stores=config.worker_credentials)
         self._env = {name: value for name, value in inherited.items() if name not in device_variables}
@@ -67,39 +65,24 @@ class Spawner:
         self, source: ModelSource, lease: Lease, number: int, generation: int, place: WorkerPython = OWN_PYTHON
     ) -> GroupSpec:
         config = source.config
-        folder = f"{number}-{generation}-{os.urandom(3).hex()}"  # whatever its model is called
-        port = _free_port() if config.layout.ranks > 1 else None
         return GroupSpec(
-            ranks=tuple(
-                self._rank(source, lease, rank, folder, port, place, number) for rank in range(config.layout.ranks)
-            ),
+            ranks=tuple(self._rank(source, lease, rank, place.site_dir) for rank in range(config.layout.ranks)),
             startup_timeout=float(config.startup_timeout),
             response_timeout=float(config.response_timeout),
             max_concurrent=config.max_concurrent,
             slots=config.batch_size * (2 if config.stateful else 1),
             rank_skew_timeout=config.rank_skew_timeout,
             max_memory=None if config.max_worker_memory is None else config.max_worker_memory << 20,
+            worker=number,
+            generation=generation,
+            python=place.python,
         )
 
-    def _rank(
-        self,
-        source: ModelSource,
-        lease: Lease,
-        rank: int,
-        folder: str,
-        port: int | None,
-        place: WorkerPython,
-        worker: int,
-    ) -> RankSpec:
-        confinement = self._confinement(source, lease, rank)
-        work_dir = self._run_dir / f"{folder}-r{rank}"
+    def _rank(self, source: ModelSource, lease: Lease, rank: int, site_dir: str | None) -> RankSpec:
         return RankSpec(
-            load=self._load(source, lease, rank, place.site_dir),
-            env={**self._environment(source, lease, rank, port), **confinement.environment(work_dir)},
-            work_dir=work_dir,
-            python=place.python,
-            worker=worker,
-            confinement=confinement,
+            load=self._load(source, lease, rank, site_dir),
+            env=self._environment(source, lease, rank),
+            confinement=self._confinement(source, lease, rank),
         )
 
     def _confinement(self, source: ModelSource, lease: Lease, rank: int) -> Confinement:
@@ -139,7 +122,7 @@ class Spawner:
             log_calls=server.metrics_mode in ("log", "legacy"),
         )
 
-    def _environment(self, source: ModelSource, lease: Lease, rank: int, port: int | None) -> dict[str, str]:
+    def _environment(self, source: ModelSource, lease: Lease, rank: int) -> dict[str, str]:
         launcher = source.config.msrun or source.config.torchrun
         chosen = source.config.mindspore.threads or source.config.layout.ranks > 1  # each rank has one thread
         return worker_environment(
@@ -148,7 +131,6 @@ class Spawner:
             devices=lease.environment,
             rank=rank,
             world_size=source.config.layout.ranks,
-            master_port=port,
             sequence_keys=self._config.sequence_keys,
             omp_threads=launcher.omp_number_threads if launcher else None,
             fewer_cores=None if chosen else self._fewer_cores,
@@ -163,10 +145,3 @@ def _told(config: ServerConfig, env: Mapping[str, str]) -> dict[str, str]:
         "METRICS_LOCATION": os.path.abspath(env.get("METRICS_LOCATION") or "logs"),
         "TS_DECODE_INPUT_REQUEST": str(config.decode_input_request).lower(),
     }
-
-
-def _free_port() -> int:
-    """For the ranks of one generation to meet at; fresh, so that no earlier generation can answer there."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments.environments import Environments
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from msx_frontend.models.group_recipe import GroupRecipe
 from msx_frontend.models.model_source import ModelSource, make_source
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registration import Registration
@@ -52,10 +52,10 @@ class VersionFactory:
     def make(self, source: ModelSource) -> ModelVersion:
         metrics = ModelMetrics(self._metrics, source.name, source.version)
         resources = ModelResources(self._resources, f"{source.name}:{source.version}", source.config)
-        environment, keys = self._environments.of(source), self._config.sequence_keys
-        prepare = partial(self._prepare, source)
-        return ModelVersion(source, resources, self._spawner.spec, metrics, keys, environment, prepare)
-
-    async def _prepare(self, source: ModelSource) -> None:
-        await self._store.contents.intact(source.digest)
-        await self._spawner.prepare(source)
+        recipe = GroupRecipe(
+            source=source,
+            environment=self._environments.of(source),
+            contents=self._store.contents,
+            spawner=self._spawner,
+        )
+        return ModelVersion(recipe, resources, metrics, self._config.sequence_keys)

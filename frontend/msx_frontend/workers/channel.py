@@ -1,9 +1,8 @@
-"""One socket to a worker, as messages."""
+"""One connection to a worker, as messages."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
@@ -23,12 +22,8 @@ class Channel(asyncio.BufferedProtocol, Generic[T]):
         self._transport: asyncio.Transport | None = None
         self._closed = False
 
-    async def open(self, sock: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        await loop.create_unix_connection(lambda: self, sock=sock)
-
     def write(self, *parts: bytes | bytearray) -> None:
-        """Frames for a worker that is gone are dropped: its end is told by `on_closed`."""
+        """Frames for a worker that is not there are dropped: its end is told by `on_closed`."""
         if self._transport is not None and not self._transport.is_closing():
             if sum(map(len, parts)) < LARGE:
                 self._transport.write(b"".join(parts))
@@ -40,7 +35,7 @@ class Channel(asyncio.BufferedProtocol, Generic[T]):
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none of asyncio's classes
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's do not inherit from asyncio's classes
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._reader.space()
@@ -48,7 +43,7 @@ class Channel(asyncio.BufferedProtocol, Generic[T]):
     def buffer_updated(self, nbytes: int) -> None:
         try:
             for message, body in self._reader.received(nbytes):
-                # What is large stays the bytearray that it was received into, although nobody may change it.
+                # What is large stays the bytearray that it was received into, although it must not be changed.
                 self._on_message(message, bytes(body) if len(body) < LARGE else cast(bytes, body))
         except ProtocolError as error:
             self._end(error)

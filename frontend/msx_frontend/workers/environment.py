@@ -19,7 +19,6 @@ def worker_environment(
     devices: Mapping[str, str],
     rank: int = 0,
     world_size: int = 1,
-    master_port: int | None = None,
     omp_threads: int | None = None,
     fewer_cores: int | None = None,
     sequence_keys: SequenceKeys | None = None,
@@ -35,8 +34,6 @@ def worker_environment(
     mine, all_ranks = str(rank), str(world_size)
     env |= {"RANK": mine, "LOCAL_RANK": mine, "WORLD_SIZE": all_ranks, "LOCAL_WORLD_SIZE": all_ranks}
     env |= {"RANK_ID": mine, "RANK_SIZE": all_ranks, "DEVICE_ID": mine}
-    if master_port is not None:
-        env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(master_port)}
     env |= (sequence_keys or SequenceKeys()).to_env()
     env |= {"PYTHONUNBUFFERED": "1", "PYTHONPATH": _python_path(env, model_dir)}
     env |= devices

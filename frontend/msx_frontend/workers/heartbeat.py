@@ -23,14 +23,16 @@ class Heartbeat:
     def __init__(self, ranks: int, ping: Callable[[bytes], None], judge: Callable[[float], None]) -> None:
         self._ping, self._judge = ping, judge
         self._loop = asyncio.get_running_loop()
-        self._heard = dict.fromkeys(range(ranks), time.monotonic())
+        self.last_heard = dict.fromkeys(range(ranks), time.monotonic())
+        """By rank, when it said something: a `time.monotonic()` instant."""
         self._pings = 0
         self._sent = 0.0
         self._tick: asyncio.TimerHandle | None = None
         self._stopped = False
 
     def start(self) -> None:
-        self._heard = dict.fromkeys(self._heard, time.monotonic())
+        now = time.monotonic()
+        self.last_heard.update((rank, now) for rank in self.last_heard)
         self._beat()
 
     def stop(self) -> None:
@@ -38,13 +40,10 @@ class Heartbeat:
         if self._tick is not None:
             self._tick.cancel()
 
-    def heard(self, rank: int, now: float) -> None:
-        self._heard[rank] = now
-
     def silent(self, now: float) -> int | None:
         """The rank that has been silent for longest, if that is too long."""
-        rank = min(self._heard, key=self._heard.__getitem__)
-        return rank if now - self._heard[rank] > MISSED_HEARTBEAT else None
+        rank = min(self.last_heard, key=self.last_heard.__getitem__)
+        return rank if now - self.last_heard[rank] > MISSED_HEARTBEAT else None
 
     def _beat(self) -> None:
         self._pings += 1

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-
-from msx_frontend.workers.own_memory import own_memory_of_all
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 LOOK = 1.0
 """Seconds between two looks."""
 
 
-class MemoryWatch:
-    """`pids` tells the ranks' processes; `passed(rank, bytes)` is called once, on the loop."""
+class MeasuredRank(Protocol):
+    @property
+    def rank(self) -> int: ...
 
-    def __init__(
-        self, limit: int | None, pids: Callable[[], Mapping[int, int]], passed: Callable[[int, int], None]
-    ) -> None:
-        self._limit, self._pids, self._passed = limit, pids, passed
+    async def memory_taken(self) -> int:
+        """Bytes."""
+
+
+class MemoryWatch:
+    """`passed(rank, bytes)` is called once, on the loop."""
+
+    def __init__(self, limit: int | None, ranks: Iterable[MeasuredRank], passed: Callable[[int, int], None]) -> None:
+        self._limit = limit
+        self._ranks = ranks
+        self._passed = passed
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -29,10 +36,9 @@ class MemoryWatch:
             self._task.cancel()
 
     async def _run(self, limit: int) -> None:
-        """By thread: of what a rank has started, the kernel walks through all pages."""
         while True:
-            for rank, pid in self._pids().items():
-                taken = await asyncio.to_thread(own_memory_of_all, pid)
+            for rank in self._ranks:
+                taken = await rank.memory_taken()
                 if taken > limit:
-                    return self._passed(rank, taken)
+                    return self._passed(rank.rank, taken)
             await asyncio.sleep(LOOK)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -26,8 +25,8 @@ LINES_PER_SECOND = 500
 log = logging.getLogger("msx.model")
 
 
-class WorkerOutput:
-    """Reads one pipe of a worker until it ends or is closed."""
+class WorkerOutput(asyncio.Protocol):
+    """Reads stdout or stderr of a worker, until it ends or is closed."""
 
     def __init__(
         self, labels: dict[str, Any], stream: str, on_metric: Callable[[MetricSample], None] | None = None
@@ -40,20 +39,18 @@ class WorkerOutput:
         self._window, self._lines, self._dropped = 0, 0, 0
         self._report: asyncio.TimerHandle | None = None
         self.last_words = LastWords()
-        self._transport: asyncio.ReadTransport | None = None
+        self._transport: asyncio.BaseTransport | None = None
 
-    async def follow(self, fd: int) -> None:
-        loop = asyncio.get_running_loop()
-        pipe = os.fdopen(fd, "rb", 0)
-        self._transport, _ = await loop.connect_read_pipe(lambda: _Pipe(self), pipe)
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
 
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
-        self.feed(b"\n" if self._rest else b"")
+        self.data_received(b"\n" if self._rest else b"")
         self._report_dropped()
 
-    def feed(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._split(line)
@@ -123,14 +120,6 @@ class WorkerOutput:
                 extra=self._labels,
             )
             self._dropped = 0
-
-
-class _Pipe(asyncio.Protocol):
-    def __init__(self, output: WorkerOutput) -> None:
-        self._output = output
-
-    def data_received(self, data: bytes) -> None:
-        self._output.feed(data)
 
 
 def _longest(line: bytes) -> int:

@@ -18,7 +18,8 @@ from msx_frontend.resources.shortage import Shortage
 from msx_frontend.workers import endings
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.endings import GroupEnd
-from msx_frontend.workers.group import GroupEvents, GroupSpec, WorkerGroup
+from msx_frontend.workers.group import GroupEvents, WorkerGroup
+from msx_frontend.workers.launcher import GroupSpec, Launcher
 from msx_frontend.workers.torchserve_lines import TorchServeLines
 
 log = logging.getLogger("msx.workers")
@@ -45,8 +46,17 @@ class ReplicaOwner(GroupEvents, Protocol):
         """It is told to stop: no new work for it."""
 
 
-async def _nothing() -> None:
-    """To prepare."""
+class GroupMaker(Protocol):
+    """What a replica makes its groups with."""
+
+    @property
+    def launcher(self) -> Launcher: ...
+
+    async def prepare(self) -> None:
+        """Awaited before each generation. Raises ServiceError, RequirementsFailed among them."""
+
+    def spec(self, lease: Lease, worker: int, generation: int) -> GroupSpec:
+        """Called after `prepare`."""
 
 
 class Replica:
@@ -56,16 +66,17 @@ class Replica:
         self,
         number: int,
         claim: Claim,
-        make_spec: Callable[[Lease, int], GroupSpec],
+        recipe: GroupMaker,
         backoff: Backoff,
         owner: ReplicaOwner,
         metrics: ModelMetrics,
-        prepare: Callable[[], Awaitable[None]] = _nothing,
     ) -> None:
-        """`make_spec` gets its lease and the number of the generation. `prepare` is awaited before each; it may raise
-        RequirementsFailed."""
-        self.number, self._claim, self._prepare = number, claim, prepare
-        self._make_spec, self._backoff, self._owner, self._metrics = make_spec, backoff, owner, metrics
+        self.number = number
+        self._claim = claim
+        self._recipe = recipe
+        self._backoff = backoff
+        self._owner = owner
+        self._metrics = metrics
         self.state = ReplicaState.WAITING if claim.shortage else ReplicaState.STARTING
         self.group: WorkerGroup | None = None
         self.last_end: GroupEnd | None = None
@@ -139,7 +150,7 @@ class Replica:
         try:
             self._claim.renew()
             await self._unless_stopping(partial(self._uncounted, self._claim.satisfied))
-            await self._unless_stopping(self._prepare)
+            await self._unless_stopping(self._recipe.prepare)
             await self._unless_stopping(partial(self._uncounted, self._claim.turn))
             if self._claim.revoked:
                 return endings.device_lost(self._claim.revoked)
@@ -207,7 +218,8 @@ class Replica:
     async def _one_generation(self) -> GroupEnd:
         assert self.lease is not None
         self.generation += 1
-        group = self.group = WorkerGroup(self._make_spec(self.lease, self.generation), self._owner)
+        spec = self._recipe.spec(self.lease, self.number, self.generation)
+        group = self.group = WorkerGroup(spec, self._recipe.launcher, self._owner)
         self._lines.started(group.labels)
         end = await group.start()
         self._claim.started()
@@ -218,7 +230,7 @@ class Replica:
             self._loaded, self.unloaded = True, None
             self._metrics.worker_loaded(self.number, group.load_seconds)
             self._move(ReplicaState.READY)
-            self._owner.group_has_room(group)
+            self._owner.group_has_room(group.runner)
         end = await group.wait_ended()
         self._lines.disconnected(end, loaded=self._loaded)
         return end

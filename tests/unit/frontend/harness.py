@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+
+import msgspec
 
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig, Snapshot
@@ -17,7 +18,6 @@ from msx_frontend.devices.accelerator import Accelerator
 from msx_frontend.devices.ascend import Ascend, Npu
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.pool import DevicePool
-from msx_frontend.errors import ServiceError
 from msx_frontend.job import Job
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.models.health import Health
@@ -35,110 +35,67 @@ from msx_frontend.resources.starts import Starts
 from msx_frontend.snapshots.restore import versions_of
 from msx_frontend.workers import endings, replica
 from msx_frontend.workers.endings import GroupEnd
-from msx_frontend.workers.group import GroupEvents, GroupSpec, GroupState
+from msx_frontend.workers.group import GroupEvents, WorkerGroup
+from msx_frontend.workers.launcher import GroupSpec
+from msx_protocol import Loaded, LoadProgress
 from msx_sdk.generation import Capabilities
-from msx_sdk.kserve import Signature
 from tests.unit.frontend.jobs import make_job, run
 from tests.unit.frontend.packing import pack_model
+from tests.unit.frontend.workers.fake_launcher import FakeLauncher, FakeRank
 
 FAILED = GroupEnd(
     "The model could not be loaded: no weights", endings.load_too_slow(1, "").error, traceback="Traceback: no weights"
 )
 
 
-class FakeGroup:
-    """Loads at once, unless its model is in `failing` or `loading`; holds its jobs until `answer`."""
+class HarnessRank(FakeRank):
+    """Loads at once, unless its model is in `failing` or `loading` of FakeGroup."""
+
+    def begin_to_load(self) -> None:
+        self.say(LoadProgress("initializing"))
+        self._task = asyncio.ensure_future(self._load())
+
+    async def _load(self) -> None:
+        model = self.load.model_name
+        while model in FakeGroup.loading and not self.ended.done():
+            await asyncio.sleep(0.001)
+        if model in FakeGroup.failing:
+            self.fail_to_load("no weights", FAILED.traceback)
+        elif not self.ended.done():
+            offers = FakeGroup.offers.get(model, Capabilities())
+            self.say(Loaded(is_async=False, seconds=0.1, capabilities=msgspec.to_builtins(offers)))
+
+
+class FakeGroup(WorkerGroup):
+    """A group of fake ranks: it holds its jobs until `answer`."""
 
     failing: set[str] = set()
     loading: set[str] = set()
     offers: dict[str, Capabilities] = {}
     living: list[FakeGroup] = []
 
-    def __init__(self, spec: GroupSpec, events: GroupEvents) -> None:
-        self.spec, self.events = spec, events
+    def __init__(self, spec: GroupSpec, launcher: FakeLauncher, events: GroupEvents) -> None:
+        super().__init__(spec, launcher, events)
         self.model = spec.load.model_name
-        self.labels = {"model": self.model}
-        self.state, self.phase = GroupState.LOADING, "initializing"
-        self.signature = Signature()
-        self.start_time, self.load_seconds, self.is_async = time.time(), 0.1, False
-        self.capabilities = self.offers.get(self.model, Capabilities())
-        self.pid, self.memory, self.number = 4711, 1 << 20, spec.ranks[0].worker
-        self.ranks: list[Any] = []
-        self.own_memory = 1 << 20
-        self.jobs: list[Job] = []
-        self.ended: asyncio.Future[GroupEnd] = asyncio.get_running_loop().create_future()
+        self._fakes = launcher
         self.living.append(self)
 
-    async def start(self) -> GroupEnd | None:
-        await asyncio.sleep(0)
-        if self.model in self.failing:
-            self.end(FAILED)
-        while self.model in self.loading and not self.ended.done():
-            await asyncio.sleep(0.001)
-        if self.ended.done():
-            return self.ended.result()
-        self.state, self.phase = GroupState.READY, ""
-        return None
-
-    async def wait_ended(self) -> GroupEnd:
-        return await asyncio.shield(self.ended)
-
-    async def drain(self, limit: float, end: GroupEnd | None = None) -> None:
-        if self.state is GroupState.READY:
-            self.state = GroupState.DRAINING
-        deadline = asyncio.get_running_loop().time() + limit
-        while self.jobs and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(0.001)
-        self.end(end or endings.asked_to_stop())
+    @property
+    def jobs(self) -> list[Job]:
+        return self.runner.in_flight.jobs()
 
     def end(self, end: GroupEnd) -> None:
-        if not self.ended.done():
-            self.state = GroupState.ENDED
-            self.living.remove(self)
-            self.ended.set_result(end)
-            self.events.group_ended(self)  # type: ignore[arg-type]
-            jobs, self.jobs = self.jobs, []
-            for job in jobs:
-                job.fail(end.error)
-
-    def flush(self) -> None:
-        """What `predict` took has left."""
-
-    @property
-    def busy(self) -> int:
-        return len(self.jobs)
-
-    @property
-    def awaited(self) -> bool:
-        return any(not job.done for job in self.jobs)
-
-    @property
-    def idle(self) -> bool:
-        return not self.jobs
-
-    def room(self, *, ahead: bool = False) -> int:
-        return self.spec.load.batch_size if self.state is GroupState.READY and not self.jobs else 0
-
-    room_to_join = 0
-
-    def predict(self, jobs: list[Job], *, joins: bool = False) -> None:
-        for job in jobs:
-            job.group = self
-            job.started = time.monotonic()
-        self.jobs += jobs
-
-    def cancel(self, job: Job) -> None:
-        return None
-
-    def cancel_all(self, error: ServiceError) -> None:
-        for job in self.jobs:
-            job.cancel(error)
+        self._end(end)
 
     def answer(self) -> None:
-        jobs, self.jobs = self.jobs, []
-        for job in jobs:
-            job.finish(200)
-        self.events.group_has_room(self)  # type: ignore[arg-type]
+        for ranks in self._fakes.groups:
+            if ranks[0].load is self.spec.load:
+                ranks[0].answer()
+
+    def _end(self, end: GroupEnd) -> GroupEnd:
+        if self in self.living:
+            self.living.remove(self)
+        return super()._end(end)
 
 
 class Harness:
@@ -169,7 +126,11 @@ class Harness:
         self.resources = Resources(self.devices, processes, self.starts)
         self.state = PersistentState(StateStore(state.database))
         spawner = Spawner(
-            self.config, state.run, state.compiled, env or {}, device_variables=self.accelerator.variables
+            self.config,
+            FakeLauncher(HarnessRank),
+            state.compiled,
+            env or {},
+            device_variables=self.accelerator.variables,
         )
         self.management = Management(
             self.config, self.registry, self.store, self.resources, self.state, spawner, self.metrics

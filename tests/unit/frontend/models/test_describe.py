@@ -34,9 +34,10 @@ def test_workers(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         await harness.register("m", initial_workers=2)
         FakeGroup.loading.add("m")
-        harness.groups()[0].end(endings.exited(0, 12, 3, "no room"))
         version = harness.registry.find("m")
-        await until(lambda: version.replicas[0].generation == 2 and version.replicas[0].group)
+        (group,) = [group for group in harness.groups() if group is version.replicas[0].group]
+        group.end(endings.exited(0, 12, 3, "no room"))
+        await until(lambda: version.replicas[0].generation == 2 and version.replicas[0].phase == "initializing")
         again, ready = describe(version)["workers"]
         assert int(ready["id"]) == int(again["id"]) + 1
         assert (ready["status"], ready["pid"], ready["memoryUsage"]) == ("READY", 4711, 1 << 20)
@@ -56,7 +57,7 @@ def test_a_worker_that_loads_and_one_that_drains(tmp_path: Path) -> None:
         await harness.register("m", synchronous=False)
         version = harness.registry.find("m")
         await until(harness.groups)
-        assert describe(version)["workers"][0]["status"] == "LOADING"
+        await until(lambda: describe(version)["workers"][0]["status"] == "LOADING")
         FakeGroup.loading.clear()
         await until(lambda: version.state is ModelState.READY)
         harness.submit("m")

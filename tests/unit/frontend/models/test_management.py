@@ -453,7 +453,7 @@ def test_jobs_that_a_dying_group_returns_to_a_version_that_goes_are_answered(tmp
         (group,) = harness.groups()
         returned = make_job("ahead")
         group.end(endings.exited(0, 1, -9, ""))
-        group.events.jobs_returned([returned])
+        group._events.jobs_returned([returned])
         await going
         assert isinstance(error_of(returned), ServiceUnavailable)
         assert len(version.dispatcher.queue) == 0

@@ -16,10 +16,10 @@ from msx_frontend.devices.lease import Lease
 from msx_frontend.models import spawn
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.spawn import Spawner
-from msx_frontend.workers.crew import RankSpec
-from msx_frontend.workers.group import GroupSpec
+from msx_frontend.workers.launcher import GroupSpec, RankSpec
 from msx_protocol import DeclaredMetric, Load
 from msx_sdk._internal.config import parse_model_config
+from tests.unit.frontend.workers.fake_launcher import FakeLauncher
 
 CPU = Lease("m:1.0")
 NPU = Lease("m:1.0", (3,), (Device("3", "910B"),), environment={"SEEN": "3"})
@@ -37,7 +37,7 @@ def spec_of(config: dict[str, Any] | None = None, lease: Lease = CPU, env: Any =
         config=parse_model_config(config or {})[0],
     )
     spawner = Spawner(
-        ServerConfig(**server), Path("/run/msx"), Path("/compiled"), env or {}, device_variables=frozenset({"SEEN"})
+        ServerConfig(**server), FakeLauncher(), Path("/compiled"), env or {}, device_variables=frozenset({"SEEN"})
     )
     return spawner.spec(source, lease, 9000, 2)
 
@@ -122,11 +122,9 @@ def test_a_worker_without_near_cores_is_not_bound(caplog: pytest.LogCaptureFixtu
     ]
 
 
-def test_a_folder_for_each_generation_below_the_run_folder() -> None:
-    first, second = only_rank().work_dir, only_rank().work_dir
-    assert first.parent == second.parent == Path("/run/msx")
-    assert first != second
-    assert re.fullmatch(r"9000-2-[0-9a-f]{6}-r0", first.name), "whatever its model is called"
+def test_the_numbers_of_replica_and_generation_are_the_launchers_for_names_of_folders() -> None:
+    spec = spec_of()
+    assert (spec.worker, spec.generation) == (9000, 2)
 
 
 def test_items_of_a_sequence_are_not_isolated() -> None:
@@ -148,9 +146,7 @@ def test_several_ranks() -> None:
     assert [rank.load.rank for rank in spec.ranks] == [0, 1, 2, 3]
     assert {(rank.load.world_size, rank.load.input_ranks) for rank in spec.ranks} == {(4, 2)}
     assert [rank.env["RANK"] for rank in spec.ranks] == ["0", "1", "2", "3"]
-    assert len({rank.env["MASTER_PORT"] for rank in spec.ranks}) == 1
-    assert len({rank.work_dir for rank in spec.ranks}) == 4
-    assert "MASTER_PORT" not in only_rank().env
+    assert not {"MASTER_ADDR", "MASTER_PORT"} & set(spec.ranks[0].env), "where they meet is the launcher's to say"
 
 
 def test_the_worker_knows_the_declared_metrics(tmp_path: Path) -> None:

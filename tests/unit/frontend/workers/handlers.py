@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from msx_frontend.workers.crew import RankSpec
-from msx_frontend.workers.group import GroupSpec
+from msgspec import structs
+
+from msx_frontend.workers.launcher import GroupSpec, RankSpec
 from msx_protocol import Load
 from tests.unit.backend.harness import SERVICES, load_message
 
@@ -24,11 +26,21 @@ def spec_of(folder: Path, code: str, **options: Any) -> GroupSpec:
     load = model_of(folder, code)
     for name in ("batch_size", "isolate_batch_errors"):
         setattr(load, name, options.pop(name, getattr(load, name)))
-    rank = RankSpec(load, options.pop("env", dict(os.environ)), options.pop("work_dir", folder / "work" / "w1"))
+    env = options.pop("env", dict(os.environ))
     values: dict[str, Any] = {
-        "ranks": (rank,),
+        "ranks": (RankSpec(load=load, env=env),),
         "startup_timeout": 30.0,
         "response_timeout": 30.0,
         "max_concurrent": 8,
     }
     return GroupSpec(**{**values, **options})
+
+
+def ranks_of(spec: GroupSpec, number: int) -> GroupSpec:
+    """The same model on several ranks."""
+    (rank,) = spec.ranks
+    loads = [
+        structs.replace(rank.load, rank=one, local_rank=one, world_size=number, input_ranks=number)
+        for one in range(number)
+    ]
+    return replace(spec, ranks=tuple(RankSpec(load=load, env=rank.env) for load in loads))

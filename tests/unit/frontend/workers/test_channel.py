@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from msx_frontend.workers.channel import Channel
+from msx_frontend.workers.local_streams import SocketStream
 from msx_protocol import LARGE, PREFIX, Chunk, Dropped, Ping, ProtocolError, ToFrontend, encode_frame
 from tests.unit.frontend.jobs import run
 
@@ -26,7 +27,7 @@ class Bench:
     async def open(self) -> socket.socket:
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
-        await self.channel.open(ours)
+        await SocketStream(ours).connect(self.channel)
         return theirs
 
     def _message(self, message: Any, body: bytes) -> None:

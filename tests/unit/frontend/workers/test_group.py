@@ -20,11 +20,14 @@ from msgspec import structs
 from msx_frontend.errors import HandlerFailed, RequestCancelled, WorkerDied, WorkerTimedOut
 from msx_frontend.job import Job
 from msx_frontend.workers import heartbeat, memory_watch
-from msx_frontend.workers.crew import RankSpec
-from msx_frontend.workers.group import GroupSpec, GroupState, WorkerGroup
+from msx_frontend.workers.batch_runner import BatchRunner
+from msx_frontend.workers.group import GroupState, WorkerGroup
+from msx_frontend.workers.launcher import GroupSpec
+from msx_frontend.workers.local import LocalLauncher
+from msx_frontend.workers.local_rank import LocalRank
 from msx_protocol import MetricForm, MetricSample
 from tests.unit.frontend.jobs import error_of, make_job, run, sink_of
-from tests.unit.frontend.workers.handlers import spec_of
+from tests.unit.frontend.workers.handlers import ranks_of, spec_of
 
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 
@@ -36,7 +39,7 @@ class Owner:
         self.returned: list[Job] = []
         self.samples: list[MetricSample] = []
 
-    def group_has_room(self, group: WorkerGroup) -> None:
+    def group_has_room(self, group: BatchRunner) -> None:
         self.told.append("room")
 
     def group_replied(self, group: WorkerGroup) -> None:
@@ -59,13 +62,19 @@ class Owner:
 
 
 class Bench:
-    def __init__(self, spec: GroupSpec) -> None:
+    def __init__(self, spec: GroupSpec, folder: Path) -> None:
         self.owner = Owner()
-        self.group = WorkerGroup(spec, self.owner)
+        self.launched: list[LocalRank] = []
+        self.folder = folder / "work"
+        self.group = WorkerGroup(spec, self, self.owner)
+
+    async def launch(self, spec: GroupSpec) -> list[LocalRank]:
+        self.launched += await LocalLauncher(self.folder).launch(spec)
+        return self.launched
 
     def predict(self, *bodies: bytes | Job) -> list[Job]:
         jobs = [body if isinstance(body, Job) else make_job(body=body) for body in bodies]
-        self.group.predict(jobs)
+        self.group.runner.predict(jobs)
         return jobs
 
     async def answers(self, *bodies: bytes) -> list[Any]:
@@ -84,25 +93,29 @@ def lines_of(path: Path) -> list[str]:
 
 
 @asynccontextmanager
-async def bench_of(spec: GroupSpec) -> AsyncIterator[Bench]:
+async def bench_of(spec: GroupSpec, folder: Path) -> AsyncIterator[Bench]:
     """A group that has loaded; nothing is left of it at the end."""
-    bench = Bench(spec)
+    bench = Bench(spec, folder)
     try:
         assert await bench.group.start() is None
         yield bench
     finally:
         await bench.group.drain(0)
         assert bench.group.state is GroupState.ENDED
-        assert not any(rank.work_dir.exists() for rank in spec.ranks)
-        assert not any(psutil.pid_exists(member.process.pid) for member in bench.group.ranks)
+        assert not any(bench.folder.iterdir())
+        assert not any(psutil.pid_exists(rank.pid) for rank in bench.launched)
 
 
 Test = Callable[[Bench], Coroutine[Any, Any, None]]
 
 
+def folder_of(spec: GroupSpec) -> Path:
+    return Path(spec.load.model_dir).parent
+
+
 def on(spec: GroupSpec, test: Test, loop: str = "uvloop") -> None:
     async def call() -> None:
-        async with bench_of(spec) as bench:
+        async with bench_of(spec, folder_of(spec)) as bench:
             await test(bench)
 
     run(call(), loop)
@@ -115,7 +128,8 @@ def on(spec: GroupSpec, test: Test, loop: str = "uvloop") -> None:
 def test_a_batch_and_the_next(tmp_path: Path, loop: str) -> None:
     async def test(bench: Bench) -> None:
         group = bench.group
-        assert (group.state, group.idle, group.room(), group.busy) == (GroupState.READY, True, 8, 0)
+        runner = group.runner
+        assert (group.state, runner.idle, runner.room(), runner.busy) == (GroupState.READY, True, 8, 0)
         assert group.load_seconds > 0
         assert group.memory > 1 << 20
         assert await bench.answers(b"one", b"two") == [[200, b"one", "end"], [200, b"two", "end"]]
@@ -129,12 +143,12 @@ def test_a_batch_and_the_next(tmp_path: Path, loop: str) -> None:
 
 def test_room(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
-        group, mark = bench.group, tmp_path / "mark"
+        runner, mark = bench.group.runner, tmp_path / "mark"
         mark.touch()
         bench.predict(str(mark).encode())
-        assert (group.busy, group.idle, group.room(), group.room(ahead=True)) == (1, False, 0, 4)
+        assert (runner.busy, runner.idle, runner.room(), runner.room(ahead=1)) == (1, False, 0, 4)
         bench.predict(b"x", b"y")
-        assert (group.busy, group.room(ahead=True)) == (3, 0)
+        assert (runner.busy, runner.room(ahead=1), runner.room(ahead=2)) == (3, 0, 4)
 
     on(spec_of(tmp_path, "hang", batch_size=4), test)
 
@@ -156,15 +170,15 @@ def test_those_who_come_while_it_is_busy_are_its_next_batch(tmp_path: Path) -> N
     async def test(bench: Bench) -> None:
         group, mark = bench.group, tmp_path / "mark"
         jobs = [make_job(body=body) for body in (str(mark).encode(), b"a", b"b", b"c")]
-        assert group.room_to_join == 4
+        assert group.runner.room_to_join == 4
         for some in (jobs[:1], jobs[1:2], jobs[2:]):
-            group.predict(some, joins=True)
-            group.flush()
-        assert (group.busy, group.room_to_join) == (4, 1)
+            group.runner.predict(some, joins=True)
+            group.runner.flush()
+        assert (group.runner.busy, group.runner.room_to_join) == (4, 1)
         mark.touch()
         await until(lambda: all(job.done for job in jobs))
         assert [size for size, _ in bench.owner.batches] in ([1, 3], [4])
-        assert group.idle
+        assert group.runner.idle
 
     on(spec_of(tmp_path, PATIENT, batch_size=4), test)
 
@@ -173,12 +187,12 @@ def test_a_crash_fails_those_who_had_joined_and_no_others(tmp_path: Path) -> Non
     async def test(bench: Bench) -> None:
         group, mark = bench.group, tmp_path / "mark"
         first, crash, beside, behind = (make_job(body=body) for body in (str(mark).encode(), b"crash", b"b", b"c"))
-        group.predict([first])
+        group.runner.predict([first])
         await until(lambda: lines_of(tmp_path / "begun"))
         for job in (crash, beside):
-            group.predict([job], joins=True)
-        group.predict([behind])
-        group.flush()
+            group.runner.predict([job], joins=True)
+        group.runner.predict([behind])
+        group.runner.flush()
         mark.touch()
         await group.wait_ended()
         assert first.status == 200
@@ -208,13 +222,13 @@ def handle(data, context):
 
     async def test(bench: Bench) -> None:
         group = bench.group
-        assert (group.is_async, group.continuous, group.room()) == (True, True, 3)
+        assert (group.runner.is_async, group.runner.continuous, group.runner.room()) == (True, True, 3)
         (job,) = bench.predict(b"2")
-        assert (group.room(), group.holds(job), group.holds(make_job())) == (2, True, False)
+        assert (group.runner.room(), group.runner.holds(job), group.runner.holds(make_job())) == (2, True, False)
         await until(lambda: job.done)
         assert sink_of(job).events == [200, b"1", b"0", "end"]
         assert bench.owner.told == ["room", "replied", "room"]
-        assert (group.room(), group.holds(job)) == (3, False)
+        assert (group.runner.room(), group.runner.holds(job)) == (3, False)
 
     spec = spec_of(tmp_path, code, slots=3)
     spec.load.continuous = True
@@ -293,10 +307,10 @@ def handle(data, context):
     async def test(bench: Bench) -> None:
         (job,) = bench.predict(b"")
         await until(lambda: lines_of(mark))
-        assert bench.group.awaited
+        assert bench.group.runner.awaited
         job.cancel()
-        assert not bench.group.awaited
-        await until(lambda: bench.group.idle)
+        assert not bench.group.runner.awaited
+        await until(lambda: bench.group.runner.idle)
         assert lines_of(mark) == ["started", "cancelled"]
         assert isinstance(error_of(job), RequestCancelled)
         assert sink_of(job).events == [error_of(job)]
@@ -309,8 +323,8 @@ def test_cancel_of_one_that_is_not_its_own(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
         (job,) = bench.predict(b"x")
         await until(lambda: job.done)
-        bench.group.cancel(job)
-        bench.group.cancel(make_job())
+        bench.group.runner.cancel(job)
+        bench.group.runner.cancel(make_job())
         assert await bench.answers(b"y") == [[200, b"y", "end"]]
 
     on(spec_of(tmp_path, "echo"), test)
@@ -320,7 +334,7 @@ def test_all_are_cancelled_with_the_reason(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
         jobs = bench.predict(b"/dev/null") + bench.predict(b"x")
         why = WorkerDied("The server ends.")
-        bench.group.cancel_all(why)
+        bench.group.runner.cancel_all(why)
         assert [error_of(job) for job in jobs] == [why, why]
 
     on(spec_of(tmp_path, "hang"), test)
@@ -334,22 +348,22 @@ def test_an_async_handler_has_many_at_once(tmp_path: Path) -> None:
 
     async def test(bench: Bench) -> None:
         group = bench.group
-        assert group.is_async
-        assert group.room() == 3
+        assert group.runner.is_async
+        assert group.runner.room() == 3
         slow = [make_job(body=b'{"seconds": 600, "mark": "%s"}' % str(mark).encode()) for _ in range(2)]
         for job in slow:
             job.fields[0] = structs.replace(job.fields[0], content_type="application/json")
         bench.predict(*slow)
-        assert group.room() == 1
+        assert group.runner.room() == 1
         quick = make_job(body=b"{}")
         quick.fields[0] = structs.replace(quick.fields[0], content_type="application/json")
         bench.predict(quick)
         await until(lambda: quick.done)
         assert quick.status == 200
-        assert group.room() == 1
+        assert group.runner.room() == 1
         await until(lambda: lines_of(mark) == ["started", "started"])
         slow[0].cancel()
-        await until(lambda: group.room() == 2)
+        await until(lambda: group.runner.room() == 2)
         assert lines_of(mark)[-1] == "cancelled"
         assert [size for size, _ in bench.owner.batches] == [1, 1]
 
@@ -363,13 +377,13 @@ def ends(spec: GroupSpec) -> Any:
     """Why it did not load."""
 
     async def call() -> Any:
-        bench = Bench(spec)
+        bench = Bench(spec, folder_of(spec))
         end = await bench.group.start()
         assert end is not None
         assert bench.owner.told == ["ended"]
         assert await bench.group.wait_ended() is end
-        assert not any(rank.work_dir.exists() for rank in spec.ranks)
-        assert not psutil.pid_exists(bench.group.pid) or not bench.group.pid
+        assert not bench.folder.exists() or not any(bench.folder.iterdir())
+        assert not any(psutil.pid_exists(rank.pid) for rank in bench.launched)
         return end
 
     return run(call(), "uvloop")
@@ -402,25 +416,23 @@ def test_a_worker_that_dies_while_it_loads(tmp_path: Path) -> None:
 
 def test_a_process_that_cannot_be_started(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, "echo")
-    end = ends(dataclasses.replace(spec, ranks=(dataclasses.replace(spec.ranks[0], python="/nowhere/python"),)))
+    end = ends(dataclasses.replace(spec, python="/nowhere/python"))
     assert end.reason.startswith("The worker's process could not be started: ")
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_one_that_is_stopped_while_its_processes_start(tmp_path: Path, ranks: int) -> None:
     async def test() -> None:
-        one = spec_of(tmp_path, "echo")
-        others = [
-            RankSpec(one.ranks[0].load, one.ranks[0].env, tmp_path / "work" / f"r{rank}") for rank in range(ranks)
-        ]
-        bench = Bench(dataclasses.replace(one, ranks=tuple(others)))
+        children = set(psutil.Process().children())
+        bench = Bench(ranks_of(spec_of(tmp_path, "echo"), ranks), tmp_path)
         start = asyncio.ensure_future(bench.group.start())
-        while not bench.group.pid:
+        while not set(psutil.Process().children()) - children:
             await asyncio.sleep(0)  # the first process has been started, and none of the others
         await asyncio.gather(bench.group.drain(0), start)
         await bench.group.wait_ended()
         assert (await start) is not None
-        assert not (tmp_path / "work" / "r0").exists()
+        assert not any(bench.folder.iterdir())
+        assert not set(psutil.Process().children()) - children
 
     run(test(), "uvloop")
 
@@ -494,7 +506,7 @@ def handle(data, context):
         await until(lambda: lines_of(mark))
         first.cancel()
         await until(lambda: len(lines_of(mark)) == 2)
-        await until(lambda: bench.group.busy == 1)
+        await until(lambda: bench.group.runner.busy == 1)
         os.kill(bench.group.pid, signal.SIGKILL)
         await bench.group.wait_ended()
         assert error_of(second).status == 507
@@ -575,7 +587,7 @@ def handle(data, context):
         jobs = bench.predict(b"a") + bench.predict(b"b", b"c")
         draining = asyncio.ensure_future(bench.group.drain(30))
         await until(lambda: bench.group.state is GroupState.DRAINING)
-        assert (bench.group.room(), bench.group.room(ahead=True)) == (0, 0)
+        assert (bench.group.runner.room(), bench.group.runner.room(ahead=1)) == (0, 0)
         gate.touch()
         await draining
         assert [job.status for job in jobs] == [200, 200, 200]
@@ -610,7 +622,7 @@ def test_no_socket_is_left(tmp_path: Path) -> None:
 
     async def test() -> None:
         before = sockets()
-        async with bench_of(spec_of(tmp_path, "echo")) as bench:
+        async with bench_of(spec_of(tmp_path, "echo"), tmp_path) as bench:
             await bench.answers(b"x")
         await until(lambda: sockets() <= before)
 

@@ -80,9 +80,7 @@ def test_the_most_silent_rank() -> None:
         bench.heartbeat.start()
         now = time.monotonic()
         assert bench.heartbeat.silent(now) is None
-        bench.heartbeat.heard(0, now + 100)
-        bench.heartbeat.heard(1, now + 90)
-        bench.heartbeat.heard(2, now + 97)
+        bench.heartbeat.last_heard.update({0: now + 100, 1: now + 90, 2: now + 97})
         assert bench.heartbeat.silent(now + 94) is None
         assert bench.heartbeat.silent(now + 96) == 1
 

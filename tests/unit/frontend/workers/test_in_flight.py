@@ -21,7 +21,7 @@ def test_a_batch_is_over_with_its_last_job() -> None:
     held.add(jobs := jobs_of(2), 10.0, at_once=False)
     assert held.finish([jobs[1].number], 11.0) == []
     assert held.finish([jobs[0].number], 13.0) == [(2, 3.0)]
-    assert (len(held), held.batches) == (0, 0)
+    assert (len(held.open), len(held.batches)) == (0, 0)
 
 
 def test_the_next_batch_begins_when_the_one_before_it_is_over() -> None:
@@ -70,11 +70,11 @@ def test_batches_that_were_joined_end_as_one() -> None:
     held, jobs = InFlight(), jobs_of(5)
     for some in (jobs[:1], jobs[1:3], jobs[3:4], jobs[4:]):
         held.add(some, 10.0, at_once=False, joins=True)
-    assert (held.batches, held.behind) == (4, 4)
+    assert (len(held.batches), held.behind) == (4, 4)
     assert held.finish([1], 12.0) == [(1, 2.0)]
     assert held.behind == 2
     held.join(2, 13.0)
-    assert (held.batches, held.behind) == (2, 1)
+    assert (len(held.batches), held.behind) == (2, 1)
     assert [job.started for job in jobs] == [10.0, 12.0, 12.0, 13.0, 10.0]
     assert held.finish([4, 2], 14.0) == []
     assert held.finish([3], 15.0) == [(3, 3.0)]

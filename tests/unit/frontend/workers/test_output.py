@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msx_frontend.workers import output as module
+from msx_frontend.workers.local_streams import PipeStream
 from msx_frontend.workers.output import LINES_PER_SECOND, LONGEST_LINE, LONGEST_RECORD, RECORD_SEPARATOR, WorkerOutput
 from msx_protocol import MetricSample
 from tests.unit.frontend.jobs import run
@@ -62,7 +63,7 @@ def record(**entry: Any) -> bytes:
 def fed(*pieces: bytes) -> WorkerOutput:
     output = WorkerOutput(dict(LABELS), "stdout")
     for piece in pieces:
-        output.feed(piece)
+        output.data_received(piece)
     output.close()
     return output
 
@@ -92,7 +93,7 @@ class Lines(WorkerOutput):
 def test_nothing_is_lost_of_short_lines(pieces: list[str]) -> None:
     output = Lines()
     for piece in pieces:
-        output.feed(piece.encode())
+        output.data_received(piece.encode())
     output.close()
     *lines, rest = "".join(pieces).split("\n")
     assert output.found == [*lines, *([rest] if rest else [])]
@@ -159,9 +160,9 @@ def test_a_line_that_never_ends_is_one_line_and_does_not_fill_the_memory(logged:
     output = WorkerOutput(dict(LABELS), "stdout")
     piece = b"x" * (1 << 16)
     for _ in range(1600):  # 100 MB
-        output.feed(piece)
+        output.data_received(piece)
         assert len(output._rest) <= LONGEST_LINE
-    output.feed(b"\nnext\n")
+    output.data_received(b"\nnext\n")
     output.close()
     assert logged.messages == ["x" * LONGEST_LINE, "next"]
 
@@ -169,11 +170,11 @@ def test_a_line_that_never_ends_is_one_line_and_does_not_fill_the_memory(logged:
 @on_a_loop
 def test_a_record_that_never_ends_neither(logged: pytest.LogCaptureFixture) -> None:
     output = WorkerOutput(dict(LABELS), "stderr")
-    output.feed(b"\x1e")
+    output.data_received(b"\x1e")
     for _ in range(100):
-        output.feed(b"x" * (1 << 16))
+        output.data_received(b"x" * (1 << 16))
         assert len(output._rest) <= LONGEST_RECORD
-    output.feed(b"\n" + record(message="next") + b"\n")
+    output.data_received(b"\n" + record(message="next") + b"\n")
     output.close()
     assert len(logged.messages) == 2
     assert logged.messages[1] == "next"
@@ -188,10 +189,10 @@ def test_a_record_at_the_end_of_a_line_that_was_cut_is_told(logged: pytest.LogCa
 @on_a_loop
 def test_more_lines_than_allowed_are_counted(logged: pytest.LogCaptureFixture, clock: Clock) -> None:
     output = WorkerOutput(dict(LABELS), "stdout")
-    output.feed(b"line\n" * (LINES_PER_SECOND + 7))
+    output.data_received(b"line\n" * (LINES_PER_SECOND + 7))
     assert logged.messages == ["line"] * LINES_PER_SECOND
     clock.now += 1
-    output.feed(b"next\n")
+    output.data_received(b"next\n")
     output.close()
     assert logged.messages[LINES_PER_SECOND:] == ["7 lines of output were left out: more than 500 a second", "next"]
     (warning,) = [one for one in logged.records if one.levelno == logging.WARNING]
@@ -216,7 +217,7 @@ def test_a_pipe_is_followed_to_its_end(loop: str, logged: pytest.LogCaptureFixtu
     async def test() -> None:
         read, write = os.pipe()
         output = WorkerOutput(dict(LABELS), "stderr")
-        await output.follow(read)
+        await PipeStream(read).connect(output)
         os.write(write, b"one\ntwo")
         while not logged.messages:
             await asyncio.sleep(0)
@@ -233,7 +234,7 @@ def test_a_pipe_that_another_process_holds_open_may_be_left(loop: str) -> None:
     async def test() -> None:
         read, write = os.pipe()
         output = WorkerOutput(dict(LABELS), "stderr")
-        await output.follow(read)
+        await PipeStream(read).connect(output)
         output.close()
         await asyncio.sleep(0)
         with pytest.raises(BrokenPipeError):
@@ -251,6 +252,6 @@ def test_lines_with_torchserves_mark_are_metrics_and_no_log(caplog: pytest.LogCa
     found: list[MetricSample] = []
     caplog.set_level(logging.INFO)
     output = WorkerOutput({"model": "m"}, "stdout", found.append)
-    output.feed(b"said\n[METRICS]Size.MB:7|#Level:Model|#type:GAUGE|#hostname:h,1,id\n[METRICS]odd\n")
+    output.data_received(b"said\n[METRICS]Size.MB:7|#Level:Model|#type:GAUGE|#hostname:h,1,id\n[METRICS]odd\n")
     assert found == [MetricSample("Size", "gauge", "MB", 7.0, [("Level", "Model"), ("Hostname", "h")], "id")]
     assert caplog.messages == ["said", 'Failed to parse metrics line: "[METRICS]odd".']

@@ -27,12 +27,12 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
 
 
 def test_a_record_keeps_its_level(output: WorkerOutput, caplog: pytest.LogCaptureFixture) -> None:
-    output.feed(b"plain\n" + line("careful"))
+    output.data_received(b"plain\n" + line("careful"))
     assert logged(caplog) == [("INFO", "plain"), ("WARNING", "careful")]
 
 
 def test_a_record_after_a_half_line(output: WorkerOutput, caplog: pytest.LogCaptureFixture) -> None:
-    output.feed(b"progress 50 %" + line("careful") + b"progress 100 %\n")
+    output.data_received(b"progress 50 %" + line("careful") + b"progress 100 %\n")
     assert logged(caplog) == [("INFO", "progress 50 %"), ("WARNING", "careful"), ("INFO", "progress 100 %")]
 
 
@@ -43,12 +43,12 @@ def test_a_long_traceback_in_pieces(output: WorkerOutput, caplog: pytest.LogCapt
         data = line("the handler failed", logging.ERROR, sys.exc_info())
     assert len(data) > LONGEST_LINE
     for start in range(0, len(data), 4096):
-        output.feed(data[start : start + 4096])
+        output.data_received(data[start : start + 4096])
     ((level, message),) = logged(caplog)
     assert level == "ERROR"
     assert message.startswith("the handler failed\nTraceback (most recent call last)")
 
 
 def test_a_plain_line_without_an_end_is_cut(output: WorkerOutput, caplog: pytest.LogCaptureFixture) -> None:
-    output.feed(b"x" * (LONGEST_LINE + 1))
+    output.data_received(b"x" * (LONGEST_LINE + 1))
     assert logged(caplog) == [("INFO", "x" * LONGEST_LINE)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 from unittest.mock import patch
@@ -21,23 +21,27 @@ from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.starts import Starts
 from msx_frontend.workers import endings, replica
 from msx_frontend.workers.backoff import Backoff
+from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workers.endings import GroupEnd
-from msx_frontend.workers.group import GroupSpec, WorkerGroup
+from msx_frontend.workers.group import WorkerGroup
+from msx_frontend.workers.launcher import GroupSpec, Launcher
 from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState
 from msx_protocol import LoadFailed
 from msx_sdk._internal.config import ModelConfig
 from tests.unit.frontend.devices.fake_accelerator import npu_pool
 from tests.unit.frontend.jobs import run
+from tests.unit.frontend.workers.fake_launcher import FakeLauncher, spec_of
 
 DIED = endings.exited(0, 1, 3, "")
 STOPPED = endings.asked_to_stop()
 
 
-class FakeGroup:
+class FakeGroup(WorkerGroup):
     """Loads when the test says so, and ends when it says so."""
 
-    def __init__(self, spec: GroupSpec, owner: ReplicaOwner) -> None:
-        self.spec, self.labels, self.load_seconds, self.own_memory = spec, {"model": "m"}, 0.5, 0
+    def __init__(self, spec: GroupSpec, launcher: Launcher, owner: ReplicaOwner) -> None:
+        super().__init__(spec, launcher, owner)
+        self.load_seconds = 0.5
         self.loaded: asyncio.Future[GroupEnd | None] = asyncio.get_running_loop().create_future()
         self.ended: asyncio.Future[GroupEnd] = asyncio.get_running_loop().create_future()
         self.drained_for: list[float] = []
@@ -48,9 +52,9 @@ class FakeGroup:
     async def wait_ended(self) -> GroupEnd:
         return await asyncio.shield(self.ended)
 
-    async def drain(self, limit: float) -> None:
+    async def drain(self, limit: float, end: GroupEnd | None = None) -> None:
         self.drained_for.append(limit)
-        self.end(STOPPED)
+        self.end(end or STOPPED)
         await asyncio.sleep(0)
 
     def load(self) -> None:
@@ -63,17 +67,37 @@ class FakeGroup:
             self.ended.set_result(end)
 
 
+class Recipe:
+    """What of it is not given does nothing."""
+
+    def __init__(
+        self,
+        made: Callable[[int], None] = lambda generation: None,
+        prepare: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.launcher = FakeLauncher()
+        self._made, self._prepare = made, prepare
+
+    async def prepare(self) -> None:
+        if self._prepare is not None:
+            await self._prepare()
+
+    def spec(self, lease: Lease, worker: int, generation: int) -> GroupSpec:
+        self._made(generation)
+        return spec_of(worker=worker, generation=generation)
+
+
 class Owner:
     def __init__(self) -> None:
         self.states: list[ReplicaState] = []
-        self.room: list[WorkerGroup] = []
+        self.room: list[BatchRunner] = []
         self.changed = asyncio.Event()
 
     def replica_changed(self, replica: Replica) -> None:
         self.states.append(replica.state)
         self.changed.set()
 
-    def group_has_room(self, group: WorkerGroup) -> None:
+    def group_has_room(self, group: BatchRunner) -> None:
         self.room.append(group)
 
 
@@ -109,7 +133,7 @@ class Bench:
         self,
         *pauses: float,
         backoff: Any = None,
-        make_spec: Callable[[Lease, int], Any] | None = None,
+        recipe: Recipe | None = None,
         resources: Resources | None = None,
         config: ModelConfig | None = None,
         sibling: Callable[[], int | None] = lambda: None,
@@ -121,15 +145,12 @@ class Bench:
         self.replica = Replica(
             9000,
             self.resources.claim("m:1.0", config or ModelConfig(), sibling),
-            make_spec or self._spec,
+            recipe or Recipe(),
             cast(Backoff, self.backoff),
             cast(ReplicaOwner, self.owner),
             ModelMetrics(self.server_metrics, "m", "1.0"),
             **more,
         )
-
-    def _spec(self, lease: Lease, generation: int) -> Any:
-        return generation
 
     @property
     def restarts(self) -> float | None:
@@ -168,7 +189,7 @@ def test_from_start_to_stop() -> None:
             group = await bench.group()
             group.load()
             await bench.until(ReplicaState.READY)
-            assert bench.owner.room == [cast(WorkerGroup, group)]
+            assert bench.owner.room == [group.runner]
             await bench.replica.stop(12)
             assert group.drained_for == [12]
         assert bench.owner.states == [ReplicaState.READY, ReplicaState.STOPPED]
@@ -187,7 +208,7 @@ def test_a_group_that_ended_is_followed_by_another() -> None:
             first.end()
             second = await bench.group(2)
             assert second is not first
-            assert second.spec == 2  # type: ignore[comparison-overlap]
+            assert second.spec.generation == 2
             assert bench.replica.last_end is DIED
             second.load()
             await bench.until(ReplicaState.READY)
@@ -331,11 +352,11 @@ def test_one_that_is_loaded_while_it_is_stopped_is_not_offered_any_more(monkeypa
 
 
 def test_what_cannot_be_started_is_a_failure_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
-    def make_spec(lease: Lease, generation: int) -> Any:
+    def made(generation: int) -> None:
         raise OverflowError("an integer of the model's config is too large")
 
     async def test() -> None:
-        async with bench_of(make_spec=make_spec) as bench:
+        async with bench_of(recipe=Recipe(made)) as bench:
             await bench.until(ReplicaState.FAILED)
             assert bench.replica.last_end is not None
             assert "an integer of the model's config is too large" in bench.replica.last_end.reason
@@ -372,12 +393,11 @@ def test_what_is_to_be_prepared_comes_first_and_may_fail() -> None:
         if len(order) == 1:
             raise RequirementsFailed("no parcel", "pip's lines", "m")
 
-    def make_spec(lease: Lease, generation: int) -> Any:
+    def made(generation: int) -> None:
         order.append(f"start {generation}")
-        return generation
 
     async def test() -> None:
-        async with bench_of(0, make_spec=make_spec, prepare=prepare) as bench:
+        async with bench_of(0, recipe=Recipe(made, prepare)) as bench:
             await bench.group(generation=1)
             assert order == ["prepare", "prepare", "start 1"]
             assert bench.replica.last_end is not None
@@ -395,7 +415,7 @@ def test_a_replica_that_is_stopped_does_not_wait_for_what_is_prepared() -> None:
         await asyncio.Event().wait()
 
     async def test() -> None:
-        async with bench_of(prepare=prepare) as bench:
+        async with bench_of(recipe=Recipe(prepare=prepare)) as bench:
             await preparing.wait()
             await bench.replica.stop(0)
             assert bench.replica.state is ReplicaState.STOPPED
@@ -444,7 +464,7 @@ def test_one_that_waits_may_be_stopped() -> None:
         async def prepare() -> None:
             prepared.append("now")
 
-        bench = Bench(resources=resources, config=ALONE, prepare=prepare)
+        bench = Bench(resources=resources, config=ALONE, recipe=Recipe(prepare=prepare))
         await asyncio.sleep(0)
         await bench.replica.stop(0)
         assert (bench.replica.state, bench.replica.generation, prepared) == (ReplicaState.STOPPED, 0, [])

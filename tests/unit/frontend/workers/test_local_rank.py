@@ -16,13 +16,15 @@ from typing import Any
 import psutil
 import pytest
 
-from msx_frontend.workers.rank import RankProcess
+from msx_frontend.workers.local import LocalLauncher
+from msx_frontend.workers.rank import Rank
 from msx_protocol import (
     Answers,
     Chunk,
     Drain,
     Loaded,
     LoadProgress,
+    MetricSample,
     Ping,
     Pong,
     Predict,
@@ -31,30 +33,32 @@ from msx_protocol import (
 )
 from tests.unit.backend.harness import request
 from tests.unit.frontend.jobs import run
-from tests.unit.frontend.workers.handlers import model_of
+from tests.unit.frontend.workers.handlers import spec_of
 
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 
 
 class Bench:
-    """A rank, and all that it tells in the order in which it is told."""
+    """A rank that runs here, and all that it tells in the order in which it is told."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.work_dir = folder, folder / "run" / "w1"
+        self.folder = folder
+        self.launcher = LocalLauncher(folder / "run")
         self.told: list[Any] = []
         self.pongs: list[Pong] = []
         self.changed = asyncio.Event()
-        self.rank = RankProcess({"model": "m"}, self._message, self._pong, self._exit)
 
-    def _message(self, message: ToFrontend, body: bytes) -> None:
+    def received(self, rank: int, message: ToFrontend, body: bytes) -> None:
         self.told.append((message, body))
         self.changed.set()
 
-    def _pong(self, pong: Pong) -> None:
+    def ponged(self, rank: int, pong: Pong) -> None:
         self.pongs.append(pong)
         self.changed.set()
 
-    def _exit(self, code: int) -> None:
+    def printed(self, rank: int, sample: MetricSample) -> None: ...
+
+    def exited(self, rank: int, code: int) -> None:
         self.told.append(code)
         self.changed.set()
 
@@ -64,14 +68,19 @@ class Bench:
             await self.changed.wait()
 
     async def load(self, code: str) -> None:
-        await self.rank.spawn(dict(os.environ), self.work_dir)
-        self.rank.send(encode_frame(model_of(self.folder, code)))
+        spec = spec_of(self.folder, code)
+        self.rank = Rank(spec.load, 0, self)
+        (self.launched,) = await self.launcher.launch(spec)
+        self.work_dir = self.launched.work_dir
+        self.rank.begin(self.launched)
+        await self.rank.connect()
+        self.rank.load()
         await self.until(lambda: self.told and not _is_progress(self.told[-1]))
         assert isinstance(self.messages[-1][0], Loaded), self.told
 
     def predict(self, body: Any = b"") -> None:
         head, data = request(1, body)
-        self.rank.send(encode_frame(Predict([head]), data))
+        self.rank.data.write(encode_frame(Predict([head]), data))
 
     @property
     def messages(self) -> list[tuple[ToFrontend, bytes]]:
@@ -123,20 +132,19 @@ def is_running(pid: int) -> bool:
 @LOOPS
 def test_a_worker_from_start_to_end(tmp_path: Path, loop: str) -> None:
     async def test(bench: Bench) -> None:
-        assert bench.rank.pid > 0
-        assert bench.rank.memory > 1 << 20
+        assert bench.rank.status.pid == bench.launched.pid
+        assert bench.rank.status.memory > 1 << 20
         assert bench.work_dir.is_dir()
         bench.predict(b"hello")
         assert await bench.answer() == b"hello"
-        bench.rank.send_control(encode_frame(Ping(5)))
+        bench.rank.control.write(encode_frame(Ping(5)))
         await bench.until(lambda: bench.pongs)
         assert bench.pongs[0].sequence == 5
-        bench.rank.send(encode_frame(Drain()))
+        bench.rank.data.write(encode_frame(Drain()))
         await bench.rank.gone()
         assert bench.exit_codes == [0]
-        assert bench.rank.broken is None
         assert not bench.work_dir.exists()
-        assert bench.rank.memory == 0
+        assert bench.rank.status.memory == 0
         bench.rank.kill()  # does nothing: another process may have the number by now
 
     on("echo", tmp_path, loop, test)
@@ -183,7 +191,7 @@ def test_grandchildren_do_not_outlive_a_worker_that_ends_by_itself(tmp_path: Pat
     async def test(bench: Bench) -> None:
         bench.predict()
         child = int(await bench.answer())
-        bench.rank.send(encode_frame(Drain()))
+        bench.rank.data.write(encode_frame(Drain()))
         await bench.rank.gone()
         while is_running(child):
             await asyncio.sleep(0.001)
@@ -228,10 +236,13 @@ def test_a_grandchild_of_another_session_does_not_hold_up_the_end(tmp_path: Path
     code = f"""
 import os, signal, subprocess
 def fork():
+    ready, tell = os.pipe()
     pid = os.fork()
     if not pid:
         os.setsid()
+        os.write(tell, b"x")
         signal.pause()
+    os.read(ready, 1)
     return pid
 def handle(data, context):
     yield [str({HOLDERS[holds]})]
@@ -292,7 +303,6 @@ def handle(data, context):
         bench.predict()
         await bench.rank.gone()
         assert bench.exit_codes == [-signal.SIGKILL]
-        assert bench.rank.broken is not None
 
     on(code, tmp_path, loop, test)
 
@@ -304,27 +314,24 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-def spawn_fails(tmp_path: Path, python: str = sys.executable) -> OSError:
+def launch_fails(tmp_path: Path, python: str = sys.executable) -> OSError:
     """The error; asserts that nothing is left."""
+    spec = spec_of(tmp_path, "echo", python=python)
 
     async def call() -> OSError:
-        bench = Bench(tmp_path)
         before = open_files()
         with pytest.raises(OSError, match=r"No such file|Not a directory|File exists") as caught:
-            await bench.rank.spawn({}, bench.work_dir, python=python)
+            await LocalLauncher(tmp_path / "run").launch(spec)
         assert open_files() == before
-        bench.rank.kill()
-        await bench.rank.gone()
-        assert bench.rank.memory == 0
-        assert bench.told == []
-        assert not bench.work_dir.exists()
         return caught.value
 
-    return run(call())
+    error = run(call())
+    assert not (tmp_path / "run").is_dir() or not os.listdir(tmp_path / "run")
+    return error
 
 
 def test_no_interpreter(tmp_path: Path) -> None:
-    assert isinstance(spawn_fails(tmp_path, "/nowhere/python"), FileNotFoundError)
+    assert isinstance(launch_fails(tmp_path, "/nowhere/python"), FileNotFoundError)
 
 
 @pytest.mark.parametrize(("name", "succeed"), [("os.pipe", 0), ("os.pipe", 1), ("socket.socketpair", 1)])
@@ -339,20 +346,21 @@ def test_too_many_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, na
         calls.append(real())
         return calls[-1]
 
+    spec = spec_of(tmp_path, "echo")
+
     async def call() -> None:
-        bench = Bench(tmp_path)
         before = open_files()
         monkeypatch.setattr(name, limited)
         with pytest.raises(OSError, match="Too many open files"):
-            await bench.rank.spawn({}, bench.work_dir)
+            await LocalLauncher(tmp_path / "run").launch(spec)
         monkeypatch.setattr(name, real)
         calls.clear()
         assert open_files() == before
-        assert not bench.work_dir.exists()
+        assert os.listdir(tmp_path / "run") == []
 
     run(call())
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("a file")
-    assert isinstance(spawn_fails(tmp_path), (NotADirectoryError, FileExistsError))
+    assert isinstance(launch_fails(tmp_path), (NotADirectoryError, FileExistsError))

@@ -1,0 +1,35 @@
+"""What the worker groups of one model version are made from, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msx_frontend.archives.contents import ArchiveContents
+from msx_frontend.devices.lease import Lease
+from msx_frontend.environments.environments import Environment
+from msx_frontend.models.model_source import ModelSource
+from msx_frontend.models.spawn import Spawner
+from msx_frontend.workers.launcher import GroupSpec, Launcher
+
+
+@dataclass(frozen=True)
+class GroupRecipe:
+    """A replica makes each of its groups with it (`GroupMaker`)."""
+
+    source: ModelSource
+    environment: Environment
+    contents: ArchiveContents
+    spawner: Spawner
+
+    @property
+    def launcher(self) -> Launcher:
+        return self.spawner.launcher
+
+    async def prepare(self) -> None:
+        """Make sure of its content, of its user's rights and of what it requires. Raises ServiceError."""
+        await self.contents.intact(self.source.digest)
+        await self.spawner.prepare(self.source)
+        await self.environment.ready()
+
+    def spec(self, lease: Lease, worker: int, generation: int) -> GroupSpec:
+        return self.spawner.spec(self.source, lease, worker, generation, self.environment.place)

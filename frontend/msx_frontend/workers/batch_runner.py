@@ -1,0 +1,206 @@
+"""Runs batches of jobs on the leader of a worker group: requests go out, replies reach the sinks of their jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from msx_frontend.errors import HandlerFailed, ServiceError
+from msx_frontend.job import Job, answer_all
+from msx_frontend.workers.in_flight import InFlight
+from msx_frontend.workers.launcher import GroupSpec
+from msx_frontend.workers.rank import Rank
+from msx_protocol import Answers, Cancel, Chunk, Dropped, Failed, Joined, Loaded, encode_frame
+
+
+class BatchEvents(Protocol):
+    """What the owner of a group is told of its batches, on the loop's thread."""
+
+    def group_has_room(self, group: BatchRunner) -> None: ...
+
+    def batch_finished(self, size: int, seconds: float) -> None: ...
+
+    def jobs_returned(self, jobs: list[Job]) -> None:
+        """Jobs whose batch had not begun when the group ended."""
+
+
+class BatchRunner:
+    """What the dispatcher hands batches to (its `BatchTarget`). A batch handler runs one batch after the other.
+
+    An async or continuous handler takes requests one by one, each a batch of its own, up to `slots` at a time.
+    """
+
+    def __init__(self, spec: GroupSpec, leader: Rank, events: BatchEvents, replied: Callable[[], None]) -> None:
+        """`replied` is called once, with the first good reply."""
+        self._spec = spec
+        self._alone = len(spec.ranks) == 1
+        self._batch_size = spec.load.batch_size
+        self._write = leader.data.write
+        self._write_control = leader.control.write
+        self._events = events
+        self._replied: Callable[[], None] | None = replied
+        self.in_flight = InFlight()
+        self.ready = False
+        """It takes jobs."""
+        self.is_async = False
+        """It takes requests one by one, at any time: an async handler, or a continuous one."""
+        self.continuous = False
+        """The handler is called again and again, each time with the requests that are there (`continuousBatching`)."""
+        self._slots = 0
+        self.progressed = time.monotonic()
+        """When the leader had something to do for the first time, or some rank said something for the last."""
+        self._loop = asyncio.get_running_loop()
+        self._outgoing: list[bytes | bytearray] = []
+
+    def agreed(self, message: Loaded) -> None:
+        """The handler says how it takes requests."""
+        self.continuous = message.continuous
+        self.is_async = message.is_async or message.continuous
+        self._slots = self._spec.max_concurrent if message.is_async else self._spec.slots
+
+    # -- what the dispatcher asks --
+
+    @property
+    def busy(self) -> int:
+        """Jobs in flight."""
+        return len(self.in_flight.open)
+
+    @property
+    def awaited(self) -> bool:
+        """A client waits for one of its jobs."""
+        return self.in_flight.awaited
+
+    @property
+    def idle(self) -> bool:
+        return self.ready and not self.in_flight.open
+
+    def room(self, *, ahead: int = 0) -> int:
+        """Jobs that it takes now; up to `ahead` batches may wait behind the running one."""
+        if not self.ready:
+            return 0
+        if self.is_async:
+            return self._slots - len(self.in_flight.open)
+        return self._batch_size if len(self.in_flight.batches) <= ahead else 0
+
+    @property
+    def room_to_join(self) -> int:
+        """Jobs that it takes for the batch that its worker begins next, while another one runs."""
+        if not self.ready or self.is_async or not self._alone:
+            return 0
+        return max(self._batch_size - self.in_flight.behind, 0)
+
+    def holds(self, job: Job) -> bool:
+        """The worker has the job and has not sent the last of its answer."""
+        return job.group is self and job.number in self.in_flight.open
+
+    # -- requests --
+
+    def predict(self, jobs: list[Job], *, joins: bool = False) -> None:
+        """Send a batch. It leaves with `flush`, or at the end of this turn of the loop.
+
+        `joins`: the worker may run it together with later batches that are sent before it begins.
+        """
+        now = time.monotonic()
+        if not self.in_flight.open:
+            self.progressed = now
+        if not self._outgoing:
+            self._loop.call_soon(self.flush)
+        for job in jobs:
+            job.group = self
+        if self.is_async:
+            for job in jobs:
+                self._outgoing += self.in_flight.add([job], now, at_once=True)
+        else:
+            self._outgoing += self.in_flight.add(jobs, now, at_once=False, joins=joins)
+
+    def flush(self) -> None:
+        """All frames of one turn of the loop leave in one write."""
+        outgoing, self._outgoing = self._outgoing, []
+        if outgoing:
+            self._write(*outgoing)
+
+    def cancel(self, job: Job) -> None:
+        if job.number in self.in_flight.open:
+            self._write_control(encode_frame(Cancel([job.number])))
+
+    def cancel_all(self, error: ServiceError) -> None:
+        """Every job fails with `error` at once, and the worker is told."""
+        for job in self.in_flight.jobs():
+            job.cancel(error)
+
+    # -- replies --
+
+    def answered(self, message: Answers, body: bytes) -> None:
+        """Whole replies of many jobs; what is to be done once for all of them is done once."""
+        answers, numbers, end, held = [], [], 0, self.in_flight.open
+        for number, size in zip(message.numbers, message.sizes, strict=True):
+            start, end = end, end + size
+            if number in held:
+                numbers.append(number)
+                answers.append((held[number][0], body[start:end]))
+        answer_all(answers, message.status, message.phrase, message.headers, self.progressed)
+        if self._replied is not None:
+            self._first_reply()
+        self._finish(numbers)
+
+    def chunk(self, message: Chunk, body: bytes) -> None:
+        job = self.in_flight.job(message.number)
+        if job is None:
+            return
+        if message.last and message.status:
+            job.first_chunk = self.progressed
+            job.answer(message.status, message.phrase, message.headers, body)
+        elif not job.done:
+            self._pass_on(job, message, body)
+        if message.last:
+            self._first_reply()
+            self._finish([message.number])
+        elif message.status and self.continuous:
+            self._events.group_has_room(self)  # the next request of its sequence may join it
+
+    def _pass_on(self, job: Job, message: Chunk, body: bytes) -> None:
+        if message.status:
+            job.status, job.first_chunk = message.status, self.progressed
+            job.sink.start(message.status, message.phrase, message.headers)
+        if body:
+            job.sink.chunk(body)
+        if message.last:
+            job.finish(job.status)
+
+    def joined(self, message: Joined) -> None:
+        self.in_flight.join(message.batches, self.progressed)
+        self._events.group_has_room(self)
+
+    def over(self, message: Failed | Dropped) -> None:
+        """Without an answer."""
+        job = self.in_flight.job(message.number)
+        if job is None:
+            return
+        if isinstance(message, Failed):
+            job.fail(HandlerFailed(message.status, message.message, message.code))
+        self._finish([message.number])
+
+    def let_go(self, error: ServiceError) -> None:
+        """The group has ended: what was running fails; what waited behind it goes back to the queue."""
+        begun, waiting = self.in_flight.let_go()
+        for job in begun:
+            job.fail(error)
+        returned = [job for job in waiting if not job.done]
+        for job in returned:
+            job.group = None
+        if returned:
+            self._events.jobs_returned(returned)
+
+    def _first_reply(self) -> None:
+        replied, self._replied = self._replied, None
+        if replied is not None:
+            replied()
+
+    def _finish(self, numbers: list[int]) -> None:
+        over = self.in_flight.finish(numbers, self.progressed)
+        for size, seconds in over:
+            self._events.batch_finished(size, seconds)
+        if over or self.is_async:
+            self._events.group_has_room(self)

@@ -1,0 +1,118 @@
+"""What starts the ranks of a worker group, wherever they run: the group above knows no processes and no machines."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from msx_frontend.workers.confinement import FREE, Confinement
+from msx_protocol import Load
+
+
+@dataclass(frozen=True)
+class RankSpec:
+    """What one rank is started from.
+
+    `env` lacks what only the launcher knows: where the ranks meet (MASTER_ADDR, MASTER_PORT), and the rank's folders.
+    """
+
+    load: Load
+    env: Mapping[str, str]
+    confinement: Confinement = FREE
+
+
+@dataclass(frozen=True)
+class GroupSpec:
+    """All that a generation of a group is started from. Times in seconds."""
+
+    ranks: tuple[RankSpec, ...]
+    startup_timeout: float
+    response_timeout: float
+    max_concurrent: int
+    """Requests at once on an async handler."""
+    slots: int = 1
+    """Requests at once on a continuous handler."""
+    rank_skew_timeout: float = 10.0
+    """How long one rank may still run after the others have ended a call, or let them wait in a collective."""
+
+    max_memory: int | None = None
+    """Bytes that one rank may take."""
+
+    worker: int = 0
+    """The replica's number."""
+    generation: int = 1
+    """Which of the replica's groups it is."""
+
+    python: str = sys.executable
+
+    @property
+    def load(self) -> Load:
+        return self.ranks[0].load
+
+
+class ExitStatus(NamedTuple):
+    """How the process of a rank ended: its exit code, or the number of the signal, negative."""
+
+    code: int
+
+
+class RankStatus(NamedTuple):
+    """Bytes: `memory` is resident, `own_memory` is what other processes do not share. All 0 when the rank is gone."""
+
+    host: str = ""
+    pid: int = 0
+    memory: int = 0
+    own_memory: int = 0
+
+
+class ByteStream(Protocol):
+    """One end of a connection to a rank."""
+
+    async def connect(self, reader: asyncio.BaseProtocol) -> None:
+        """Give `reader` what the rank writes, as asyncio does: `connection_made` with the transport, then bytes, at
+        last `connection_lost`. Raises OSError.
+        """
+
+
+class LaunchedRank(Protocol):
+    """A rank that has been started. Its streams reach their end when it has ended."""
+
+    @property
+    def data(self) -> ByteStream:
+        """Frames of requests and replies, in both directions."""
+
+    @property
+    def control(self) -> ByteStream:
+        """Frames of pings and cancels, in both directions."""
+
+    @property
+    def stdout(self) -> ByteStream: ...
+
+    @property
+    def stderr(self) -> ByteStream: ...
+
+    @property
+    def ended(self) -> asyncio.Future[ExitStatus]:
+        """Resolved once, when the rank and all that it has started are gone. What it wrote may still be read."""
+
+    def kill(self) -> None:
+        """End the rank and all that it has started, at once. `ended` tells when they are gone. Idempotent."""
+
+    async def gone(self) -> None:
+        """Returns when nothing of the rank is left: no process, connection or folder."""
+
+    def describe(self) -> RankStatus: ...
+
+    async def memory_taken(self) -> int:
+        """Bytes of the rank, and of all that it has started, that other processes do not share."""
+
+
+class Launcher(Protocol):
+    async def launch(self, spec: GroupSpec) -> Sequence[LaunchedRank]:
+        """Start all ranks of a generation, in the order of their numbers; rank 0 has a plan stream to each other one.
+
+        Raises OSError when one of them cannot be started. After an error, and when it is cancelled, none is left.
+        """

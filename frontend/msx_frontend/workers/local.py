@@ -1,0 +1,63 @@
+"""The launcher that starts all ranks of a group as processes of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from msx_frontend.workers.launcher import GroupSpec
+from msx_frontend.workers.local_rank import LocalRank, start_rank
+
+
+class LocalLauncher:
+    """`folder`: each rank gets its working directory below it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def launch(self, spec: GroupSpec) -> Sequence[LocalRank]:
+        """See `Launcher.launch`. The loop runs between the starts of two processes, of which each takes milliseconds.
+
+        The names of folders do not contain that of the model, which may be any text.
+        """
+        name = f"{spec.worker}-{spec.generation}-{os.urandom(3).hex()}"
+        meeting = _meeting_point() if len(spec.ranks) > 1 else {}
+        started: list[LocalRank] = []
+        with ExitStack() as plans:
+            try:
+                for rank, plan_fds in enumerate(_plan_fds(len(spec.ranks), plans)):
+                    started.append(start_rank(spec, rank, self._folder / f"{name}-r{rank}", meeting, plan_fds))
+                    await asyncio.sleep(0)
+            except BaseException:
+                await _end_all(started)
+                raise
+        return started
+
+
+async def _end_all(ranks: Sequence[LocalRank]) -> None:
+    for rank in ranks:
+        rank.kill()
+    for rank in ranks:
+        await rank.gone()
+
+
+def _plan_fds(ranks: int, stack: ExitStack) -> list[tuple[int, ...]]:
+    """By rank, which ends of the plan sockets it inherits: rank 0 has one to each of the others."""
+    pairs = [_socket_pair(stack) for _ in range(ranks - 1)]
+    return [tuple(first.fileno() for first, _ in pairs), *((other.fileno(),) for _, other in pairs)]
+
+
+def _socket_pair(stack: ExitStack) -> tuple[socket.socket, socket.socket]:
+    first, other = socket.socketpair()
+    return stack.enter_context(first), stack.enter_context(other)
+
+
+def _meeting_point() -> dict[str, str]:
+    """Where the ranks of one generation meet. The port is fresh: no rank of an earlier generation can answer there."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1])}

@@ -1,0 +1,158 @@
+"""One rank as a process of this machine: a fresh interpreter that inherits its sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+
+from msx_frontend.workers.launcher import ExitStatus, GroupSpec, RankStatus
+from msx_frontend.workers.local_streams import PipeStream, SocketStream, pipe, socket_pair
+from msx_frontend.workers.own_memory import own_memory, own_memory_of_all
+
+
+def start_rank(
+    spec: GroupSpec, rank: int, work_dir: Path, variables: Mapping[str, str], plan_fds: Sequence[int]
+) -> LocalRank:
+    """Start the process of a rank. Raises OSError when the machine lets no process start; nothing is left then."""
+    confinement = spec.ranks[rank].confinement
+    env = {**spec.ranks[rank].env, **variables, **confinement.environment(work_dir)}
+    work_dir.mkdir(parents=True)
+    with ExitStack() as ours, ExitStack() as theirs:
+        ours.callback(shutil.rmtree, work_dir, ignore_errors=True)
+        confinement.furnish(work_dir)
+        (data, data_fd), (control, control_fd) = socket_pair(ours, theirs), socket_pair(ours, theirs)
+        (stdout, stdout_fd), (stderr, stderr_fd) = pipe(ours, theirs), pipe(ours, theirs)
+        for fd in (stdout_fd, stderr_fd):
+            confinement.give(fd)
+        command = confinement.command(_command(spec.python, data_fd, control_fd, plan_fds))
+        process = _popen(command, [data_fd, control_fd, *plan_fds], stdout_fd, stderr_fd, env, work_dir)
+        ours.pop_all()
+    return LocalRank(
+        process,
+        work_dir,
+        data=SocketStream(data),
+        control=SocketStream(control),
+        stdout=PipeStream(stdout),
+        stderr=PipeStream(stderr),
+    )
+
+
+class LocalRank:
+    """See `LaunchedRank`. Owns the process and its working directory."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        work_dir: Path,
+        *,
+        data: SocketStream,
+        control: SocketStream,
+        stdout: PipeStream,
+        stderr: PipeStream,
+    ) -> None:
+        self._process = process
+        self.pid = process.pid
+        self.work_dir = work_dir
+        self.data = data
+        self.control = control
+        self.stdout = stdout
+        self.stderr = stderr
+        self.ended: asyncio.Future[ExitStatus] = asyncio.get_running_loop().create_future()
+        self._watch = asyncio.create_task(self._watch_end(), name=f"watch-{self.pid}")
+
+    def kill(self) -> None:
+        """SIGKILL to the worker and to all processes of its session."""
+        if self._exists:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    async def gone(self) -> None:
+        """Returns when the process has been reaped and its working directory removed."""
+        await self._watch
+        for stream in (self.data, self.control, self.stdout, self.stderr):
+            stream.close()
+
+    def describe(self) -> RankStatus:
+        if not self._exists:
+            return RankStatus(host=socket.gethostname(), pid=self.pid)
+        return RankStatus(
+            host=socket.gethostname(),
+            pid=self.pid,
+            memory=_resident(self.pid),
+            own_memory=own_memory(self.pid),
+        )
+
+    async def memory_taken(self) -> int:
+        """By thread: of what a rank has started, the kernel walks through all pages."""
+        return await asyncio.to_thread(own_memory_of_all, self.pid) if self._exists else 0
+
+    @property
+    def _exists(self) -> bool:
+        """It has not been reaped: its number is still its own."""
+        return self._process.returncode is None
+
+    async def _watch_end(self) -> None:
+        await _process_end(self._process)
+        self.kill()  # before it is reaped, while its process group cannot be another one's
+        self.ended.set_result(ExitStatus(code=self._process.wait()))
+        await asyncio.to_thread(shutil.rmtree, self.work_dir, ignore_errors=True)
+
+
+def _command(python: str, data_fd: int, control_fd: int, plan_fds: Sequence[int]) -> list[str]:
+    command = [python, "-m", "msx_backend.worker", "--parent", str(os.getpid())]
+    command += [f"--plan-fd={fd}" for fd in plan_fds]
+    return [*command, "--data-fd", str(data_fd), "--control-fd", str(control_fd)]
+
+
+def _popen(
+    command: list[str], fds: list[int], stdout: int, stderr: int, env: Mapping[str, str], work_dir: Path
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        pass_fds=fds,
+        cwd=work_dir,
+        env=dict(env),
+        start_new_session=True,
+    )
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+async def _process_end(process: subprocess.Popen[bytes]) -> None:
+    """Wait for the end without reaping."""
+    try:
+        fd = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # not Linux, or a kernel before 5.3
+        await asyncio.to_thread(os.waitid, os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        return
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(fd, _resolve, ended)
+    try:
+        await ended
+    finally:
+        loop.remove_reader(fd)
+        os.close(fd)
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

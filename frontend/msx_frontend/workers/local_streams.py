@@ -1,0 +1,61 @@
+"""The connections to a process of this machine: sockets and pipes, of which it inherits the other ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from contextlib import ExitStack
+
+
+class SocketStream:
+    """Our end of a pair of Unix sockets."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end: socket.socket | None = end
+
+    async def connect(self, reader: asyncio.BaseProtocol) -> None:
+        end, self._end = self._end, None
+        if end is None:
+            raise ConnectionError("The process has ended.")
+        await asyncio.get_running_loop().create_unix_connection(lambda: reader, sock=end)
+
+    def close(self) -> None:
+        """Unless it was connected: then its reader closes it."""
+        if self._end is not None:
+            self._end.close()
+            self._end = None
+
+
+class PipeStream:
+    """The end of a pipe that can be read."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd: int | None = fd
+
+    async def connect(self, reader: asyncio.BaseProtocol) -> None:
+        fd, self._fd = self._fd, None
+        if fd is None:
+            raise ConnectionError("The process has ended.")
+        await asyncio.get_running_loop().connect_read_pipe(lambda: reader, os.fdopen(fd, "rb", 0))
+
+    def close(self) -> None:
+        """Unless it was connected: then its reader closes it."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def socket_pair(ours: ExitStack, theirs: ExitStack) -> tuple[socket.socket, int]:
+    """Our end, and the descriptor of the process's; each is closed by its stack."""
+    end, other = socket.socketpair()
+    ours.enter_context(end)
+    return end, theirs.enter_context(other).fileno()
+
+
+def pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
+    """The end to read, and the process's, to write; each is closed by its stack."""
+    read, write = os.pipe()
+    ours.callback(os.close, read)
+    theirs.callback(os.close, write)
+    return read, write

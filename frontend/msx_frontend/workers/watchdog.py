@@ -1,0 +1,94 @@
+"""Ends a worker group that does not go on: silent, late, diverging or too large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msx_frontend.workers import endings, heartbeat
+from msx_frontend.workers.batch_runner import BatchRunner
+from msx_frontend.workers.endings import GroupEnd
+from msx_frontend.workers.heartbeat import Heartbeat
+from msx_frontend.workers.launcher import GroupSpec
+from msx_frontend.workers.lockstep import Lockstep
+from msx_frontend.workers.memory_watch import MemoryWatch
+from msx_frontend.workers.rank_group import RankGroup
+from msx_frontend.workers.stragglers import Stragglers
+from msx_protocol import CallDone, Failed, Pong
+
+
+class Watchdog:
+    """`end` is called with the reason; the first one counts."""
+
+    def __init__(
+        self, spec: GroupSpec, ranks: RankGroup, runner: BatchRunner, end: Callable[[GroupEnd], object]
+    ) -> None:
+        self._spec = spec
+        self._ranks = ranks
+        self._runner = runner
+        self._end = end
+        self._lockstep = Lockstep(len(ranks), spec.rank_skew_timeout, self._diverged)
+        self._stragglers = Stragglers(spec.rank_skew_timeout)
+        self._heartbeat = Heartbeat(len(ranks), ranks.ping, self._judge)
+        self._memory_watch = MemoryWatch(spec.max_memory, ranks, self._too_much_memory)
+        self._withheld: list[Failed] = []
+        self.last_heard = self._heartbeat.last_heard
+        """By rank, when it said something: a `time.monotonic()` instant."""
+
+    def started(self) -> None:
+        """The ranks run, and load."""
+        self._memory_watch.start()
+
+    def ready(self) -> None:
+        """All ranks are loaded and warm."""
+        self._lockstep.warming_up = False
+        self._heartbeat.start()
+
+    def close(self) -> None:
+        self._heartbeat.stop()
+        self._memory_watch.stop()
+        self._lockstep.close()
+
+    @property
+    def in_call(self) -> bool:
+        """Some ranks have ended a call, and others have not."""
+        return self._lockstep.busy
+
+    def reported(self, rank: int, report: CallDone) -> None:
+        self._lockstep.reported(rank, report)
+        if not self._lockstep.in_doubt:
+            withheld, self._withheld = self._withheld, []
+            for message in withheld:
+                self._runner.over(message)
+
+    def failed(self, message: Failed) -> None:
+        """If one rank of several failed, not the handler, the client is told of that rank: so the message waits."""
+        if self._lockstep.in_doubt:
+            self._withheld.append(message)
+        else:
+            self._runner.over(message)
+
+    def ponged(self, rank: int, pong: Pong, now: float) -> None:
+        self.last_heard[rank] = now
+        self._stragglers.counted(rank, pong.collectives, now)
+
+    def _judge(self, now: float) -> None:
+        """While a call runs, `responseTimeout` is the limit, not a missed heartbeat.
+
+        MindSpore may compile for longer than that without letting any other thread run.
+        """
+        limit, silent = self._spec.response_timeout, self._heartbeat.silent(now)
+        running = bool(self._runner.busy)
+        together = not self._lockstep.busy  # no rank has ended a call in which others still are
+        if running and now - self._runner.progressed > limit:
+            self._end(endings.no_response(limit, self._ranks.named(silent), self._stragglers.words()))
+        elif running and together and (straggler := self._stragglers.overdue(now)):
+            self._diverged(straggler)
+        elif self._runner.idle and together and silent is not None:
+            self._end(endings.no_heartbeat(heartbeat.MISSED_HEARTBEAT, self._ranks.named(silent)))
+
+    def _diverged(self, sentence: str) -> None:
+        self._end(endings.diverged(sentence))
+
+    def _too_much_memory(self, rank: int, taken: int) -> None:
+        pid, limit = self._ranks[rank].status.pid, self._spec.max_memory or 0
+        self._end(endings.too_much_memory(rank, pid, taken, limit))
