@@ -52,7 +52,7 @@ class ArchiveCache:
     """Unpacks archives below `root`; safe for several threads and processes on one root.
 
     An archive is unpacked aside, into `.tmp-<digest>-…`, and renamed to `<digest>` once every file is there
-    and is what the manifest says. `.lock-<digest>` is held meanwhile, so that nobody unpacks it twice and
+    and is what the manifest says. `.lock-<digest>` is held meanwhile, so that no other process unpacks it and
     `clean` can tell what a dead process left from what a living one is writing. `.record-<digest>` has the sizes, times
     and inodes of its files, by which one is known that was changed later: then it is unpacked again, with a warning.
     """
@@ -95,7 +95,7 @@ class ArchiveCache:
                     lock.unlink(missing_ok=True)
 
     def remove(self, digest: str) -> None:
-        """Remove one content that nobody uses any more; a folder used in place is left alone."""
+        """Remove one content that is not used any more; a folder used in place is left alone."""
         with self._locked(digest):
             self._remove(digest, keep=False)
 
@@ -112,13 +112,13 @@ class ArchiveCache:
         with _disk_errors_named(archive, self.root):
             if archive.is_dir():
                 return _in_place(schema, archive)
-            self.root.mkdir(parents=True, exist_ok=True)  # somebody may have emptied it while the server runs
+            self.root.mkdir(parents=True, exist_ok=True)  # the folder may have been emptied while the server runs
             digest = self._digests.recall(archive) if archive.is_file() else None
             cached = self._cached(schema, digest) if digest else None
             return cached or self._unpack(schema, archive, progress)
 
     def _cached(self, schema: Schema[M], digest: str) -> Unpacked[M] | None:
-        """What is unpacked already, unless a power failure took some of its bytes, or somebody changed them."""
+        """What is unpacked already, unless a power failure took some of its bytes, or they were changed."""
         folder = self.root / digest
         if not folder.is_dir():
             return None
@@ -163,7 +163,7 @@ class ArchiveCache:
         noted = known or record.expected(archive.manifest.files)
         changed = record.changed(self.root / digest, noted)[0]
         named = ", ".join(f"'{path}'" for path in changed[:_MOST_NAMED]) + (", …" if len(changed) > _MOST_NAMED else "")
-        what = f"{named} was changed or removed" if changed else "nobody knows whether something was changed"
+        what = f"{named} was changed or removed" if changed else "it is unknown whether something was changed"
         return [f"{what} in {self.root / digest} since it was unpacked: it is unpacked again"]
 
     def _write(self, archive: Archive[M], digest: str, progress: Progress) -> None:
@@ -209,7 +209,7 @@ def _try_lock(path: Path) -> Iterator[bool]:
 
 
 def _is_named(path: Path, fd: int) -> bool:
-    """Whoever held the lock before may have removed the file meanwhile."""
+    """The process that held the lock before may have removed the file meanwhile."""
     try:
         return os.path.samestat(path.stat(), os.fstat(fd))
     except FileNotFoundError:

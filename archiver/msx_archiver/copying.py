@@ -29,11 +29,11 @@ class Sink(Protocol):
 
 
 def ignore(done: int) -> None:
-    """A Progress that nobody looks at."""
+    """A Progress that does nothing."""
 
 
 def unwatched(label: str, total: int) -> AbstractContextManager[Progress]:
-    """A Watch that nobody looks at."""
+    """A Watch that does nothing."""
     return nullcontext(ignore)
 
 
@@ -52,7 +52,7 @@ def copy(source: Source, sink: Sink, progress: Progress = ignore) -> FileEntry:
 
 
 def pour(source: Source, sink: Sink, progress: Progress = ignore) -> None:
-    """The same, where nobody asks for the digest."""
+    """The same, without a digest."""
     while chunk := source.read(CHUNK):
         sink.write(chunk)
         progress(len(chunk))

@@ -52,7 +52,7 @@ class Guard:
         """Once all are known: a link may only stand for a regular file of the same archive."""
         for member in members:
             if member.kind is Kind.LINK and self._kinds.get(member.target) is not Kind.FILE:
-                self.refuse(member.name, f"links to '{member.target}', which is no file of the archive")
+                self.refuse(member.name, f"links to '{member.target}', which is not a file of the archive")
 
     def refuse(self, name: str, problem: str) -> NoReturn:
         shown = name if len(name) <= 120 else name[:117] + "…"

@@ -21,7 +21,7 @@ Warn = Callable[[str], None]
 
 
 def silent(sentence: str) -> None:
-    """Warnings that nobody asked for."""
+    """Drops warnings."""
 
 
 def make(target: Path, size: int, write: Callable[[Path, Progress], None], watch: Watch) -> None:

@@ -1,4 +1,4 @@
-"""What the files of an unpacked archive were when it was unpacked, to tell later whether somebody changed them."""
+"""The state of an unpacked archive's files when it was unpacked, to tell later whether they were changed."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Jobs:
             request.parts, request.inference = NO_PARTS, None  # a handler may keep its context, and so the request
 
     def cancel(self, numbers: list[int]) -> None:
-        """One that has not come yet is kept in mind; one that has ended is nobody's concern."""
+        """A number that has not come yet is remembered; the number of a request that has ended is ignored."""
         for number in numbers:
             with self._lock:
                 request = self._held.get(number)

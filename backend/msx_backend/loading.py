@@ -93,7 +93,7 @@ class LoadedModel:
             )
 
     def capabilities(self) -> dict[str, Any]:
-        """What the handler offers besides predictions. Raises HandlerLoadError for what is no `Capabilities`."""
+        """What the handler offers besides predictions. Raises HandlerLoadError if it is not a `Capabilities`."""
         announce = self.handler.capabilities
         if announce is None:
             return {}
@@ -101,11 +101,13 @@ class LoadedModel:
             offered: dict[str, Any] = msgspec.to_builtins(announce())
             msgspec.convert(offered, Capabilities)
         except (msgspec.ValidationError, TypeError) as error:
-            raise HandlerLoadError(f"capabilities() returned no msx_sdk.generation.Capabilities: {error}") from None
+            raise HandlerLoadError(
+                f"capabilities() did not return a msx_sdk.generation.Capabilities: {error}"
+            ) from None
         return offered
 
     def signature(self) -> dict[str, Any]:
-        """The tensors that the handler announces. Raises HandlerLoadError for what is no `Signature`."""
+        """The tensors that the handler announces. Raises HandlerLoadError if they are not a `Signature`."""
         signature: dict[str, Any] = msgspec.to_builtins(announced(self.handler.tensor_signature))
         return signature
 

@@ -13,7 +13,7 @@ PR_SET_PDEATHSIG = 1
 def die_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
     """Ask the kernel for a signal when the parent ends, then check that it had not ended before we asked.
 
-    prctl(2). Where there is no prctl, the end of the sockets is what ends the worker.
+    prctl(2). On systems without prctl the worker ends when its sockets are closed.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, by)

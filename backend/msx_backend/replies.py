@@ -73,7 +73,7 @@ class ReplyWriter:
         self._answer(request, True, encode_frame(message))
 
     def drop_unanswered(self, requests: list[InferenceRequest]) -> None:
-        """Cancelled requests whose result nobody wanted: the frontend still counts them as in flight."""
+        """Cancelled requests whose result is dropped: the frontend still counts them as in flight."""
         for request in requests:
             if not request.answered:
                 self._answer(request, True, encode_frame(Dropped(request.number)))

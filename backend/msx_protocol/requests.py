@@ -16,7 +16,7 @@ class FieldHead(Message):
 
 
 class RequestHead(Message):
-    """One request of a batch. `timeout` is in seconds from now; None means that nobody's patience is limited.
+    """One request of a batch. `timeout` is in seconds from now; None means that it may take any time.
 
     `number` names the request on these two sockets; each is larger than all that were sent before it.
     `headers` are as `encode_headers` makes them: most are sent again and again, and few are read.
@@ -47,7 +47,7 @@ class Drain(Message, tag=3):
 
 
 class Cancel(Message, tag=11):
-    """Nobody waits for these requests any more. One not seen yet is remembered until it comes."""
+    """The clients of these requests have left. A number that was not seen yet is remembered until it comes."""
 
     numbers: list[int]
 

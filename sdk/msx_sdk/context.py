@@ -98,7 +98,7 @@ class Context:
     def get_sequence_id(self, idx: int) -> str:
         """The sequence that a request of a stateful model belongs to; "" where it has none."""
         value = self.get_request_header(idx, self.header_key_sequence_id)
-        return value if isinstance(value, str) else ""  # a field of that name is no header
+        return value if isinstance(value, str) else ""  # a form field may have the same name
 
     @property
     def request_processor(self) -> list[RequestProcessor]:
@@ -114,11 +114,11 @@ class Context:
         return self._bound.requests[idx].is_example
 
     def cancelled(self, idx: int = 0) -> bool:
-        """True once nobody waits for this request's answer."""
+        """True once this request was cancelled: its client does not wait for the answer any more."""
         return self._bound.requests[idx].cancelled
 
     def deadline(self, idx: int = 0) -> float | None:
-        """The `time.monotonic()` instant after which nobody waits, or None."""
+        """The `time.monotonic()` instant after which the client is answered with an error, or None."""
         return self._bound.requests[idx].deadline
 
     # -- their responses: to be set before the first value of a request is returned, yielded or sent. What HTTP does not

@@ -194,5 +194,5 @@ class Metrics(Samples):
         """One that `add_metric_to_cache` or an `add_*` method has made. Raises MetricNotFound, a KeyError."""
         kind = checked_kind(metric_name, metric_type)
         if metric_name not in self.cache[kind]:
-            raise MetricNotFound(f"there is no {kind} {metric_name!r}: call add_metric_to_cache first")
+            raise MetricNotFound(f"the {kind} {metric_name!r} does not exist: call add_metric_to_cache first")
         return self.cache[kind][metric_name]

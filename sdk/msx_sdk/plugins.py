@@ -163,4 +163,4 @@ class SnapshotSerializer(Protocol):
         """The one of this name."""
 
     def get_last(self) -> SavedSnapshot | None:
-        """The newest by the time stamp in its name; None when there is none."""
+        """The newest by the time stamp in its name; None before the first one."""

@@ -118,7 +118,7 @@ class InferenceRequest:
         return self._data is not None
 
     def spend(self) -> None:
-        """The handler has seen the inputs: from now on there are none."""
+        """The handler has seen the inputs; the next calls get an empty dict."""
         self.parts, self._spent = {}, True
 
     def decode(self, strictly: bool) -> dict[str, Any]:

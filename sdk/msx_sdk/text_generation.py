@@ -105,7 +105,7 @@ def _message(data: Data, kind: type[T]) -> T:
     try:
         return decode(data[0]["body"], kind)
     except msgspec.DecodeError as error:
-        raise InvalidInput(f"the request is no {kind.__name__}: {error}") from None
+        raise InvalidInput(f"the request is not a valid {kind.__name__}: {error}") from None
 
 
 def _overrides(handler: TextGenerationHandler, name: str) -> bool:

@@ -65,7 +65,8 @@ class Counts:
         self._counts = [len(group) for group in groups]
 
     def split(self, values: Any) -> list[Any]:
-        """The answer's part of each request. What is no fitting list is left for the batch to complain about."""
+        """Each request's part of the answer. A value that is not a list is returned for each request, and the batch
+        reports it."""
         if not isinstance(values, (list, tuple)):
             return [values] * len(self._counts)
         if len(self._counts) == 1:

@@ -87,11 +87,11 @@ def _shaped(item: dict[str, Any]) -> Any:
     if datatype not in NUMPY_TYPES:
         raise InvalidInput(f"input {name!r}: datatype {datatype!r} is none of {', '.join([*NUMPY_TYPES, BYTES])}")
     if not isinstance(shape, list) or not all(isinstance(size, int) and size >= 0 for size in shape):
-        raise InvalidInput(f"input {name!r}: shape {shape!r} is no list of sizes")
+        raise InvalidInput(f"input {name!r}: shape {shape!r} is not a list of sizes")
     try:
         array = np.asarray(item["data"], dtype=NUMPY_TYPES[datatype])
     except (ValueError, TypeError, OverflowError) as error:
-        raise InvalidInput(f"input {name!r}: data is no {datatype}: {error}") from None
+        raise InvalidInput(f"input {name!r}: data is not {datatype}: {error}") from None
     if array.size != math.prod(shape):
         raise InvalidInput(f"input {name!r}: data has {array.size} values, and shape {shape} needs {math.prod(shape)}")
     return array.reshape(shape).tolist()

@@ -86,7 +86,7 @@ def _from_raw(data: bytes, spec: TensorSpec) -> Array:
         raise InvalidInput(f"input {spec.name!r}: raw bytes do not tell the shape; send an npy file or JSON")
     if not is_raw_size(len(data), spec):
         raise InvalidInput(
-            f"input {spec.name!r}: {len(data)} raw bytes are no {spec.dtype} tensor of shape {list(spec.shape)}, "
+            f"input {spec.name!r}: {len(data)} raw bytes are not a {spec.dtype} tensor of shape {list(spec.shape)}, "
             f"which takes {'a multiple of ' if -1 in spec.shape else ''}{unit} bytes"
         )
     return np.frombuffer(data, numpy_dtype(spec).newbyteorder("<")).reshape(spec.shape)

@@ -19,7 +19,7 @@ Result = list[Array] | Exception
 def batch_axis(network: Network) -> int | None:
     """How many rows one call takes: `ANY`, a fixed number, or None if axis 0 is not the same for all tensors.
 
-    Of a checkpoint nobody knows the outputs; `run_rows` looks at them when they are there.
+    The outputs of a checkpoint are unknown before its first call; `run_rows` looks at them then.
     """
     sizes = {_first(spec) for spec in [*network.inputs, *network.outputs]}
     return sizes.pop() if len(sizes) == 1 else None
@@ -52,7 +52,7 @@ def _run_joined(network: Network, requests: list[list[Array]], axis: int) -> Seq
     if len(requests) == 1:
         return [outputs]
     if any(output.shape[:1] != (sum(lengths),) for output in outputs):
-        return [_run_alone(network, arrays) for arrays in requests]  # its outputs are no rows
+        return [_run_alone(network, arrays) for arrays in requests]  # its outputs do not have a row for each request
     cuts = np.cumsum(lengths)[:-1]
     return [list(pieces) for pieces in zip(*(np.split(output, cuts) for output in outputs), strict=True)]
 

@@ -17,7 +17,7 @@ RAW = "application/octet-stream"
 UNSUPPORTED = 415
 _TYPES = f"{JSON}, {NPY}, {RAW} (bare little-endian values) or {MULTIPART} (a part for each input)"
 _AS_JSON = ("text/json", "text/plain")
-"""Browsers send JSON under the second one. Of other texts nobody knows what they hold."""
+"""Browsers send JSON under the second one. The content of other texts is unknown."""
 _AS_BYTES = (NPY, "application/npy", RAW)
 
 
@@ -65,7 +65,7 @@ def _json_or_advice(field: str, data: bytes) -> Any:
 
 
 def _of_any_kind(field: str, data: bytes, spec: TensorSpec | None) -> Any:
-    """There was no place for a type: bare values, unless it begins as JSON and is JSON, or not a tensor.
+    """The client could not state a type: bare values, unless it begins as JSON and is JSON, or not a tensor.
 
     Where each value is a byte, text may be what is meant: there a length that is a tensor's decides.
     """

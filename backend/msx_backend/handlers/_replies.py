@@ -29,7 +29,7 @@ def encode_reply(context: Context, idx: int, request: TensorRequest, outputs: Ou
 
 def _accept(context: Context, idx: int) -> str | None:
     value = context.get_request_header(idx, "Accept")
-    return value if isinstance(value, str) else None  # a field of that name is no header
+    return value if isinstance(value, str) else None  # a form field may have the same name
 
 
 def wants_npy(accept: str | None, form: Form) -> bool:

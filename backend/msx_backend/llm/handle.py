@@ -15,7 +15,7 @@ from msx_sdk.generation import GenerateDelta
 class RequestHandle:
     """An iterator over the deltas, for one reader. Raises PredictionError after the last one if the request failed.
 
-    `with handle:` cancels what nobody reads any more.
+    `with handle:` cancels the request when its reader stops.
     """
 
     def __init__(self, cancel: Callable[[], None], times: RequestTimes) -> None:

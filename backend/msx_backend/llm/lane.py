@@ -38,7 +38,7 @@ class Growth(NamedTuple):
 
 class Lane:
     """Deltas are made while the next step runs. So a text that a stop string ends may be in one step too many, whose
-    logits nobody looks at."""
+    logits are ignored."""
 
     def __init__(self, state: EngineState, run: Run, give_up: Callable[[BaseException], None]) -> None:
         """`give_up` is called with the error after which the runner no longer works."""
@@ -150,7 +150,7 @@ class Lane:
         job.grew(sequence.index, now)
         try:
             deltas, end = job.replies.grow(sequence.index, chosen, end)
-        except Exception as error:  # one text that cannot be shown is no harm to the others
+        except Exception as error:  # an error in one text must not end the others
             self._state.end(job, prediction_failed(error, "detokenization"))
             return
         self._state.completion_tokens += 1

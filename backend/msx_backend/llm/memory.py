@@ -37,7 +37,7 @@ def measured_budget(config: ModelConfig, parallel: Parallel, weights: int) -> in
 
 
 def free_memory(ms: Any, weights: int) -> int:
-    """Bytes of this process's NPU that are nobody's. Weights that were read and have not been moved there yet count as
+    """Free bytes of this process's NPU. Weights that were read and have not been moved there yet count as
     if they were; what MindSpore has taken from the device without using it is free. Raises HandlerLoadError."""
     properties = ms.hal.get_device_properties(0, "Ascend")  # the number is ignored: it is this process's device
     if properties is None or not properties.total_memory:

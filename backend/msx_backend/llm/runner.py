@@ -189,7 +189,7 @@ class PagedModelRunner(ModelRunner):
         self.block, self.blocks = BLOCK, self._layout.blocks
 
     def assign(self, slot: int, blocks: Sequence[int]) -> None:
-        """From now on, the slot's positions live in these blocks; block 0 is no text's."""
+        """From now on, the slot's positions live in these blocks; block 0 does not belong to any text."""
         self._layout.assign(slot, blocks)
 
 

@@ -18,7 +18,8 @@ _turn = attrgetter("turn")
 
 @dataclass(slots=True, frozen=True)
 class Plan:
-    """A step, and those whom it serves, in the order of its logits. They are in flight until it is done or failed."""
+    """A step, and the sequences that it serves, in the order of its logits. They are in flight until it is done or
+    failed."""
 
     step: Step
     sequences: list[Sequence]
@@ -28,15 +29,16 @@ class Scheduler:
     """Continuous batching of sequences that come and go between any two steps.
 
     - Waiting ones are admitted by their order, as soon as there are a slot and blocks for their tokens; a block for
-      each running one is left over. Nobody overtakes. As prompts are computed one after the other, one that would only
-      wait for its turn is not admitted yet: by then it may find its beginning in the cache, above all the other texts
-      of the same request.
+      each running one is left over. The order of arrival is kept. As prompts are computed one after the other, one that
+      would only wait for its turn is not admitted yet: by then it may find its beginning in the cache, above all the
+      other texts of the same request.
     - Prompts are computed in chunks of at most `batch_prefill` tokens. While others decode, a chunk, and all that is
       computed between two of their steps, is what `pace` allows, padding included: no prompt holds them up for longer.
-    - A text may grow beyond the blocks that are left, for nobody knows how long it will be, and a reservation of its
+    - A text may grow beyond the blocks that are left, because its length is unknown, and a reservation of its
       `max_tokens` would leave most of the cache unused. Then the last in order is preempted: it gives its blocks back
-      and waits at its old place in the order. When it comes back, its tokens are computed again as a prompt, as far
-      as the cache lost them; it goes on with the same sampler, so nobody sees it. The first in order always gets on.
+      and waits at its old place in the order. When it comes back, its tokens are computed again as a prompt, as far as
+      the cache lost them; it goes on with the same sampler, so that clients do not notice. The first in order always
+      gets on.
     - The keys of a prompt of more than `native` tokens fit no other text: it shares none, neither way.
     - With several lanes, so many steps may be in flight, of disjoint sequences: those that decode share them equally.
     """

@@ -104,7 +104,7 @@ def decode(data: bytes) -> Step:
 
 
 def execute(runner: Runner, step: Step) -> Array | None:
-    """The logits of a `Prefill` or `Decode`. On ranks other than 0 nobody wants them."""
+    """The logits of a `Prefill` or `Decode`. Ranks other than 0 drop them."""
     if isinstance(step, Decode):
         return runner.decode(step.slots, step.tokens, step.positions)
     if isinstance(step, Prefill):

@@ -13,7 +13,7 @@ from msx_backend.llm.step import Array, Decode, Prefill, Runner, Step, encode, e
 from msx_sdk._internal.leading import Leading
 
 PATIENCE = 0.003
-"""Seconds for whoever has just got logits to give the next step, before another step's logits are waited for."""
+"""Seconds that the receiver of logits has to order the next step, before the thread waits for another step's logits."""
 
 Finish = Callable[[], "Array | None"]
 Lead = Callable[[bytes], Leading]

@@ -60,7 +60,7 @@ class Follower:
         return None
 
     def proceed(self, wanted: bool) -> bool:
-        """What is no step of this call says that rank 0 is through with it."""
+        """Any message but a step of this call says that rank 0 has finished the call."""
         self._report.steps += 1
         plan, body = self._next()
         if not isinstance(plan, PlanStep) or plan.call != self._report.call:

@@ -30,7 +30,7 @@ from msx_sdk.request import InferenceRequest
 class Leader:
     """A `Conductor`. `others` are the plan sockets of rank 1, 2, …; ranks below `input_ranks` get the inputs.
 
-    The others enter collectives only after a plan, so that nobody idles in one, and no rank can diverge by a
+    The others enter collectives only after a plan, so that no rank waits in one, and no rank can diverge by a
     cancel, a deadline, a retry or the order of requests. An `async def` handler leads by itself, through `tell`.
     """
 

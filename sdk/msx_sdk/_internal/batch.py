@@ -76,14 +76,14 @@ class Batch:
 
     @property
     def deserted(self) -> bool:
-        """Nobody waits for an answer any more."""
+        """All requests of the batch were cancelled."""
         return all(map(self._unwanted, range(len(self.requests))))
 
     def open_indices(self) -> list[int]:
         return [idx for idx, state in enumerate(self._states) if state.open]
 
     def send(self, values: Any) -> None:
-        """One list of intermediate results, an entry a request; None where there is none this time."""
+        """One list of intermediate results, an entry a request; None sends nothing this time."""
         for idx, value in enumerate(self.checked(values)):
             if value is not None:
                 self._send_one(idx, value)

@@ -126,7 +126,7 @@ def _used(folder: Path, files: _Files) -> int:
 
 
 def _number(file: Path) -> int | None:
-    """None where there is no such file, and for version 2's `max`."""
+    """None if the file does not exist, and for version 2's `max`."""
     text = "".join(_lines(file))
     return int(text) if text.isdecimal() else None
 

@@ -49,7 +49,7 @@ def summary(error: BaseException) -> str:
 
 
 def without_addresses(text: str) -> str:
-    """They tell a client nothing, and somebody who attacks the server where its memory is."""
+    """Addresses are of no use to a client, and tell an attacker about the server's memory."""
     return _ADDRESS.sub("", text) if " at 0x" in text else text
 
 

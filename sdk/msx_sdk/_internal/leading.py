@@ -10,7 +10,7 @@ class Leading:
     """What `context.lead(message)` returns: the other ranks follow the message, and `with` it rank 0 does its share.
 
     A handler that has several messages on their way, such as to the stages of a pipeline, does its share of each in
-    parts (`with leading.part():`), then calls `end`, in the order of the messages. On one rank there is nobody to lead.
+    parts (`with leading.part():`), then calls `end`, in the order of the messages. A model of one rank leads no others.
     """
 
     def part(self) -> AbstractContextManager[None]:

@@ -57,7 +57,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @classmethod
     def from_json(cls, data: bytes) -> Manifest:
-        """Decode a manifest; keys that nobody knows are ignored. Raises ManifestError."""
+        """Decode a manifest; unknown keys are ignored. Raises ManifestError."""
         return parse_manifest(data)[0]
 
     def to_json(self) -> bytes:

@@ -172,7 +172,7 @@ def _value(data: Buffer, span: Span) -> list[TensorSpec]:
 
 
 def _typed(data: Buffer, span: Span, name: str, depth: int = 0) -> list[TensorSpec]:
-    """A value that is no plain tensor: a tuple or list (of tuples …), a scalar or a string."""
+    """A value that is not a plain tensor: a tuple or list (of tuples …), a scalar or a string."""
     if depth > MOST_NESTED:
         raise WireError(f"its tuples nest deeper than {MOST_NESTED}")
     kind, tensors, items = 0, [], []

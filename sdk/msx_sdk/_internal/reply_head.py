@@ -123,7 +123,7 @@ def size_of(headers: list[tuple[str, str]]) -> int:
 
 
 def too_large(what: str, size: int) -> str:
-    """The sentence about the one thing, of so many bytes, for which there is no room."""
+    """The message for a header or phrase of so many bytes that does not fit."""
     return (
         f"The handler set {what} of {size} bytes, and all that it sets of an answer's head may have {ROOM} bytes "
         f"({MAX_HEAD} with the server's own): put large values into the body."

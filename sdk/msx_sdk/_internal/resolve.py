@@ -108,7 +108,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 def _of_instance(instance: Any) -> ResolvedHandler:
     if not callable(getattr(instance, "handle", None)):
-        raise HandlerLoadError(f"{type(instance).__name__} is no handler: it has no handle(data, context)")
+        raise HandlerLoadError(f"{type(instance).__name__} is not a handler: handle(data, context) is missing")
     initialize = getattr(instance, "initialize", _ignore)
     return ResolvedHandler(initialize, instance.handle, getattr(instance, "close", _nothing), instance)
 

@@ -118,7 +118,7 @@ def parse_yaml(text: str | bytes) -> Any:
 
 
 def _refuse_bomb(value: Any) -> None:
-    """Whoever walks through it meets what an alias stands for each time that it is used, which may be for ever."""
+    """A walk through it visits the value of an alias each time that the alias is used, which may never end."""
     count, values = 0, [value]
     while values:
         one = values.pop()

@@ -22,7 +22,7 @@ _FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """Settings of a node: `max_batch_delay` and `timeout_ms` in ms; `timeout_ms` is for one attempt.
 
-    A node is tried once and `retry_attempts` times more. `batch_size` and `max_batch_delay` that nobody gives are the
+    A node is tried once and `retry_attempts` times more. `batch_size` and `max_batch_delay` that are not given are the
     model's own.
     """
 
@@ -128,7 +128,7 @@ def _node(name: str, models: Mapping[str, Any], given: dict[str, Any], warnings:
 def _check_function(name: str, own: Mapping[str, Any] | None) -> None:
     if not _FUNCTION.fullmatch(name):
         what = "has no url" if own is not None else "is not under models"
-        raise ConfigError(f"dag: {name} {what}, and is no name that a function can have")
+        raise ConfigError(f"dag: {name} {what}, and is not a valid name of a function")
 
 
 def _settings(mapping: Mapping[Any, Any], prefix: str, warnings: list[str], more: list[Any]) -> dict[str, Any]:

@@ -29,8 +29,8 @@ class _Held:
 
 
 def take_folder(base: Path, rank: int, *key: str) -> Path | None:
-    """A folder for the graphs of this rank, which nobody else uses; None when there are too many workers. It takes the
-    place of one that was taken before.
+    """A folder for the graphs of this rank, which no other process uses; None if there are too many workers. It takes
+    the place of one that was taken before.
 
     `key`: what, beside the model, the graphs depend on.
     """

@@ -36,7 +36,7 @@ class Network:
     """Call it with a list of one array per input; it returns one array per output, tuples flattened in order.
     Raises TypeError for anything else.
 
-    `outputs` is empty where nobody knows them before the first call (a checkpoint).
+    `outputs` is empty where they are unknown before the first call (a checkpoint).
     """
 
     inputs: list[TensorSpec]
@@ -69,7 +69,7 @@ def load_network(context: Context, parallel: Parallel | None = None) -> Network:
 
 
 def load_mindir(context: Context) -> Network:
-    """Raises HandlerLoadError when the serialized file is no MindIR that this MindSpore can load, or one that computes
+    """Raises HandlerLoadError if the serialized file is not a MindIR that this MindSpore can load, or one that computes
     together with other ranks than there are."""
     path = model_file(context)
     try:

@@ -15,7 +15,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 def read_options(context: Context, section: str, schema: type[S]) -> S:
-    """The section of model-config.yaml as `schema`; its defaults where there is none.
+    """The section of model-config.yaml as `schema`; its defaults if the section is missing.
 
     Raises HandlerLoadError, which names the key and what was expected.
     """

@@ -1,7 +1,7 @@
 """Passes of micro-batches through the stages. Words and tensors go down the line, results come back from its end.
 
-Each stage hands on exactly one message for each that it gets, also when it fails: whoever fails, nobody waits for
-ever and nothing is left over for the next pass.
+Each stage hands on exactly one message for each that it gets, also when it fails: whichever stage fails, the others do
+not wait for ever and nothing is left over for the next pass.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Passes:
         """On the first stage, around a call: tells the others that it is over, and how."""
         try:
             yield
-        except GeneratorExit:  # a stream that nobody reads: every rank is told to close its own
+        except GeneratorExit:  # the stream has no reader any more: every rank is told to close its own
             raise
         except BaseException as error:
             self.tell(Kind.END, Failure.of(error))

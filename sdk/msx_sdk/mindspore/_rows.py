@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def stack_rows(data: Data) -> Array:
     """Each request's `body` (or `data`), JSON numbers, as one row: [requests, …] float32.
 
-    Raises InvalidInput naming the request whose row is no array of numbers or unlike the first's.
+    Raises InvalidInput naming the request whose row is not an array of numbers, or differs in shape from the first one.
     """
     import numpy as np
 

@@ -78,7 +78,7 @@ def _has_convolutions(context: Context) -> bool:
     try:
         signature = read_signature(context.model_dir / name.replace("{rank}", str(context.rank)))
     except (OSError, MindIRError):
-        return False  # whoever loads the model says what is wrong with it
+        return False  # loading the model reports what is wrong with it
     return any(operator.startswith(_CONVOLUTIONS) for operator in signature.op_types)
 
 

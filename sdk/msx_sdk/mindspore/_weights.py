@@ -23,7 +23,7 @@ class Weights:
     """One `.safetensors` file, an index of several (`model.safetensors.index.json`), or a folder that has either.
 
     A context manager: the files are open until it ends. `import mindspore` must have happened: it gives NumPy its
-    bfloat16. Raises HandlerLoadError for what is missing or is no safetensors file.
+    bfloat16. Raises HandlerLoadError for a file that is missing or is not a safetensors file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,7 +71,8 @@ def _find(path: Path) -> Path:
     candidates = [path / INDEX, path / "model.safetensors"] if path.is_dir() else [path]
     found = next((candidate for candidate in candidates if candidate.is_file()), None)
     if found is None:
-        raise HandlerLoadError(f"there is no {' and no '.join(str(candidate) for candidate in candidates)}")
+        names = " nor ".join(map(str, candidates))
+        raise HandlerLoadError(f"neither {names} exists" if len(candidates) > 1 else f"{names} does not exist")
     return found
 
 
@@ -80,7 +81,7 @@ def _read_index(path: Path) -> Mapping[str, Path]:
         files: dict[str, str] = json.loads(path.read_bytes())["weight_map"]
         return {name: path.parent / file for name, file in files.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise HandlerLoadError(f"{path.name} is no index of safetensors files: it has no 'weight_map'") from None
+        raise HandlerLoadError(f"{path.name} is not an index of safetensors files: 'weight_map' is missing") from None
 
 
 def _open_file(path: Path) -> Any:
@@ -89,4 +90,4 @@ def _open_file(path: Path) -> Any:
     try:
         return safe_open(str(path), framework="np")
     except (SafetensorError, OSError) as error:
-        raise HandlerLoadError(f"{path.name} is no safetensors file: {error}") from None
+        raise HandlerLoadError(f"{path.name} is not a safetensors file: {error}") from None

@@ -40,10 +40,10 @@ def register(group: str, ranks: Sequence[int]) -> None:
 
 
 def members(group: str) -> tuple[int, ...]:
-    """Raises ValueError for a group that nobody has made."""
+    """Raises ValueError for a group that was not registered."""
     if group not in _members:
         known = ", ".join(_members) or "none: call init_parallel(context) first"
-        raise ValueError(f"there is no group {group!r} on this rank (known: {known})")
+        raise ValueError(f"this rank does not know the group {group!r} (known: {known})")
     return _members[group]
 
 
@@ -61,7 +61,7 @@ def counts() -> dict[str, int]:
 
 
 def disagreement(reports: Mapping[int, Mapping[str, int]]) -> str | None:
-    """The first difference between the counts of ranks that must agree, as a sentence; None where there is none."""
+    """The first difference between the counts of ranks that must agree, as a sentence; None if they agree."""
     for key in sorted({key for report in reports.values() for key in report}):
         ranks = [int(rank) for rank in re.findall(r"\d+", key.partition("[")[2])]
         seen = {rank: reports[rank].get(key, 0) for rank in ranks if rank in reports}

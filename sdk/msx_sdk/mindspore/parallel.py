@@ -83,7 +83,7 @@ class Parallel:
 def init_parallel(context: Context) -> Parallel:
     """Set MindSpore up (`setup`), meet the other ranks, make the groups and run a first collective in each.
 
-    Call it before `import mindspore`. A model of one rank needs no other and meets nobody. Raises HandlerLoadError
+    Call it before `import mindspore`. A model of one rank does not wait for others. Raises HandlerLoadError
     when the ranks, `parallel:` of model-config.yaml and the environment do not fit together, or when a rank does not
     come within `startupTimeout`.
     """
@@ -145,7 +145,7 @@ def _meeting(context: Context, config: ModelConfig) -> Meeting:
     if missing:
         raise HandlerLoadError(
             f"rank {context.rank}: the environment has no {' and no '.join(missing)}, where the ranks meet; msx-serve "
-            "sets both, and so must whoever starts the ranks without it"
+            "sets both; a program that starts the ranks without the server must set them, too"
         )
     port = os.environ["MASTER_PORT"]
     if not port.isdecimal() or not 0 < int(port) < 65536:

@@ -126,7 +126,7 @@ def test_a_fields_content_type_is_among_the_headers() -> None:
     assert context.get_request_header(0, "body") == {"content-type": "text/plain"}
     assert context.get_all_request_header(0) == {"X-A": "1", "body": {"content-type": "text/plain"}}
     headers["ts_request_sequence_id"] = {"content-type": "text/plain"}
-    assert context.get_sequence_id(0) == "", "a field of that name is not a header"
+    assert context.get_sequence_id(0) == "", "a form field may have the same name"
 
 
 def test_sending() -> None:

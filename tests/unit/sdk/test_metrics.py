@@ -73,7 +73,7 @@ def test_the_cache_of_torchserve() -> None:
     assert only(metrics).labels == (("a", "b"),)
     metrics.add_metric_to_cache("Calls", "count").add_or_update(1)
     assert only(metrics) == Sample("Calls", "counter", "Count", 1.0, ())
-    with pytest.raises(KeyError, match="there is no counter 'Size'"):
+    with pytest.raises(KeyError, match="the counter 'Size' does not exist"):
         metrics.get_metric("Size")
 
 

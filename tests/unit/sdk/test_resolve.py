@@ -139,7 +139,7 @@ def test_a_handler_file_outside_of_the_archive_is_none(tmp_path: Path) -> None:
         ("h", "from msx_sdk import Handler", "classes found: none"),
         ("h:nothing", FUNCTION, r"'h:nothing': h has no 'nothing'"),
         ("h:nothing", CLASS + CLASS.replace("One", "Two"), r"'h:nothing': h has no 'nothing'"),
-        ("h:x", "class x: pass", r"x is no handler: it has no handle\(data, context\)"),
+        ("h:x", "class x: pass", r"x is not a handler: handle\(data, context\) is missing"),
         ("absent.py", "", "neither a file of the archive"),
         ("no.such.module", "", "neither a file of the archive"),
         ("h/../../x y", "", "neither a file of the archive"),

@@ -132,7 +132,7 @@ def test_what_a_handler_does_not_do() -> None:
 
 def test_a_message_that_is_none() -> None:
     request = InferenceRequest("r", {"body": Part(b"\x01", "application/msgpack")}, operation="generate")
-    assert "the request is no GenerateRequest" in refusal(request)
+    assert "the request is not a valid GenerateRequest" in refusal(request)
 
 
 def test_a_stream_that_is_left_frees_what_the_engine_holds() -> None:

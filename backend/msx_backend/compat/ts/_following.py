@@ -66,7 +66,7 @@ class Follower(threading.Thread):
             return False
 
     def _end(self) -> None:
-        """What nobody has taken makes room."""
+        """Drops the oldest line that was not taken."""
         while True:
             try:
                 return self._queue.put_nowait(None)

@@ -40,7 +40,7 @@ class Layout(Protocol):
         """How many positions are read where `context` are wanted."""
 
     def places(self, slots: Sequence[int | None], positions: Array, context: int) -> Places:
-        """Of the tokens at `positions` [B, P] of B texts; below 0, or in slot None, there is no token, only padding.
+        """Of the tokens at `positions` [B, P] of B texts; a position below 0, or the slot None, is padding.
 
         `context`: how many positions are attended to, an `extent`.
         """

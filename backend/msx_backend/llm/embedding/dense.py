@@ -42,7 +42,7 @@ def read_dense(folder: Path) -> Dense:
     name = str(read_object(folder, "config.json").get("activation_function", "Tanh")).rpartition(".")[2]
     if name not in ACTIVATIONS:
         raise HandlerLoadError(
-            f"{folder.name}/config.json: activation_function {name} is none of {', '.join(ACTIVATIONS)}"
+            f"{folder.name}/config.json: activation_function {name} is not one of {', '.join(ACTIVATIONS)}"
         )
     with Weights(folder) as weights:
         weight = weights.read("linear.weight").astype(np.float32).T

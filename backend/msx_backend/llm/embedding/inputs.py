@@ -31,7 +31,7 @@ class Inputs:
             raise ContextLengthExceeded(too_long("input", len(tokens), self._longest))
         wrong = next((token for token in tokens if not 0 <= token < self._vocab_size), None)
         if wrong is not None:
-            raise InvalidInput(f"input: {wrong} is no token id of this model, which has 0 to {self._vocab_size - 1}")
+            raise InvalidInput(f"input: {wrong} is not a token id of this model, which has 0 to {self._vocab_size - 1}")
         return tokens
 
     def _of_text(self, text: str, truncate: int | None) -> list[int]:

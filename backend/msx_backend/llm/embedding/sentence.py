@@ -74,7 +74,7 @@ def _modules(root: Path) -> list[tuple[str, str]]:
         listed: list[dict[str, Any]] = json.loads((root / MODULES).read_bytes())
         modules = [(str(module["type"]).rpartition(".")[2], str(module["path"])) for module in listed]
     except (ValueError, KeyError, TypeError):
-        raise HandlerLoadError(f"{MODULES} is no list of modules with a type and a path each") from None
+        raise HandlerLoadError(f"{MODULES} is not a list of modules with a type and a path each") from None
     known = ("Transformer", "Pooling", "Dense", "Normalize", *_PASSES)
     for kind, _ in modules:
         if kind not in known:

@@ -2,7 +2,7 @@
 computes, and those that have no effect on it.
 
 A member that would change the numbers is refused by name, unless its value is the neutral one: the network computes
-as if it was not there. What nobody has heard of is named in a warning.
+as if it was not there. Unknown keys are named in a warning.
 """
 
 from __future__ import annotations

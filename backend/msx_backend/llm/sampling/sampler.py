@@ -24,7 +24,7 @@ COLDEST = 1e-5
 class Chosen(msgspec.Struct, frozen=True):
     """`logprob` and `top`, of (token, logprob), are there when `logprobs` was asked for.
 
-    With a `failure` there is no way on: the text ends with this error, and `token` means nothing.
+    With a `failure` the text ends with this error, and `token` means nothing.
     """
 
     token: int

@@ -22,7 +22,7 @@ DEFAULT, TOOLS = "default", "tool_use"
 class ChatTemplate:
     """`sources` by name: `default`, perhaps `tool_use` for requests that have tools. `tokens`: `bos_token` and so on.
 
-    Raises HandlerLoadError for a template that is no template.
+    Raises HandlerLoadError for a template that is not valid Jinja.
     """
 
     def __init__(self, sources: Mapping[str, str], tokens: Mapping[str, str]) -> None:
@@ -38,7 +38,7 @@ class ChatTemplate:
     @classmethod
     def from_folder(cls, folder: Path) -> ChatTemplate | None:
         """chat_template.jinja and additional_chat_templates/*.jinja come before `chat_template` of
-        tokenizer_config.json, a text or a list of named ones. None where there is no template."""
+        tokenizer_config.json, a text or a list of named ones. None if the model does not have one."""
         config = tokenizer_config(folder)
         sources = {**_named(config.get("chat_template")), **_files(folder)}
         return cls(sources, special_tokens(config)) if sources else None
@@ -65,7 +65,7 @@ def _compiled(name: str, source: str) -> Template:
     try:
         return environment().from_string(source)
     except TemplateError as error:
-        raise HandlerLoadError(f"The chat template {name!r} is no Jinja template: {error}") from None
+        raise HandlerLoadError(f"The chat template {name!r} is not a valid Jinja template: {error}") from None
 
 
 def _variables(source: str) -> set[str]:

@@ -55,7 +55,7 @@ def conversation(
 
 
 def _marked(messages: list[Message], begins: bool) -> str:
-    """A mark that nobody can guess, at the end of the last message."""
+    """An unguessable mark at the end of the last message."""
     if begins:
         raise InvalidInput("continue_final_message: not together with add_generation_prompt: true")
     if not messages or not isinstance(messages[-1].get("content"), str):

@@ -59,7 +59,7 @@ class Tokenizer:
         return self._tokenizer.to_str()
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
-        """Raises InvalidInput where the text is no Unicode."""
+        """Raises InvalidInput if the text is not valid Unicode."""
         ids = self._encode(text).ids
         return [*self.before, *ids, *self.after] if add_special_tokens else ids
 
@@ -103,7 +103,7 @@ class Tokenizer:
         try:
             return self._tokenizer.encode(text, add_special_tokens=False)
         except TypeError:
-            raise InvalidInput("The text has half of a surrogate pair, which is no character") from None
+            raise InvalidInput("The text has half of a surrogate pair, which is not a character") from None
 
     def _id(self, text: str | None) -> int | None:
         return None if text is None else self._tokenizer.token_to_id(text)
@@ -118,7 +118,7 @@ class Tokenizer:
 
 
 def with_token(tokens: list[int], token: int | None, wanted: bool | None, at_end: bool) -> list[int]:
-    """With it where it is wanted, without where it is not, and as it was where nobody says."""
+    """With the token, without it, or unchanged if the option is None."""
     if wanted is None or token is None or (token in tokens) == wanted:
         return tokens
     if not wanted:

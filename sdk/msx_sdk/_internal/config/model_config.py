@@ -39,7 +39,7 @@ class ModelConfig(ModelKeys, frozen=True, kw_only=True, rename="camel"):
         return self._changed(given, self.explicit | given.keys())
 
     def with_defaults(self, **values: Any) -> "ModelConfig":
-        """The server's own defaults fill what nobody set; None is no default. Raises ConfigError."""
+        """The server's defaults for keys that are not set; None means that the server has none. Raises ConfigError."""
         types = {field.name: field.type for field in msgspec.structs.fields(ModelConfig)}
         wanted = {k: v for k, v in values.items() if v is not None and k not in self.explicit}
         return self._changed({k: convert(k, v, types[k]) for k, v in wanted.items()}, self.explicit)
@@ -86,5 +86,5 @@ def _check_sendable(mapping: Mapping[str, Any]) -> None:
 
 
 def _settings(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """Without free keys that happen to bear the name of a field that is no key."""
+    """Without the reader's own keys that have the name of one of the struct's extra fields."""
     return {key: value for key, value in mapping.items() if key not in ("raw", "explicit")}

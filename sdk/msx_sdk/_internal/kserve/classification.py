@@ -24,13 +24,13 @@ class Labels:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """By the class's number as text. Raises PredictionError for a file that is none."""
+        """By the class's number as text. Raises PredictionError for a malformed file."""
         if self._path is None or not self._path.is_file():
             return {}
         try:
             found = dict(json.loads(self._path.read_text("utf-8")))
         except (ValueError, TypeError) as error:
-            raise PredictionError(500, f"{FILE} is no JSON object of class numbers and names: {error}") from None
+            raise PredictionError(500, f"{FILE} is not a JSON object of class numbers and names: {error}") from None
         return {
             str(number): str(name[-1] if isinstance(name, list) and name else name) for number, name in found.items()
         }

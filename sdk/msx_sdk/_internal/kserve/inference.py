@@ -15,7 +15,7 @@ from msx_sdk.errors import HandlerLoadError
 
 
 class Inference:
-    """`model` is its name and version. Raises InvalidInput for what is no request of the protocol."""
+    """`model` is its name and version. Raises InvalidInput if the body is not a request of the protocol."""
 
     def __init__(
         self,

@@ -142,7 +142,8 @@ def _declared(name: str, one: dict[str, Any]) -> Output:
 
 
 def _natural(name: str, value: Any) -> Output:
-    """With the shape and data type that the value itself has; what is no tensor is BYTES, as JSON."""
+    """With the shape and data type of the value itself; a value that is not a tensor becomes BYTES that hold its
+    JSON."""
     np, value = numpy_tensors().np, _plain(value)
     array = None
     if isinstance(value, (bytes, bytearray)):
@@ -164,7 +165,7 @@ def _one_value(value: bytes) -> Any:
 
 
 def _rectangular(np: Any, value: Any) -> Any:
-    """None for lists that are none, or hold what is no number or text."""
+    """None if the value is not a list, or an entry is neither a number nor a text."""
     try:
         array = np.asarray(value)
     except (ValueError, OverflowError):

@@ -60,7 +60,7 @@ def is_request(body: Any) -> bool:
 
 
 def numpy_tensors() -> Any:
-    """Raises PredictionError where there is no NumPy; JSON needs none."""
+    """Raises PredictionError if NumPy is not installed; JSON does not need it."""
     try:
         from msx_sdk._internal.kserve import tensors
     except ImportError:
@@ -166,7 +166,7 @@ def _fill(tensor: dict[str, Any], tail: memoryview) -> memoryview:
 
 def _check_datatype(what: str, datatype: Any) -> None:
     if datatype not in DATATYPES:
-        raise InvalidInput(f"{what}: datatype {datatype!r} is none of {', '.join(DATATYPES)}")
+        raise InvalidInput(f"{what}: datatype {datatype!r} is not one of {', '.join(DATATYPES)}")
 
 
 def _check_json(what: str, tensor: dict[str, Any]) -> None:

@@ -87,7 +87,7 @@ def _values(datatype: str, data: memoryview) -> Array:
     if datatype == "BF16":
         return (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4")
     array = np.frombuffer(data, DTYPES[datatype])
-    return array if array.flags.aligned else array.copy()  # whoever hands the memory on expects it so
+    return array if array.flags.aligned else array.copy()  # users of the memory expect it to be aligned
 
 
 def _framed(what: str, data: memoryview) -> Iterator[bytes]:

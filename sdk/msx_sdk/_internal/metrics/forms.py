@@ -43,7 +43,7 @@ class Forms:
                 self._new.append(form)
 
     def take(self) -> list[Form]:
-        """Those that nobody has been told of."""
+        """Those that were not taken before."""
         with self._lock:
             new, self._new = self._new, []
         return new

@@ -106,7 +106,7 @@ class _Calls:
         return None
 
     def _end(self, rest: str) -> Iterator[Part]:
-        """Of the calls; what is none of them is content."""
+        """Of the calls; all other text is content."""
         if not self._told:
             yield self._raw + rest[:1]
             rest = rest[1:]

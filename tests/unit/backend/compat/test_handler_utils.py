@@ -78,7 +78,7 @@ def test_in_the_place_of_handle(batching: MicroBatching) -> None:
 
 @pytest.mark.parametrize("wanted", [{"inference": 0}, {"inference": "2"}, {"load": 1}])
 def test_parallelism_that_is_none(batching: MicroBatching, wanted: dict[str, Any]) -> None:
-    with pytest.raises(HandlerLoadError, match="is no number of threads of preprocess, inference, postprocess"):
+    with pytest.raises(HandlerLoadError, match="is not a number of threads of preprocess, inference, postprocess"):
         batching.parallelism = wanted
 
 

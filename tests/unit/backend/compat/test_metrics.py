@@ -92,7 +92,7 @@ def test_a_cache_from_a_file(tmp_path: Path) -> None:
     assert (metric.unit, metric.dimension_names) == ("MB", ["a"])
     assert cache.cache[MetricTypes.HISTOGRAM]["Size"] is metric
     assert "histogram:Size" in cache.cache_keys
-    with pytest.raises(MetricsCacheKeyError, match="there is no counter 'Size'"):
+    with pytest.raises(MetricsCacheKeyError, match="the counter 'Size' does not exist"):
         cache.get_metric("Size")
 
 

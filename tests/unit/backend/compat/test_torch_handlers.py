@@ -128,13 +128,13 @@ def test_onnx(tmp_path: Path) -> None:
         ({"m.bin": b"x"}, {}, {"serializedFile": "m.bin"}, "m.bin holds no model that this handler can load"),
         ({}, {}, {"modelFile": "gone.py"}, "the model file gone.py is not in the archive"),
         ({"broken.py": "x = 1"}, {}, {"modelFile": "broken.py"}, "must define one class of a model; found: none"),
-        ({"m.so": b"x"}, {}, {"serializedFile": "m.so"}, "m.so is no model that this release of torch exported"),
-        ({"m.pt2": b"x"}, {}, {"serializedFile": "m.pt2"}, "m.pt2 is no model that this release of torch exported"),
+        ({"m.so": b"x"}, {}, {"serializedFile": "m.so"}, "m.so is not a model that this release of torch exported"),
+        ({"m.pt2": b"x"}, {}, {"serializedFile": "m.pt2"}, "m.pt2 is not a model that this release of torch exported"),
         (
             {"m.pt": b"x"},
             {"pt2": {"export": {"aot_compile": True}}},
             {"serializedFile": "m.pt"},
-            "m.pt is no model that this release of torch exported",
+            "m.pt is not a model that this release of torch exported",
         ),
         (
             {"model.py": LINEAR},

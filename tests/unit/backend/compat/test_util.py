@@ -99,7 +99,7 @@ def test_tokens() -> None:
     assert get_tokenizer("basic_english")(text) == expected
     assert get_tokenizer(None)("a  b") == ["a", "b"]
     assert get_tokenizer(list)("ab") == ["a", "b"]
-    with pytest.raises(ValueError, match="there is no tokenizer 'spacy'"):
+    with pytest.raises(ValueError, match="the tokenizer 'spacy' is unknown"):
         get_tokenizer("spacy")
     with pytest.raises(ValueError, match="for 'en', not 'de'"):
         get_tokenizer("basic_english", "de")

@@ -150,7 +150,7 @@ def test_a_bad_request_leaves_its_neighbours_alone(serve: Serve) -> None:
         ({"instances": []}, "at least one instance"),
         ({"instances": [{"x": ROW}, {}]}, "must have the same inputs"),
         ("no json", "body (text/plain) is not valid JSON: line 1, column 1: expecting value"),
-        (b"12345", "5 raw bytes are no float32 tensor of shape [-1, 3], which takes a multiple of 12 bytes"),
+        (b"12345", "5 raw bytes are not a float32 tensor of shape [-1, 3], which takes a multiple of 12 bytes"),
         (b"\x93NUMPY\x01\x00garbage", "not an npy file"),
         (npy([ROW])[:-1], "the npy header promises 24 bytes, 23 follow"),
         (BOASTFUL_NPY, "promises 12000000000000 bytes, 0 follow"),

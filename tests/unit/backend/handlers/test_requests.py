@@ -78,7 +78,7 @@ def test_without_a_type_json_is_json_and_all_else_is_told_what_to_state() -> Non
 def test_bare_values_are_stated() -> None:
     for stated in (RAW, "Application/Octet-Stream"):
         assert parse({"body": VALUES.tobytes()}, stated).arrays[0].tolist() == VALUES.tolist()
-    assert "5 raw bytes are no float32 tensor" in refused({"body": b"[1,2]"}, RAW)
+    assert "5 raw bytes are not a float32 tensor" in refused({"body": b"[1,2]"}, RAW)
 
 
 @pytest.mark.parametrize("stated", [None, "", JSON, RAW, NPY, "image/png", FORM])
@@ -144,7 +144,7 @@ def test_neither_values_nor_json() -> None:
         "400 data has 12 bytes, which are not a tensor's, and is not valid JSON: "
         "line 1, column 13: expecting ',' delimiter"
     )
-    message = "5 raw bytes are no float32 tensor of shape [-1, 2], which takes a multiple of 8 bytes"
+    message = "5 raw bytes are not a float32 tensor of shape [-1, 2], which takes a multiple of 8 bytes"
     assert message in refused({"data": b"12345"}, None)
 
 

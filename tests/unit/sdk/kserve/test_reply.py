@@ -165,7 +165,7 @@ def test_what_cannot_be_classified(tmp_path: Path) -> None:
     with pytest.raises(PredictionError, match="output 'y': classification is for numbers"):
         top(["text"], 1)
     (tmp_path / "index_to_name.json").write_text("[1, 2]")
-    with pytest.raises(PredictionError, match=r"index_to_name\.json is no JSON object"):
+    with pytest.raises(PredictionError, match=r"index_to_name\.json is not a JSON object"):
         top([1.0], 1, tmp_path)
 
 

@@ -116,8 +116,8 @@ def test_a_model_in_several_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("model.safetensors.index.json", "[]", "is no index of safetensors files"),
-        ("model.safetensors", "hello", "model.safetensors is no safetensors file"),
+        ("model.safetensors.index.json", "[]", "is not an index of safetensors files"),
+        ("model.safetensors", "hello", "model.safetensors is not a safetensors file"),
     ],
 )
 def test_files_that_are_something_else(tmp_path: Path, name: str, content: str, said: str) -> None:
@@ -128,5 +128,5 @@ def test_files_that_are_something_else(tmp_path: Path, name: str, content: str, 
 
 
 def test_a_folder_without_weights(tmp_path: Path) -> None:
-    with pytest.raises(HandlerLoadError, match=r"there is no .*index.json and no .*model.safetensors"):
+    with pytest.raises(HandlerLoadError, match=r"neither .*index.json nor .*model.safetensors exists"):
         Weights(tmp_path)

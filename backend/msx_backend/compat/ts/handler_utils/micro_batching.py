@@ -46,7 +46,7 @@ class MicroBatching:
             if step not in HANDLER_METHODS or not isinstance(threads, int) or threads < 1:
                 steps = ", ".join(HANDLER_METHODS)
                 raise HandlerLoadError(
-                    f"micro_batching.parallelism: {step}: {threads!r} is no number of threads of {steps}"
+                    f"micro_batching.parallelism: {step}: {threads!r} is not a number of threads of {steps}"
                 )
         self._parallelism = {**self._parallelism, **wanted}
         self.shutdown()
@@ -93,7 +93,8 @@ class MicroBatching:
         return asked()
 
     def _start(self, idx: int, part: Any) -> Future[Any]:
-        """Each step has threads of its own, so that one that waits for the step before it holds up nobody else."""
+        """Each step has threads of its own, so that one that waits for the step before it does not hold up the
+        others."""
         before: Future[Any] = Future()
         before.set_result(part)
         for step in HANDLER_METHODS:

@@ -28,7 +28,7 @@ def get_tokenizer(tokenizer: Any, language: str = "en") -> Callable[[str], list[
     if callable(tokenizer):
         function: Callable[[str], list[str]] = tokenizer
         return function
-    raise ValueError(f"there is no tokenizer {tokenizer!r}: basic_english, None, or a function")
+    raise ValueError(f"the tokenizer {tokenizer!r} is unknown: expected basic_english, None, or a function")
 
 
 def _basic_english(line: str) -> list[str]:

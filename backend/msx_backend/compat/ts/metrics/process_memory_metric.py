@@ -9,7 +9,7 @@ import psutil
 
 
 def get_cpu_usage(pid: str | int) -> int:
-    """Its resident memory in bytes; 0 where there is no such process."""
+    """Its resident memory in bytes; 0 if the process has ended."""
     try:
         return int(psutil.Process(int(pid)).memory_info().rss)
     except psutil.Error as error:

@@ -38,7 +38,7 @@ def load_exported(path: str, device: Any) -> Any:
         return need("torch._inductor").aoti_load_package(path)
     except (AttributeError, RuntimeError, OSError) as error:
         raise HandlerLoadError(
-            f"{Path(path).name} is no model that this release of torch exported and compiled ahead of time for "
+            f"{Path(path).name} is not a model that this release of torch exported and compiled ahead of time for "
             f"{device.type}: {error}"
         ) from error
 
@@ -61,7 +61,7 @@ def run_onnx(session: Any, tensor: Any) -> Any:
 def compiled(model: Any, section: Any) -> Any:
     """The model as `pt2:` of model-config.yaml wants it: `pt2: inductor`, or `pt2: {compile: {enable: true, …}}`.
 
-    Raises HandlerLoadError for what is no such section.
+    Raises HandlerLoadError if the section is malformed.
     """
     options = {"backend": section} if isinstance(section, str) else (section or {}).get("compile") or {}
     if not isinstance(options, dict):

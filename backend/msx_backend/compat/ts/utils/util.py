@@ -47,7 +47,7 @@ class PT2Backend(str, Enum):
 
 
 class PredictionException(PredictionError):
-    """Ends a prediction with a message and an HTTP status; one that is no error's becomes 500."""
+    """Ends a prediction with a message and an HTTP status; a status below 400 or above 599 becomes 500."""
 
     def __init__(self, message: str, error_code: int = 500) -> None:
         super().__init__(error_code if 400 <= error_code <= 599 else 500, str(message))
@@ -69,7 +69,7 @@ def list_classes_from_module(module: ModuleType, parent_class: type | None = Non
 def check_valid_pt2_backend(backend: str) -> bool:
     if backend in {known.value for known in PT2Backend}:
         return True
-    log.warning("%s is no backend of torch.compile that is known", backend)
+    log.warning("%s is not a known backend of torch.compile", backend)
     return False
 
 

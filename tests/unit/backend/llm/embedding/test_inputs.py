@@ -54,7 +54,7 @@ def test_a_model_may_want_lower_case() -> None:
 
 
 def test_a_tokenizer_may_know_more_tokens_than_the_network() -> None:
-    with pytest.raises(InvalidInput, match="input: 6 is no token id of this model, which has 0 to 5"):
+    with pytest.raises(InvalidInput, match="input: 6 is not a token id of this model, which has 0 to 5"):
         Inputs(Tokenizer(tokenizer()), 12, 6).tokens(EmbedRequest(input="the cat"))
 
 
@@ -69,8 +69,8 @@ TOO_LONG = (
     [
         (EmbedRequest(input="cat " * 11), TOO_LONG),
         (EmbedRequest(input=(1,) * 13), TOO_LONG),
-        (EmbedRequest(input=(1, COUNT)), f"input: {COUNT} is no token id of this model, which has 0 to {COUNT - 1}"),
-        (EmbedRequest(input=(-1,)), f"input: -1 is no token id of this model, which has 0 to {COUNT - 1}"),
+        (EmbedRequest(input=(1, COUNT)), f"input: {COUNT} is not a token id of this model, which has 0 to {COUNT - 1}"),
+        (EmbedRequest(input=(-1,)), f"input: -1 is not a token id of this model, which has 0 to {COUNT - 1}"),
         (EmbedRequest(input=()), "input: expected a text of at least one token"),
         (EmbedRequest(input="cat", truncate=13), "truncate: 13 is more than maxInputTokens, 12"),
         (EmbedRequest(input="cat", truncate=2), "truncate: expected at least 3: 2 are special tokens"),

@@ -80,8 +80,8 @@ def test_vectors_are_normalized_where_the_model_says_so(bert: Path) -> None:
     ("content", "text"),
     [
         ([{"type": "x.WordWeights", "path": "1"}], "modules.json has a module WordWeights; known are Transformer, "),
-        ([{"type": "x.Pooling"}], "modules.json is no list of modules"),
-        ({"a": 1}, "modules.json is no list of modules"),
+        ([{"type": "x.Pooling"}], "modules.json is not a list of modules"),
+        ({"a": 1}, "modules.json is not a list of modules"),
     ],
 )
 def test_modules_that_are_not_known(bert: Path, content: Any, text: str) -> None:

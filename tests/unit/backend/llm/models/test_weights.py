@@ -101,5 +101,5 @@ def test_a_shard_that_is_not_there(tmp_path: Path) -> None:
     config = read(tmp_path)
     save_in_two(tmp_path, tensors(config))
     (tmp_path / "model-00002-of-00002.safetensors").unlink()
-    with pytest.raises(HandlerLoadError, match=r"model-00002-of-00002\.safetensors is no safetensors file"):
+    with pytest.raises(HandlerLoadError, match=r"model-00002-of-00002\.safetensors is not a safetensors file"):
         Checkpoint(tmp_path, config)

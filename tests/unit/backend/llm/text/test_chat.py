@@ -153,7 +153,7 @@ def test_without_a_template(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sources", "sentence"),
     [
-        ({"default": "{% if %}"}, "The chat template 'default' is no Jinja template: "),
+        ({"default": "{% if %}"}, "The chat template 'default' is not a valid Jinja template: "),
         ({"rag": "x"}, r"None of the chat templates \['rag'\] is called 'default'"),
     ],
 )
