@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-class Abbreviating(click.Command):
+class AbbreviatedOptions(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         known = [name for option in self.get_params(ctx) for name in option.opts if name.startswith("--")]
         end = args.index("--") if "--" in args else len(args)

@@ -16,11 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Generic
 
-from msx_archiver.copying import Progress, Source, copy, ignore
+from msx_archiver.copying import ByteSource, Progress, copy, ignore
 from msx_archiver.digests import stamp
 from msx_archiver.errors import ArchiveError
-from msx_archiver.members import Kind, Member
-from msx_archiver.schema import M, Schema
+from msx_archiver.members import ArchiveMember, MemberKind
+from msx_archiver.schema import ArchiveSchema, M
 from msx_archiver.sizes import MIB, human
 from msx_sdk._internal.manifest import FileEntry, ManifestError
 
@@ -62,20 +62,20 @@ class Archive(ABC, Generic[M]):
 
     format: str
 
-    def __init__(self, path: Path, schema: Schema[M]) -> None:
+    def __init__(self, path: Path, schema: ArchiveSchema[M]) -> None:
         self.path = path
-        self.schema: Schema[M] = schema
+        self.schema: ArchiveSchema[M] = schema
         self.stamp = stamp(path)
         """To tell later whether the file at `path` is still the one that was opened."""
-        self.members: list[Member] = []
+        self.members: list[ArchiveMember] = []
         self.manifest: M
         self.warnings: list[str] = []
 
     @abstractmethod
-    def open(self, member: Member) -> AbstractContextManager[Source]:
+    def open(self, member: ArchiveMember) -> AbstractContextManager[ByteSource]:
         """The bytes of a file member; may raise what `damage_named` knows."""
 
-    def copy(self, member: Member, target: BinaryIO, progress: Progress = ignore) -> FileEntry:
+    def copy(self, member: ArchiveMember, target: BinaryIO, progress: Progress = ignore) -> FileEntry:
         """Write a file member into the empty file `target`, which can be read too; may raise what `open` may."""
         with self.open(member) as source:
             return copy(source, target, progress)
@@ -84,9 +84,9 @@ class Archive(ABC, Generic[M]):
     def close(self) -> None: ...
 
     @property
-    def files(self) -> list[Member]:
+    def files(self) -> list[ArchiveMember]:
         """Files, and links to files, in the order in which they are read fastest."""
-        return [member for member in self.members if member.kind in (Kind.FILE, Kind.LINK)]
+        return [member for member in self.members if member.kind in (MemberKind.FILE, MemberKind.LINK)]
 
     @property
     def unpacked_size(self) -> int:
@@ -103,7 +103,7 @@ class Archive(ABC, Generic[M]):
             return b"".join(iter(lambda: source.read(MAX_TEXT), b""))
 
     @contextmanager
-    def view(self, member: Member) -> Iterator[View]:
+    def view(self, member: ArchiveMember) -> Iterator[View]:
         """The bytes of a member as a buffer. Nothing large is held in memory."""
         with tempfile.TemporaryFile() as spool:
             with damage_named(self.path, member.path), self.open(member) as source:

@@ -21,11 +21,11 @@ from msx_archiver.digests import DigestFile, stamp
 from msx_archiver.errors import ArchiveError
 from msx_archiver.extract import check_room, extract
 from msx_archiver.folder_archive import FolderArchive
-from msx_archiver.guard import Limits
+from msx_archiver.guard import ArchiveLimits
 from msx_archiver.identity import content_digest, folder_digest
 from msx_archiver.reader import open_as
 from msx_archiver.room import why
-from msx_archiver.schema import MODEL, WORKFLOW, M, Schema
+from msx_archiver.schema import MODEL, WORKFLOW, ArchiveSchema, M
 from msx_sdk._internal.manifest import Manifest
 from msx_sdk._internal.workflow_manifest import WorkflowManifest
 
@@ -35,7 +35,7 @@ _MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
-class Unpacked(Generic[M]):
+class UnpackedArchive(Generic[M]):
     """An archive's files at `path`. `digest` is 64 hex digits; `warnings` are sentences for the log."""
 
     path: Path
@@ -44,8 +44,8 @@ class Unpacked(Generic[M]):
     warnings: list[str] = field(default_factory=list)
 
 
-UnpackedModel = Unpacked[Manifest]
-UnpackedWorkflow = Unpacked[WorkflowManifest]
+UnpackedModel = UnpackedArchive[Manifest]
+UnpackedWorkflow = UnpackedArchive[WorkflowManifest]
 
 
 class ArchiveCache:
@@ -57,9 +57,9 @@ class ArchiveCache:
     and inodes of its files, by which one is known that was changed later: then it is unpacked again, with a warning.
     """
 
-    def __init__(self, root: Path, limits: Limits | None = None) -> None:
+    def __init__(self, root: Path, limits: ArchiveLimits | None = None) -> None:
         self.root = root
-        self._limits = limits or Limits()
+        self._limits = limits or ArchiveLimits()
         root.mkdir(parents=True, exist_ok=True)
         self._digests = DigestFile(root / "digests.json")
 
@@ -108,7 +108,7 @@ class ArchiveCache:
         for folder in self.root.glob(f".tmp-{digest}-*"):
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _unpacked(self, schema: Schema[M], archive: Path, progress: Progress) -> Unpacked[M]:
+    def _unpacked(self, schema: ArchiveSchema[M], archive: Path, progress: Progress) -> UnpackedArchive[M]:
         with _disk_errors_named(archive, self.root):
             if archive.is_dir():
                 return _in_place(schema, archive)
@@ -117,14 +117,14 @@ class ArchiveCache:
             cached = self._cached(schema, digest) if digest else None
             return cached or self._unpack(schema, archive, progress)
 
-    def _cached(self, schema: Schema[M], digest: str) -> Unpacked[M] | None:
+    def _cached(self, schema: ArchiveSchema[M], digest: str) -> UnpackedArchive[M] | None:
         """What is unpacked already, unless a power failure took some of its bytes, or they were changed."""
         folder = self.root / digest
         if not folder.is_dir():
             return None
         try:
             with open_as(schema, folder) as model:
-                files, found = model.manifest.files, Unpacked(folder, digest, model.manifest, model.warnings)
+                files, found = model.manifest.files, UnpackedArchive(folder, digest, model.manifest, model.warnings)
         except ArchiveError:
             return None
         noted = record.read(self._record(digest)) or record.expected(files)
@@ -145,7 +145,7 @@ class ArchiveCache:
         (self.root / digest).rename(aside / "old")
         return aside
 
-    def _unpack(self, schema: Schema[M], path: Path, progress: Progress) -> Unpacked[M]:
+    def _unpack(self, schema: ArchiveSchema[M], path: Path, progress: Progress) -> UnpackedArchive[M]:
         with open_as(schema, path, self._limits) as archive:
             digest = self._digests.of(path, archive.stamp, partial(content_digest, archive))
             with self._locked(digest):
@@ -153,7 +153,7 @@ class ArchiveCache:
                 if self._cached(schema, digest) is None:
                     warnings += self._why_again(archive, digest)
                     self._write(archive, digest, progress)
-            return Unpacked(self.root / digest, digest, archive.manifest, warnings)
+            return UnpackedArchive(self.root / digest, digest, archive.manifest, warnings)
 
     def _why_again(self, archive: Archive[M], digest: str) -> list[str]:
         """A sentence about what was there already and is not good any more."""
@@ -216,10 +216,10 @@ def _is_named(path: Path, fd: int) -> bool:
         return False
 
 
-def _in_place(schema: Schema[M], path: Path) -> Unpacked[M]:
+def _in_place(schema: ArchiveSchema[M], path: Path) -> UnpackedArchive[M]:
     with open_as(schema, path) as opened:
         root = cast(FolderArchive[M], opened).root
-        return Unpacked(root, folder_digest(root), opened.manifest, opened.warnings)
+        return UnpackedArchive(root, folder_digest(root), opened.manifest, opened.warnings)
 
 
 @contextmanager

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from msx_archiver.abbreviations import Abbreviating
+from msx_archiver.abbreviations import AbbreviatedOptions
 from msx_archiver.errors import ArchiveError
 from msx_archiver.formats import FORMATS, RUNTIMES
 from msx_archiver.own_version import show_version
 
 if TYPE_CHECKING:
-    from msx_archiver.guard import Limits
+    from msx_archiver.guard import ArchiveLimits
 
 _FILE = click.Path(path_type=Path)
 _VERSION = ("-v", "--version")
 _REQUIRED = {"model_name": "--model-name", "version": "-v / --version", "handler": "--handler"}
 
 
-class _Group(Abbreviating, click.Group):
+class _Group(AbbreviatedOptions, click.Group):
     """Our own errors end the command with one sentence and status 1.
 
     `--version` alone asks for the tool's; with a value it is the model's, as torch-model-archiver has it.
@@ -130,10 +130,10 @@ def _pack(**options: Any) -> None:
     click.echo(f"{path}")
 
 
-def _limits(max_ratio: float | None) -> Limits:
-    from msx_archiver.guard import Limits
+def _limits(max_ratio: float | None) -> ArchiveLimits:
+    from msx_archiver.guard import ArchiveLimits
 
-    return Limits() if max_ratio is None else Limits(max_ratio=max_ratio)
+    return ArchiveLimits() if max_ratio is None else ArchiveLimits(max_ratio=max_ratio)
 
 
 def _warn_all(warnings: list[str]) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from msx_archiver.archive import Archive, damage_named
-from msx_archiver.copying import Nowhere, Progress, copy, ignore
+from msx_archiver.copying import NullSink, Progress, copy, ignore
 from msx_archiver.errors import ArchiveError
-from msx_archiver.members import Kind
+from msx_archiver.members import MemberKind
 from msx_archiver.schema import M
 from msx_sdk._internal.manifest import FileEntry
 
@@ -14,10 +14,10 @@ def read_entries(archive: Archive[M], progress: Progress = ignore) -> dict[str, 
     """Size and digest of every file, by reading all of them once. Raises ArchiveError where one cannot be read."""
     entries: dict[str, FileEntry] = {}
     for member in archive.files:
-        if member.kind is Kind.FILE:
+        if member.kind is MemberKind.FILE:
             with damage_named(archive.path, member.path), archive.open(member) as source:
-                entries[member.path] = copy(source, Nowhere(), progress)
-    links = {member.path: entries[member.target] for member in archive.files if member.kind is Kind.LINK}
+                entries[member.path] = copy(source, NullSink(), progress)
+    links = {member.path: entries[member.target] for member in archive.files if member.kind is MemberKind.LINK}
     return entries | links
 
 

@@ -20,11 +20,11 @@ Watch = Callable[[str, int], AbstractContextManager[Progress]]
 """Given a label and a number of bytes to come: a context that has the Progress to call."""
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-class Sink(Protocol):
+class ByteSink(Protocol):
     def write(self, data: bytes, /) -> Any: ...
 
 
@@ -37,31 +37,31 @@ def unwatched(label: str, total: int) -> AbstractContextManager[Progress]:
     return nullcontext(ignore)
 
 
-class Nowhere:
+class NullSink:
     """A sink that forgets: to digest without copying."""
 
     def write(self, data: bytes, /) -> int:
         return len(data)
 
 
-def copy(source: Source, sink: Sink, progress: Progress = ignore) -> FileEntry:
+def copy(source: ByteSource, sink: ByteSink, progress: Progress = ignore) -> FileEntry:
     """Copy all that `source` has into `sink`; the size and SHA-256 of what was copied."""
-    hashing = Hashing(source)
+    hashing = HashingSource(source)
     pour(hashing, sink, progress)
     return hashing.entry
 
 
-def pour(source: Source, sink: Sink, progress: Progress = ignore) -> None:
+def pour(source: ByteSource, sink: ByteSink, progress: Progress = ignore) -> None:
     """The same, without a digest."""
     while chunk := source.read(CHUNK):
         sink.write(chunk)
         progress(len(chunk))
 
 
-class Hashing:
+class HashingSource:
     """A source that digests what is read through it."""
 
-    def __init__(self, source: Source, progress: Progress = ignore) -> None:
+    def __init__(self, source: ByteSource, progress: Progress = ignore) -> None:
         self._source = source
         self._progress = progress
         self._digest = hashlib.sha256()
@@ -79,10 +79,10 @@ class Hashing:
         return FileEntry(size=self._size, sha256=self._digest.hexdigest())
 
 
-class Part:
+class FilePart:
     """A source of the next `size` bytes of `file`; EOFError if the file ends before."""
 
-    def __init__(self, file: Source, size: int) -> None:
+    def __init__(self, file: ByteSource, size: int) -> None:
         self._file = file
         self._left = size
 

@@ -12,8 +12,8 @@ from msx_archiver.archive import Archive, damage_named
 from msx_archiver.contents import difference, missing
 from msx_archiver.copying import Progress, Watch, ignore, pour, unwatched
 from msx_archiver.errors import ArchiveError
-from msx_archiver.guard import Limits
-from msx_archiver.members import Kind, Member
+from msx_archiver.guard import ArchiveLimits
+from msx_archiver.members import ArchiveMember, MemberKind
 from msx_archiver.reader import open_archive
 from msx_archiver.room import room
 from msx_archiver.schema import M
@@ -38,7 +38,7 @@ def extract(archive: Archive[M], folder: Path, progress: Progress = ignore) -> N
         ) from error
 
 
-def unpack_to(path: Path, folder: Path, limits: Limits | None = None, watch: Watch = unwatched) -> None:
+def unpack_to(path: Path, folder: Path, limits: ArchiveLimits | None = None, watch: Watch = unwatched) -> None:
     """Unpack the archive at `path` as the new folder `folder`, aside first. Raises ArchiveError."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ArchiveError(f"{folder} already exists; name a folder that does not, or an empty one.")
@@ -67,15 +67,15 @@ def check_room(archive: Archive[M], folder: Path) -> None:
 def _write_all(archive: Archive[M], folder: Path, progress: Progress) -> None:
     for member in archive.members:
         target = folder / member.path
-        (target if member.kind is Kind.FOLDER else target.parent).mkdir(parents=True, exist_ok=True)
-        if member.kind is Kind.FILE:
+        (target if member.kind is MemberKind.FOLDER else target.parent).mkdir(parents=True, exist_ok=True)
+        if member.kind is MemberKind.FILE:
             _write(archive, member, target, progress)
     for member in archive.members:
-        if member.kind is Kind.LINK:
+        if member.kind is MemberKind.LINK:
             os.link(folder / member.target, folder / member.path)
 
 
-def _write(archive: Archive[M], member: Member, target: Path, progress: Progress) -> None:
+def _write(archive: Archive[M], member: ArchiveMember, target: Path, progress: Progress) -> None:
     # "x": never through something that is already there. Buffered: a raw write may stop half-way on a full disk.
     with target.open("x+b") as file, damage_named(archive.path, member.path):
         wrong = _fill(file, archive, member, progress)
@@ -84,7 +84,7 @@ def _write(archive: Archive[M], member: Member, target: Path, progress: Progress
         raise ArchiveError(f"{archive.path} is damaged: {wrong}.")
 
 
-def _fill(file: BinaryIO, archive: Archive[M], member: Member, progress: Progress) -> str | None:
+def _fill(file: BinaryIO, archive: Archive[M], member: ArchiveMember, progress: Progress) -> str | None:
     """What is wrong with the member, by the manifest."""
     listed = archive.manifest.files
     if listed and member.path != archive.schema.manifest_path:

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from msx_archiver.archive import Archive
-from msx_archiver.copying import Source
+from msx_archiver.copying import ByteSource
 from msx_archiver.errors import ArchiveError
-from msx_archiver.members import Kind, Member
-from msx_archiver.schema import M, Schema
+from msx_archiver.members import ArchiveMember, MemberKind
+from msx_archiver.schema import ArchiveSchema, M
 
 _MANIFEST_FOLDERS = ("MAR-INF", "WAR-INF")
 
@@ -21,13 +21,13 @@ class FolderArchive(Archive[M]):
 
     format = "no-archive"
 
-    def __init__(self, path: Path, schema: Schema[M]) -> None:
+    def __init__(self, path: Path, schema: ArchiveSchema[M]) -> None:
         super().__init__(path, schema)
         self.root = model_root(path)
         self.members = [_member(self.root, file) for file in walk_files(self.root)]
 
     @contextmanager
-    def open(self, member: Member) -> Iterator[Source]:
+    def open(self, member: ArchiveMember) -> Iterator[ByteSource]:
         with (self.root / member.path).open("rb") as file:
             yield file
 
@@ -53,8 +53,8 @@ def model_root(path: Path) -> Path:
     return inside[0] if is_wrapped else path
 
 
-def _member(root: Path, file: Path) -> Member:
+def _member(root: Path, file: Path) -> ArchiveMember:
     path = file.relative_to(root).as_posix()
-    kind = Kind.FILE if file.is_file() else Kind.SPECIAL
-    status = file.stat() if kind is Kind.FILE else file.lstat()
-    return Member(path, path, kind, status.st_size, bool(status.st_mode & 0o111))
+    kind = MemberKind.FILE if file.is_file() else MemberKind.SPECIAL
+    status = file.stat() if kind is MemberKind.FILE else file.lstat()
+    return ArchiveMember(path, path, kind, status.st_size, bool(status.st_mode & 0o111))

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import NoReturn
 
 from msx_archiver.errors import HostileArchiveError
-from msx_archiver.members import Kind, Member, path_problem
+from msx_archiver.members import ArchiveMember, MemberKind, path_problem
 from msx_archiver.sizes import MIB, human
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class ArchiveLimits:
     """What an archive may ask for. Sizes in bytes; `max_ratio` is unpacked size by size of the archive."""
 
     max_members: int = 100_000
@@ -23,14 +23,14 @@ class Limits:
     max_size: int | None = None
 
 
-class Guard:
+class ExtractionGuard:
     """Admits the members of one archive one by one; raises HostileArchiveError, which names the member."""
 
-    def __init__(self, archive: Path, archive_size: int, limits: Limits) -> None:
+    def __init__(self, archive: Path, archive_size: int, limits: ArchiveLimits) -> None:
         self._archive = archive
         self._archive_size = archive_size
         self._limits = limits
-        self._kinds: dict[str, Kind] = {}
+        self._kinds: dict[str, MemberKind] = {}
         self._total = 0
 
     def check_name(self, name: str) -> None:
@@ -39,41 +39,41 @@ class Guard:
         if problem:
             self.refuse(name, problem)
 
-    def admit(self, member: Member, *, replaces: bool = False) -> None:
+    def admit(self, member: ArchiveMember, *, replaces: bool = False) -> None:
         """`replaces`: an earlier file of the same name does not count."""
         self.check_name(member.name)
-        if member.kind is Kind.SPECIAL:
+        if member.kind is MemberKind.SPECIAL:
             self.refuse(member.name, "is a device file, a pipe or something else that is not a file")
-        if not (replaces and self._kinds.get(member.path) is member.kind is Kind.FILE):
+        if not (replaces and self._kinds.get(member.path) is member.kind is MemberKind.FILE):
             self._check_conflict(member)
         self._count(member)
 
-    def finish(self, members: Iterable[Member]) -> None:
+    def finish(self, members: Iterable[ArchiveMember]) -> None:
         """Once all are known: a link may only stand for a regular file of the same archive."""
         for member in members:
-            if member.kind is Kind.LINK and self._kinds.get(member.target) is not Kind.FILE:
+            if member.kind is MemberKind.LINK and self._kinds.get(member.target) is not MemberKind.FILE:
                 self.refuse(member.name, f"links to '{member.target}', which is not a file of the archive")
 
     def refuse(self, name: str, problem: str) -> NoReturn:
         shown = name if len(name) <= 120 else name[:117] + "…"
         raise HostileArchiveError(f"{self._archive} is refused: its member {shown!r} {problem}.")
 
-    def _check_conflict(self, member: Member) -> None:
+    def _check_conflict(self, member: ArchiveMember) -> None:
         known = self._kinds.get(member.path)
-        if known is not None and not (known is member.kind is Kind.FOLDER):
+        if known is not None and not (known is member.kind is MemberKind.FOLDER):
             self.refuse(member.name, f"is there twice (the other is a {known.value})")
         self._add_parents(member)
         self._kinds[member.path] = member.kind
 
-    def _add_parents(self, member: Member) -> None:
+    def _add_parents(self, member: ArchiveMember) -> None:
         parent = member.path.rpartition("/")[0]
         while parent and parent not in self._kinds:
-            self._kinds[parent] = Kind.FOLDER
+            self._kinds[parent] = MemberKind.FOLDER
             parent = parent.rpartition("/")[0]
-        if parent and self._kinds[parent] is not Kind.FOLDER:
+        if parent and self._kinds[parent] is not MemberKind.FOLDER:
             self.refuse(member.name, f"lies in '{parent}', which is a {self._kinds[parent].value}")
 
-    def _count(self, member: Member) -> None:
+    def _count(self, member: ArchiveMember) -> None:
         limits = self._limits
         self._total += member.size
         if len(self._kinds) > limits.max_members:

@@ -10,7 +10,7 @@ import msgspec
 
 from msx_archiver.archive import Archive
 from msx_archiver.errors import PackError
-from msx_archiver.members import Member
+from msx_archiver.members import ArchiveMember
 from msx_archiver.sources import check_config
 from msx_sdk._internal.manifest import Manifest
 from msx_sdk._internal.mindir import MindIRError, TensorSpec, parse_signature
@@ -43,7 +43,7 @@ class GraphReport(msgspec.Struct, frozen=True, rename="camel"):
     producer: str
 
 
-class Report(msgspec.Struct, frozen=True, rename="camel"):
+class InspectionReport(msgspec.Struct, frozen=True, rename="camel"):
     """What `msx-archiver inspect --json` prints. Sizes in bytes; `archiveSize` is 0 for a folder."""
 
     path: str
@@ -57,10 +57,10 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
     warnings: list[str]
 
 
-def inspect(archive: Archive[Manifest]) -> Report:
+def inspect(archive: Archive[Manifest]) -> InspectionReport:
     """Describe an open archive. Weights are not read, unless they are compressed MindIR files."""
     warnings = list(archive.warnings)
-    return Report(
+    return InspectionReport(
         path=str(archive.path),
         format=archive.format,
         archive_size=archive.path.stat().st_size if archive.path.is_file() else 0,
@@ -73,7 +73,7 @@ def inspect(archive: Archive[Manifest]) -> Report:
     )
 
 
-def _file(archive: Archive[Manifest], member: Member) -> FileReport:
+def _file(archive: Archive[Manifest], member: ArchiveMember) -> FileReport:
     entry = archive.manifest.files.get(member.path)
     return FileReport(member.path, member.size, entry.sha256 if entry else None)
 
@@ -89,7 +89,7 @@ def _graphs(archive: Archive[Manifest], warnings: list[str]) -> list[GraphReport
     return graphs
 
 
-def _graph(archive: Archive[Manifest], member: Member) -> GraphReport:
+def _graph(archive: Archive[Manifest], member: ArchiveMember) -> GraphReport:
     with archive.view(member) as (data, start, end):
         found = parse_signature(data, member.path, (start, end))
     return GraphReport(

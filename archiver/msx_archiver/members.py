@@ -11,7 +11,7 @@ MAX_PATH_BYTES = 1024
 MAX_NAME_BYTES = 255
 
 
-class Kind(Enum):
+class MemberKind(Enum):
     FILE = "file"
     FOLDER = "folder"
     LINK = "link"
@@ -19,12 +19,12 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ArchiveMember:
     """One entry. `name` is as written, `path` the normalised one in the model; `size` is in bytes, unpacked."""
 
     name: str
     path: str
-    kind: Kind
+    kind: MemberKind
     size: int = 0
     executable: bool = False
     target: str = ""
@@ -62,20 +62,20 @@ def link_target(path: str, linked: str, *, relative: bool) -> str | None:
     return None if target == ".." or target.startswith("../") else target
 
 
-def strip_single_root(members: list[Member], marker: str) -> list[Member]:
+def strip_single_root(members: list[ArchiveMember], marker: str) -> list[ArchiveMember]:
     """Drop the first path component if all members share one, unless `marker` already lies at the root.
 
     torch-model-archiver's tgz has everything under the model's name, SageMaker's folders too.
     """
     roots = {member.path.partition("/")[0] for member in members}
-    files = [member for member in members if member.kind is not Kind.FOLDER]
+    files = [member for member in members if member.kind is not MemberKind.FOLDER]
     nested = all("/" in member.path for member in files)
     if len(roots) != 1 or not nested or any(member.path == marker for member in members):
         return members
     return [_stripped(member) for member in members if "/" in member.path]
 
 
-def _stripped(member: Member) -> Member:
+def _stripped(member: ArchiveMember) -> ArchiveMember:
     path, target = (text.partition("/")[2] for text in (member.path, member.target))
     return replace(member, path=path, target=target)
 

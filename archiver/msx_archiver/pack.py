@@ -9,7 +9,7 @@ from msx_archiver.errors import PackError
 from msx_archiver.formats import FORMATS, RUNTIMES
 from msx_archiver.options import PackOptions
 from msx_archiver.output import Warn, created_on, errors_named, make, own_version, silent, source_date
-from msx_archiver.sources import Sources, collect
+from msx_archiver.sources import ModelSources, collect
 from msx_archiver.writers import open_writer
 from msx_sdk._internal.manifest import MANIFEST_PATH, Manifest
 from msx_sdk._internal.names import MOST_CHARACTERS, name_problem, short_name, version_problem
@@ -66,7 +66,7 @@ def _check_target(target: Path, options: PackOptions) -> None:
         raise PackError(f"{target} is not a model of this format; move it away, --force does not overwrite it.")
 
 
-def _leave_out(sources: Sources, target: Path) -> None:
+def _leave_out(sources: ModelSources, target: Path) -> None:
     """`--extra-files .` finds the archive that it made the last time."""
     for path, file in list(sources.files.items()):
         if target.exists() and file.resolve().is_relative_to(target.resolve()):
@@ -74,7 +74,7 @@ def _leave_out(sources: Sources, target: Path) -> None:
             sources.warnings.append(f"--extra-files: {file} is left out, it is what is being made.")
 
 
-def _write(new: Path, sources: Sources, options: PackOptions, progress: Progress) -> None:
+def _write(new: Path, sources: ModelSources, options: PackOptions, progress: Progress) -> None:
     moment = source_date()
     writer = open_writer(options.archive_format, new, options.model_name, moment, progress)
     try:

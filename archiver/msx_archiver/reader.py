@@ -7,8 +7,8 @@ from pathlib import Path
 from msx_archiver.archive import Archive
 from msx_archiver.errors import ArchiveError
 from msx_archiver.folder_archive import FolderArchive
-from msx_archiver.guard import Limits
-from msx_archiver.schema import MODEL, WORKFLOW, M, Schema
+from msx_archiver.guard import ArchiveLimits
+from msx_archiver.schema import MODEL, WORKFLOW, ArchiveSchema, M
 from msx_archiver.tgz_archive import TgzArchive
 from msx_archiver.zip_archive import ZipArchive
 from msx_sdk._internal.manifest import Manifest
@@ -18,7 +18,7 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _GZIP = b"\x1f\x8b"
 
 
-def open_archive(path: Path, limits: Limits | None = None) -> Archive[Manifest]:
+def open_archive(path: Path, limits: ArchiveLimits | None = None) -> Archive[Manifest]:
     """Open the model at `path`: a zip, a gzipped tar or a folder; every member's name, kind and size has been checked.
 
     A context manager. Raises ArchiveError if it is missing, damaged or no model archive, and
@@ -27,14 +27,14 @@ def open_archive(path: Path, limits: Limits | None = None) -> Archive[Manifest]:
     return open_as(MODEL, path, limits)
 
 
-def open_workflow(path: Path, limits: Limits | None = None) -> Archive[WorkflowManifest]:
+def open_workflow(path: Path, limits: ArchiveLimits | None = None) -> Archive[WorkflowManifest]:
     """The same for a workflow: torch-workflow-archiver's `.war`, or a folder with its content."""
     return open_as(WORKFLOW, path, limits)
 
 
-def open_as(schema: Schema[M], path: Path, limits: Limits | None = None) -> Archive[M]:
+def open_as(schema: ArchiveSchema[M], path: Path, limits: ArchiveLimits | None = None) -> Archive[M]:
     try:
-        archive = _open(schema, path, limits or Limits())
+        archive = _open(schema, path, limits or ArchiveLimits())
         try:
             archive.load_manifest()
         except BaseException:
@@ -45,7 +45,7 @@ def open_as(schema: Schema[M], path: Path, limits: Limits | None = None) -> Arch
     return archive
 
 
-def _open(schema: Schema[M], path: Path, limits: Limits) -> Archive[M]:
+def _open(schema: ArchiveSchema[M], path: Path, limits: ArchiveLimits) -> Archive[M]:
     what = f"{path} is not a {schema.noun} archive"
     if path.is_dir():
         return FolderArchive(path, schema)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from msx_archiver.copying import Nowhere, copy
+from msx_archiver.copying import NullSink, copy
 from msx_archiver.digests import stamp
 from msx_archiver.folder_archive import walk_files
 from msx_sdk._internal.manifest import FileEntry
@@ -18,7 +18,7 @@ SMALL = 1 << 20
 """Bytes: files up to that size are read for their digest where the manifest has none."""
 
 
-class Noted(msgspec.Struct, frozen=True, array_like=True):
+class FileRecord(msgspec.Struct, frozen=True, array_like=True):
     """One file: size in bytes, modification time in ns, inode, and the SHA-256 if it is known."""
 
     size: int
@@ -27,7 +27,7 @@ class Noted(msgspec.Struct, frozen=True, array_like=True):
     sha256: str | None = None
 
 
-Record = dict[str, Noted]
+Record = dict[str, FileRecord]
 """By path in the folder."""
 
 
@@ -38,7 +38,7 @@ def take(folder: Path, listed: Mapping[str, FileEntry]) -> Record:
 
 def expected(listed: Mapping[str, FileEntry]) -> Record:
     """By the manifest alone: the digest of every file decides."""
-    return {path: Noted(entry.size, 0, 0, entry.sha256) for path, entry in listed.items()}
+    return {path: FileRecord(entry.size, 0, 0, entry.sha256) for path, entry in listed.items()}
 
 
 def write(path: Path, record: Record) -> None:
@@ -71,7 +71,7 @@ def changed(folder: Path, record: Record) -> tuple[list[str], Record]:
     return [path for path in record if path not in now], now
 
 
-def _look(file: Path, noted: Noted) -> Noted | None:
+def _look(file: Path, noted: FileRecord) -> FileRecord | None:
     """None for a file that is gone or another."""
     try:
         size, modified, inode = stamp(file)
@@ -82,16 +82,16 @@ def _look(file: Path, noted: Noted) -> Noted | None:
         return None
     except NotADirectoryError:
         return None
-    return Noted(size, modified, inode, noted.sha256) if same else None
+    return FileRecord(size, modified, inode, noted.sha256) if same else None
 
 
-def _note(folder: Path, file: Path, listed: Mapping[str, FileEntry]) -> Noted:
+def _note(folder: Path, file: Path, listed: Mapping[str, FileEntry]) -> FileRecord:
     size, modified, inode = stamp(file)
     entry = listed.get(file.relative_to(folder).as_posix())
-    return Noted(size, modified, inode, entry.sha256 if entry else digest(file) if size <= SMALL else None)
+    return FileRecord(size, modified, inode, entry.sha256 if entry else digest(file) if size <= SMALL else None)
 
 
 def digest(file: Path) -> str:
     """SHA-256. Raises OSError."""
     with file.open("rb", buffering=0) as source:
-        return copy(source, Nowhere()).sha256
+        return copy(source, NullSink()).sha256

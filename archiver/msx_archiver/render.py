@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import click
 
-from msx_archiver.inspection import GraphReport, Report, TensorReport
+from msx_archiver.inspection import GraphReport, InspectionReport, TensorReport
 from msx_archiver.sizes import human
 
 _TITLES = ("File", "Size", "SHA-256")
 
 
-def render(report: Report) -> None:
+def render(report: InspectionReport) -> None:
     """Write the report to stdout."""
     for key, value in _summary(report):
         click.echo(f"{key + ':':<17}{_printable(value)}")
@@ -28,7 +28,7 @@ def render(report: Report) -> None:
         click.echo(f"Warning: {_printable(warning)}", err=True)
 
 
-def _summary(report: Report) -> Iterator[tuple[str, str]]:
+def _summary(report: InspectionReport) -> Iterator[tuple[str, str]]:
     model = report.manifest["model"]
     size = f"{human(report.archive_size)}, unpacked " if report.archive_size else ""
     yield "Archive", f"{report.path} ({report.format}, {size}{human(report.unpacked_size)})"
@@ -45,7 +45,7 @@ def _summary(report: Report) -> Iterator[tuple[str, str]]:
     yield from ((key, value) for key, value in optional.items() if value)
 
 
-def _table(report: Report) -> None:
+def _table(report: InspectionReport) -> None:
     rows = [(_printable(file.path), human(file.size), (file.sha256 or "-")) for file in report.files]
     if sys.stdout.isatty():
         _rich_table(rows)

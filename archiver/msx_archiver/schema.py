@@ -13,7 +13,7 @@ M = TypeVar("M", bound="Manifest | WorkflowManifest")
 
 
 @dataclass(frozen=True)
-class Schema(Generic[M]):
+class ArchiveSchema(Generic[M]):
     """What tells one sort from the other; `named_files` are what a manifest names, by its keys."""
 
     noun: str
@@ -37,7 +37,7 @@ def _of_workflow(manifest: WorkflowManifest) -> dict[str, str | None]:
     return {"specFile": manifest.workflow.spec_file, "handler": manifest.workflow.handler}
 
 
-MODEL: Schema[Manifest] = Schema("model", "msx-archiver", MANIFEST_PATH, parse_manifest, _of_model)
-WORKFLOW: Schema[WorkflowManifest] = Schema(
+MODEL: ArchiveSchema[Manifest] = ArchiveSchema("model", "msx-archiver", MANIFEST_PATH, parse_manifest, _of_model)
+WORKFLOW: ArchiveSchema[WorkflowManifest] = ArchiveSchema(
     "workflow", "msx-workflow-archiver", WORKFLOW_MANIFEST_PATH, parse_workflow_manifest, _of_workflow
 )

@@ -52,17 +52,17 @@ class FileSet:
 
 
 @dataclass(kw_only=True)
-class Sources(FileSet):
+class ModelSources(FileSet):
     """The manifest's `model` section, and the files."""
 
     model: ModelEntry
 
 
-def collect(options: PackOptions) -> Sources:
+def collect(options: PackOptions) -> ModelSources:
     """Find and check all that the options name. Raises PackError; nothing is written."""
     is_library = options.runtime == "LSP"
     handler = find_library(options.handler) if is_library else find_handler(options.handler)
-    sources = Sources(model=_model_entry(options, handler.name))
+    sources = ModelSources(model=_model_entry(options, handler.name))
     if is_library:
         sources.warnings.append("--runtime LSP: TorchServe's C++ workers can run this handler, MSX's cannot.")
     if handler.file:
@@ -108,7 +108,7 @@ def _read_config(file: Path) -> tuple[ModelConfig, list[str]]:
         raise PackError(str(error)) from None
 
 
-def _add_single(sources: Sources, name: str, option: str) -> None:
+def _add_single(sources: ModelSources, name: str, option: str) -> None:
     sources.add([(Path(name).name, Path(name))], option)
 
 

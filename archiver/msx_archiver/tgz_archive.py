@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import IO, cast
 
 from msx_archiver.archive import Archive, damage_named
-from msx_archiver.copying import Part, Source
-from msx_archiver.guard import Guard, Limits
-from msx_archiver.members import Kind, Member, link_target, normalise, strip_single_root
-from msx_archiver.schema import M, Schema
+from msx_archiver.copying import ByteSource, FilePart
+from msx_archiver.guard import ArchiveLimits, ExtractionGuard
+from msx_archiver.members import ArchiveMember, MemberKind, link_target, normalise, strip_single_root
+from msx_archiver.schema import ArchiveSchema, M
 from msx_archiver.sizes import MIB
 
 _MAX_HEADER = MIB
@@ -24,12 +24,12 @@ _MAX_PADDING = MIB
 class TgzArchive(Archive[M]):
     format = "tgz"
 
-    def __init__(self, path: Path, schema: Schema[M], limits: Limits) -> None:
+    def __init__(self, path: Path, schema: ArchiveSchema[M], limits: ArchiveLimits) -> None:
         super().__init__(path, schema)
         self._gzip = gzip.open(path, "rb")  # noqa: SIM115
         try:
             with damage_named(path):
-                self._list(Guard(path, path.stat().st_size, limits), limits)
+                self._list(ExtractionGuard(path, path.stat().st_size, limits), limits)
         except BaseException:
             self._gzip.close()
             raise
@@ -38,18 +38,18 @@ class TgzArchive(Archive[M]):
         self._gzip.close()
 
     @contextmanager
-    def open(self, member: Member) -> Iterator[Source]:
+    def open(self, member: ArchiveMember) -> Iterator[ByteSource]:
         offset, size = self._places[self._target(member)]
         self._gzip.seek(offset)
-        yield Part(self._gzip, size)
+        yield FilePart(self._gzip, size)
 
-    def _target(self, member: Member) -> str:
-        return self._by_path[member.target].name if member.kind is Kind.LINK else member.name
+    def _target(self, member: ArchiveMember) -> str:
+        return self._by_path[member.target].name if member.kind is MemberKind.LINK else member.name
 
-    def _list(self, guard: Guard, limits: Limits) -> None:
+    def _list(self, guard: ExtractionGuard, limits: ArchiveLimits) -> None:
         headers = _Headers(self._gzip, limits.max_members * _HEADERS_PER_MEMBER)
         self._places: dict[str, tuple[int, int]] = {}
-        listed: dict[str, Member] = {}
+        listed: dict[str, ArchiveMember] = {}
         with tarfile.open(fileobj=cast(IO[bytes], headers), mode="r:") as tar:
             for info in tar:
                 if info.isdir() and not normalise(info.name):
@@ -87,18 +87,18 @@ class _Headers:
         return self._file.read(size)
 
 
-def _member(info: tarfile.TarInfo, guard: Guard) -> Member:
+def _member(info: tarfile.TarInfo, guard: ExtractionGuard) -> ArchiveMember:
     guard.check_name(info.name)
     path = normalise(info.name)
     if info.issym() or info.islnk():
         target = link_target(path, info.linkname, relative=info.issym())
         if target is None:
             guard.refuse(info.name, f"links out of the model, to {info.linkname!r}")
-        return Member(info.name, path, Kind.LINK, target=target)
-    return Member(info.name, path, _kind(info), info.size, bool(info.mode & 0o111))
+        return ArchiveMember(info.name, path, MemberKind.LINK, target=target)
+    return ArchiveMember(info.name, path, _kind(info), info.size, bool(info.mode & 0o111))
 
 
-def _kind(info: tarfile.TarInfo) -> Kind:
+def _kind(info: tarfile.TarInfo) -> MemberKind:
     if info.isdir():
-        return Kind.FOLDER
-    return Kind.FILE if info.isreg() and not info.issparse() else Kind.SPECIAL
+        return MemberKind.FOLDER
+    return MemberKind.FILE if info.isreg() and not info.issparse() else MemberKind.SPECIAL

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from msx_archiver.abbreviations import Abbreviating
+from msx_archiver.abbreviations import AbbreviatedOptions
 from msx_archiver.errors import ArchiveError
 from msx_archiver.own_version import show_version
 
 
-@click.command(cls=Abbreviating, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=AbbreviatedOptions, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--workflow-name", required=True, help="Name of the workflow, and of the archive without its suffix.")
 @click.option("--spec-file", required=True, help="YAML file with the workflow's models and its graph.")
 @click.option("--handler", help="Python file with the functions of the graph.")

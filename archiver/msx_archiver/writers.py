@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
-from msx_archiver.copying import Hashing, Progress, copy
+from msx_archiver.copying import HashingSource, Progress, copy
 from msx_archiver.sizes import MIB
 from msx_sdk._internal.manifest import FileEntry
 
@@ -56,7 +56,7 @@ def is_stored(path: str, size: int) -> bool:
     return suffix in _PACKED or (size > MIB and suffix not in _TEXT)
 
 
-class Writer(ABC):
+class ArchiveWriter(ABC):
     """Makes one archive at `target`; `moment` (Unix seconds), if any, replaces every file's modification time."""
 
     def __init__(self, target: Path, moment: int | None, progress: Progress) -> None:
@@ -80,7 +80,7 @@ class Writer(ABC):
         return int(file.stat().st_mtime if file else time.time())
 
 
-class ZipWriter(Writer):
+class ZipWriter(ArchiveWriter):
     def __init__(self, target: Path, moment: int | None, progress: Progress, *, store: bool = False) -> None:
         super().__init__(target, moment, progress)
         self._store = store
@@ -112,7 +112,7 @@ class ZipWriter(Writer):
         return info
 
 
-class TgzWriter(Writer):
+class TgzWriter(ArchiveWriter):
     """All files lie below the model's name, as torch-model-archiver writes them."""
 
     def __init__(self, target: Path, moment: int | None, progress: Progress, *, root: str) -> None:
@@ -126,7 +126,7 @@ class TgzWriter(Writer):
         info = self._info(path, file.stat().st_size, self._time(file))
         info.mode = mode(file)
         with file.open("rb") as opened:
-            source = Hashing(opened, self._progress)
+            source = HashingSource(opened, self._progress)
             self._tar.addfile(info, source)
         return source.entry
 
@@ -144,7 +144,7 @@ class TgzWriter(Writer):
         return info
 
 
-class FolderWriter(Writer):
+class FolderWriter(ArchiveWriter):
     def __init__(self, target: Path, moment: int | None, progress: Progress) -> None:
         super().__init__(target, moment, progress)
         target.mkdir()
@@ -173,7 +173,7 @@ def mode(file: Path) -> int:
     return 0o755 if file.stat().st_mode & stat.S_IXUSR else 0o644
 
 
-def open_writer(archive_format: str, target: Path, name: str, moment: int | None, progress: Progress) -> Writer:
+def open_writer(archive_format: str, target: Path, name: str, moment: int | None, progress: Progress) -> ArchiveWriter:
     if archive_format == "tgz":
         return TgzWriter(target, moment, progress, root=name)
     if archive_format == "no-archive":

@@ -9,7 +9,7 @@ from functools import partial
 
 from msx_backend.batch_loop import Frames
 from msx_backend.control import CallClock
-from msx_backend.jobs import Jobs
+from msx_backend.open_requests import OpenRequests
 from msx_backend.replies import ReplyWriter
 from msx_protocol import Drain, FrameReader, Predict, ProtocolError, ToWorker
 from msx_sdk.request import InferenceRequest
@@ -24,7 +24,7 @@ class AsyncLoop:
         sock: socket.socket,
         reader: FrameReader[ToWorker],
         runner: AsyncRunner,
-        jobs: Jobs,
+        jobs: OpenRequests,
         replies: ReplyWriter,
         clock: CallClock,
     ) -> None:

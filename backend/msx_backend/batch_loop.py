@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Sequence
 
 from msx_backend.control import CallClock
-from msx_backend.jobs import Jobs
 from msx_backend.late_replies import LateReplies
+from msx_backend.open_requests import OpenRequests
 from msx_backend.replies import ReplyWriter
 from msx_protocol import Drain, FrameReader, Joined, Predict, ToWorker
 from msx_sdk.request import InferenceRequest
@@ -30,7 +30,7 @@ class BatchLoop:
         sock: socket.socket,
         reader: FrameReader[ToWorker],
         runner: Runner,
-        jobs: Jobs,
+        jobs: OpenRequests,
         replies: ReplyWriter,
         clock: CallClock,
         batch_size: int = 1,

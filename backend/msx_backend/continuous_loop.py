@@ -7,7 +7,7 @@ import socket
 
 from msx_backend.batch_loop import Frames
 from msx_backend.control import CallClock
-from msx_backend.jobs import Jobs
+from msx_backend.open_requests import OpenRequests
 from msx_backend.replies import ReplyWriter
 from msx_protocol import Drain, FrameReader, Predict, ToWorker
 from msx_sdk._internal.continuous import one_shot
@@ -26,7 +26,7 @@ class ContinuousLoop:
         sock: socket.socket,
         reader: FrameReader[ToWorker],
         runner: Runner,
-        jobs: Jobs,
+        jobs: OpenRequests,
         replies: ReplyWriter,
         clock: CallClock,
     ) -> None:

@@ -12,11 +12,11 @@ import time
 import traceback
 from collections.abc import Callable
 
-from msx_backend.jobs import Jobs
+from msx_backend.open_requests import OpenRequests
 from msx_protocol import (
     Cancel,
     FrameReader,
-    MetricForm,
+    MetricInfo,
     MetricSample,
     Ping,
     Pong,
@@ -84,7 +84,7 @@ class LoopWatch:
 class ControlThread(threading.Thread):
     """Ends the process when the frontend is gone, even while the handler computes."""
 
-    def __init__(self, sock: socket.socket, jobs: Jobs, clock: CallClock) -> None:
+    def __init__(self, sock: socket.socket, jobs: OpenRequests, clock: CallClock) -> None:
         super().__init__(name="control", daemon=True)
         self._sock, self._jobs, self._clock = sock, jobs, clock
         self._reader: FrameReader[ToWorkerControl] = FrameReader(ToWorkerControl)
@@ -123,8 +123,8 @@ class ControlThread(threading.Thread):
             pong = Pong(message.sequence, self.progress(), self._clock.seconds, samples, counts, self._forms())
             self._sock.sendall(encode_frame(pong))
 
-    def _forms(self) -> list[MetricForm]:
-        return [] if self.metrics is None else [MetricForm(*form) for form in self.metrics.forms.take()]
+    def _forms(self) -> list[MetricInfo]:
+        return [] if self.metrics is None else [MetricInfo(*form) for form in self.metrics.descriptors.take()]
 
     def _samples(self) -> list[MetricSample]:
         if self.metrics is None:

@@ -21,9 +21,9 @@ from msx_backend.async_loop import AsyncLoop
 from msx_backend.batch_loop import BatchLoop
 from msx_backend.continuous_loop import ContinuousLoop
 from msx_backend.control import CallClock, ControlThread, LoopWatch
-from msx_backend.jobs import Jobs
 from msx_backend.loading import LoadedModel
 from msx_backend.logs import log_to_stderr
+from msx_backend.open_requests import OpenRequests
 from msx_backend.orphan import die_with_parent
 from msx_backend.parallel.follower import Follower
 from msx_backend.parallel.leader import Leader
@@ -47,7 +47,7 @@ class Worker:
     def __init__(self, data: socket.socket, control: socket.socket, plans: Sequence[socket.socket] = ()) -> None:
         self._data, self._plans = data, plans
         self._reader: FrameReader[ToWorker] = FrameReader(ToWorker)
-        self._jobs, self._clock = Jobs(), CallClock()
+        self._jobs, self._clock = OpenRequests(), CallClock()
         self._control = ControlThread(control, self._jobs, self._clock)
 
     def run(self) -> int:

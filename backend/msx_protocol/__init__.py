@@ -15,8 +15,8 @@ from msx_protocol.frames import MAX_BODY, MAX_HEAD, PREFIX, ProtocolError, encod
 from msx_protocol.heartbeat import Ping, Pong
 from msx_protocol.load import Load, Loaded, LoadFailed, LoadProgress
 from msx_protocol.message import Message
-from msx_protocol.metrics import DeclaredMetric, MetricForm, MetricSample
-from msx_protocol.plan import CallDone, PlanCall, PlanEnd, PlanStep, PlanTell
+from msx_protocol.metrics import DeclaredMetric, MetricInfo, MetricSample
+from msx_protocol.plan import CallDone, PlanCall, PlanEnd, PlanMessage, PlanStep
 from msx_protocol.receivers import Plan, ToFrontend, ToWorker, ToWorkerControl
 from msx_protocol.replies import Answers, Chunk, Dropped, Failed, Joined
 from msx_protocol.requests import Cancel, Drain, FieldHead, Predict, RequestHead, decode_headers, encode_headers
@@ -42,14 +42,14 @@ __all__ = [
     "LoadProgress",
     "Loaded",
     "Message",
-    "MetricForm",
+    "MetricInfo",
     "MetricSample",
     "Ping",
     "Plan",
     "PlanCall",
     "PlanEnd",
+    "PlanMessage",
     "PlanStep",
-    "PlanTell",
     "Pong",
     "Predict",
     "ProtocolError",

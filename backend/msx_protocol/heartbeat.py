@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msx_protocol.message import Message
-from msx_protocol.metrics import MetricForm, MetricSample
+from msx_protocol.metrics import MetricInfo, MetricSample
 
 
 class Ping(Message, tag=10):
@@ -22,4 +22,4 @@ class Pong(Message, tag=30):
     busy_seconds: float
     samples: list[MetricSample]
     collectives: dict[str, int] = {}
-    forms: list[MetricForm] = []
+    forms: list[MetricInfo] = []

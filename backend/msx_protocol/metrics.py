@@ -25,7 +25,7 @@ class MetricSample(Message):
     request_id: str = ""
 
 
-class MetricForm(Message):
+class MetricInfo(Message):
     """Of a metric that a handler made by the SDK's own calls: it has the version, and a gauge the worker, as labels.
 
     `help` is "" and `buckets` are empty where the defaults of the unit are wanted.

@@ -30,7 +30,7 @@ class PlanEnd(Message, tag=42):
     """No more calls will come: close the handler, exit with 0."""
 
 
-class PlanTell(Message, tag=43):
+class PlanMessage(Message, tag=43):
     """Call n is what the handler's `follow` makes of the body: the word of rank 0's handler, which leads by itself."""
 
     call: int

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msx_protocol.heartbeat import Ping
 from msx_protocol.load import Load, Loaded, LoadFailed, LoadProgress
-from msx_protocol.plan import CallDone, PlanCall, PlanEnd, PlanStep, PlanTell
+from msx_protocol.plan import CallDone, PlanCall, PlanEnd, PlanMessage, PlanStep
 from msx_protocol.replies import Answers, Chunk, Dropped, Failed, Joined
 from msx_protocol.requests import Cancel, Drain, Predict
 
 ToWorker = Load | Predict | Drain
 ToWorkerControl = Ping | Cancel
 ToFrontend = LoadProgress | Loaded | LoadFailed | Answers | Chunk | Failed | Dropped | Joined | CallDone
-Plan = PlanCall | PlanStep | PlanEnd | PlanTell
+Plan = PlanCall | PlanStep | PlanEnd | PlanMessage

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from msx_sdk._internal.batch import current_request_ids
-from msx_sdk._internal.metrics.forms import Form, Forms, checked_buckets, checked_help
+from msx_sdk._internal.metrics.descriptors import MetricDescriptor, MetricDescriptors, checked_buckets, checked_help
 from msx_sdk._internal.metrics.kinds import COUNTER, GAUGE, HISTOGRAM, Dimensions, checked_kind, labels_of
 from msx_sdk._internal.metrics.samples import Samples
 
@@ -69,7 +69,7 @@ class Metrics(Samples):
 
     def __init__(self, model_name: str = "", lock: threading.Lock | None = None) -> None:
         super().__init__(model_name, lock)
-        self.forms = Forms()
+        self.descriptors = MetricDescriptors()
         self.cache: dict[str, dict[str, CachedMetric]] = {COUNTER: {}, GAUGE: {}, HISTOGRAM: {}}
         """By type and name, what `get_metric` finds. The first two are those of TorchServe's own metrics.yaml."""
         for name in ("HandlerTime", "PredictionTime"):
@@ -78,11 +78,11 @@ class Metrics(Samples):
     def counter(self, name: str, unit: str = "count", labels: tuple[str, ...] = (), *, help: str = "") -> Metric:
         """Summed over the workers of a version. `help` is what Prometheus shows. Raises ValueError above 1000
         characters."""
-        return self._own(name, COUNTER, unit, labels, Form(str(name), COUNTER, checked_help(name, help)))
+        return self._own(name, COUNTER, unit, labels, MetricDescriptor(str(name), COUNTER, checked_help(name, help)))
 
     def gauge(self, name: str, unit: str = "count", labels: tuple[str, ...] = (), *, help: str = "") -> Metric:
         """Each worker has its own. Otherwise as `counter`."""
-        return self._own(name, GAUGE, unit, labels, Form(str(name), GAUGE, checked_help(name, help)))
+        return self._own(name, GAUGE, unit, labels, MetricDescriptor(str(name), GAUGE, checked_help(name, help)))
 
     def histogram(
         self,
@@ -95,11 +95,11 @@ class Metrics(Samples):
     ) -> Metric:
         """As `counter`. `buckets` are upper bounds in `unit`, ascending, at most 100; None is the server's for the
         unit. Raises ValueError for others, and for a name that has other buckets already."""
-        form = Form(str(name), HISTOGRAM, checked_help(name, help), checked_buckets(name, buckets))
+        form = MetricDescriptor(str(name), HISTOGRAM, checked_help(name, help), checked_buckets(name, buckets))
         return self._own(name, HISTOGRAM, unit, labels, form)
 
-    def _own(self, name: str, kind: str, unit: str, labels: tuple[str, ...], form: Form) -> Metric:
-        self.forms.tell(form)
+    def _own(self, name: str, kind: str, unit: str, labels: tuple[str, ...], form: MetricDescriptor) -> Metric:
+        self.descriptors.tell(form)
         return Metric(self, name, kind, unit, labels)
 
     def add_counter(

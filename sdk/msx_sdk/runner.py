@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from msx_sdk._internal.batch import Batch, InvalidResult, ReplySink
 from msx_sdk._internal.failures import Failure
-from msx_sdk._internal.reading import Reader
+from msx_sdk._internal.reading import RequestReader
 from msx_sdk._internal.resolved_handler import ResolvedHandler
 from msx_sdk.context import Context
 from msx_sdk.errors import PredictionError
@@ -59,7 +59,7 @@ class Runner:
         self.handler, self.context = handler, context
         self._isolate = isolate
         self._conductor = conductor or Alone()
-        self._reader = Reader(handler, context.info)
+        self._reader = RequestReader(handler, context.info)
         self.open: list[InferenceRequest] = []
         """After a call: the requests that want another one. Only a `ContinuousRunner` has them."""
 
@@ -146,7 +146,7 @@ class AsyncRunner:
 
     def __init__(self, handler: ResolvedHandler, context: Context) -> None:
         self.handler, self.context = handler, context
-        self._reader = Reader(handler, context.info)
+        self._reader = RequestReader(handler, context.info)
 
     async def run(self, request: InferenceRequest, sink: ReplySink) -> None:
         """Answer one request. To cancel it, set its flag and cancel the task that runs this."""

@@ -58,7 +58,7 @@ def listed(body: dict[str, Any], key: str) -> list[Any]:
     return value
 
 
-class Counts:
+class EntryCounts:
     """How many entries of the handler's data, and so of its answer, each request has."""
 
     def __init__(self, groups: list[list[Any]]) -> None:

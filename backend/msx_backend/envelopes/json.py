@@ -7,7 +7,7 @@ import binascii
 import json
 from typing import Any
 
-from msx_backend.envelopes.base import BaseEnvelope, Counts, body_of, first_error, listed
+from msx_backend.envelopes.base import BaseEnvelope, EntryCounts, body_of, first_error, listed
 from msx_sdk._internal.results import plain
 from msx_sdk.errors import InvalidInput
 
@@ -21,7 +21,7 @@ class JSONEnvelope(BaseEnvelope):
 
     def parse_input(self, data: list[Any]) -> list[Any]:
         groups = [[_instance(item) for item in listed(body_of(row, INSTANCES), INSTANCES)] for row in data]
-        self._counts = Counts(groups)
+        self._counts = EntryCounts(groups)
         return [item for group in groups for item in group]
 
     def format_output(self, data: Any) -> list[Any]:

@@ -6,7 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from msx_backend.envelopes.base import BaseEnvelope, Counts, body_of, first_error, listed
+from msx_backend.envelopes.base import BaseEnvelope, EntryCounts, body_of, first_error, listed
 from msx_sdk.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class KServev2Envelope(BaseEnvelope):
         groups = [[_input(item) for item in listed(body, "inputs")] for body in bodies]
         self._ids = [body.get("id") for body in bodies]
         self._names = [[item["name"] for item in group] for group in groups]
-        self._counts = Counts(groups)
+        self._counts = EntryCounts(groups)
         return [item for group in groups for item in group]
 
     def format_output(self, data: Any) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from msx_backend.handlers._arrays import Array, to_npy
-from msx_backend.handlers._requests import Form, TensorRequest
+from msx_backend.handlers._requests import RequestForm, TensorRequest
 from msx_sdk import Context, InvalidInput, PredictionError
 from msx_sdk._internal.kserve.types import INFER
 
@@ -32,7 +32,7 @@ def _accept(context: Context, idx: int) -> str | None:
     return value if isinstance(value, str) else None  # a form field may have the same name
 
 
-def wants_npy(accept: str | None, form: Form) -> bool:
+def wants_npy(accept: str | None, form: RequestForm) -> bool:
     """The first type of the header that can be served decides; quality values are not weighed."""
     for item in (accept or "*/*").split(","):
         kind = item.partition(";")[0].strip().lower()
@@ -40,16 +40,16 @@ def wants_npy(accept: str | None, form: Form) -> bool:
             return True
         if kind in (JSON, "application/*"):
             return False
-    return form is Form.BINARY
+    return form is RequestForm.BINARY
 
 
 def _json(context: Context, request: TensorRequest, outputs: Outputs) -> Any:
-    if request.form is Form.KSERVE:
+    if request.form is RequestForm.KSERVE:
         return _kserve(context, request, outputs)
     values = {name: _shown(request, array).tolist() for name, array in outputs.items()}
-    if request.form is Form.INSTANCES:
+    if request.form is RequestForm.INSTANCES:
         return {"predictions": _predictions(values)}
-    return values if request.form is Form.NAMED or len(values) > 1 else next(iter(values.values()))
+    return values if request.form is RequestForm.NAMED or len(values) > 1 else next(iter(values.values()))
 
 
 def _predictions(values: dict[str, Any]) -> Any:

@@ -22,7 +22,7 @@ _WHOLE = {"body", "data"}
 """Fields that hold a whole request, where no input is called so; the second is the one of TorchServe's examples."""
 
 
-class Form(Enum):
+class RequestForm(Enum):
     """How the client asked, and so how it is answered."""
 
     KSERVE = "the Open Inference Protocol: named tensors with shape, datatype and data"
@@ -37,7 +37,7 @@ class TensorRequest:
     """`arrays` is in the order of the model's inputs. `single` came without the batch axis."""
 
     arrays: list[Array]
-    form: Form
+    form: RequestForm
     single: bool = False
     id: str | None = None
     wanted: list[str] = field(default_factory=list)
@@ -76,32 +76,34 @@ class RequestParser:
         stated = _text if form else stated
         if data.keys() & self._names:
             given = {name: value for name, value in data.items() if name in self._names or _is_input(name, value)}
-            return self._named(given, Form.NAMED, stated)
+            return self._named(given, RequestForm.NAMED, stated)
         if form and not data.keys() & _WHOLE:
             raise unsupported(FORM)
         name = "body" if "body" in data else next(iter(data)) if len(data) == 1 else None
         if name is None:
-            return self._named(data, Form.NAMED, stated)
+            return self._named(data, RequestForm.NAMED, stated)
         return self._body(meaning(name, data[name], stated(name), self._only_spec))
 
     def _body(self, body: Any) -> TensorRequest:
         if isinstance(body, dict):
             return self._object(body)
-        return self._only(body, Form.BINARY if isinstance(body, bytes) and body.startswith(NPY_MAGIC) else Form.PLAIN)
+        return self._only(
+            body, RequestForm.BINARY if isinstance(body, bytes) and body.startswith(NPY_MAGIC) else RequestForm.PLAIN
+        )
 
     def _object(self, body: dict[str, Any]) -> TensorRequest:
         if isinstance(body.get("inputs"), list) and ("inputs" not in self._names or _are_tensors(body["inputs"])):
             return self._kserve(body)
         if "instances" in body and "instances" not in self._names:
             return self._instances(body["instances"])
-        return self._named(body, Form.NAMED)
+        return self._named(body, RequestForm.NAMED)
 
-    def _named(self, values: Mapping[str, Any], form: Form, stated: TypeOf = _untyped) -> TensorRequest:
+    def _named(self, values: Mapping[str, Any], form: RequestForm, stated: TypeOf = _untyped) -> TensorRequest:
         self._check_names(values.keys())
         given = {spec.name: meaning(spec.name, values[spec.name], stated(spec.name), spec) for spec in self._inputs}
         return self._request([to_array(given[spec.name], spec) for spec in self._inputs], form)
 
-    def _only(self, value: Any, form: Form) -> TensorRequest:
+    def _only(self, value: Any, form: RequestForm) -> TensorRequest:
         if len(self._inputs) != 1:
             raise InvalidInput(f"the inputs must be named; {self._expected()}")
         return self._request([to_array(value, self._inputs[0])], form)
@@ -110,23 +112,23 @@ class RequestParser:
         if not isinstance(instances, list) or not instances:
             raise InvalidInput("'instances' must be a list with at least one instance")
         if not all(isinstance(instance, dict) for instance in instances):
-            return self._only(instances, Form.INSTANCES)
+            return self._only(instances, RequestForm.INSTANCES)
         names = set(instances[0])
         if any(instance.keys() != names for instance in instances):
             raise InvalidInput("every one of 'instances' must have the same inputs")
-        return self._named({name: [instance[name] for instance in instances] for name in names}, Form.INSTANCES)
+        return self._named({name: [instance[name] for instance in instances] for name in names}, RequestForm.INSTANCES)
 
     def _kserve(self, body: dict[str, Any]) -> TensorRequest:
         given = {tensor["name"]: tensor for tensor in inputs_of(body)}
         check_inputs(given.values(), self._metas, lone_rows=self._batched)
-        request = self._request([_kserve_array(given[spec.name], spec) for spec in self._inputs], Form.KSERVE)
+        request = self._request([_kserve_array(given[spec.name], spec) for spec in self._inputs], RequestForm.KSERVE)
         request.id = body.get("id")
         outputs = body.get("outputs")
         request.wanted = [str(out.get("name")) for out in outputs] if isinstance(outputs, list) else []
         return request
 
-    def _request(self, arrays: list[Array], form: Form) -> TensorRequest:
-        single = self._batched and form is not Form.INSTANCES and lacks_axis(arrays[0], self._inputs[0])
+    def _request(self, arrays: list[Array], form: RequestForm) -> TensorRequest:
+        single = self._batched and form is not RequestForm.INSTANCES and lacks_axis(arrays[0], self._inputs[0])
         arrays = [array[None] for array in arrays] if single else arrays
         for array, spec in zip(arrays, self._inputs, strict=True):
             check_shape(f"input {spec.name!r}", array.shape, spec.shape)

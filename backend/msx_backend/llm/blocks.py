@@ -15,7 +15,7 @@ STRIDE = 64
 """Lists are compared by slices, which is faster than one by one."""
 
 
-class Placement(NamedTuple):
+class BlockPlacement(NamedTuple):
     """`cached` tokens are there, once the steps `before` have been executed."""
 
     slot: int
@@ -49,7 +49,7 @@ class BlockPool(Protocol):
 
     def take(
         self, tokens: list[int], *, reuse: bool = True, like: int | None = None, spare: int = 0
-    ) -> Placement | None:
+    ) -> BlockPlacement | None:
         """A slot with room for `tokens`, or None where there is none with `spare` blocks left over.
 
         Of `tokens`, which may grow, at least the last is not cached. `like`: a slot whose tokens begin in the same

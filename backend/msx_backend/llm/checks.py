@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msx_backend.llm.limits import Limits
+from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.text import Tokenizer
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import ContextLengthExceeded, GenerateRequest, SamplingParams
 
 
-def prompt_of(request: GenerateRequest, tokenizer: Tokenizer, limits: Limits, vocab_size: int) -> list[int]:
+def prompt_of(request: GenerateRequest, tokenizer: Tokenizer, limits: EngineLimits, vocab_size: int) -> list[int]:
     """Its token ids. Raises InvalidInput."""
     if request.prompt is None:
         raise InvalidInput("prompt: expected a text, or token ids")
@@ -24,7 +24,7 @@ def prompt_of(request: GenerateRequest, tokenizer: Tokenizer, limits: Limits, vo
     return tokens
 
 
-def limit_of(params: SamplingParams, prompt: int, limits: Limits) -> int:
+def limit_of(params: SamplingParams, prompt: int, limits: EngineLimits) -> int:
     """How many tokens prompt and text may have together. Raises InvalidInput."""
     if params.max_tokens is None:
         return limits.context

@@ -14,9 +14,9 @@ import msgspec
 from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.engine_state import EngineState
 from msx_backend.llm.handle import RequestHandle
-from msx_backend.llm.job import Job, JobMaker
+from msx_backend.llm.job import GenerationJob, GenerationJobFactory
 from msx_backend.llm.lane import Lane, Run
-from msx_backend.llm.limits import Limits
+from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.scheduler import Scheduler
 from msx_backend.llm.slots import SlotPool
@@ -43,7 +43,7 @@ class Engine:
         self,
         vocab_size: int,
         tokenizer: Tokenizer,
-        limits: Limits,
+        limits: EngineLimits,
         run: Run,
         *,
         constraints: Constraints | None = None,
@@ -58,7 +58,7 @@ class Engine:
         self._on_failure = on_failure
         self._pool = pool or SlotPool(limits.slots, limits.batch_total, limits.block)
         self._state = EngineState(Scheduler(self._pool, limits, lanes, native))
-        self._maker = JobMaker(tokenizer, limits, vocab_size, constraints)
+        self._maker = GenerationJobFactory(tokenizer, limits, vocab_size, constraints)
         self._prompt_tokens = 0
         self._refusal: str | None = None
         self._numbers = itertools.count()
@@ -132,7 +132,7 @@ class Engine:
         if job := self._state.jobs.get(number):
             self._state.end(job)
 
-    def _expire(self, job: Job) -> None:
+    def _expire(self, job: GenerationJob) -> None:
         made = sum(sequence.made for sequence in job.sequences)
         self._state.end(job, PredictionError(TIMED_OUT, f"The request's time was up (tokens made: {made})."))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from msx_backend.llm.job import Job
+from msx_backend.llm.job import GenerationJob
 from msx_backend.llm.scheduler import Scheduler
 from msx_backend.llm.stats import StepSeconds
 from msx_backend.llm.step import Step
@@ -20,7 +20,7 @@ class EngineState:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
-        self.jobs: dict[int, Job] = {}
+        self.jobs: dict[int, GenerationJob] = {}
         self.seconds = StepSeconds()
         self.steps = 0
         self.completion_tokens = 0
@@ -28,7 +28,7 @@ class EngineState:
         self._last_step_done = 0.0
         self._resting: list[asyncio.Future[None]] = []
 
-    def end(self, job: Job, error: PredictionError | None = None) -> None:
+    def end(self, job: GenerationJob, error: PredictionError | None = None) -> None:
         """At any time, and any number of times: its slots and blocks are free at once."""
         if self.jobs.pop(job.number, None) is None:
             return

@@ -25,7 +25,7 @@ HELP = {
 }
 
 
-class Gauges:
+class EngineGauges:
     """Of `stats`, once a second. Names: docs/metrics.md."""
 
     def __init__(self, metrics: Metrics, stats: Callable[[], EngineStats]) -> None:

@@ -17,15 +17,15 @@ import msgspec
 
 from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.engine import Engine
-from msx_backend.llm.gauges import Gauges
-from msx_backend.llm.limits import Limits, check_context, limits_of
+from msx_backend.llm.gauges import EngineGauges
+from msx_backend.llm.limits import EngineLimits, check_context, limits_of
 from msx_backend.llm.memory import measured_budget, stated_budget
-from msx_backend.llm.models.config import ModelConfig
+from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.sampling.grammar import UNHELD
-from msx_backend.llm.step import PagedRunner, Runner, decode, execute
+from msx_backend.llm.step import PagedRunner, StepRunner, decode, execute
 from msx_backend.llm.steps import StepThread
 from msx_backend.llm.text import LONG, ChatTemplate, Tokenizer
 from msx_backend.llm.text.defaults import sampling_defaults
@@ -154,7 +154,7 @@ class TextGenerator(TextGenerationHandler):
             on_failure=self._end_worker,
         )
         self.engine.start()
-        self.gauges = Gauges(self.context.metrics, self.engine.stats)
+        self.gauges = EngineGauges(self.context.metrics, self.engine.stats)
 
     def _load(self) -> None:
         """This rank's part of the model, its graphs compiled. All ranks meet in here."""
@@ -221,12 +221,14 @@ def sources() -> str:
     return hashlib.blake2b(b"".join(file.read_bytes() for file in files), digest_size=8).hexdigest()
 
 
-def pool_of(runner: Runner, slots: int) -> BlockPool | None:
+def pool_of(runner: StepRunner, slots: int) -> BlockPool | None:
     """Where the device has pages, texts share them; else the engine's own choice, whole slots."""
     return PagedPool(slots, runner.blocks, runner.block) if isinstance(runner, PagedRunner) else None
 
 
-def planned(context: Context, yaml: YamlConfig, config: ModelConfig, parallel: Parallel) -> Callable[[int], Limits]:
+def planned(
+    context: Context, yaml: YamlConfig, config: DecoderConfig, parallel: Parallel
+) -> Callable[[int], EngineLimits]:
     """What fits beside the weights: said before they are read, where the device need not be asked.
 
     Raises HandlerLoadError.
@@ -237,7 +239,7 @@ def planned(context: Context, yaml: YamlConfig, config: ModelConfig, parallel: P
         limits = limits_of(yaml, config.context, token, budget)
         return lambda weights: limits
 
-    def measured(weights: int) -> Limits:
+    def measured(weights: int) -> EngineLimits:
         limits = limits_of(yaml, config.context, token, measured_budget(yaml, parallel, weights))
         keep_graphs(context, str(limits))  # which the device's memory may change from start to start
         return limits

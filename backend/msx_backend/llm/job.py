@@ -11,10 +11,10 @@ import msgspec
 
 from msx_backend.llm.checks import limit_of, prompt_of, texts_of
 from msx_backend.llm.handle import RequestHandle
-from msx_backend.llm.limits import Limits
-from msx_backend.llm.replies import End, Replies, Text, Tokens
-from msx_backend.llm.sampling import BadWords, Constraints, ConstraintState, Sampler, Score, prompt_logprobs
-from msx_backend.llm.sequence import Sequence
+from msx_backend.llm.limits import EngineLimits
+from msx_backend.llm.replies import ReplyText, ReplyTokens, RequestDeltas, TextEnd
+from msx_backend.llm.sampling import BadWords, Constraints, ConstraintState, PromptScore, Sampler, prompt_logprobs
+from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.stats import RequestTimes
 from msx_backend.llm.step import Array
 from msx_backend.llm.text import TextStream, Tokenizer
@@ -27,43 +27,43 @@ APART = 0x9E3779B97F4A7C15
 
 
 @dataclass(slots=True, eq=False)
-class Job:
+class GenerationJob:
     number: int
-    sequences: list[Sequence]
-    replies: Replies
+    sequences: list[TokenSequence]
+    replies: RequestDeltas
     handle: RequestHandle
     eos: frozenset[int]
     stops: frozenset[int]
     timer: asyncio.TimerHandle | None = None
     top: int = 0
     """How many of the likeliest tokens are wanted at each place of the prompt."""
-    scores: list[Score] = field(default_factory=lambda: [Score()])
+    scores: list[PromptScore] = field(default_factory=lambda: [PromptScore()])
     """Of the prompt's tokens so far, where they are wanted."""
     last: dict[int, float] = field(default_factory=dict)
     """When each text got its last token."""
 
-    def begin(self, sequence: Sequence, now: float) -> None:
+    def begin(self, sequence: TokenSequence, now: float) -> None:
         """A step for it is on its way."""
         if self.handle.times.started is None:
             self.handle.times.started = now
             self.replies.cached(sequence.cached or 0)
 
-    def end_of(self, sequence: Sequence, token: int) -> End | None:
+    def end_of(self, sequence: TokenSequence, token: int) -> TextEnd | None:
         if token in self.eos:
-            return End("eos")
+            return TextEnd("eos")
         if sequence.sampler.finished:
-            return End("eos", spoken=True)
+            return TextEnd("eos", spoken=True)
         if token in self.stops:
-            return End("stop", token)
-        return End("length") if len(sequence.tokens) >= sequence.limit else None
+            return TextEnd("stop", token)
+        return TextEnd("length") if len(sequence.tokens) >= sequence.limit else None
 
-    def score(self, sequence: Sequence, start: int, logits: Array) -> None:
+    def score(self, sequence: TokenSequence, start: int, logits: Array) -> None:
         """logits [n, vocab] of the prompt's tokens from `start` on: they are about those that come next."""
         targets = sequence.tokens[start + 1 : min(start + 1 + len(logits), sequence.prompt)]
         self.scores[start + 1 :] = prompt_logprobs(logits[: len(targets)], targets, self.top)
         self.scored(sequence)
 
-    def scored(self, sequence: Sequence) -> None:
+    def scored(self, sequence: TokenSequence) -> None:
         if len(self.scores) == sequence.prompt:
             sequence.scored = False
             self.replies.score(sequence.tokens[: sequence.prompt], self.scores)
@@ -77,24 +77,24 @@ class Job:
         self.last[index] = now
 
 
-class JobMaker:
+class GenerationJobFactory:
     def __init__(
-        self, tokenizer: Tokenizer, limits: Limits, vocab_size: int, constraints: Constraints | None = None
+        self, tokenizer: Tokenizer, limits: EngineLimits, vocab_size: int, constraints: Constraints | None = None
     ) -> None:
         self._tokenizer, self._limits, self._vocab_size = tokenizer, limits, vocab_size
         self._constraints = constraints
-        self._tokens = Tokens(tokenizer)
+        self._tokens = ReplyTokens(tokenizer)
 
-    def make(self, request: GenerateRequest, number: int, cancel: Callable[[], None]) -> Job:
+    def make(self, request: GenerateRequest, number: int, cancel: Callable[[], None]) -> GenerationJob:
         """Raises InvalidInput."""
         prompt, params, count = self._checked(request)
         seeds = self._seeds(params, count)
         sequences = [self._sequence(request, number, prompt, seed, index) for index, seed in enumerate(seeds)]
-        texts = [Text(self._stream(params), seed if params.temperature else None) for seed in seeds]
-        replies = Replies(request, texts, self._tokens, prompt)
+        texts = [ReplyText(self._stream(params), seed if params.temperature else None) for seed in seeds]
+        replies = RequestDeltas(request, texts, self._tokens, prompt)
         eos = frozenset() if params.ignore_eos else self._tokenizer.eos
         stops = frozenset(params.stop_token_ids)
-        job = Job(number, sequences, replies, RequestHandle(cancel, RequestTimes()), eos, stops)
+        job = GenerationJob(number, sequences, replies, RequestHandle(cancel, RequestTimes()), eos, stops)
         if params.prompt_logprobs:
             sequences[0].scored, job.top = True, params.logprobs or 0
             job.scored(sequences[0])
@@ -110,14 +110,16 @@ class JobMaker:
             raise InvalidInput(f"seed: {first} is not below 2**64")
         return [(first + index * APART) % SEEDS for index in range(count)]
 
-    def _sequence(self, request: GenerateRequest, number: int, prompt: list[int], seed: int, index: int) -> Sequence:
+    def _sequence(
+        self, request: GenerateRequest, number: int, prompt: list[int], seed: int, index: int
+    ) -> TokenSequence:
         params = request.params
         limit = limit_of(params, len(prompt), self._limits)
         if (params.best_of or 0) > params.n and params.logprobs is None:
             params = msgspec.structs.replace(params, logprobs=0)
         constraint, bad_words = self._constraint(params), self._bad_words(params)
         sampler = Sampler(params, prompt, self._vocab_size, self._tokenizer.eos, seed, constraint, bad_words)
-        return Sequence(list(prompt), (request.priority, number, index), limit, sampler)
+        return TokenSequence(list(prompt), (request.priority, number, index), limit, sampler)
 
     def _constraint(self, params: SamplingParams) -> ConstraintState | None:
         if params.constraint is None:

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from msx_backend.llm.engine_state import EngineState
-from msx_backend.llm.replies import End
+from msx_backend.llm.replies import TextEnd
 from msx_backend.llm.sampling import Chosen, Sampler, choose_all
-from msx_backend.llm.scheduler import Plan
-from msx_backend.llm.sequence import Sequence
+from msx_backend.llm.scheduler import StepPlan
+from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.step import Array, Decode, Prefill, Step
 from msx_sdk._internal.failures import is_out_of_memory, summary
 from msx_sdk._internal.statuses import OUT_OF_RESOURCES, PREDICTION_FAILED
@@ -28,12 +28,12 @@ SLOW = 0.002
 """Seconds of sampling that are worth a thread: what it costs to hand it over is a tenth of that."""
 
 
-class Growth(NamedTuple):
+class PendingToken(NamedTuple):
     """A token that no delta tells of yet."""
 
-    sequence: Sequence
+    sequence: TokenSequence
     chosen: Chosen
-    end: End | None
+    end: TextEnd | None
 
 
 class Lane:
@@ -49,7 +49,7 @@ class Lane:
         self._slow = False
 
     async def work(self) -> None:
-        growths: list[Growth] = []
+        growths: list[PendingToken] = []
         while not self._state.over:
             plan = self._next()
             if plan is not None:
@@ -61,20 +61,20 @@ class Lane:
                 await self._state.rest()
         self._publish(growths)
 
-    def _next(self) -> Plan | None:
+    def _next(self) -> StepPlan | None:
         with self._seconds.measure("scheduling"):
             plan = self._state.scheduler.next()
             if plan is not None:
                 self._begin(plan)
         return plan
 
-    def _begin(self, plan: Plan) -> None:
+    def _begin(self, plan: StepPlan) -> None:
         self._state.steps += 1
         for sequence in plan.sequences:
             if not sequence.made:
                 self._state.jobs[sequence.request].begin(sequence, time.monotonic())
 
-    async def _step(self, plan: Plan, growths: list[Growth]) -> list[Growth]:
+    async def _step(self, plan: StepPlan, growths: list[PendingToken]) -> list[PendingToken]:
         start = time.perf_counter()
         running = self._run(plan.step)
         self._publish(growths)
@@ -93,7 +93,7 @@ class Lane:
         self._state.wake()
         return [growth for growth in grown if growth is not None]
 
-    async def _sample(self, plan: Plan, logits: Array) -> list[tuple[Sequence, Chosen]]:
+    async def _sample(self, plan: StepPlan, logits: Array) -> list[tuple[TokenSequence, Chosen]]:
         """While they are in flight, so that they stay what they are."""
         places = [place for place, sequence in enumerate(plan.sequences) if _wants_token(plan, sequence)]
         sequences = [plan.sequences[place] for place in places]
@@ -117,11 +117,11 @@ class Lane:
         self._slow = time.perf_counter() - start > SLOW
         return choices
 
-    def _score(self, sequence: Sequence, start: int, logits: Array) -> None:
+    def _score(self, sequence: TokenSequence, start: int, logits: Array) -> None:
         if job := self._state.jobs.get(sequence.request):
             job.score(sequence, start, logits)
 
-    def _grow(self, sequence: Sequence, chosen: Chosen) -> Growth | None:
+    def _grow(self, sequence: TokenSequence, chosen: Chosen) -> PendingToken | None:
         job = self._state.jobs.get(sequence.request)
         if job is None or sequence.finished:  # cancelled meanwhile, or a neighbour of the same request has failed
             return None
@@ -132,9 +132,9 @@ class Lane:
         end = job.end_of(sequence, chosen.token)
         if end is not None:
             self._state.scheduler.end(sequence)
-        return Growth(sequence, chosen, end)
+        return PendingToken(sequence, chosen, end)
 
-    def _publish(self, growths: list[Growth]) -> None:
+    def _publish(self, growths: list[PendingToken]) -> None:
         if not growths:
             return
         with self._seconds.measure("messaging"):
@@ -142,7 +142,7 @@ class Lane:
             for growth in growths:
                 self._tell(growth, now)
 
-    def _tell(self, growth: Growth, now: float) -> None:
+    def _tell(self, growth: PendingToken, now: float) -> None:
         sequence, chosen, end = growth
         job = self._state.jobs.get(sequence.request)
         if job is None:
@@ -161,7 +161,7 @@ class Lane:
         if job.replies.over:
             self._state.end(job)
 
-    async def _failed(self, plan: Plan, error: Exception) -> None:
+    async def _failed(self, plan: StepPlan, error: Exception) -> None:
         """The requests of this step fail; all of them, if the runner does not work any more."""
         alive = [sequence for sequence in plan.sequences if not sequence.finished]
         trial = self._state.scheduler.failed(plan)
@@ -173,14 +173,14 @@ class Lane:
             self._give_up(again)
         self._state.wake()
 
-    def _fail(self, sequences: list[Sequence], error: Exception, what: str) -> None:
+    def _fail(self, sequences: list[TokenSequence], error: Exception, what: str) -> None:
         log.error("%s failed", what, exc_info=error)
         for job in [self._state.jobs.get(number) for number in {sequence.request for sequence in sequences}]:
             if job is not None:
                 self._state.end(job, prediction_failed(error, what))
 
 
-def _wants_token(plan: Plan, sequence: Sequence) -> bool:
+def _wants_token(plan: StepPlan, sequence: TokenSequence) -> bool:
     """All its tokens have been seen."""
     step = plan.step
     whole = not isinstance(step, Prefill) or step.start + len(step.tokens) == len(sequence.tokens)
@@ -195,7 +195,7 @@ def prediction_failed(error: Exception, what: str) -> PredictionError:
     return PredictionError(PREDICTION_FAILED, f"Prediction failed in {what}: {summary(error)}")
 
 
-def _named(plan: Plan) -> str:
+def _named(plan: StepPlan) -> str:
     if isinstance(plan.step, Decode):
         return f"a decoding step of {len(plan.sequences)} texts"
     if isinstance(plan.step, Prefill):

@@ -21,7 +21,7 @@ SHORTEST = 256
 
 
 @dataclass(frozen=True)
-class Limits:
+class EngineLimits:
     """In tokens, unless it says otherwise. `slots` texts of at most `context` tokens run at once."""
 
     context: int
@@ -40,7 +40,7 @@ class Limits:
         return self.slot_buckets[-1]
 
 
-def limits_of(config: ModelConfig, model_context: int, token_bytes: int, memory: int) -> Limits:
+def limits_of(config: ModelConfig, model_context: int, token_bytes: int, memory: int) -> EngineLimits:
     """`token_bytes`: keys and values of one token on one rank; `memory`: bytes that a rank has for all of them.
 
     Raises HandlerLoadError when what the yaml wants does not fit the model or `cacheMemory`.
@@ -50,7 +50,7 @@ def limits_of(config: ModelConfig, model_context: int, token_bytes: int, memory:
     slots = _slot_buckets(config, context, budget)
     total = config.max_batch_total_tokens or slots[-1] * context
     prefill = min(config.max_batch_prefill_tokens or PREFILL[-1], context)
-    return Limits(
+    return EngineLimits(
         context=context,
         max_input=min(config.max_input_tokens or context - 1, context - 1),
         batch_prefill=prefill,

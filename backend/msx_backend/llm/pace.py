@@ -13,7 +13,7 @@ OUTLIER = 2.0
 """Times what was usual; what takes longer counts as this."""
 
 
-class Pace:
+class PrefillPace:
     """A chunk of a prompt may cost as much as the decoding step after it, so that no gap between two tokens becomes
     much more than twice as long. The chunk is one of `buckets`, to which runners pad: at least the smallest, at most
     `most`, from which it starts until both have been measured."""

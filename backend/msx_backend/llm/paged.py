@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from msx_backend.llm.blocks import Placement, PrefixStats, blocks_for, chained
-from msx_backend.llm.step import Assign, Decode, Step
+from msx_backend.llm.blocks import BlockPlacement, PrefixStats, blocks_for, chained
+from msx_backend.llm.step import AssignBlocks, Decode, Step
 
 SCRATCH = 0
 """A block that no sequence gets: for steps that only try the runner out."""
 
 
 @dataclass(slots=True)
-class Table:
+class BlockTable:
     """`names` are those of the whole blocks that were written."""
 
     tokens: list[int]
@@ -31,7 +31,7 @@ class PagedPool:
         self.block, self.total = block, blocks - 1
         self.prefixes = PrefixStats()
         self._slots = list(range(slots - 1, -1, -1))
-        self._tables: dict[int, Table] = {}
+        self._tables: dict[int, BlockTable] = {}
         self._users = [0] * blocks
         self._free = OrderedDict.fromkeys(range(1, blocks))
         self._named: dict[bytes, int] = {}
@@ -43,7 +43,7 @@ class PagedPool:
 
     def take(
         self, tokens: list[int], *, reuse: bool = True, like: int | None = None, spare: int = 0
-    ) -> Placement | None:
+    ) -> BlockPlacement | None:
         """`like` does not matter: only whole blocks are shared."""
         names = self._shared(tokens) if reuse else []
         shared = [self._named[name] for name in names]
@@ -54,10 +54,10 @@ class PagedPool:
         for block in shared:
             self._use(block)
         slot = self._slots.pop()
-        self._tables[slot] = Table(tokens, [*shared, *(self._new() for _ in range(need))], names)
+        self._tables[slot] = BlockTable(tokens, [*shared, *(self._new() for _ in range(need))], names)
         self.prefixes.placed += len(tokens)
         self.prefixes.hit += len(shared) * self.block
-        return Placement(slot, len(shared) * self.block, [self._assign(slot)])
+        return BlockPlacement(slot, len(shared) * self.block, [self._assign(slot)])
 
     def grow(self, slot: int, length: int) -> list[Step] | None:
         table = self._tables[slot]
@@ -85,7 +85,7 @@ class PagedPool:
 
     def scrap(self, slot: int) -> list[Step]:
         self.free(slot)
-        return [Assign(slot, (SCRATCH,)), Decode((slot,), (0,), (0,))]
+        return [AssignBlocks(slot, (SCRATCH,)), Decode((slot,), (0,), (0,))]
 
     def _shared(self, tokens: list[int]) -> list[bytes]:
         """Names of the whole blocks that are there, all from the beginning on."""
@@ -115,5 +115,5 @@ class PagedPool:
             if block not in self._names:
                 self._free.move_to_end(block, last=False)
 
-    def _assign(self, slot: int) -> Assign:
-        return Assign(slot, tuple(self._tables[slot].blocks))
+    def _assign(self, slot: int) -> AssignBlocks:
+        return AssignBlocks(slot, tuple(self._tables[slot].blocks))

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from msx_backend.llm.sampling import Chosen, Score
+from msx_backend.llm.sampling import Chosen, PromptScore
 from msx_backend.llm.text import TextStream, Tokenizer
 from msx_sdk.generation import FinishReason, GenerateDelta, GenerateRequest, Token, TopToken, Usage
 
 
-class End(NamedTuple):
+class TextEnd(NamedTuple):
     reason: FinishReason
     detail: str | int | None = None
     """The stop string or token."""
@@ -20,7 +20,7 @@ class End(NamedTuple):
     """The last token belongs to the text, such as the brace that completes a constrained object."""
 
 
-class Tokens:
+class ReplyTokens:
     """Tokens as clients see them. Those without log-probabilities are made once."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -37,7 +37,7 @@ class Tokens:
 
 
 @dataclass(slots=True)
-class Text:
+class ReplyText:
     """`parts` and `tokens` are those that no delta has yet."""
 
     stream: TextStream
@@ -47,7 +47,7 @@ class Text:
     made: int = 0
     logprob: float = 0.0
 
-    def read(self, token: int, end: End | None, keep_stop: bool) -> End | None:
+    def read(self, token: int, end: TextEnd | None, keep_stop: bool) -> TextEnd | None:
         """A token more. -> Why the text ends with it, if it does."""
         spoken = end is None or end.spoken or end.reason == "length" or (keep_stop and end.reason == "stop")
         if end is not None and not spoken:
@@ -56,12 +56,12 @@ class Text:
         piece = self.stream.push(token)
         self.parts.append(piece.text)
         if piece.stop is not None:
-            return End("stop", piece.stop)
+            return TextEnd("stop", piece.stop)
         if end is not None:
             self.parts.append(self.stream.finish())
         return end
 
-    def delta(self, index: int, end: End | None) -> GenerateDelta:
+    def delta(self, index: int, end: TextEnd | None) -> GenerateDelta:
         delta = GenerateDelta(index=index, text="".join(self.parts), tokens=tuple(self.tokens))
         self.parts, self.tokens = [], []
         if end is not None:
@@ -69,13 +69,15 @@ class Text:
         return delta
 
 
-class Replies:
+class RequestDeltas:
     """Deltas of one request, in the order in which they are to be sent.
 
     With `stream`, one for each token; without, one for each text; with `best_of`, all at the end.
     """
 
-    def __init__(self, request: GenerateRequest, texts: Sequence[Text], tokens: Tokens, prompt: Sequence[int]) -> None:
+    def __init__(
+        self, request: GenerateRequest, texts: Sequence[ReplyText], tokens: ReplyTokens, prompt: Sequence[int]
+    ) -> None:
         self._params, self._stream = request.params, request.stream
         self._texts, self._tokens = texts, tokens
         self._open = set(range(len(texts)))
@@ -87,11 +89,11 @@ class Replies:
     def cached(self, tokens: int) -> None:
         self._usage.cached = tokens
 
-    def score(self, prompt: Sequence[int], scores: Sequence[Score]) -> None:
+    def score(self, prompt: Sequence[int], scores: Sequence[PromptScore]) -> None:
         """Before the first `grow`."""
         self._prompt = tuple(self._tokens.scored(id, *score) for id, score in zip(prompt, scores, strict=True))
 
-    def grow(self, index: int, chosen: Chosen, end: End | None) -> tuple[list[GenerateDelta], End | None]:
+    def grow(self, index: int, chosen: Chosen, end: TextEnd | None) -> tuple[list[GenerateDelta], TextEnd | None]:
         """-> What to send now, and why the text ends with this token, if it does: a stop string is seen only here."""
         text = self._texts[index]
         end = text.read(chosen.token, end, self._params.keep_stop)

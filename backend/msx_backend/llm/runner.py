@@ -15,19 +15,19 @@ from mindspore import Tensor
 from msx_backend.llm.cache.device import make_layout
 from msx_backend.llm.cache.interface import Array, Layout
 from msx_backend.llm.cache.paged import BLOCK, PagedLayout, check_windows
-from msx_backend.llm.limits import Limits
-from msx_backend.llm.models.config import ModelConfig
-from msx_backend.llm.models.decoder import Decoder, Parts
+from msx_backend.llm.limits import EngineLimits
+from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.decoder import Decoder, DecoderParts
 from msx_backend.llm.models.rope import dynamic_rows
 from msx_backend.llm.models.weights import Checkpoint, layer_shapes
-from msx_backend.llm.stage import Finish, Stage
+from msx_backend.llm.stage import DecoderStage, Finish
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore._balance import balance
 from msx_sdk.mindspore._loading import parameter_size, without_data
 from msx_sdk.mindspore.parallel import Parallel
 
 Slots = Sequence[int | None]
-Plan = Callable[[int], Limits]
+Plan = Callable[[int], EngineLimits]
 """What is to fit beside weights of so many bytes."""
 
 
@@ -40,7 +40,7 @@ class ModelRunner:
 
     _layout: Layout
 
-    def __init__(self, decoder: Decoder, config: ModelConfig, limits: Limits, parts: Parts) -> None:
+    def __init__(self, decoder: Decoder, config: DecoderConfig, limits: EngineLimits, parts: DecoderParts) -> None:
         """Of a decoder that has its weights. Raises HandlerLoadError."""
         target = parts.parallel.target
         self.limits, self._config, self._dtype = limits, config, parts.dtype
@@ -53,17 +53,17 @@ class ModelRunner:
         with without_data():
             decoder.body.prepare(self._layout.extent(self.context), make_cache)
         self._caches = [layer.self_attn.cache for layer in decoder.body.layers]
-        self._stage = Stage(decoder, config, parts)
+        self._stage = DecoderStage(decoder, config, parts)
 
     @classmethod
-    def load(cls, folder: Path, config: ModelConfig, plan: Plan, parallel: Parallel) -> ModelRunner:
+    def load(cls, folder: Path, config: DecoderConfig, plan: Plan, parallel: Parallel) -> ModelRunner:
         """The weights first, as `plan` may ask the device what room they leave.
 
         Raises HandlerLoadError where the model cannot be divided so, or cannot generate.
         """
         check_generates(config)
         check_division(config, parallel)
-        parts = Parts(parallel, getattr(ms, config.dtype_on(parallel.target)))
+        parts = DecoderParts(parallel, getattr(ms, config.dtype_on(parallel.target)))
         with Checkpoint(folder, config) as checkpoint:
             with without_data():
                 decoder = Decoder(config, parts, own_layers(config, parallel))
@@ -182,7 +182,7 @@ class PagedModelRunner(ModelRunner):
 
     _layout: PagedLayout
 
-    def __init__(self, decoder: Decoder, config: ModelConfig, limits: Limits, parts: Parts) -> None:
+    def __init__(self, decoder: Decoder, config: DecoderConfig, limits: EngineLimits, parts: DecoderParts) -> None:
         """Raises HandlerLoadError, also where texts may be longer than a layer's window."""
         check_windows(config.windows, limits.context)
         super().__init__(decoder, config, limits, parts)
@@ -193,7 +193,7 @@ class PagedModelRunner(ModelRunner):
         self._layout.assign(slot, blocks)
 
 
-def own_layers(config: ModelConfig, parallel: Parallel) -> range:
+def own_layers(config: DecoderConfig, parallel: Parallel) -> range:
     """Of this rank's stage, so that the heaviest one holds as little as can be. Raises HandlerLoadError."""
     vocabulary = config.vocab_size * config.hidden_size
     sizes = [sum(prod(shape) for _, shape in layer_shapes(config))] * config.layers
@@ -204,7 +204,7 @@ def own_layers(config: ModelConfig, parallel: Parallel) -> range:
         raise HandlerLoadError(f"{error}; parallel: pipelineStages must be less") from None
 
 
-def check_generates(config: ModelConfig) -> None:
+def check_generates(config: DecoderConfig) -> None:
     if not config.causal:
         raise HandlerLoadError(
             "config.json, is_causal: false: each token of this model sees what follows it, so that it cannot generate; "
@@ -212,7 +212,7 @@ def check_generates(config: ModelConfig) -> None:
         )
 
 
-def check_division(config: ModelConfig, parallel: Parallel) -> None:
+def check_division(config: DecoderConfig, parallel: Parallel) -> None:
     """Key-value heads may be fewer than ranks: then neighbours have the same one."""
     ranks = parallel.tp_size
     sizes = {"num_attention_heads": config.heads, "intermediate_size": config.intermediate_size}

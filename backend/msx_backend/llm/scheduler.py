@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from msx_backend.llm.blocks import BlockPool
-from msx_backend.llm.limits import Limits
-from msx_backend.llm.pace import Pace
-from msx_backend.llm.sequence import Sequence
+from msx_backend.llm.limits import EngineLimits
+from msx_backend.llm.pace import PrefillPace
+from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.step import Decode, Prefill, Step, Stretch
 
 _order = attrgetter("order")
@@ -17,12 +17,12 @@ _turn = attrgetter("turn")
 
 
 @dataclass(slots=True, frozen=True)
-class Plan:
+class StepPlan:
     """A step, and the sequences that it serves, in the order of its logits. They are in flight until it is done or
     failed."""
 
     step: Step
-    sequences: list[Sequence]
+    sequences: list[TokenSequence]
 
 
 class Scheduler:
@@ -43,18 +43,18 @@ class Scheduler:
     - With several lanes, so many steps may be in flight, of disjoint sequences: those that decode share them equally.
     """
 
-    def __init__(self, pool: BlockPool, limits: Limits, lanes: int = 1, native: int | None = None) -> None:
+    def __init__(self, pool: BlockPool, limits: EngineLimits, lanes: int = 1, native: int | None = None) -> None:
         self._pool, self._lanes, self._native = pool, lanes, native
         self._slots, self._chunk = limits.slots, min(limits.batch_prefill, limits.prefill_buckets[-1])
-        self.pace = Pace(limits.prefill_buckets, self._chunk)
+        self.pace = PrefillPace(limits.prefill_buckets, self._chunk)
         self._spent = self._turns = self.preempted = 0
-        self.waiting: list[Sequence] = []
-        self.running: list[Sequence] = []
+        self.waiting: list[TokenSequence] = []
+        self.running: list[TokenSequence] = []
 
-    def add(self, sequence: Sequence) -> None:
+    def add(self, sequence: TokenSequence) -> None:
         insort(self.waiting, sequence, key=_order)
 
-    def end(self, sequence: Sequence) -> None:
+    def end(self, sequence: TokenSequence) -> None:
         """At any time, and any number of times. The slot and the blocks are free at once."""
         if sequence.finished:
             return
@@ -65,7 +65,7 @@ class Scheduler:
             self.running.remove(sequence)
             self._pool.free(sequence.slot)
 
-    def next(self) -> Plan | None:
+    def next(self) -> StepPlan | None:
         """None: there is nothing to do, until something is added, or done."""
         before = self.preempted
         plan = self._next()
@@ -74,7 +74,7 @@ class Scheduler:
             plan = self._next()
         return plan
 
-    def _next(self) -> Plan | None:
+    def _next(self) -> StepPlan | None:
         self._admit()
         idle = [sequence for sequence in self.running if not sequence.in_flight]
         if plan := self._prepare(idle):
@@ -86,7 +86,7 @@ class Scheduler:
                 return plan
         return self._decode(ready) if ready else None
 
-    def done(self, plan: Plan) -> None:
+    def done(self, plan: StepPlan) -> None:
         """The step has been executed. Those who are not finished may get a token more, and be planned again."""
         more = _appended(plan.step)
         for sequence in plan.sequences:
@@ -96,7 +96,7 @@ class Scheduler:
                 if sequence.shares:
                     self._pool.wrote(sequence.slot, sequence.computed)
 
-    def failed(self, plan: Plan) -> list[Step]:
+    def failed(self, plan: StepPlan) -> list[Step]:
         """The step raised, and its sequences are finished. -> Steps that find out whether the runner still works."""
         probe: list[Step] = []
         for sequence in plan.sequences:
@@ -114,13 +114,13 @@ class Scheduler:
                 return
             self.running.append(self.waiting.pop(0))
 
-    def _due(self, sequence: Sequence) -> bool:
+    def _due(self, sequence: TokenSequence) -> bool:
         filling = [other for other in self.running if other.left > 1]
         if any(other.request == sequence.request for other in filling):
             return False
         return sum(other.order < sequence.order for other in filling) < self._lanes
 
-    def _place(self, sequence: Sequence) -> bool:
+    def _place(self, sequence: TokenSequence) -> bool:
         like = next((other.slot for other in self.running if other.request == sequence.request), None)
         length = len(sequence.tokens)
         sequence.shares = self._native is None or length <= self._native
@@ -133,13 +133,13 @@ class Scheduler:
             sequence.before.insert(0, Stretch(placement.slot, 0 if sequence.shares else length))
         return True
 
-    def _prepare(self, sequences: list[Sequence]) -> Plan | None:
+    def _prepare(self, sequences: list[TokenSequence]) -> StepPlan | None:
         for sequence in sequences:
             if sequence.before:
                 return self._launch(sequence.before.pop(0), [sequence])
         return None
 
-    def _prefill(self, sequence: Sequence) -> Plan | None:
+    def _prefill(self, sequence: TokenSequence) -> StepPlan | None:
         """None: the others decode first."""
         count = min(sequence.left, self._chunk)
         if any(other.left <= 1 for other in self.running):
@@ -153,7 +153,7 @@ class Scheduler:
         tokens = tuple(sequence.tokens[start : start + count])
         return self._launch(Prefill(slot, start, tokens, sequence.scored), [sequence])
 
-    def _decode(self, ready: list[Sequence]) -> Plan | None:
+    def _decode(self, ready: list[TokenSequence]) -> StepPlan | None:
         self._spent = 0
         batch = [sequence for sequence in self._share(ready) if self._grow(sequence)]
         batch = [sequence for sequence in batch if sequence.slot is not None]  # or it made room for a later one
@@ -161,14 +161,14 @@ class Scheduler:
             return None
         return self._prepare(batch) or self._launch(_decoding(batch), batch)
 
-    def _share(self, ready: list[Sequence]) -> list[Sequence]:
+    def _share(self, ready: list[TokenSequence]) -> list[TokenSequence]:
         """Of those that decode, one lane's; those whose last turn is longest ago."""
         if self._lanes > 1:
             share = -(-sum(sequence.left <= 1 for sequence in self.running) // self._lanes)
             ready = sorted(ready, key=_turn)[:share]
         return sorted(ready, key=_order)
 
-    def _grow(self, sequence: Sequence) -> bool:
+    def _grow(self, sequence: TokenSequence) -> bool:
         """False: it has been preempted itself."""
         while sequence.slot is not None:
             steps = self._pool.grow(sequence.slot, len(sequence.tokens))
@@ -178,7 +178,7 @@ class Scheduler:
             self._preempt(max((other for other in self.running if not other.in_flight), key=_order))
         return False
 
-    def _preempt(self, sequence: Sequence) -> None:
+    def _preempt(self, sequence: TokenSequence) -> None:
         assert sequence.slot is not None
         self._pool.free(sequence.slot)
         self.running.remove(sequence)
@@ -186,11 +186,11 @@ class Scheduler:
         insort(self.waiting, sequence, key=_order)
         self.preempted += 1
 
-    def _launch(self, step: Step, sequences: list[Sequence]) -> Plan:
+    def _launch(self, step: Step, sequences: list[TokenSequence]) -> StepPlan:
         self._turns += 1
         for sequence in sequences:
             sequence.in_flight, sequence.turn = True, self._turns
-        return Plan(step, sequences)
+        return StepPlan(step, sequences)
 
 
 def _appended(step: Step) -> int:
@@ -199,7 +199,7 @@ def _appended(step: Step) -> int:
     return len(step.tokens) if isinstance(step, Prefill) else 0
 
 
-def _decoding(batch: list[Sequence]) -> Decode:
+def _decoding(batch: list[TokenSequence]) -> Decode:
     places = [
         (sequence.slot, sequence.tokens[-1], sequence.computed) for sequence in batch if sequence.slot is not None
     ]

@@ -12,7 +12,7 @@ Order = tuple[int, int, int]
 
 
 @dataclass(slots=True, eq=False)
-class Sequence:
+class TokenSequence:
     """`tokens` are the prompt's and those made since. Of them, `computed` are in the cache, at `slot`."""
 
     tokens: list[int]

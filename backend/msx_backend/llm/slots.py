@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from msx_backend.llm.blocks import Placement, PrefixStats, blocks_for, chained, common
-from msx_backend.llm.step import Copy, Decode, Step
+from msx_backend.llm.blocks import BlockPlacement, PrefixStats, blocks_for, chained, common
+from msx_backend.llm.step import CopyPositions, Decode, Step
 
 
 @dataclass(slots=True)
-class Held:
+class SlotContent:
     """What a slot holds: the first `length` of `tokens`. `names` are those of its whole blocks."""
 
     tokens: list[int] = field(default_factory=list)
@@ -30,14 +30,14 @@ class SlotPool:
     def __init__(self, slots: int, tokens: int, block: int) -> None:
         self.block, self.total, self.used = block, blocks_for(tokens, block), 0
         self.prefixes = PrefixStats()
-        self._held = [Held() for _ in range(slots)]
+        self._held = [SlotContent() for _ in range(slots)]
         self._empty = list(range(slots - 1, -1, -1))
         self._retired: OrderedDict[int, None] = OrderedDict()
         self._holders: dict[bytes, dict[int, None]] = {}
 
     def take(
         self, tokens: list[int], *, reuse: bool = True, like: int | None = None, spare: int = 0
-    ) -> Placement | None:
+    ) -> BlockPlacement | None:
         need = blocks_for(len(tokens), self.block)
         if self.used + need + spare > self.total or not (self._empty or self._retired):
             return None
@@ -47,8 +47,8 @@ class SlotPool:
         self.prefixes.hit += cached
         self._occupy(slot, tokens, cached if slot == source else 0, need)
         if source is None or source == slot:
-            return Placement(slot, cached, [])
-        return Placement(slot, cached, [Copy(source, slot, cached)])
+            return BlockPlacement(slot, cached, [])
+        return BlockPlacement(slot, cached, [CopyPositions(source, slot, cached)])
 
     def grow(self, slot: int, length: int) -> list[Step] | None:
         more = blocks_for(length, self.block) - self._held[slot].blocks

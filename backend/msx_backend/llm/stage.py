@@ -10,8 +10,8 @@ import numpy as np
 from mindspore import Tensor
 
 from msx_backend.llm.cache.interface import Array
-from msx_backend.llm.models.config import ModelConfig
-from msx_backend.llm.models.decoder import Decoder, Parts
+from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.decoder import Decoder, DecoderParts
 from msx_sdk.mindspore import collectives
 from msx_sdk.mindspore.layers import counted
 
@@ -19,8 +19,8 @@ Finish = Callable[[], Array]
 """Waits for the logits; on ranks other than 0 it has no rows to return."""
 
 
-class Stage:
-    def __init__(self, decoder: Decoder, config: ModelConfig, parts: Parts) -> None:
+class DecoderStage:
+    def __init__(self, decoder: Decoder, config: DecoderConfig, parts: DecoderParts) -> None:
         parallel = parts.parallel
         self.parallel, self.hidden, self.vocab, self.dtype = (
             parallel,
@@ -34,7 +34,7 @@ class Stage:
             self.head, self.whole = self._graph(decoder.head), self._graph(decoder)
 
     def run(self, tokens: Array, *inputs: Any, rows: Any = None) -> Finish:
-        """tokens [N] int32 -> logits [N, vocab], or of `rows` only. `Body` says what the inputs are.
+        """tokens [N] int32 -> logits [N, vocab], or of `rows` only. `DecoderBody` says what the inputs are.
 
         None of them is a tuple of tensors: graphs take those for constants, and would be compiled anew each time.
         """

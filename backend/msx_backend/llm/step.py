@@ -29,7 +29,7 @@ class Decode(msgspec.Struct, frozen=True, array_like=True, tag=2):
     positions: tuple[int, ...]
 
 
-class Copy(msgspec.Struct, frozen=True, array_like=True, tag=3):
+class CopyPositions(msgspec.Struct, frozen=True, array_like=True, tag=3):
     """Positions [0, `length`) of one slot to another."""
 
     source: int
@@ -37,7 +37,7 @@ class Copy(msgspec.Struct, frozen=True, array_like=True, tag=3):
     length: int
 
 
-class Assign(msgspec.Struct, frozen=True, array_like=True, tag=4):
+class AssignBlocks(msgspec.Struct, frozen=True, array_like=True, tag=4):
     """From now on, the positions of a slot live in these blocks. Only where the cache is paged."""
 
     slot: int
@@ -51,10 +51,10 @@ class Stretch(msgspec.Struct, frozen=True, array_like=True, tag=5):
     length: int
 
 
-Step = Prefill | Decode | Copy | Assign | Stretch
+Step = Prefill | Decode | CopyPositions | AssignBlocks | Stretch
 
 
-class Runner(Protocol):
+class StepRunner(Protocol):
     """This rank's part of the model, and of its cache of keys and values: `slots` texts of up to `context` tokens."""
 
     vocab_size: int
@@ -103,17 +103,17 @@ def decode(data: bytes) -> Step:
     return _decoder.decode(data)
 
 
-def execute(runner: Runner, step: Step) -> Array | None:
+def execute(runner: StepRunner, step: Step) -> Array | None:
     """The logits of a `Prefill` or `Decode`. Ranks other than 0 drop them."""
     if isinstance(step, Decode):
         return runner.decode(step.slots, step.tokens, step.positions)
     if isinstance(step, Prefill):
         return runner.prefill(step.slot, step.start, step.tokens, step.all_logits)
-    if isinstance(step, Copy):
+    if isinstance(step, CopyPositions):
         runner.copy(step.source, step.target, step.length)
     elif isinstance(step, Stretch) and isinstance(runner, StretchingRunner):
         runner.stretch(step.slot, step.length)
-    elif isinstance(step, Assign) and isinstance(runner, PagedRunner):
+    elif isinstance(step, AssignBlocks) and isinstance(runner, PagedRunner):
         runner.assign(step.slot, step.blocks)
     else:
         raise TypeError(f"{type(runner).__name__} cannot execute a step of the kind {type(step).__name__}")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, Protocol
 
-from msx_backend.llm.step import Array, Decode, Prefill, Runner, Step, encode, execute
+from msx_backend.llm.step import Array, Decode, Prefill, Step, StepRunner, encode, execute
 from msx_sdk._internal.leading import Leading
 
 PATIENCE = 0.003
@@ -19,7 +19,7 @@ Finish = Callable[[], "Array | None"]
 Lead = Callable[[bytes], Leading]
 
 
-class StartingRunner(Runner, Protocol):
+class StartingRunner(StepRunner, Protocol):
     """A runner whose steps start, and are finished in the order of their starts."""
 
     def start_prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Finish: ...
@@ -27,12 +27,12 @@ class StartingRunner(Runner, Protocol):
     def start_decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Finish: ...
 
 
-class Order(NamedTuple):
+class QueuedStep(NamedTuple):
     step: Step
     answer: asyncio.Future[Array | None]
 
 
-class Started(NamedTuple):
+class StartedStep(NamedTuple):
     finish: Finish
     leading: Leading
     answer: asyncio.Future[Array | None]
@@ -47,7 +47,7 @@ class StepThread:
 
     def __init__(self, runner: StartingRunner, lead: Lead) -> None:
         self._runner, self._lead = runner, lead
-        self._orders: SimpleQueue[Order | None] = SimpleQueue()
+        self._orders: SimpleQueue[QueuedStep | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._serve, name="model", daemon=True)
         self._thread.start()
@@ -55,7 +55,7 @@ class StepThread:
     def run(self, step: Step) -> asyncio.Future[Array | None]:
         """Starts it now; its logits, or what it raised, come later."""
         answer: asyncio.Future[Array | None] = self._loop.create_future()
-        self._orders.put(Order(step, answer))
+        self._orders.put(QueuedStep(step, answer))
         return answer
 
     def close(self) -> None:
@@ -64,7 +64,7 @@ class StepThread:
         self._thread.join()
 
     def _serve(self) -> None:
-        started: deque[Started] = deque()
+        started: deque[StartedStep] = deque()
         is_open, answered = True, False
         while is_open or started:
             try:
@@ -79,13 +79,13 @@ class StepThread:
             else:
                 self._start(order, started)
 
-    def _next(self, waiting: bool, answered: bool) -> Order | None:
+    def _next(self, waiting: bool, answered: bool) -> QueuedStep | None:
         """Raises Empty when there is nothing to start just now, but something to wait for."""
         if not waiting:
             return self._orders.get()
         return self._orders.get(timeout=PATIENCE) if answered else self._orders.get_nowait()
 
-    def _start(self, order: Order, started: deque[Started]) -> None:
+    def _start(self, order: QueuedStep, started: deque[StartedStep]) -> None:
         leading = Leading()
         try:
             leading = self._lead(encode(order.step))
@@ -94,7 +94,7 @@ class StepThread:
         except Exception as error:  # whatever it is, the thread goes on
             self._fail(leading, error, order.answer)
         else:
-            started.append(Started(finish, leading, order.answer))
+            started.append(StartedStep(finish, leading, order.answer))
 
     def _begin(self, step: Step) -> Finish:
         if isinstance(step, Decode):
@@ -104,7 +104,7 @@ class StepThread:
         execute(self._runner, step)
         return lambda: None
 
-    def _finish(self, started: Started) -> None:
+    def _finish(self, started: StartedStep) -> None:
         try:
             with started.leading.part():
                 logits = started.finish()

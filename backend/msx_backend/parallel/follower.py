@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from msx_backend.control import CallClock
-from msx_backend.jobs import read_requests
+from msx_backend.open_requests import read_requests
 from msx_backend.parallel.peers import wait_for_the_end
 from msx_backend.parallel.reports import CallReport
 from msx_backend.replies import ReplyWriter
-from msx_protocol import FrameReader, Plan, PlanCall, PlanEnd, PlanStep, PlanTell
+from msx_protocol import FrameReader, Plan, PlanCall, PlanEnd, PlanMessage, PlanStep
 from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import RAISED, Runner
 
@@ -52,7 +52,7 @@ class Follower:
         plan, body = self._next()
         if isinstance(plan, PlanCall):
             self._call(runner, plan, body)
-        elif isinstance(plan, PlanTell):
+        elif isinstance(plan, PlanMessage):
             self._do(plan.call, bytes(body))
         return not isinstance(plan, PlanEnd)
 

@@ -8,18 +8,18 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
-from msx_backend.jobs import Jobs
+from msx_backend.open_requests import OpenRequests
+from msx_backend.parallel.leading_message import LeadingMessage
 from msx_backend.parallel.peers import wait_for_the_end
 from msx_backend.parallel.reports import CallReport, collectives
-from msx_backend.parallel.telling import Telling
 from msx_backend.replies import ReplyWriter
 from msx_protocol import (
     FieldHead,
     Plan,
     PlanCall,
     PlanEnd,
+    PlanMessage,
     PlanStep,
-    PlanTell,
     RequestHead,
     encode_frame_parts,
     encode_headers,
@@ -34,7 +34,9 @@ class Leader:
     cancel, a deadline, a retry or the order of requests. An `async def` handler leads by itself, through `tell`.
     """
 
-    def __init__(self, others: Sequence[socket.socket], input_ranks: int, jobs: Jobs, replies: ReplyWriter) -> None:
+    def __init__(
+        self, others: Sequence[socket.socket], input_ranks: int, jobs: OpenRequests, replies: ReplyWriter
+    ) -> None:
         self._others = dict(enumerate(others, start=1))
         self._informed = [rank for rank in self._others if rank < input_ranks]
         self._uninformed = [rank for rank in self._others if rank >= input_ranks]
@@ -73,13 +75,13 @@ class Leader:
             self._tell(PlanStep(self._report.call, False, []), self._others)
         self._report.send(self._replies, error)
 
-    def tell(self, message: bytes) -> Telling:
+    def tell(self, message: bytes) -> LeadingMessage:
         """The other ranks' handlers follow this message, while the caller does rank 0's share of it."""
         if self._counted is None:
             self._counted = Counter(collectives())
         self._report = CallReport(self._report.call + 1, [])
-        self._tell(PlanTell(self._report.call), self._others, [message])
-        return Telling(self._report, self._counted, self._replies)
+        self._tell(PlanMessage(self._report.call), self._others, [message])
+        return LeadingMessage(self._report, self._counted, self._replies)
 
     def close(self) -> None:
         """The others finish when they have done what they were told."""

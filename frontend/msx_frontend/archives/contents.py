@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from msx_archiver.cache import ArchiveCache, Unpacked, UnpackedModel, UnpackedWorkflow
+from msx_archiver.cache import ArchiveCache, UnpackedArchive, UnpackedModel, UnpackedWorkflow
 from msx_archiver.errors import ArchiveError
 from msx_archiver.room import why
 from msx_archiver.schema import M
@@ -29,7 +29,7 @@ class ArchiveContents:
         self._compiled = state.compiled
         self._cache = _cache(state)
         self._users: Counter[str] = Counter()
-        self._archives: dict[str, tuple[Path, Callable[[Path], Unpacked[Any]]]] = {}
+        self._archives: dict[str, tuple[Path, Callable[[Path], UnpackedArchive[Any]]]] = {}
         """By digest, of what is unpacked: from where, and how."""
         self._unpacking = 0
         self._removing = asyncio.Lock()
@@ -45,7 +45,7 @@ class ArchiveContents:
         """The same; raises ArchiveError."""
         return await self._unpack(self._cache.unpack_workflow, path)
 
-    async def _unpack(self, unpack: Callable[[Path], Unpacked[M]], path: Path) -> Unpacked[M]:
+    async def _unpack(self, unpack: Callable[[Path], UnpackedArchive[M]], path: Path) -> UnpackedArchive[M]:
         async with self._removing:  # what is being removed must not be found
             self._unpacking += 1
         try:
@@ -74,7 +74,7 @@ class ArchiveContents:
         finally:
             self._unpacking -= 1
 
-    def _renew(self, archive: Path, digest: str, unpack: Callable[[Path], Unpacked[Any]]) -> None:
+    def _renew(self, archive: Path, digest: str, unpack: Callable[[Path], UnpackedArchive[Any]]) -> None:
         with suppress(OSError):
             if self._cache.is_intact(digest):
                 return

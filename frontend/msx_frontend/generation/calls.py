@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from msx_frontend.generation.tools import Tools
 from msx_sdk._internal.reasoning import FORMATS as REASONING
 from msx_sdk._internal.reasoning import ReasoningFirst
-from msx_sdk._internal.tool_calls import DEFAULT, Format
+from msx_sdk._internal.tool_calls import DEFAULT, ToolCallFormat
 from msx_sdk._internal.tool_calls import FORMATS as TOOL_CALLS
 from msx_sdk._internal.tool_calls.json_calls import JsonCalls
-from msx_sdk._internal.tool_calls.parts import Call, Numbers, Part, Reader, Reasoning, call_id
+from msx_sdk._internal.tool_calls.parts import CallNumbers, Part, Reasoning, ToolCall, ToolCallReader, call_id
 from msx_sdk.generation import Capabilities
 
 
-def reader_of(tools: Tools, offered: Capabilities, *, reasoning: bool | None = None) -> Reader:
+def reader_of(tools: Tools, offered: Capabilities, *, reasoning: bool | None = None) -> ToolCallReader:
     """Calls that must be made are read from the JSON that the text is held to: nothing else can come before them.
 
     `reasoning`: False leaves out what the model thought.
@@ -23,7 +23,7 @@ def reader_of(tools: Tools, offered: Capabilities, *, reasoning: bool | None = N
         return NamedCall(tools.named)
     if tools.mode == "required":
         return RequiredCalls(tools)
-    answer: Reader = Content()
+    answer: ToolCallReader = Content()
     if tools.mode == "auto":
         answer = format_of(offered).reader(tools.schemas, parallel=tools.parallel)
     inside = REASONING.get(offered.reasoning_parser)
@@ -33,7 +33,7 @@ def reader_of(tools: Tools, offered: Capabilities, *, reasoning: bool | None = N
     return Unreasoned(told) if reasoning is False else told
 
 
-def format_of(offered: Capabilities) -> Format:
+def format_of(offered: Capabilities) -> ToolCallFormat:
     """In which the model writes calls by its own choice."""
     return TOOL_CALLS.get(offered.tool_parser, DEFAULT)
 
@@ -52,7 +52,7 @@ class Content:
 class Unreasoned:
     """The parts of another reader that are not reasoning."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: ToolCallReader) -> None:
         self._reader = reader
 
     def feed(self, text: str) -> Iterator[Part]:
@@ -71,9 +71,9 @@ class NamedCall:
     def feed(self, text: str) -> Iterator[Part]:
         if not self._begun:
             self._begun = True
-            yield Call(0, text, call_id(), self._name)
+            yield ToolCall(0, text, call_id(), self._name)
         elif text:
-            yield Call(0, text)
+            yield ToolCall(0, text)
 
     def finish(self) -> Iterator[Part]:
         return iter(())
@@ -83,11 +83,11 @@ class RequiredCalls:
     """The text is a JSON list of calls. What was cut short before the first name was known is nothing."""
 
     def __init__(self, tools: Tools) -> None:
-        numbers = Numbers(tools.schemas, parallel=tools.parallel, new_id=call_id)
+        numbers = CallNumbers(tools.schemas, parallel=tools.parallel, new_id=call_id)
         self._calls = JsonCalls(numbers, eager=True)
 
     def feed(self, text: str) -> Iterator[Part]:
-        return (part for part in self._calls.feed(text) if isinstance(part, Call))
+        return (part for part in self._calls.feed(text) if isinstance(part, ToolCall))
 
     def finish(self) -> Iterator[Part]:
         return iter(())

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from msx_frontend.start_errors import StartError
-from msx_sdk._internal.metrics.forms import checked_buckets, checked_help
+from msx_sdk._internal.metrics.descriptors import checked_buckets, checked_help
 from msx_sdk._internal.safe_yaml import read_yaml
 from msx_sdk._internal.values import ConfigError
 

@@ -12,7 +12,7 @@ from msx_frontend.metrics.declared import HOSTNAME, DeclaredMetric, Kind
 from msx_frontend.metrics.family import LogsMetrics, MetricFamily
 from msx_frontend.metrics.owners import SeriesOwners
 from msx_frontend.metrics.source import Owner, SampleSource, worker_name
-from msx_protocol import MetricForm, MetricSample
+from msx_protocol import MetricInfo, MetricSample
 
 log = logging.getLogger("msx.metrics")
 
@@ -90,7 +90,7 @@ class HandlerMetrics:
         series.add(sample.value, sample.request_id)
 
     def _new_family(
-        self, sample: MetricSample, dimensions: tuple[str, ...], forms: dict[str, MetricForm]
+        self, sample: MetricSample, dimensions: tuple[str, ...], forms: dict[str, MetricInfo]
     ) -> MetricFamily:
         name = _prometheus_name(sample.name)
         family = self._new.get(name)
@@ -128,7 +128,7 @@ class HandlerMetrics:
             log.warning("a sample of the handler metric %r was left out: %s", name, reason)
 
 
-def _added(kind: str, form: MetricForm | None, given: tuple[str, ...]) -> tuple[str, ...]:
+def _added(kind: str, form: MetricInfo | None, given: tuple[str, ...]) -> tuple[str, ...]:
     """The labels that a new metric has besides those that its handler gave."""
     own = () if form is None else (VERSION_LABEL, WORKER_LABEL) if kind == "gauge" else (VERSION_LABEL,)
     return tuple(label for label in (MODEL_LABEL, *own) if label not in given)

@@ -13,7 +13,7 @@ from msx_frontend.metrics.inference_statistics import InferenceStatistics
 from msx_frontend.metrics.numbers import Counter
 from msx_frontend.metrics.server import ServerMetrics
 from msx_frontend.metrics.source import SampleSource, worker_name
-from msx_protocol import MetricForm, MetricSample
+from msx_protocol import MetricInfo, MetricSample
 
 
 class ModelMetrics:
@@ -97,7 +97,7 @@ class ModelMetrics:
         self._batch_seconds.observe_all(seconds)
         self._server.worker_thread_time.add_all(between, 1e3)
 
-    def handler_forms(self, forms: list[MetricForm]) -> None:
+    def handler_forms(self, forms: list[MetricInfo]) -> None:
         self._source.learn(forms)
 
     def handler_samples(self, samples: list[MetricSample], worker: int | None) -> None:

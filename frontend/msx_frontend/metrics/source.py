@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_protocol import MetricForm
+from msx_protocol import MetricInfo
 
 MOST_FORMS = 1000
 """As many as a worker tells; its successors may make up others."""
@@ -14,11 +14,11 @@ class SampleSource:
     def __init__(self, model: str, version: str) -> None:
         self.model = model
         self.version = version
-        self.forms: dict[str, MetricForm] = {}
+        self.forms: dict[str, MetricInfo] = {}
         self.closed = False
         """What still comes is not taken any more."""
 
-    def learn(self, forms: list[MetricForm]) -> None:
+    def learn(self, forms: list[MetricInfo]) -> None:
         for form in forms:
             if form.name in self.forms or len(self.forms) < MOST_FORMS:
                 self.forms[form.name] = form

@@ -22,7 +22,7 @@ from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupState, WorkerGroup
 from msx_frontend.workers.replica import Replica, ReplicaState
-from msx_protocol import MetricForm, MetricSample
+from msx_protocol import MetricInfo, MetricSample
 from msx_sdk._internal.sequences import SequenceKeys
 from msx_sdk.generation import Capabilities
 from msx_sdk.kserve import Signature
@@ -175,7 +175,7 @@ class ModelVersion(ObservedVersion):
     def jobs_returned(self, jobs: list[Job]) -> None:
         self.dispatcher.put_back(jobs)
 
-    def forms_arrived(self, forms: list[MetricForm]) -> None:
+    def forms_arrived(self, forms: list[MetricInfo]) -> None:
         self.metrics.handler_forms(forms)
 
     def samples_arrived(self, group: WorkerGroup, samples: list[MetricSample]) -> None:

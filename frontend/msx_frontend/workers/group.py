@@ -29,7 +29,7 @@ from msx_protocol import (
     Loaded,
     LoadFailed,
     LoadProgress,
-    MetricForm,
+    MetricInfo,
     MetricSample,
     Pong,
     ToFrontend,
@@ -56,7 +56,7 @@ class GroupEvents(BatchEvents, Protocol):
 
     def group_ended(self, group: WorkerGroup) -> None: ...
 
-    def forms_arrived(self, forms: list[MetricForm]) -> None:
+    def forms_arrived(self, forms: list[MetricInfo]) -> None:
         """Of metrics whose samples may follow."""
 
     def samples_arrived(self, group: WorkerGroup, samples: list[MetricSample]) -> None: ...

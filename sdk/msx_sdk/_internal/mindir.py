@@ -64,7 +64,7 @@ class TensorSpec:
 
 
 @dataclass(frozen=True)
-class Signature:
+class MindIRSignature:
     """What a MindIR graph takes and gives.
 
     Tuples are flattened in order. An input has the name of its `construct` argument (elements of a tuple get
@@ -81,7 +81,7 @@ class Signature:
     producer_version: str
 
 
-def read_signature(path: str | PathLike[str], *, offset: int = 0, length: int | None = None) -> Signature:
+def read_signature(path: str | PathLike[str], *, offset: int = 0, length: int | None = None) -> MindIRSignature:
     """Read the signature of the MindIR file at `path`, or of `length` bytes at `offset` in it.
 
     Raises MindIRError, which names the file, if it is truncated, encrypted or something else.
@@ -105,7 +105,7 @@ def map_file(path: str | PathLike[str]) -> Iterator[Buffer]:
             yield data
 
 
-def parse_signature(data: Buffer, name: str, span: Span | None = None) -> Signature:
+def parse_signature(data: Buffer, name: str, span: Span | None = None) -> MindIRSignature:
     """Read the signature from MindIR bytes; `name` is what an error calls them."""
     start, end = span or (0, len(data))
     if bytes(data[start : start + 4]) == _ENCRYPTED_MAGIC:
@@ -116,7 +116,7 @@ def parse_signature(data: Buffer, name: str, span: Span | None = None) -> Signat
         raise MindIRError(f"{name} is not a MindIR file, or it is truncated: {error}.") from None
 
 
-def _model(data: Buffer, span: Span) -> Signature:
+def _model(data: Buffer, span: Span) -> MindIRSignature:
     texts = {_MODEL_PRODUCER: "", _MODEL_PRODUCER_VERSION: "", _MODEL_VERSION: ""}
     graphs: list[Span] = []
     functions: list[Span] = []
@@ -138,7 +138,7 @@ def _model(data: Buffer, span: Span) -> Signature:
     return _signature(data, graphs[0], frozenset(operators), texts[_MODEL_PRODUCER], version)
 
 
-def _signature(data: Buffer, graph: Span, operators: frozenset[str], producer: str, version: str) -> Signature:
+def _signature(data: Buffer, graph: Span, operators: frozenset[str], producer: str, version: str) -> MindIRSignature:
     inputs: list[TensorSpec] = []
     outputs: list[TensorSpec] = []
     external: set[str] = set()
@@ -155,7 +155,7 @@ def _signature(data: Buffer, graph: Span, operators: frozenset[str], producer: s
     if not graph_name and not inputs and not outputs:
         raise WireError("a graph without a name, inputs or outputs")
     named = [TensorSpec(f"output_{i}", spec.dtype, spec.shape) for i, spec in enumerate(outputs)]
-    return Signature(inputs, named, operators, frozenset(external), graph_name, producer, version)
+    return MindIRSignature(inputs, named, operators, frozenset(external), graph_name, producer, version)
 
 
 def _value(data: Buffer, span: Span) -> list[TensorSpec]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from msx_sdk._internal.bodies import JsonBodies, says_json
-from msx_sdk._internal.kserve.classification import Labels
+from msx_sdk._internal.kserve.classification import ClassLabels
 from msx_sdk._internal.kserve.inference import Inference, announced
 from msx_sdk._internal.kserve.request import check_prediction
 from msx_sdk._internal.kserve.types import HEADER_LENGTH, INFER, Signature
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from msx_sdk.request import InferenceRequest
 
 
-class Reader:
+class RequestReader:
     """Of one handler: bodies that say JSON as `jsonBodies` has it, and tensors as `tensor_signature()` announces them.
 
     All other requests stay as they are.
@@ -25,7 +25,7 @@ class Reader:
 
     def __init__(self, handler: ResolvedHandler, info: ModelInfo) -> None:
         self._announce, self._model = handler.tensor_signature, (info.model_name, info.model_version)
-        self._labels = Labels(info.model_dir)
+        self._labels = ClassLabels(info.model_dir)
         self._strict = json_bodies(info.config, handler.json_bodies) == "strict"
         self._decodes = info.decode_input
         self._known: Signature | None = None

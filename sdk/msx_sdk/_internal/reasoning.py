@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
-from msx_sdk._internal.tool_calls.parts import Part, Reader, Reasoning, known_prefix
+from msx_sdk._internal.tool_calls.parts import Part, Reasoning, ToolCallReader, known_prefix
 
 BEGIN, END = "<think>", "</think>"
 FORMATS = {"qwen3": False, "deepseek_r1": True}
@@ -14,7 +14,7 @@ FORMATS = {"qwen3": False, "deepseek_r1": True}
 class ReasoningFirst:
     """`inside`: the text begins within the reasoning. What follows it is read by `answer`."""
 
-    def __init__(self, answer: Reader, *, inside: bool) -> None:
+    def __init__(self, answer: ToolCallReader, *, inside: bool) -> None:
         self._answer, self._inside = answer, inside
         self._held = ""
         self._begun = self._over = False

@@ -11,7 +11,7 @@ from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import AsyncRunner, Runner
 
 
-class _Witness:
+class _FirstFailure:
     """A sink that remembers the first failure."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ def warmup_requests(example: Any, config: dict[str, Any]) -> list[InferenceReque
 def warm_up(runner: Runner, requests: list[InferenceRequest]) -> None:
     """One request a batch. Raises HandlerLoadError when the handler fails on one."""
     for request in requests:
-        witness = _Witness()
+        witness = _FirstFailure()
         runner.run([request], witness)
         while runner.open:
             runner.run(runner.open, witness)
@@ -51,7 +51,7 @@ def warm_up(runner: Runner, requests: list[InferenceRequest]) -> None:
 
 async def warm_up_async(runner: AsyncRunner, requests: list[InferenceRequest]) -> None:
     for request in requests:
-        witness = _Witness()
+        witness = _FirstFailure()
         await runner.run(request, witness)
         _check(request, witness)
 
@@ -60,7 +60,7 @@ def _as_data(item: Any) -> dict[str, Any]:
     return item if isinstance(item, dict) else {"body": item}
 
 
-def _check(request: InferenceRequest, witness: _Witness) -> None:
+def _check(request: InferenceRequest, witness: _FirstFailure) -> None:
     if witness.failure is not None:
         cause = witness.failure.traceback or witness.failure.message
         raise HandlerLoadError(f"the handler failed on its example ({request.id}): {cause}")

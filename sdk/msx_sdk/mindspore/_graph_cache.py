@@ -21,7 +21,7 @@ LOADED = "loaded"
 log = logging.getLogger(__name__)
 
 
-class _Held:
+class _TakenFolder:
     """The folder of this process, and the lock on it, as long as the process lives."""
 
     folder: Path | None = None
@@ -40,7 +40,7 @@ def take_folder(base: Path, rank: int, *key: str) -> Path | None:
         folder.mkdir(parents=True, exist_ok=True)
         if (lock := _lock(folder / "lock")) is not None:
             _release()
-            _Held.folder, _Held.lock = folder, lock
+            _TakenFolder.folder, _TakenFolder.lock = folder, lock
             return _cleaned(folder)
     log.warning("graphs are not kept: %d workers have the same model", MOST_AT_ONCE)
     return None
@@ -48,14 +48,14 @@ def take_folder(base: Path, rank: int, *key: str) -> Path | None:
 
 def loaded() -> None:
     """The model has been loaded, so that its graphs are whole."""
-    if _Held.folder is not None:
-        (_Held.folder / LOADED).touch()
+    if _TakenFolder.folder is not None:
+        (_TakenFolder.folder / LOADED).touch()
 
 
 def _release() -> None:
-    if _Held.lock is not None:
-        os.close(_Held.lock)
-        _Held.folder = _Held.lock = None
+    if _TakenFolder.lock is not None:
+        os.close(_TakenFolder.lock)
+        _TakenFolder.folder = _TakenFolder.lock = None
 
 
 def _lock(path: Path) -> int | None:

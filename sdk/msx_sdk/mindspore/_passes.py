@@ -14,24 +14,24 @@ from typing import Any
 from msx_sdk._internal.failures import Failure
 from msx_sdk.context import Context
 from msx_sdk.errors import PredictionError
-from msx_sdk.mindspore._wire import Kind, Link, Message, check_sendable
+from msx_sdk.mindspore._wire import RankLink, StageMessage, StageMessageKind, check_sendable
 from msx_sdk.mindspore.parallel import Parallel
 
 
-class Passes:
+class PipelinePasses:
     """`compute` is this stage's part of the network: tensors to a tuple of tensors."""
 
     def __init__(self, parallel: Parallel, compute: Callable[..., Any], context: Context) -> None:
         self._parallel, self._compute = parallel, compute
         self._logger = context.logger
-        self._link = Link(parallel.pp_group)
+        self._link = RankLink(parallel.pp_group)
 
     def lead(self, inputs: tuple[Any, ...], chunks: int) -> tuple[Any, ...]:
         """On the first stage: one pass. Raises PredictionError."""
         parts = split(inputs, chunks)
         outcomes = []
         for number, part in enumerate(parts, 1):
-            outcome = self._attempt(Message(Kind.TENSORS, part, more=number < len(parts)))
+            outcome = self._attempt(StageMessage(StageMessageKind.TENSORS, part, more=number < len(parts)))
             if self._parallel.last_stage:
                 outcomes.append(outcome)
             else:
@@ -41,24 +41,24 @@ class Passes:
             raise _error(result.failure)
         return result.tensors
 
-    def follow(self) -> Kind:
+    def follow(self) -> StageMessageKind:
         """On the other stages: compute what comes until the first stage yields or ends.
 
         Raises PredictionError when it ended by an error.
         """
-        outcomes: list[Message] = []
+        outcomes: list[StageMessage] = []
         while True:
             message = self._link.receive(self._parallel.peer(self._parallel.stage - 1))
-            if message.kind in (Kind.YIELD, Kind.END):
+            if message.kind in (StageMessageKind.YIELD, StageMessageKind.END):
                 self._hand_on(message)
                 if message.failure:
                     raise _error(message.failure)
                 return message.kind
             self._continue(message, outcomes)
 
-    def tell(self, kind: Kind, failure: Failure | None = None) -> None:
+    def tell(self, kind: StageMessageKind, failure: Failure | None = None) -> None:
         """On the first stage: a word to all others."""
-        self._hand_on(Message(kind, failure=failure))
+        self._hand_on(StageMessage(kind, failure=failure))
 
     @contextlib.contextmanager
     def ending(self) -> Iterator[None]:
@@ -68,11 +68,11 @@ class Passes:
         except GeneratorExit:  # the stream has no reader any more: every rank is told to close its own
             raise
         except BaseException as error:
-            self.tell(Kind.END, Failure.of(error))
+            self.tell(StageMessageKind.END, Failure.of(error))
             raise
-        self.tell(Kind.END)
+        self.tell(StageMessageKind.END)
 
-    def _continue(self, message: Message, outcomes: list[Message]) -> None:
+    def _continue(self, message: StageMessage, outcomes: list[StageMessage]) -> None:
         outcome = self._attempt(message)
         if not self._parallel.last_stage:
             self._hand_on(outcome)
@@ -82,11 +82,11 @@ class Passes:
             self._link.send(join(outcomes), self._parallel.peer(0))
             outcomes.clear()
 
-    def _hand_on(self, message: Message) -> None:
+    def _hand_on(self, message: StageMessage) -> None:
         if not self._parallel.last_stage:
             self._link.send(message, self._parallel.peer(self._parallel.stage + 1))
 
-    def _attempt(self, message: Message) -> Message:
+    def _attempt(self, message: StageMessage) -> StageMessage:
         if message.failure:
             return message
         try:
@@ -95,8 +95,8 @@ class Passes:
             check_sendable(tensors)
         except Exception as error:
             self._logger.error("stage %d failed", self._parallel.stage, exc_info=error)
-            return Message(Kind.FAILED, failure=Failure.of(error), more=message.more)
-        return Message(Kind.TENSORS, tensors, more=message.more)
+            return StageMessage(StageMessageKind.FAILED, failure=Failure.of(error), more=message.more)
+        return StageMessage(StageMessageKind.TENSORS, tensors, more=message.more)
 
 
 def split(tensors: tuple[Any, ...], chunks: int) -> list[tuple[Any, ...]]:
@@ -110,17 +110,17 @@ def split(tensors: tuple[Any, ...], chunks: int) -> list[tuple[Any, ...]]:
     return [tuple(tensor[a:b] for tensor in tensors) for a, b in pairwise(cuts)]
 
 
-def join(outcomes: Sequence[Message]) -> Message:
+def join(outcomes: Sequence[StageMessage]) -> StageMessage:
     """One result of all parts, or the first failure."""
     from mindspore import ops
 
     failed = next((outcome for outcome in outcomes if outcome.failure), None)
     if failed:
-        return Message(Kind.FAILED, failure=failed.failure)
+        return StageMessage(StageMessageKind.FAILED, failure=failed.failure)
     if len(outcomes) == 1:
-        return Message(Kind.TENSORS, outcomes[0].tensors)
+        return StageMessage(StageMessageKind.TENSORS, outcomes[0].tensors)
     columns = zip(*(outcome.tensors for outcome in outcomes), strict=True)
-    return Message(Kind.TENSORS, tuple(ops.concat(column, 0) for column in columns))
+    return StageMessage(StageMessageKind.TENSORS, tuple(ops.concat(column, 0) for column in columns))
 
 
 def _error(failure: Failure) -> PredictionError:

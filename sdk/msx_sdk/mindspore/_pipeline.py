@@ -15,10 +15,10 @@ from msx_sdk.mindspore._balance import balance
 from msx_sdk.mindspore._compute import computation
 from msx_sdk.mindspore._loading import load_shards, parameter_size, weights_path, without_data
 from msx_sdk.mindspore._options import read_options
-from msx_sdk.mindspore._passes import Passes
+from msx_sdk.mindspore._passes import PipelinePasses
 from msx_sdk.mindspore._rows import split_rows, stack_rows, to_arrays, to_tensors
 from msx_sdk.mindspore._weights import Weights
-from msx_sdk.mindspore._wire import Kind
+from msx_sdk.mindspore._wire import StageMessageKind
 from msx_sdk.mindspore.parallel import Parallel, init_parallel
 
 Layers = Sequence[Any] | Mapping[str, Any]
@@ -68,7 +68,7 @@ class PipelineHandler(Handler):
         with Weights(weights_path(context)) as weights:
             for place, cell in self.cells.items():
                 self.load(cell, place, weights)
-        self._passes = Passes(self.parallel, computation(_stage(self.cells), self.parallel), context)
+        self._passes = PipelinePasses(self.parallel, computation(_stage(self.cells), self.parallel), context)
 
     def handle(self, data: Data, context: Context) -> Any:
         """A list; with `stream` overridden a generator, on every rank."""
@@ -102,12 +102,12 @@ class PipelineHandler(Handler):
 
     def _handle_stream(self, data: Data, context: Context) -> Generator[list[Any], None, None]:
         if not self.parallel.first_stage:
-            while self._passes.follow() is Kind.YIELD:
+            while self._passes.follow() is StageMessageKind.YIELD:
                 yield [None] * len(data)
             return
         with self._passes.ending():
             for values in self._parts(data, context):
-                self._passes.tell(Kind.YIELD)
+                self._passes.tell(StageMessageKind.YIELD)
                 yield values
 
     def _parts(self, data: Data, context: Context) -> Iterator[list[Any]]:
@@ -132,6 +132,6 @@ class PipelineHandler(Handler):
 
 
 def _stage(cells: Mapping[str, Any]) -> Any:
-    from msx_sdk.mindspore._stage import Stage
+    from msx_sdk.mindspore._stage import PipelineStage
 
-    return Stage(list(cells.values()))
+    return PipelineStage(list(cells.values()))

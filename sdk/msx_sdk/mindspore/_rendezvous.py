@@ -17,7 +17,7 @@ _stores: list[Any] = []
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Rendezvous:
     """Who meets where. `timeout` in s; `layout` is how this rank thinks the model is divided."""
 
     rank: int
@@ -32,7 +32,7 @@ class Meeting:
         return f"{self.host}:{self.port} (MASTER_ADDR, MASTER_PORT)"
 
 
-def meet(meeting: Meeting, target: str) -> str:
+def meet(meeting: Rendezvous, target: str) -> str:
     """Returns the name of the group of all ranks. Raises HandlerLoadError."""
     import mindspore.mint.distributed as dist
 
@@ -61,7 +61,7 @@ def warm_up(group: str) -> None:
     ms.ops.AllReduce(group=group)(ms.Tensor(np.zeros(1, np.float32))).asnumpy()
 
 
-def _open_store(dist: Any, meeting: Meeting) -> Any:
+def _open_store(dist: Any, meeting: Rendezvous) -> Any:
     leads = meeting.rank == 0
     verb = "cannot listen on" if leads else "cannot reach rank 0 at"
     with _saying(f"rank {meeting.rank} {verb} {meeting.place} within {meeting.timeout} s"):
@@ -77,7 +77,7 @@ def _open_store(dist: Any, meeting: Meeting) -> Any:
     return store
 
 
-def _compare_layouts(store: Any, meeting: Meeting) -> None:
+def _compare_layouts(store: Any, meeting: Rendezvous) -> None:
     """Every rank tells rank 0 that it is there, since MindSpore itself waits for missing ranks for ten minutes."""
     store.set(_key(meeting.rank), meeting.layout)
     others = range(1, meeting.world_size) if meeting.rank == 0 else [0]
@@ -95,7 +95,7 @@ def _key(rank: int) -> str:
     return f"msx-rank-{rank}"
 
 
-def _start_mccl(dist: Any, meeting: Meeting, store: Any) -> None:
+def _start_mccl(dist: Any, meeting: Rendezvous, store: Any) -> None:
     """The public init_process_group accepts only hccl, so on a CPU this calls what it calls."""
     from mindspore.communication.management import _init_with_store
     from mindspore.mint.distributed import distributed
@@ -111,7 +111,7 @@ def _start_mccl(dist: Any, meeting: Meeting, store: Any) -> None:
     distributed._GROUP_RANK_CACHE["hccl_world_group"] = meeting.rank
 
 
-def _start_hccl(dist: Any, meeting: Meeting, store: Any) -> None:
+def _start_hccl(dist: Any, meeting: Rendezvous, store: Any) -> None:
     dist.init_process_group(
         backend="hccl",
         store=store,

@@ -8,7 +8,7 @@ from typing import Any
 from mindspore import nn
 
 
-class Stage(nn.Cell):  # type: ignore[misc]
+class PipelineStage(nn.Cell):  # type: ignore[misc]
     """What a cell returns, a tensor or a tuple of tensors, are the arguments of the next."""
 
     def __init__(self, cells: Sequence[Any]) -> None:

@@ -15,7 +15,7 @@ _TEXT = 2_000
 _DTYPES = ("float32", "float16", "bfloat16", "float64", "int64", "int32", "int16", "int8", "uint8", "bool_")
 
 
-class Kind(enum.IntEnum):
+class StageMessageKind(enum.IntEnum):
     TENSORS = 0
     FAILED = 1
     YIELD = 2
@@ -23,38 +23,38 @@ class Kind(enum.IntEnum):
 
 
 @dataclass(frozen=True)
-class Message:
+class StageMessage:
     """`more`: further micro-batches of the same pass follow."""
 
-    kind: Kind
+    kind: StageMessageKind
     tensors: tuple[Any, ...] = ()
     failure: Failure | None = None
     more: bool = False
 
 
 @dataclass(frozen=True)
-class Link:
+class RankLink:
     """Messages to and from the other ranks of one group."""
 
     group: str
 
-    def send(self, message: Message, target: int) -> None:
+    def send(self, message: StageMessage, target: int) -> None:
         tensors = (_text_tensor(message.failure),) if message.failure else message.tensors
         collectives.send(self._header(message, tensors), target, self.group)
         for tensor in tensors:
             collectives.send(tensor, target, self.group)
 
-    def receive(self, source: int) -> Message:
+    def receive(self, source: int) -> StageMessage:
         import mindspore as ms
 
         header = [int(value) for value in collectives.recv((HEADER,), ms.int64, source, self.group).asnumpy()]
         tensors = tuple(collectives.recv(shape, dtype, source, self.group) for dtype, shape in self._described(header))
-        kind = Kind(header[0])
+        kind = StageMessageKind(header[0])
         if header[3]:
-            return Message(kind, failure=Failure(header[3], _text_of(tensors)), more=bool(header[1]))
-        return Message(kind, tensors, more=bool(header[1]))
+            return StageMessage(kind, failure=Failure(header[3], _text_of(tensors)), more=bool(header[1]))
+        return StageMessage(kind, tensors, more=bool(header[1]))
 
-    def _header(self, message: Message, tensors: tuple[Any, ...]) -> Any:
+    def _header(self, message: StageMessage, tensors: tuple[Any, ...]) -> Any:
         import mindspore as ms
         import numpy as np
 

@@ -10,7 +10,7 @@ from msx_sdk._internal.config import ModelConfig, parse_model_config
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore import collectives
-from msx_sdk.mindspore._rendezvous import Meeting, create_group, meet, warm_up
+from msx_sdk.mindspore._rendezvous import Rendezvous, create_group, meet, warm_up
 from msx_sdk.mindspore._runtime import setup
 
 __all__ = ["Parallel", "init_parallel"]
@@ -140,7 +140,7 @@ def _limit_threads(config: ModelConfig, target: str) -> None:
         ms.device_context.cpu.op_tuning.threads_num(_threads(config))
 
 
-def _meeting(context: Context, config: ModelConfig) -> Meeting:
+def _meeting(context: Context, config: ModelConfig) -> Rendezvous:
     missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name)]
     if missing:
         raise HandlerLoadError(
@@ -151,7 +151,7 @@ def _meeting(context: Context, config: ModelConfig) -> Meeting:
     if not port.isdecimal() or not 0 < int(port) < 65536:
         raise HandlerLoadError(f"rank {context.rank}: MASTER_PORT={port!r} is not a port (1 to 65535)")
     layout = config.layout
-    return Meeting(
+    return Rendezvous(
         context.rank,
         context.world_size,
         os.environ["MASTER_ADDR"],

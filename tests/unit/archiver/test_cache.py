@@ -20,7 +20,7 @@ from msx_archiver.errors import ArchiveError, HostileArchiveError
 from msx_archiver.extract import extract
 from msx_archiver.identity import content_digest
 from msx_archiver.reader import open_as
-from msx_archiver.schema import M, Schema
+from msx_archiver.schema import ArchiveSchema, M
 from msx_sdk._internal.manifest import Manifest
 from tests.unit.archiver.conftest import FILES, small_files_only, tree, write_folder, write_tgz, write_zip
 from tests.unit.archiver.test_extract import sealed
@@ -75,7 +75,7 @@ def test_hit_does_not_open_the_archive(mar: Path, root: Path, monkeypatch: pytes
     first = ArchiveCache(root).unpack(mar)
     opened: list[Path] = []
 
-    def record(schema: Schema[M], path: Path, *rest: object) -> Archive[M]:
+    def record(schema: ArchiveSchema[M], path: Path, *rest: object) -> Archive[M]:
         opened.append(path)
         return open_as(schema, path)
 

@@ -5,23 +5,23 @@ from pathlib import Path
 import pytest
 
 from msx_archiver.errors import HostileArchiveError
-from msx_archiver.guard import Guard, Limits
-from msx_archiver.members import Kind, Member
+from msx_archiver.guard import ArchiveLimits, ExtractionGuard
+from msx_archiver.members import ArchiveMember, MemberKind
 
 
-def guard(size: int = 1000, **limits: float) -> Guard:
-    return Guard(Path("m.mar"), size, Limits(**limits))  # type: ignore[arg-type]
+def guard(size: int = 1000, **limits: float) -> ExtractionGuard:
+    return ExtractionGuard(Path("m.mar"), size, ArchiveLimits(**limits))  # type: ignore[arg-type]
 
 
-def file(path: str, size: int = 1) -> Member:
-    return Member(path, path, Kind.FILE, size)
+def file(path: str, size: int = 1) -> ArchiveMember:
+    return ArchiveMember(path, path, MemberKind.FILE, size)
 
 
-def folder(path: str) -> Member:
-    return Member(path, path, Kind.FOLDER)
+def folder(path: str) -> ArchiveMember:
+    return ArchiveMember(path, path, MemberKind.FOLDER)
 
 
-def refused(check: Guard, member: Member) -> str:
+def refused(check: ExtractionGuard, member: ArchiveMember) -> str:
     with pytest.raises(HostileArchiveError) as caught:
         check.admit(member)
     assert repr(member.name) in str(caught.value)
@@ -33,16 +33,16 @@ def refused(check: Guard, member: Member) -> str:
     ("first", "second", "word"),
     [
         (file("a"), file("a"), "twice"),
-        (file("a"), Member("./a", "a", Kind.FILE), "twice"),
+        (file("a"), ArchiveMember("./a", "a", MemberKind.FILE), "twice"),
         (file("a"), folder("a"), "twice"),
         (folder("a"), file("a"), "twice"),
         (file("a/b"), file("a"), "twice"),
         (file("a"), file("a/b"), "lies in 'a', which is a file"),
         (file("a"), file("a/b/c"), "lies in 'a', which is a file"),
-        (Member("l", "l", Kind.LINK, target="x"), file("l/b"), "lies in 'l', which is a link"),
+        (ArchiveMember("l", "l", MemberKind.LINK, target="x"), file("l/b"), "lies in 'l', which is a link"),
     ],
 )
-def test_two_members_in_one_place(first: Member, second: Member, word: str) -> None:
+def test_two_members_in_one_place(first: ArchiveMember, second: ArchiveMember, word: str) -> None:
     check = guard()
     check.admit(first)
     assert word in refused(check, second)
@@ -55,7 +55,7 @@ def test_a_folder_may_be_listed_twice() -> None:
 
 
 def test_special_files() -> None:
-    assert "device file" in refused(guard(), Member("null", "null", Kind.SPECIAL))
+    assert "device file" in refused(guard(), ArchiveMember("null", "null", MemberKind.SPECIAL))
 
 
 def test_too_many_members_count_the_folders_that_they_imply() -> None:
@@ -88,8 +88,8 @@ def test_negative_size() -> None:
 
 @pytest.mark.parametrize("target", ["missing", "dir", "other-link", ""])
 def test_links_stand_for_regular_files_only(target: str) -> None:
-    link = Member("l", "l", Kind.LINK, target=target)
-    listed = [file("a"), folder("dir"), Member("other-link", "other-link", Kind.LINK, target="a"), link]
+    link = ArchiveMember("l", "l", MemberKind.LINK, target=target)
+    listed = [file("a"), folder("dir"), ArchiveMember("other-link", "other-link", MemberKind.LINK, target="a"), link]
     check = guard()
     for member in listed:
         check.admit(member)

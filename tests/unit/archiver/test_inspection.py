@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_archiver.inspection import Report, inspect
+from msx_archiver.inspection import InspectionReport, inspect
 from msx_archiver.reader import open_archive
 from tests.unit.archiver.conftest import Entry, write_folder, write_tgz, write_zip
 
@@ -20,7 +20,7 @@ def entries(config: bytes = b"batchSize: 2", **files: str) -> list[Entry]:
     return [*found, ("c.yaml", config), ("MAR-INF/MANIFEST.json", MANIFEST)]
 
 
-def report(path: Path) -> Report:
+def report(path: Path) -> InspectionReport:
     with open_archive(path) as archive:
         return inspect(archive)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_archiver.members import Kind, Member, link_target, normalise, path_problem, strip_single_root
+from msx_archiver.members import ArchiveMember, MemberKind, link_target, normalise, path_problem, strip_single_root
 
 PARTS = st.sampled_from(["..", ".", "", "a", "C:", "\\", "\0", "\n", "é", "\udc80", "..a", "a..", "x" * 300, "MAR-INF"])
 NAMES = st.lists(PARTS | st.text(max_size=8), max_size=6).map("/".join)
@@ -73,11 +73,11 @@ def test_link_target(path: str, linked: str, relative: bool, target: str | None)
     assert link_target(path, linked, relative=relative) == target
 
 
-def members(*paths: str) -> list[Member]:
-    return [Member(path, path, Kind.FILE) for path in paths]
+def members(*paths: str) -> list[ArchiveMember]:
+    return [ArchiveMember(path, path, MemberKind.FILE) for path in paths]
 
 
-def paths_of(found: list[Member]) -> list[str]:
+def paths_of(found: list[ArchiveMember]) -> list[str]:
     return [member.path for member in found]
 
 
@@ -95,5 +95,5 @@ def test_marker_at_the_root_keeps_it() -> None:
 
 
 def test_targets_of_links_are_stripped_too() -> None:
-    link = Member("m/l", "m/l", Kind.LINK, target="m/a")
+    link = ArchiveMember("m/l", "m/l", MemberKind.LINK, target="m/a")
     assert strip_single_root([*members("m/a"), link], "MARK")[1].target == "a"

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from msx_archiver.errors import ArchiveError, HostileArchiveError
-from msx_archiver.guard import Limits
+from msx_archiver.guard import ArchiveLimits
 from msx_archiver.reader import open_archive
 from tests.unit.archiver.conftest import FILES, MANIFEST, Entry, write_folder, write_tgz, write_zip
 
@@ -29,7 +29,7 @@ def contents(path: Path) -> dict[str, bytes]:
         return {member.path: archive.read(member.path) for member in archive.files}
 
 
-def refused(path: Path, limits: Limits | None = None) -> str:
+def refused(path: Path, limits: ArchiveLimits | None = None) -> str:
     with pytest.raises(HostileArchiveError) as caught:
         open_archive(path, limits)
     return str(caught.value)
@@ -281,7 +281,7 @@ def test_a_manifest_that_is_a_file_and_a_folder(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_manifests_count_as_often_as_they_are_there(tmp_path: Path) -> None:
     many: list[Entry] = [("MAR-INF/MANIFEST.json", bytes(1000)) for _ in range(5)]
-    limits = Limits(max_size=3000)
+    limits = ArchiveLimits(max_size=3000)
     assert "goes past the limit" in refused(write_tgz(tmp_path / "m.mar", [*many, *GOOD]), limits)
 
 
@@ -316,13 +316,13 @@ def test_devices_in_a_tgz(tmp_path: Path, kind: bytes) -> None:
 @pytest.mark.parametrize("write", [write_zip, write_tgz])
 def test_bomb_by_ratio(tmp_path: Path, write: Callable[[Path, list[Entry]], Path]) -> None:
     path = write(tmp_path / "m.mar", [("bomb.bin", bytes(4 << 20)), *GOOD])
-    assert "'bomb.bin' would unpack" in refused(path, Limits(ratio_floor=1 << 20, max_ratio=100))
+    assert "'bomb.bin' would unpack" in refused(path, ArchiveLimits(ratio_floor=1 << 20, max_ratio=100))
 
 
 @pytest.mark.parametrize("write", [write_zip, write_tgz])
 def test_bomb_by_count(tmp_path: Path, write: Callable[[Path, list[Entry]], Path]) -> None:
     path = write(tmp_path / "m.mar", [*((f"{i}", b"") for i in range(50)), *GOOD])
-    assert "'30' is one too many" in refused(path, Limits(max_members=30))
+    assert "'30' is one too many" in refused(path, ArchiveLimits(max_members=30))
 
 
 def test_tar_bomb_is_refused_by_its_header_alone(tmp_path: Path) -> None:

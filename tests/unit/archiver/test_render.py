@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_archiver.inspection import GraphReport, Report, TensorReport
+from msx_archiver.inspection import GraphReport, InspectionReport, TensorReport
 from msx_archiver.render import render
 
 
@@ -17,9 +17,9 @@ def test_a_shape_shows_which_sizes_are_dynamic(
     assert f"  input   x: float32{shown}\n" in capsys.readouterr().out
 
 
-def report(graph: GraphReport) -> Report:
+def report(graph: GraphReport) -> InspectionReport:
     manifest = {"model": {"modelName": "m", "modelVersion": "1.0"}}
-    return Report(
+    return InspectionReport(
         path="m.mar",
         format="zip",
         archive_size=0,

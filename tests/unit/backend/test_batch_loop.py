@@ -11,7 +11,7 @@ import pytest
 from msx_backend import batch_loop, late_replies
 from msx_backend.batch_loop import BatchLoop
 from msx_backend.control import CallClock
-from msx_backend.jobs import Jobs
+from msx_backend.open_requests import OpenRequests
 from msx_backend.replies import ReplyWriter
 from msx_protocol import (
     Chunk,
@@ -184,7 +184,7 @@ class Served:
         runner = Runner(resolve_object(lambda data, context: [b"y"]), Context(ModelInfo("m")))
         with ours, theirs:
             reader = FrameReader[ToWorker](ToWorker)
-            BatchLoop(theirs, reader, runner, Jobs(), self.replies, CallClock()).serve()
+            BatchLoop(theirs, reader, runner, OpenRequests(), self.replies, CallClock()).serve()
             self.frames = list(one_by_one(fed(FrameReader[Any](ToFrontend), ours.recv(1 << 16))))
 
 
@@ -242,7 +242,7 @@ class Joining:
 
         runner = Runner(resolve_object(handle), Context(ModelInfo("m")))
         with ours, theirs:
-            BatchLoop(theirs, FrameReader[ToWorker](ToWorker), runner, Jobs(), replies, CallClock(), 4).serve()
+            BatchLoop(theirs, FrameReader[ToWorker](ToWorker), runner, OpenRequests(), replies, CallClock(), 4).serve()
             told = one_by_one(fed(FrameReader[Any](ToFrontend), ours.recv(1 << 16)))
             self.told = [message for message, _ in told]
 

@@ -188,7 +188,7 @@ def test_a_handler_tells_what_it_offers_and_learns_what_is_asked_for(tmp_path: P
 def test_capabilities_of_a_wrong_kind_fail_the_load(tmp_path: Path, offered: str) -> None:
     _, failed, _ = load(tmp_path, OFFERS.format(offered=offered))
     assert isinstance(failed, LoadFailed)
-    assert "capabilities() returned no msx_sdk.generation.Capabilities" in failed.message
+    assert "capabilities() did not return a msx_sdk.generation.Capabilities" in failed.message
 
 
 def test_an_attribute_of_that_name_is_the_handlers_own(tmp_path: Path) -> None:

@@ -31,8 +31,8 @@ from msx_protocol import (
     Plan,
     PlanCall,
     PlanEnd,
+    PlanMessage,
     PlanStep,
-    PlanTell,
     Pong,
     Predict,
     ProtocolError,
@@ -73,7 +73,7 @@ MESSAGES: list[Any] = [
     PlanCall(3, [RequestHead(1, "id", encode_headers([]), [], None)], [1], True),
     PlanStep(3, True, [1]),
     PlanEnd(),
-    PlanTell(4),
+    PlanMessage(4),
     Pong(1, 2, 0.25, [MetricSample("x", "counter", "Count", float("inf"), [("a", "b")])]),
 ]
 ANY = ToWorker | ToWorkerControl | ToFrontend | Pong | Plan

@@ -14,17 +14,17 @@ from msx_sdk.mindspore._graph_cache import loaded, take_folder
 
 @pytest.fixture(autouse=True)
 def a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(graph_cache._Held, "folder", None)
-    monkeypatch.setattr(graph_cache._Held, "lock", None)
+    monkeypatch.setattr(graph_cache._TakenFolder, "folder", None)
+    monkeypatch.setattr(graph_cache._TakenFolder, "lock", None)
     yield
     end_process()
 
 
 def end_process() -> None:
     """Its locks go with it."""
-    if graph_cache._Held.lock is not None:
-        os.close(graph_cache._Held.lock)
-    graph_cache._Held.folder = graph_cache._Held.lock = None
+    if graph_cache._TakenFolder.lock is not None:
+        os.close(graph_cache._TakenFolder.lock)
+    graph_cache._TakenFolder.folder = graph_cache._TakenFolder.lock = None
 
 
 def taken(base: Path, rank: int = 0, *key: str) -> Path:
@@ -60,7 +60,7 @@ def test_a_load_that_fails_on_kept_graphs_starts_anew_the_next_time(tmp_path: Pa
 
 def test_two_workers_of_a_model_have_a_folder_each(tmp_path: Path) -> None:
     first = taken(tmp_path)
-    lock, graph_cache._Held.lock = graph_cache._Held.lock, None  # another process's
+    lock, graph_cache._TakenFolder.lock = graph_cache._TakenFolder.lock, None  # another process's
     assert taken(tmp_path) != first
     assert lock is not None
     os.close(lock)
@@ -71,7 +71,7 @@ def test_a_worker_that_comes_to_know_more_takes_another_folder(tmp_path: Path) -
     second = taken(tmp_path, 0, "a", "limits")
     assert second.parent.parent != first.parent.parent
     loaded()
-    lock, graph_cache._Held.lock = graph_cache._Held.lock, None
+    lock, graph_cache._TakenFolder.lock = graph_cache._TakenFolder.lock, None
     assert taken(tmp_path, 0, "a") == first  # no process holds it any more
     assert lock is not None
     os.close(lock)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from msx_sdk._internal.batch import current_request_ids
-from msx_sdk._internal.metrics.forms import LONGEST_HELP, MOST_FORMS, Form
+from msx_sdk._internal.metrics.descriptors import LONGEST_HELP, MOST_FORMS, MetricDescriptor
 from msx_sdk._internal.metrics.samples import Sample
 from msx_sdk.metrics import Metrics
 
@@ -215,14 +215,14 @@ def test_the_server_is_told_once_what_a_metric_is() -> None:
     metrics.counter("tokens", help="Tokens of both kinds")
     metrics.histogram("step", buckets=(1, 2.5, float("inf")))
     metrics.add_counter("TorchServes", 1)
-    assert metrics.forms.take() == [
-        Form("tokens", "counter", "Tokens of both kinds"),
-        Form("step", "histogram", "", (1.0, 2.5)),
+    assert metrics.descriptors.take() == [
+        MetricDescriptor("tokens", "counter", "Tokens of both kinds"),
+        MetricDescriptor("step", "histogram", "", (1.0, 2.5)),
     ]
     metrics.counter("tokens", help="again")
     metrics.histogram("step")
     metrics.histogram("step", buckets=[1, 2.5])
-    assert metrics.forms.take() == []
+    assert metrics.descriptors.take() == []
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_buckets_that_cannot_be_meant(buckets: Any, words: str) -> None:
     metrics = Metrics("m")
     with pytest.raises(ValueError, match=words):
         metrics.histogram("step", buckets=buckets)
-    assert metrics.forms.take() == []
+    assert metrics.descriptors.take() == []
 
 
 def test_a_histogram_has_one_set_of_buckets() -> None:
@@ -259,6 +259,6 @@ def test_forms_are_bounded() -> None:
     metrics = Metrics("m")
     for number in range(MOST_FORMS + 5):
         metrics.gauge(f"made_up_{number}")
-    assert len(metrics.forms.take()) == MOST_FORMS
+    assert len(metrics.descriptors.take()) == MOST_FORMS
     with pytest.raises(ValueError, match="'long' has 1001 characters; 1000 are the most"):
         metrics.gauge("long", help="x" * (LONGEST_HELP + 1))

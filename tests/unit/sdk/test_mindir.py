@@ -11,7 +11,7 @@ from msx_sdk._internal.mindir import (
     DYNAMIC_RANK,
     EncryptedMindIRError,
     MindIRError,
-    Signature,
+    MindIRSignature,
     TensorSpec,
     parse_signature,
     read_signature,
@@ -150,7 +150,7 @@ def test_truncated_anywhere_in_the_graph_is_refused() -> None:
     assert len(refused) > len(content) * 0.9
 
 
-def _refuses(content: bytes, whole: Signature) -> bool:
+def _refuses(content: bytes, whole: MindIRSignature) -> bool:
     try:
         # Cut between two fields after the graph, only names of operators are missing.
         assert parse_signature(content, "two.mindir").inputs == whole.inputs

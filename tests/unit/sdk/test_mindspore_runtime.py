@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from msx_sdk._internal.config import ConfigError
-from msx_sdk._internal.mindir import MindIRError, Signature
+from msx_sdk._internal.mindir import MindIRError, MindIRSignature
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.mindspore import _runtime as runtime
 from msx_sdk.mindspore import setup
@@ -42,7 +42,7 @@ def context(serialized: str = "", config: Any = None, **info: Any) -> Context:
 
 
 def operators(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    signature = Signature([], [], frozenset(names), frozenset(), "", "", "")
+    signature = MindIRSignature([], [], frozenset(names), frozenset(), "", "", "")
     monkeypatch.setattr(runtime, "read_signature", lambda path: signature)
 
 
@@ -129,7 +129,7 @@ def test_a_checkpoint_says_nothing_about_its_operators(
 def test_a_mindir_that_cannot_be_read_is_left_to_its_loader(
     ms: MagicMock, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
 ) -> None:
-    def broken(path: Path) -> Signature:
+    def broken(path: Path) -> MindIRSignature:
         raise MindIRError("broken")
 
     monkeypatch.setattr(runtime, "read_signature", broken)

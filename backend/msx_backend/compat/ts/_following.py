@@ -20,7 +20,7 @@ LOOK_EVERY = 0.1
 """Seconds."""
 
 
-class Follower(threading.Thread):
+class LogTail(threading.Thread):
     """Prints the lines that come after the server's start and puts them into the queue; None at the server's end."""
 
     def __init__(self, path: Path, pid: int, queue: Queue[str | None]) -> None:

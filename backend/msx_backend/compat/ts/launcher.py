@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from ._following import Follower
+from ._following import LogTail
 
 MANAGEMENT = "http://localhost:8081"
 PROGRAM = (sys.executable, "-m", "msx_frontend.cli.main")
@@ -81,5 +81,5 @@ def _followed(said: str) -> Queue[str | None]:
     queue: Queue[str | None] = Queue(LINES)
     pid, log = re.search(r"\(pid (\d+)\)", said), re.search(r"^ +log +(.+)$", said, re.MULTILINE)
     if pid and log:
-        Follower(Path(log[1]), int(pid[1]), queue).start()
+        LogTail(Path(log[1]), int(pid[1]), queue).start()
     return queue

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from msx_backend.llm.embedding.pooling import Array
-from msx_backend.llm.embedding.shapes import Shape, Shapes
+from msx_backend.llm.embedding.shapes import BatchShape, BatchShapes
 
-Run = Callable[[list[Sequence[int]], Shape], Awaitable[Array]]
+Run = Callable[[list[Sequence[int]], BatchShape], Awaitable[Array]]
 """Texts as token ids, and the shape that holds them → [texts, size]"""
 
 
@@ -22,7 +22,7 @@ class _Waiting:
 class Batcher:
     """A text that comes while nothing runs starts at once; those that come meanwhile share the next calls."""
 
-    def __init__(self, shapes: Shapes, run: Run) -> None:
+    def __init__(self, shapes: BatchShapes, run: Run) -> None:
         self._shapes, self._run = shapes, run
         self._waiting: list[_Waiting] = []
         self._work: asyncio.Task[None] | None = None
@@ -42,7 +42,7 @@ class Batcher:
         finally:
             self._work = None
 
-    def _next(self) -> tuple[list[_Waiting], Shape] | None:
+    def _next(self) -> tuple[list[_Waiting], BatchShape] | None:
         self._waiting = [waiting for waiting in self._waiting if not waiting.vector.done()]
         if not self._waiting:
             return None
@@ -52,7 +52,7 @@ class Batcher:
         self._waiting = [waiting for index, waiting in enumerate(self._waiting) if index not in taken]
         return batch, shape
 
-    async def _answer(self, batch: list[_Waiting], shape: Shape) -> None:
+    async def _answer(self, batch: list[_Waiting], shape: BatchShape) -> None:
         try:
             vectors = await self._run([waiting.tokens for waiting in batch], shape)
         except Exception as error:  # whatever the network raises is the answer to its texts

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from msx_backend.llm.models.members import IGNORED, Members
+from msx_backend.llm.models.members import IGNORED, ConfigMembers
 from msx_sdk._internal.validation import wrong_value
 from msx_sdk.errors import HandlerLoadError
 
@@ -83,7 +83,7 @@ class EncoderConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _READ = frozenset(EncoderConfig.__struct_fields__) | _DISTILBERT.keys() | {"dtype", "torch_dtype"}
-MEMBERS = Members(_READ, _NEUTRAL, IGNORED | _BY_WEIGHTS | _DROPOUT | _POOLER | {"directionality", "is_causal"})
+MEMBERS = ConfigMembers(_READ, _NEUTRAL, IGNORED | _BY_WEIGHTS | _DROPOUT | _POOLER | {"directionality", "is_causal"})
 
 
 def encoder_config(raw: dict[str, Any]) -> EncoderConfig:

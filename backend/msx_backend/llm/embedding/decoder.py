@@ -10,14 +10,14 @@ import numpy as np
 from mindspore import nn, ops
 from msgspec.structs import replace
 
-from msx_backend.llm.models.config import ModelConfig
-from msx_backend.llm.models.decoder import Body, Parts, RMSNorm
+from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.decoder import DecoderBody, DecoderParts, RMSNorm
 from msx_backend.llm.models.weights import Checkpoint
 from msx_sdk.mindspore._loading import load_shards, without_data
 from msx_sdk.mindspore.parallel import Parallel
 
 
-class Attention(nn.Cell):  # type: ignore[misc]
+class UncachedAttention(nn.Cell):  # type: ignore[misc]
     """In the place of a `LayerCache`, which it keeps nothing in. B is texts, P tokens of each, D the size of a head."""
 
     def __init__(self, heads: int, kv_heads: int, size: int) -> None:
@@ -41,17 +41,17 @@ class Attention(nn.Cell):  # type: ignore[misc]
         return x.reshape((batch, count, heads, self.size)).transpose((0, 2, 1, 3))
 
 
-class Decoder(nn.Cell):  # type: ignore[misc]
+class EmbeddingDecoder(nn.Cell):  # type: ignore[misc]
     """ids [B, P] → the states [B, P, hidden]. Padding follows a text: what sees its own past only needs no mask for it.
 
     `longest` is at most `config.native`: the angles do not depend on the length of a text.
     """
 
-    def __init__(self, config: ModelConfig, dtype: Any, longest: int) -> None:
+    def __init__(self, config: DecoderConfig, dtype: Any, longest: int) -> None:
         super().__init__()
         config = replace(config, context=min(config.context, longest))
-        self.body = Body(config, Parts(Parallel(), dtype), range(config.layers))
-        self.body.prepare(longest, lambda heads, size: Attention(heads, config.kv_heads, size))
+        self.body = DecoderBody(config, DecoderParts(Parallel(), dtype), range(config.layers))
+        self.body.prepare(longest, lambda heads, size: UncachedAttention(heads, config.kv_heads, size))
         self.norm = RMSNorm(config.hidden_size, config.norm_eps, dtype)
         self.places = ms.Tensor(np.arange(longest, dtype=np.int32))
 
@@ -63,12 +63,12 @@ class Decoder(nn.Cell):  # type: ignore[misc]
         return states.reshape((batch, length, -1))
 
 
-def load_decoder(folder: Path, config: ModelConfig, dtype: str, longest: int) -> Decoder:
+def load_decoder(folder: Path, config: DecoderConfig, dtype: str, longest: int) -> EmbeddingDecoder:
     """Raises HandlerLoadError for weights that do not fit `config`."""
     checkpoint = Checkpoint(folder, config)
     with checkpoint:
         with without_data():
-            decoder = Decoder(config, getattr(ms, dtype), longest)
+            decoder = EmbeddingDecoder(config, getattr(ms, dtype), longest)
         load_shards(decoder.body, checkpoint, checkpoint.prefix.rstrip("."))
         load_shards(decoder.norm, checkpoint, f"{checkpoint.prefix}norm")
     return decoder

@@ -23,7 +23,7 @@ WORDS = "embeddings.word_embeddings.weight"
 
 
 @dataclass(frozen=True)
-class Names:
+class LayerTensorNames:
     """Where a layer's tensors are in the file, below the layer's own place."""
 
     layers: str = "encoder.layer"
@@ -37,7 +37,7 @@ class Names:
     norm: str = "output.LayerNorm"
 
 
-DISTILBERT = Names(
+DISTILBERT = LayerTensorNames(
     layers="transformer.layer",
     query="attention.q_lin",
     key="attention.k_lin",
@@ -50,7 +50,7 @@ DISTILBERT = Names(
 )
 
 
-class Norm(nn.Cell):  # type: ignore[misc]
+class EncoderNorm(nn.Cell):  # type: ignore[misc]
     """Layer normalisation over the last axis."""
 
     def __init__(self, config: EncoderConfig, source: str, dtype: Any) -> None:
@@ -79,7 +79,7 @@ class Embeddings(nn.Cell):  # type: ignore[misc]
         self.words = Parameter(initializer("zeros", (config.vocab_size, config.hidden_size), dtype), name="words")
         # A text has one segment only, so that its type is part of the positions.
         self.places = Parameter(initializer("zeros", (config.context, config.hidden_size), dtype), name="places")
-        self.norm = Norm(config, f"{prefix}embeddings.LayerNorm", dtype)
+        self.norm = EncoderNorm(config, f"{prefix}embeddings.LayerNorm", dtype)
 
     def construct(self, ids: Any) -> Any:
         return self.norm(ops.gather(self.words, ids, 0) + self.places[: ids.shape[1]])
@@ -94,10 +94,10 @@ class Embeddings(nn.Cell):  # type: ignore[misc]
         fill(self.places, rows + weights.read(types, slice(0, 1)) if types in weights else rows)
 
 
-class Attention(nn.Cell):  # type: ignore[misc]
+class EncoderAttention(nn.Cell):  # type: ignore[misc]
     """Every token sees every other one. In the shapes below B is texts, P tokens, D the size of a head."""
 
-    def __init__(self, config: EncoderConfig, names: Names, place: str, dtype: Any) -> None:
+    def __init__(self, config: EncoderConfig, names: LayerTensorNames, place: str, dtype: Any) -> None:
         super().__init__()
         size, one = config.hidden_size, Parallel()
         self.heads, self.size = config.num_attention_heads, size // config.num_attention_heads
@@ -120,15 +120,15 @@ class Attention(nn.Cell):  # type: ignore[misc]
         return x.reshape((batch, length, self.heads, self.size)).transpose((0, 2, 1, 3))  # [B, heads, P, D]
 
 
-class Layer(nn.Cell):  # type: ignore[misc]
-    def __init__(self, config: EncoderConfig, names: Names, place: str, dtype: Any) -> None:
+class EncoderLayer(nn.Cell):  # type: ignore[misc]
+    def __init__(self, config: EncoderConfig, names: LayerTensorNames, place: str, dtype: Any) -> None:
         super().__init__()
         size, inner, one = config.hidden_size, config.intermediate_size, Parallel()
-        self.attention = Attention(config, names, place, dtype)
-        self.attention_norm = Norm(config, f"{place}.{names.attention_norm}", dtype)
+        self.attention = EncoderAttention(config, names, place, dtype)
+        self.attention_norm = EncoderNorm(config, f"{place}.{names.attention_norm}", dtype)
         self.up = ColumnParallelLinear(size, inner, one, source=f"{place}.{names.up}", dtype=dtype)
         self.down = RowParallelLinear(inner, size, one, source=f"{place}.{names.down}", dtype=dtype)
-        self.norm = Norm(config, f"{place}.{names.norm}", dtype)
+        self.norm = EncoderNorm(config, f"{place}.{names.norm}", dtype)
         self.activate = make_activation(config.hidden_act)
 
     def construct(self, x: Any, mask: Any) -> Any:
@@ -141,14 +141,14 @@ class Encoder(nn.Cell):  # type: ignore[misc]
 
     def __init__(self, config: EncoderConfig, prefix: str, dtype: Any) -> None:
         super().__init__()
-        names = DISTILBERT if config.model_type == "distilbert" else Names()
+        names = DISTILBERT if config.model_type == "distilbert" else LayerTensorNames()
         places = [f"{prefix}{names.layers}.{index}" for index in range(config.num_hidden_layers)]
         self.embeddings, self.heads, self.tile = (
             Embeddings(config, prefix, dtype),
             config.num_attention_heads,
             ops.Tile(),
         )
-        self.layers = nn.CellList([Layer(config, names, place, dtype) for place in places])
+        self.layers = nn.CellList([EncoderLayer(config, names, place, dtype) for place in places])
 
     def construct(self, ids: Any, mask: Any) -> Any:
         x = self.embeddings(ids)

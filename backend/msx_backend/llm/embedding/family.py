@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 
 from msx_backend.llm.embedding.config import ENCODERS, EncoderConfig, encoder_config
-from msx_backend.llm.models.config import ModelConfig
+from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.registry import FAMILIES, read_config
 from msx_backend.llm.text.files import read_object
 from msx_sdk.errors import HandlerLoadError
 
 
 @dataclass(frozen=True)
-class Family:
+class EncoderFamily:
     model_type: str
     hidden: int
     context: int
@@ -30,7 +30,7 @@ class Family:
     states [B, P, hidden]. Raises HandlerLoadError for weights that do not fit config.json."""
 
 
-def find_family(folder: Path, target: str) -> Family:
+def find_family(folder: Path, target: str) -> EncoderFamily:
     """By `model_type` of config.json. Raises HandlerLoadError for one that is not known."""
     raw = read_object(folder, "config.json")
     if not raw:
@@ -44,16 +44,16 @@ def find_family(folder: Path, target: str) -> Family:
     raise HandlerLoadError(f"config.json, model_type: {kind!r} is unknown; known are {known}")
 
 
-def _encoder(folder: Path, config: EncoderConfig, dtype: str) -> Family:
+def _encoder(folder: Path, config: EncoderConfig, dtype: str) -> EncoderFamily:
     load = partial(_load_encoder, folder, config, dtype)
-    return Family(config.model_type, config.hidden_size, config.context, config.vocab_size, dtype, load)
+    return EncoderFamily(config.model_type, config.hidden_size, config.context, config.vocab_size, dtype, load)
 
 
-def _decoder(folder: Path, config: ModelConfig, dtype: str) -> Family:
+def _decoder(folder: Path, config: DecoderConfig, dtype: str) -> EncoderFamily:
     """Nothing is generated: whatever the file has as a head stays there."""
     load = partial(_load_decoder, folder, msgspec.structs.replace(config, tied=True), dtype)
     context = config.native if config.stretches else config.context
-    return Family(config.model_type, config.hidden_size, context, config.vocab_size, dtype, load)
+    return EncoderFamily(config.model_type, config.hidden_size, context, config.vocab_size, dtype, load)
 
 
 def _load_encoder(folder: Path, config: EncoderConfig, dtype: str, longest: int) -> Any:
@@ -62,7 +62,7 @@ def _load_encoder(folder: Path, config: EncoderConfig, dtype: str, longest: int)
     return load_encoder(folder, config, dtype)
 
 
-def _load_decoder(folder: Path, config: ModelConfig, dtype: str, longest: int) -> Any:
+def _load_decoder(folder: Path, config: DecoderConfig, dtype: str, longest: int) -> Any:
     from msx_backend.llm.embedding.decoder import load_decoder
 
     return load_decoder(folder, config, dtype, longest)

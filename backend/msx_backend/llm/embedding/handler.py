@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msx_backend.llm.embedding.batcher import Batcher
 from msx_backend.llm.embedding.model import load_model
 from msx_backend.llm.embedding.pooling import Array, normalized
-from msx_backend.llm.embedding.shapes import Shape
+from msx_backend.llm.embedding.shapes import BatchShape
 from msx_backend.llm.text import LONG
 from msx_sdk.context import Context
 from msx_sdk.errors import InvalidInput
@@ -51,5 +51,5 @@ class EmbeddingHandler(TextGenerationHandler):
             return await asyncio.to_thread(self.model.inputs.tokens, request)
         return self.model.inputs.tokens(request)
 
-    async def _run(self, texts: list[Sequence[int]], shape: Shape) -> Array:
+    async def _run(self, texts: list[Sequence[int]], shape: BatchShape) -> Array:
         return await self.context.run(self.model, texts, shape)

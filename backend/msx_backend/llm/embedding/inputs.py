@@ -10,7 +10,7 @@ from msx_sdk.generation import ContextLengthExceeded, EmbedRequest
 LIMIT = "maxInputTokens"
 
 
-class Inputs:
+class InputTokenizer:
     """`longest` counts the special tokens, too; `vocab_size` is the network's."""
 
     def __init__(self, tokenizer: Tokenizer, longest: int, vocab_size: int, lower_case: bool = False) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from msx_backend.llm.embedding.family import Family, find_family
-from msx_backend.llm.embedding.inputs import LIMIT, Inputs
+from msx_backend.llm.embedding.family import EncoderFamily, find_family
+from msx_backend.llm.embedding.inputs import LIMIT, InputTokenizer
 from msx_backend.llm.embedding.pooling import Array
 from msx_backend.llm.embedding.sentence import EmbeddingOptions, Sentence, read_sentence
-from msx_backend.llm.embedding.shapes import Shape, Shapes, shapes_of
+from msx_backend.llm.embedding.shapes import BatchShape, BatchShapes, shapes_of
 from msx_backend.llm.text import Tokenizer
 from msx_sdk._internal.config import ModelConfig, parse_model_config
 from msx_sdk.context import Context
@@ -19,7 +19,7 @@ from msx_sdk.mindspore._options import read_options
 from msx_sdk.mindspore._runtime import setup
 
 if TYPE_CHECKING:
-    from msx_backend.llm.embedding.network import Network
+    from msx_backend.llm.embedding.network import EmbeddingNetwork
 
 ROWS = (1, 4, 8, 32)
 LENGTHS = (32, 128, 512, 2048)
@@ -34,12 +34,12 @@ class EmbeddingModel:
     """Of an embedding."""
     longest: int
     """Tokens of an input."""
-    inputs: Inputs
-    shapes: Shapes
+    inputs: InputTokenizer
+    shapes: BatchShapes
     sentence: Sentence
-    network: Network
+    network: EmbeddingNetwork
 
-    def __call__(self, texts: Sequence[Sequence[int]], shape: Shape) -> Array:
+    def __call__(self, texts: Sequence[Sequence[int]], shape: BatchShape) -> Array:
         """Token ids of texts that fit `shape` → [texts, size] float32"""
         return self.sentence.finish(*self.network(texts, shape))
 
@@ -51,7 +51,7 @@ class EmbeddingModel:
 def load_model(context: Context) -> EmbeddingModel:
     """Set MindSpore up and read the archive's model. Raises HandlerLoadError."""
     target = setup(context)
-    from msx_backend.llm.embedding.network import Network
+    from msx_backend.llm.embedding.network import EmbeddingNetwork
 
     settings = parse_model_config(context.model_yaml_config)[0]
     sentence = read_sentence(context.model_dir, read_options(context, "embedding", EmbeddingOptions))
@@ -62,14 +62,14 @@ def load_model(context: Context) -> EmbeddingModel:
         model_type=family.model_type,
         size=sentence.size(family.hidden),
         longest=longest,
-        inputs=Inputs(tokenizer, longest, family.vocab_size, sentence.lower_case),
+        inputs=InputTokenizer(tokenizer, longest, family.vocab_size, sentence.lower_case),
         shapes=_shapes(settings, longest, target),
         sentence=sentence,
-        network=Network(family.load(longest), sentence.pooling, family.dtype),
+        network=EmbeddingNetwork(family.load(longest), sentence.pooling, family.dtype),
     )
 
 
-def _longest(settings: ModelConfig, sentence: Sentence, family: Family) -> int:
+def _longest(settings: ModelConfig, sentence: Sentence, family: EncoderFamily) -> int:
     """The yaml may allow more than sentence-transformers does by default, but not more than the network has.
 
     Without it a text has no more tokens than the longest bucket: attention's memory grows with their square.
@@ -83,6 +83,6 @@ def _longest(settings: ModelConfig, sentence: Sentence, family: Family) -> int:
     return wanted
 
 
-def _shapes(settings: ModelConfig, longest: int, target: str) -> Shapes:
+def _shapes(settings: ModelConfig, longest: int, target: str) -> BatchShapes:
     rows, lengths = settings.slot_buckets or ROWS, settings.context_buckets or LENGTHS
     return shapes_of(rows, lengths, longest, settings.max_batch_total_tokens or TOKENS[target])

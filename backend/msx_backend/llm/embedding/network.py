@@ -10,13 +10,13 @@ import numpy as np
 from mindspore import nn, ops
 
 from msx_backend.llm.embedding.pooling import Array, Pooling
-from msx_backend.llm.embedding.shapes import Shape
+from msx_backend.llm.embedding.shapes import BatchShape
 
 HIDDEN = -3e4
 """Added to the scores of padding: their softmax is 0, and half precision holds it."""
 
 
-class Pooled(nn.Cell):  # type: ignore[misc]
+class PooledNetwork(nn.Cell):  # type: ignore[misc]
     """ids [B, P], mask [B, 1, 1, P] additive, weights [B, K, P] → weighted sums [B, K, hidden], largest [B, hidden]"""
 
     def __init__(self, body: Any, pooling: Pooling) -> None:
@@ -32,16 +32,16 @@ class Pooled(nn.Cell):  # type: ignore[misc]
         return sums, largest
 
 
-class Network:
+class EmbeddingNetwork:
     """`body` is a cell: ids [B, P], mask [B, 1, 1, P] additive → the states [B, P, hidden]."""
 
     def __init__(self, body: Any, pooling: Pooling, dtype: str) -> None:
         self._pooling, self._dtype = pooling, getattr(ms, dtype)
-        cell = Pooled(body, pooling)
+        cell = PooledNetwork(body, pooling)
         cell.set_train(False)
         self._run = ms.jit(cell.construct)
 
-    def __call__(self, texts: Sequence[Sequence[int]], shape: Shape) -> tuple[Array, Array]:
+    def __call__(self, texts: Sequence[Sequence[int]], shape: BatchShape) -> tuple[Array, Array]:
         """Token ids of at most `shape.rows` texts of at most `shape.length` tokens → [texts, sums, hidden] and, for
         `max`, [texts, hidden]; both float32."""
         sizes = [len(text) for text in texts] + [1] * (shape.rows - len(texts))  # a softmax needs a token
@@ -53,7 +53,7 @@ class Network:
         sums, largest = self._run(ms.Tensor(ids), self._tensor(mask), self._tensor(weights))
         return self._rows(sums, len(texts)), self._rows(largest, len(texts))
 
-    def warm_up(self, shapes: Sequence[Shape], report: Callable[[str], None]) -> None:
+    def warm_up(self, shapes: Sequence[BatchShape], report: Callable[[str], None]) -> None:
         """Compile the graph of every shape."""
         for number, shape in enumerate(shapes, 1):
             report(f"compiling {shape.rows} x {shape.length} tokens ({number} of {len(shapes)})")

@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Shape(NamedTuple):
+class BatchShape(NamedTuple):
     rows: int
     length: int
 
 
 @dataclass(frozen=True)
-class Shapes:
+class BatchShapes:
     """`rows` and `lengths` ascend; a shape has at most `tokens` tokens, unless it has a single row."""
 
     rows: tuple[int, ...]
     lengths: tuple[int, ...]
     tokens: int
 
-    def __iter__(self) -> Iterator[Shape]:
-        return (Shape(rows, length) for length in self.lengths for rows in self.rows_of(length))
+    def __iter__(self) -> Iterator[BatchShape]:
+        return (BatchShape(rows, length) for length in self.lengths for rows in self.rows_of(length))
 
     def rows_of(self, length: int) -> list[int]:
         return [rows for rows in self.rows if rows == 1 or rows * length <= self.tokens]
@@ -31,7 +31,7 @@ class Shapes:
         """The shortest length that holds a text of so many tokens, which must fit the longest."""
         return self.lengths[bisect_left(self.lengths, tokens)]
 
-    def choose(self, sizes: Sequence[int]) -> tuple[list[int], Shape]:
+    def choose(self, sizes: Sequence[int]) -> tuple[list[int], BatchShape]:
         """Which of the waiting texts are next, given each one's tokens in the order of arrival.
 
         The oldest is among them, with others of its length; shorter ones take rows that would stay empty.
@@ -42,7 +42,7 @@ class Shapes:
         rows = self._rows_for(len(alike), length)
         shorter = [index for index, other in enumerate(lengths) if other < length]
         shorter.sort(key=lambda index: -lengths[index])
-        return (alike + shorter)[:rows], Shape(rows, length)
+        return (alike + shorter)[:rows], BatchShape(rows, length)
 
     def _rows_for(self, count: int, length: int) -> int:
         """At most a quarter of the rows may be empty; else a smaller shape now and the rest after it."""
@@ -53,7 +53,7 @@ class Shapes:
         return max(rows for rows in possible if rows <= count)
 
 
-def shapes_of(rows: Sequence[int], lengths: Sequence[int], longest: int, tokens: int) -> Shapes:
+def shapes_of(rows: Sequence[int], lengths: Sequence[int], longest: int, tokens: int) -> BatchShapes:
     """One text alone has a shape in any case, and so has the longest text."""
     fitting = {length for length in lengths if length < longest}
-    return Shapes(tuple(sorted({1, *rows})), tuple(sorted({*fitting, longest})), tokens)
+    return BatchShapes(tuple(sorted({1, *rows})), tuple(sorted({*fitting, longest})), tokens)

@@ -57,7 +57,7 @@ READ = frozenset(HubConfig.__struct_fields__) - {
 """By every family; the others are read by some."""
 
 
-class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
+class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A decoder of any family: transformer layers with rotary positions, RMS norms and a gated MLP."""
 
     model_type: str
@@ -143,7 +143,9 @@ def hub_config(raw: dict[str, Any]) -> HubConfig:
     return config
 
 
-def neutral(hub: HubConfig, *, kv_heads: int | None = None, head_dim: int | None = None, **family: Any) -> ModelConfig:
+def neutral(
+    hub: HubConfig, *, kv_heads: int | None = None, head_dim: int | None = None, **family: Any
+) -> DecoderConfig:
     """The configuration with what all families share; `kv_heads` and `head_dim` are a family's defaults.
 
     Raises HandlerLoadError when heads do not fit each other.
@@ -155,7 +157,7 @@ def neutral(hub: HubConfig, *, kv_heads: int | None = None, head_dim: int | None
     if size % 2:
         raise _wrong("head_dim", size, "is odd; rotary positions need an even one")
     rope = _rope(hub)
-    return ModelConfig(
+    return DecoderConfig(
         model_type=hub.model_type,
         vocab_size=hub.vocab_size,
         hidden_size=hub.hidden_size,

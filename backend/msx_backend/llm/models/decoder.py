@@ -14,7 +14,7 @@ from mindspore import Parameter, Tensor, nn, ops
 from mindspore.common.initializer import initializer
 
 from msx_backend.llm.cache.interface import MakeCache
-from msx_backend.llm.models.config import ModelConfig
+from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.masks import Masks, TwoWayMasks
 from msx_backend.llm.models.rope import rope_tables
 from msx_backend.llm.models.weights import Checkpoint
@@ -32,7 +32,7 @@ FEW = 64
 
 
 @dataclass(frozen=True)
-class Parts:
+class DecoderParts:
     """What this rank's layers are made with."""
 
     parallel: Parallel
@@ -67,7 +67,7 @@ class RMSNorm(nn.Cell):  # type: ignore[misc]
 
 
 class MLP(nn.Cell):  # type: ignore[misc]
-    def __init__(self, config: ModelConfig, parts: Parts) -> None:
+    def __init__(self, config: DecoderConfig, parts: DecoderParts) -> None:
         super().__init__()
         hidden, inner, options = config.hidden_size, config.intermediate_size, parts.options(config.mlp_bias)
         self.gate_proj = ColumnParallelLinear(hidden, inner, **options)
@@ -81,9 +81,9 @@ class MLP(nn.Cell):  # type: ignore[misc]
 
 
 class Attention(nn.Cell):  # type: ignore[misc]
-    """`cache` is a LayerCache, which `Body.prepare` gives it."""
+    """`cache` is a LayerCache, which `DecoderBody.prepare` gives it."""
 
-    def __init__(self, config: ModelConfig, parts: Parts) -> None:
+    def __init__(self, config: DecoderConfig, parts: DecoderParts) -> None:
         super().__init__()
         hidden, self.size, options = config.hidden_size, config.head_dim, parts.options(config.qkv_bias)
         shards = parts.parallel.tp_size
@@ -118,10 +118,10 @@ def shared_by(parallel: Parallel, copies: int) -> Parallel:
     return replace(parallel, rank=parallel.tp_rank // copies, stages=1, tp_size=parallel.tp_size // copies)
 
 
-class Layer(nn.Cell):  # type: ignore[misc]
+class DecoderLayer(nn.Cell):  # type: ignore[misc]
     """`mask` is the index of its window's mask."""
 
-    def __init__(self, config: ModelConfig, parts: Parts, mask: int) -> None:
+    def __init__(self, config: DecoderConfig, parts: DecoderParts, mask: int) -> None:
         super().__init__()
         self.mask = mask
         self.input_layernorm = RMSNorm(config.hidden_size, config.norm_eps, parts.dtype)
@@ -141,10 +141,10 @@ class WholeEmbedding(VocabParallelEmbedding):
         return ops.gather(self.weight, ids, 0)
 
 
-class Body(nn.Cell):  # type: ignore[misc]
+class DecoderBody(nn.Cell):  # type: ignore[misc]
     """The layers `own` of the model, after the embedding on the first stage. It can be called once it is prepared."""
 
-    def __init__(self, config: ModelConfig, parts: Parts, own: range) -> None:
+    def __init__(self, config: DecoderConfig, parts: DecoderParts, own: range) -> None:
         super().__init__()
         self.config, self.own, self.dtype = config, own, parts.dtype
         self.first, shards = parts.parallel.first_stage, parts.parallel.tp_size
@@ -155,7 +155,7 @@ class Body(nn.Cell):  # type: ignore[misc]
         self.heads, self.kv = config.heads // shards, config.kv_heads_of(shards)
         make_masks = Masks if config.causal else TwoWayMasks
         self.masks = make_masks(windows, self.heads, self.kv, parts.dtype)
-        self.layers = nn.CellList([Layer(config, parts, windows.index(config.windows[n])) for n in own])
+        self.layers = nn.CellList([DecoderLayer(config, parts, windows.index(config.windows[n])) for n in own])
         self.stretches = config.stretches
         self.gather, self.tile = ops.Gather(), ops.Tile()
 
@@ -193,8 +193,8 @@ class Body(nn.Cell):  # type: ignore[misc]
         return self.tile(cos, (1, heads, 1)), self.tile(sin, (1, heads, 1))
 
 
-class Head(nn.Cell):  # type: ignore[misc]
-    def __init__(self, config: ModelConfig, parts: Parts) -> None:
+class LanguageModelHead(nn.Cell):  # type: ignore[misc]
+    def __init__(self, config: DecoderConfig, parts: DecoderParts) -> None:
         super().__init__()
         self.norm = RMSNorm(config.hidden_size, config.norm_eps, parts.dtype)
         self.lm_head = VocabParallelHead(config.vocab_size, config.hidden_size, parts.parallel, dtype=parts.dtype)
@@ -210,12 +210,12 @@ class Head(nn.Cell):  # type: ignore[misc]
 class Decoder(nn.Cell):  # type: ignore[misc]
     """`body`, and on the last stage `head`; both together are one step of decoding."""
 
-    def __init__(self, config: ModelConfig, parts: Parts, own: range) -> None:
+    def __init__(self, config: DecoderConfig, parts: DecoderParts, own: range) -> None:
         super().__init__()
         self.own, self.tied, self.parallel = own, config.tied, parts.parallel
-        self.body = Body(config, parts, own)
+        self.body = DecoderBody(config, parts, own)
         if parts.parallel.last_stage:
-            self.head = Head(config, parts)
+            self.head = LanguageModelHead(config, parts)
 
     def construct(self, x: Any, positions: Any, reach: Any, *places: Any) -> Any:
         return self.head(self.body(x, positions, reach, *places))

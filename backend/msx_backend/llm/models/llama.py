@@ -3,12 +3,12 @@
 A `sliding_window` is refused: transformers forgets it in one pass over a text, and keeps to it token by token.
 """
 
-from msx_backend.llm.models.config import READ, HubConfig, ModelConfig, neutral, windows_of
-from msx_backend.llm.models.members import IGNORED, NEUTRAL, Members
+from msx_backend.llm.models.config import READ, DecoderConfig, HubConfig, neutral, windows_of
+from msx_backend.llm.models.members import IGNORED, NEUTRAL, ConfigMembers
 
-MEMBERS = Members(READ | {"attention_bias", "mlp_bias", "layer_types"}, NEUTRAL, IGNORED)
+MEMBERS = ConfigMembers(READ | {"attention_bias", "mlp_bias", "layer_types"}, NEUTRAL, IGNORED)
 
 
-def configure(hub: HubConfig) -> ModelConfig:
+def configure(hub: HubConfig) -> DecoderConfig:
     bias = hub.attention_bias
     return neutral(hub, qkv_bias=bias, o_bias=bias, mlp_bias=hub.mlp_bias, windows=windows_of(hub, None))

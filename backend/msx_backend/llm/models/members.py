@@ -21,7 +21,7 @@ log = logging.getLogger("msx.llm")
 
 
 @dataclass(frozen=True)
-class Members:
+class ConfigMembers:
     """Of one model type. `neutral`: of each member that would change the numbers, the values with which it does not.
 
     A value counts as neutral by equality: 1 is 1.0, and False is 0. What is read and neutral at once is read.

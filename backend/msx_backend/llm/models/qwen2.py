@@ -2,15 +2,15 @@
 
 from msgspec import UNSET
 
-from msx_backend.llm.models.config import READ, HubConfig, ModelConfig, neutral, windows_of
-from msx_backend.llm.models.members import IGNORED, NEUTRAL, Members
+from msx_backend.llm.models.config import READ, DecoderConfig, HubConfig, neutral, windows_of
+from msx_backend.llm.models.members import IGNORED, NEUTRAL, ConfigMembers
 
 WINDOW, KV_HEADS = 4096, 32
 WINDOWS = frozenset({"sliding_window", "use_sliding_window", "max_window_layers", "layer_types"})
-MEMBERS = Members(READ | WINDOWS, NEUTRAL, IGNORED | {"attention_bias", "mlp_bias"})
+MEMBERS = ConfigMembers(READ | WINDOWS, NEUTRAL, IGNORED | {"attention_bias", "mlp_bias"})
 
 
-def configure(hub: HubConfig) -> ModelConfig:
+def configure(hub: HubConfig) -> DecoderConfig:
     return neutral(hub, kv_heads=KV_HEADS, qkv_bias=True, windows=windows(hub))
 
 

@@ -1,18 +1,18 @@
 """Qwen 3: queries and keys are normed head by head, and the size of a head is its own."""
 
-from msx_backend.llm.models.config import READ, HubConfig, ModelConfig, neutral
-from msx_backend.llm.models.members import IGNORED, NEUTRAL, Members
+from msx_backend.llm.models.config import READ, DecoderConfig, HubConfig, neutral
+from msx_backend.llm.models.members import IGNORED, NEUTRAL, ConfigMembers
 from msx_backend.llm.models.qwen2 import KV_HEADS, WINDOWS, windows
 
 HEAD_DIM = 128
-MEMBERS = Members(
+MEMBERS = ConfigMembers(
     READ | WINDOWS | {"attention_bias"},
     {**NEUTRAL, "use_qk_norm": (None, True), "qk_norm": (None, True)},
     IGNORED | {"mlp_bias"},
 )
 
 
-def configure(hub: HubConfig) -> ModelConfig:
+def configure(hub: HubConfig) -> DecoderConfig:
     return neutral(
         hub,
         kv_heads=KV_HEADS,

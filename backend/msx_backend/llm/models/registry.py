@@ -1,4 +1,4 @@
-"""Families by the `model_type` of `config.json`. A new one is a function from its keys to a `ModelConfig`, and the
+"""Families by the `model_type` of `config.json`. A new one is a function from its keys to a `DecoderConfig`, and the
 lists of what becomes of each key."""
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from msx_backend.llm.models import llama, mistral, qwen2, qwen3
-from msx_backend.llm.models.config import HubConfig, ModelConfig, hub_config, read_raw
-from msx_backend.llm.models.members import FILE, Members
+from msx_backend.llm.models.config import DecoderConfig, HubConfig, hub_config, read_raw
+from msx_backend.llm.models.members import FILE, ConfigMembers
 from msx_backend.llm.models.rope import check_rope
 from msx_sdk.errors import HandlerLoadError
 
 
 @dataclass(frozen=True)
 class DecoderFamily:
-    configure: Callable[[HubConfig], ModelConfig]
-    members: Members
+    configure: Callable[[HubConfig], DecoderConfig]
+    members: ConfigMembers
 
 
 FAMILIES: Mapping[str, DecoderFamily] = {
@@ -29,7 +29,7 @@ FAMILIES: Mapping[str, DecoderFamily] = {
 }
 
 
-def read_config(folder: Path) -> ModelConfig:
+def read_config(folder: Path) -> DecoderConfig:
     """The model of a folder in Hugging Face's layout. Raises HandlerLoadError, which names the key and its value."""
     raw = read_raw(folder)
     hub = hub_config(raw)

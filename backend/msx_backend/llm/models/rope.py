@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from msx_backend.llm.models.config import ModelConfig
+from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.members import FILE
 from msx_sdk.errors import HandlerLoadError
 
@@ -33,7 +33,7 @@ MEMBERS = frozenset(
 """Of `rope_scaling` and `rope_parameters`; some types have no use for some of them, as in transformers."""
 
 
-def check_rope(config: ModelConfig) -> None:
+def check_rope(config: DecoderConfig) -> None:
     """Raises HandlerLoadError for a scaling that is unknown or incomplete; warns of members that are not known."""
     kind = config.rope["rope_type"]
     if kind not in SCALINGS:
@@ -45,7 +45,7 @@ def check_rope(config: ModelConfig) -> None:
         log.warning("%s, rope scaling %r: members that are not known are ignored: %s", FILE, kind, ", ".join(unknown))
 
 
-def rope_tables(config: ModelConfig, length: int) -> tuple[Array, Array]:
+def rope_tables(config: DecoderConfig, length: int) -> tuple[Array, Array]:
     """cos and sin of positions 0 … length-1, float32 [length, head_dim]; the halves of a head turn together.
 
     Of texts of up to `config.native` tokens, where the angles depend on that. Raises HandlerLoadError.
@@ -55,7 +55,7 @@ def rope_tables(config: ModelConfig, length: int) -> tuple[Array, Array]:
     return _turned(np.outer(np.arange(length), inverse), factor)
 
 
-def dynamic_rows(config: ModelConfig, positions: Array, lengths: Array) -> tuple[Array, Array]:
+def dynamic_rows(config: DecoderConfig, positions: Array, lengths: Array) -> tuple[Array, Array]:
     """cos and sin [tokens, head_dim] of tokens at `positions` of texts that are `lengths` long, both [tokens]."""
     size, factor = config.head_dim, _number(config.rope, "factor")
     growth = factor * np.maximum(lengths, config.native) / config.native - (factor - 1)
@@ -68,21 +68,21 @@ def _turned(angles: Array, factor: float) -> tuple[Array, Array]:
     return (np.cos(angles) * factor).astype(np.float32), (np.sin(angles) * factor).astype(np.float32)
 
 
-def _default(config: ModelConfig) -> Scaled:
+def _default(config: DecoderConfig) -> Scaled:
     return _inverse(_number(config.rope, "rope_theta"), config.head_dim), 1.0
 
 
-def _linear(config: ModelConfig) -> Scaled:
+def _linear(config: DecoderConfig) -> Scaled:
     return _default(config)[0] / _number(config.rope, "factor"), 1.0
 
 
-def _dynamic(config: ModelConfig) -> Scaled:
+def _dynamic(config: DecoderConfig) -> Scaled:
     """Of texts that are not longer than the model was trained for."""
     _number(config.rope, "factor")
     return _default(config)
 
 
-def _llama3(config: ModelConfig) -> Scaled:
+def _llama3(config: DecoderConfig) -> Scaled:
     """Slow turns are stretched, fast ones stay, and those between are blended."""
     rope = config.rope
     low, high = _number(rope, "low_freq_factor"), _number(rope, "high_freq_factor")
@@ -92,7 +92,7 @@ def _llama3(config: ModelConfig) -> Scaled:
     return inverse * (stay + (1 - stay) / _number(rope, "factor")), 1.0
 
 
-def _yarn(config: ModelConfig) -> Scaled:
+def _yarn(config: DecoderConfig) -> Scaled:
     """Peng et al. 2023, "YaRN"."""
     rope, factor = config.rope, _yarn_factor(config)
     inverse = _default(config)[0]
@@ -102,13 +102,13 @@ def _yarn(config: ModelConfig) -> Scaled:
     return inverse * (1 - stretched + stretched / factor), rope.get("attention_factor") or _yarn_scale(rope, factor)
 
 
-def _yarn_factor(config: ModelConfig) -> float:
+def _yarn_factor(config: DecoderConfig) -> float:
     if config.rope.get("factor") is None:
         return config.native / _original(config)
     return _number(config.rope, "factor")
 
 
-def _yarn_range(config: ModelConfig) -> tuple[float, float]:
+def _yarn_range(config: DecoderConfig) -> tuple[float, float]:
     """The pairs between which turns go from kept to stretched."""
     rope, size, original = config.rope, config.head_dim, _original(config)
 
@@ -134,7 +134,7 @@ def _inverse(theta: Any, size: int) -> Array:
     return inverse
 
 
-def _original(config: ModelConfig) -> int:
+def _original(config: DecoderConfig) -> int:
     return int(config.rope.get("original_max_position_embeddings") or config.context)
 
 
@@ -146,7 +146,7 @@ def _number(rope: Mapping[str, Any], key: str) -> float:
     return float(value)
 
 
-SCALINGS: dict[str, Callable[[ModelConfig], Scaled]] = {
+SCALINGS: dict[str, Callable[[DecoderConfig], Scaled]] = {
     "default": _default,
     "linear": _linear,
     "dynamic": _dynamic,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from msx_backend.llm.models.config import ModelConfig
+from msx_backend.llm.models.config import DecoderConfig
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore._weights import Weights
 
@@ -22,7 +22,7 @@ class Checkpoint(Weights):
     shape expected. Only headers are read for that; ranks read their parts afterwards.
     """
 
-    def __init__(self, folder: Path, config: ModelConfig) -> None:
+    def __init__(self, folder: Path, config: DecoderConfig) -> None:
         super().__init__(folder)
         self.prefix = "" if "embed_tokens.weight" in self else "model."
         """Before all names but the head's: models saved without a head have none."""
@@ -46,7 +46,7 @@ class Checkpoint(Weights):
                 raise HandlerLoadError(f"{file}: {name} has the shape {found}; config.json makes it {shape}")
 
 
-def shapes(config: ModelConfig, prefix: str) -> Iterator[tuple[str, Shape]]:
+def shapes(config: DecoderConfig, prefix: str) -> Iterator[tuple[str, Shape]]:
     """Every tensor's name and shape, weights as [out, in]."""
     yield f"{prefix}embed_tokens.weight", (config.vocab_size, config.hidden_size)
     for layer in range(config.layers):
@@ -57,7 +57,7 @@ def shapes(config: ModelConfig, prefix: str) -> Iterator[tuple[str, Shape]]:
         yield HEAD, (config.vocab_size, config.hidden_size)
 
 
-def layer_shapes(config: ModelConfig) -> Iterator[tuple[str, Shape]]:
+def layer_shapes(config: DecoderConfig) -> Iterator[tuple[str, Shape]]:
     hidden, inner, head = config.hidden_size, config.intermediate_size, config.head_dim
     q, kv = config.heads * head, config.kv_heads * head
     yield from _linear("self_attn.q_proj", q, hidden, config.qkv_bias)

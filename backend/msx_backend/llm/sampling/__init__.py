@@ -2,7 +2,16 @@
 
 from msx_backend.llm.sampling.bad_words import BadWords
 from msx_backend.llm.sampling.constraint import Constraints, ConstraintState
-from msx_backend.llm.sampling.logprobs import Score, prompt_logprobs
+from msx_backend.llm.sampling.logprobs import PromptScore, prompt_logprobs
 from msx_backend.llm.sampling.sampler import Chosen, Sampler, choose_all
 
-__all__ = ["BadWords", "Chosen", "ConstraintState", "Constraints", "Sampler", "Score", "choose_all", "prompt_logprobs"]
+__all__ = [
+    "BadWords",
+    "Chosen",
+    "ConstraintState",
+    "Constraints",
+    "PromptScore",
+    "Sampler",
+    "choose_all",
+    "prompt_logprobs",
+]

@@ -9,7 +9,7 @@ from msx_backend.llm.sampling.largest import Row
 BLOCK = 64
 
 
-class Dice:
+class RandomNumbers:
     """The i-th number depends on the seed and i alone. Philox is keyed: neighbouring seeds are unrelated streams."""
 
     def __init__(self, seed: int) -> None:

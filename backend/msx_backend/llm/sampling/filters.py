@@ -18,7 +18,7 @@ BINS, BINS_PER_UNIT = 512, 16
 NEAR = 5.0
 
 
-class Weights(NamedTuple):
+class TokenWeights(NamedTuple):
     """`value` [m] float32: unnormalised probabilities, 0 for what was filtered out; `ids` [m], None: 0, 1, 2 …"""
 
     value: Row
@@ -28,7 +28,7 @@ class Weights(NamedTuple):
         return place if self.ids is None else int(self.ids[place])
 
 
-def weights(logits: Row, params: SamplingParams) -> Weights:
+def weights(logits: Row, params: SamplingParams) -> TokenWeights:
     """What to draw from. logits [vocab], of which the largest is finite; temperature above 0."""
     ids = at_least_kth(logits, params.top_k) if 0 < params.top_k < logits.size else None
     scaled = scale(logits if ids is None else logits[ids], params.temperature)
@@ -39,7 +39,7 @@ def weights(logits: Row, params: SamplingParams) -> Weights:
         value *= value >= params.min_p  # the likeliest has weight 1
     if params.typical_p < 1:
         value *= typical(scaled, value, params.typical_p)
-    return Weights(value, ids)
+    return TokenWeights(value, ids)
 
 
 def scale(logits: Row, temperature: float) -> Row:

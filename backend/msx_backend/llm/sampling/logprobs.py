@@ -26,22 +26,22 @@ class Logprobs:
         return tuple((int(token), self.of(int(token))) for token in largest(self._logits, k))
 
 
-class Score(NamedTuple):
+class PromptScore(NamedTuple):
     """The log-probability of a token of a prompt, None for the first one, and the likeliest at its place."""
 
     logprob: float | None = None
     top: tuple[tuple[int, float], ...] = ()
 
 
-def prompt_logprobs(logits: Row, tokens: Sequence[int], top: int = 0) -> list[Score]:
+def prompt_logprobs(logits: Row, tokens: Sequence[int], top: int = 0) -> list[PromptScore]:
     """Of each token, with the `top` likeliest. logits [n, vocab]: those of the places before the `n` tokens."""
     scored = zip(logits, log_sum_exp(logits), tokens, strict=True)
     return [_score(row, float(normaliser), token, top) for row, normaliser, token in scored]
 
 
-def _score(logits: Row, normaliser: float, token: int, top: int) -> Score:
+def _score(logits: Row, normaliser: float, token: int, top: int) -> PromptScore:
     likeliest = tuple((int(it), float(logits[it]) - normaliser) for it in largest(logits, top))
-    return Score(float(logits[token]) - normaliser, likeliest)
+    return PromptScore(float(logits[token]) - normaliser, likeliest)
 
 
 def log_sum_exp(logits: Row) -> NDArray[np.float64]:

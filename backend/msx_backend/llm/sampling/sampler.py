@@ -10,7 +10,7 @@ import numpy as np
 from msx_backend.llm.sampling.adjustments import Adjustments, banned
 from msx_backend.llm.sampling.bad_words import BadWords
 from msx_backend.llm.sampling.constraint import ConstraintState
-from msx_backend.llm.sampling.draw import Dice, draw
+from msx_backend.llm.sampling.draw import RandomNumbers, draw
 from msx_backend.llm.sampling.filters import weights
 from msx_backend.llm.sampling.largest import Row
 from msx_backend.llm.sampling.logprobs import Logprobs
@@ -53,7 +53,7 @@ class Sampler:
         self._params, self._constraint, self._bad_words, self._made = params, constraint, bad_words, 0
         self._adjust = Adjustments(params, prompt, vocab_size) if Adjustments.wanted(params) else None
         self._banned = banned(params, eos, vocab_size)
-        self._dice = None if params.temperature < COLDEST else Dice(seed)
+        self._dice = None if params.temperature < COLDEST else RandomNumbers(seed)
 
     @property
     def finished(self) -> bool:
@@ -105,7 +105,7 @@ class Sampler:
         later[self._banned] = False
         return later if later.any() else mask
 
-    def _drawn(self, row: Row, dice: Dice) -> int:
+    def _drawn(self, row: Row, dice: RandomNumbers) -> int:
         choice = weights(row, self._params)
         return choice.id(draw(choice.value, dice.throw()))
 

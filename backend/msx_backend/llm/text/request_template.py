@@ -33,12 +33,12 @@ LONGEST = 4 << 20
 AT_ONCE = 2
 
 
-class Work(msgspec.Struct):
+class RenderTask(msgspec.Struct):
     template: str
     values: dict[str, Any]
 
 
-class Outcome(msgspec.Struct):
+class RenderResult(msgspec.Struct):
     """One of them."""
 
     written: str | None = None
@@ -69,7 +69,7 @@ def written_apart(template: str, values: dict[str, Any]) -> str:
     try:
         done = subprocess.run(
             [sys.executable, "-m", __name__],
-            input=encode(Work(template, values)),
+            input=encode(RenderTask(template, values)),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=SECONDS,
@@ -81,30 +81,30 @@ def written_apart(template: str, values: dict[str, Any]) -> str:
         raise InvalidInput(f"chat_template: it took more than {CPU_SECONDS} s of processor time")
     if done.returncode:
         raise InvalidInput(f"chat_template: it ended its process, which may have {MEMORY >> 20} MiB of memory")
-    outcome = decode(done.stdout, Outcome)
+    outcome = decode(done.stdout, RenderResult)
     if outcome.written is None:
         raise InvalidInput(f"chat_template: {outcome.failure}")
     return outcome.written
 
 
-def outcome_of(work: Work) -> Outcome:
+def outcome_of(work: RenderTask) -> RenderResult:
     try:
         written = environment().from_string(work.template).render(work.values)
     except MemoryError:
-        return Outcome(failure=f"it needs more than {MEMORY >> 20} MiB of memory")
+        return RenderResult(failure=f"it needs more than {MEMORY >> 20} MiB of memory")
     except Exception as error:  # a stranger's program: it may fail in any way
-        return Outcome(failure=failure_of(error))
+        return RenderResult(failure=failure_of(error))
     if len(written) > LONGEST:
-        return Outcome(failure=f"it writes {len(written)} characters, the limit is {LONGEST}")
-    return Outcome(written)
+        return RenderResult(failure=f"it writes {len(written)} characters, the limit is {LONGEST}")
+    return RenderResult(written)
 
 
 def main() -> None:
-    """The other process: `Work` on its standard input, an `Outcome` on its standard output."""
+    """The other process: `RenderTask` on its standard input, an `RenderResult` on its standard output."""
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    sys.stdout.buffer.write(encode(outcome_of(decode(sys.stdin.buffer.read(), Work))))
+    sys.stdout.buffer.write(encode(outcome_of(decode(sys.stdin.buffer.read(), RenderTask))))
 
 
 if __name__ == "__main__":

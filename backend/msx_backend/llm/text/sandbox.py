@@ -16,7 +16,7 @@ from msx_sdk._internal.failures import shortened
 MAX_MESSAGE = 500
 
 
-class Generation(Extension):
+class GenerationTag(Extension):
     """`{% generation %}` marks for training what the model says; here it is what stands in it."""
 
     tags = {"generation"}
@@ -29,7 +29,7 @@ class Generation(Extension):
 def environment() -> ImmutableSandboxedEnvironment:
     """With what Hugging Face transformers gives to templates."""
     result = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", Generation]
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", GenerationTag]
     )
     result.filters["tojson"] = _to_json
     result.globals.update(raise_exception=_raise, strftime_now=_now)

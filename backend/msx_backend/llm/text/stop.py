@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Found(NamedTuple):
+class StopMatch(NamedTuple):
     stop: str
     start: int
     end: int
@@ -23,9 +23,9 @@ class StopFinder:
     def __contains__(self, text: str) -> bool:
         return text in self._stops
 
-    def find(self, text: str) -> Found | None:
+    def find(self, text: str) -> StopMatch | None:
         places = ((text.find(stop), stop) for stop in self._stops)
-        found = [Found(stop, start, start + len(stop)) for start, stop in places if start >= 0]
+        found = [StopMatch(stop, start, start + len(stop)) for start, stop in places if start >= 0]
         return min(found, key=lambda it: (it.end, it.start), default=None)
 
     def safe(self, text: str) -> int:

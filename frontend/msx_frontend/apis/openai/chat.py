@@ -17,7 +17,7 @@ from msx_frontend.generation.sampling import StreamOptions
 from msx_frontend.generation.tools import Tools
 from msx_frontend.generation.usage import FINISH, RunningUsage, openai_usage
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk._internal.tool_calls.parts import Call, Part, Reader, Reasoning
+from msx_sdk._internal.tool_calls.parts import Part, Reasoning, ToolCall, ToolCallReader
 from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateDelta, Token
 
 
@@ -49,19 +49,19 @@ class Message(NamedTuple):
     """A whole text, divided."""
 
     content: str
-    calls: list[Call]
+    calls: list[ToolCall]
     reasoning: str
 
 
-def message_of(text: str, reader: Reader) -> Message:
+def message_of(text: str, reader: ToolCallReader) -> Message:
     parts = [*reader.feed(text), *reader.finish()]
     content = "".join(part for part in parts if isinstance(part, str))
     reasoning = "".join(part.text for part in parts if isinstance(part, Reasoning))
-    return Message(content, _joined(part for part in parts if isinstance(part, Call)), reasoning)
+    return Message(content, _joined(part for part in parts if isinstance(part, ToolCall)), reasoning)
 
 
-def _joined(calls: Iterable[Call]) -> list[Call]:
-    whole: dict[int, Call] = {}
+def _joined(calls: Iterable[ToolCall]) -> list[ToolCall]:
+    whole: dict[int, ToolCall] = {}
     for call in calls:
         begun = whole.get(call.number)
         whole[call.number] = call if begun is None else begun._replace(arguments=begun.arguments + call.arguments)
@@ -95,7 +95,7 @@ class _Shape:
         """Of the whole reply, or of a stream's first event."""
         return {"prompt_token_ids": ids} if self._asked.return_token_ids else {}
 
-    def reader(self) -> Reader:
+    def reader(self) -> ToolCallReader:
         offered = self._version.capabilities or Capabilities()
         return reader_of(self.tools, offered, reasoning=self._asked.include_reasoning)
 
@@ -182,7 +182,7 @@ class _Choice:
 
     def _parts(self, parts: Iterator[Part]) -> Iterator[bytes]:
         for part in parts:
-            if isinstance(part, Call):
+            if isinstance(part, ToolCall):
                 self._called = True
                 yield self._chunk({"tool_calls": [_call_delta(part)]})
             elif isinstance(part, Reasoning):
@@ -203,11 +203,11 @@ class _Choice:
         return self._stream.value({"index": self._index, "delta": delta, "finish_reason": finish, **told})
 
 
-def _whole_call(call: Call) -> dict[str, Any]:
+def _whole_call(call: ToolCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
-def _call_delta(call: Call) -> dict[str, Any]:
+def _call_delta(call: ToolCall) -> dict[str, Any]:
     if not call.id:
         return {"index": call.number, "function": {"arguments": call.arguments}}
     return {"index": call.number, **_whole_call(call)}

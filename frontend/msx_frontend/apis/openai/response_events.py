@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msx_frontend.generation import replies
-from msx_sdk._internal.tool_calls.parts import Call, Part, Reasoning
+from msx_sdk._internal.tool_calls.parts import Part, Reasoning, ToolCall
 
 
 def message_item(id: str, text: str, status: str = "completed") -> dict[str, Any]:
@@ -19,7 +19,7 @@ def reasoning_item(id: str, text: str, status: str = "completed") -> dict[str, A
     return {"id": f"rs_{id}", "type": "reasoning", "status": status, "summary": [], "content": content}
 
 
-def call_item(call: Call, status: str = "completed") -> dict[str, Any]:
+def call_item(call: ToolCall, status: str = "completed") -> dict[str, Any]:
     return {
         "id": f"fc_{call.id.removeprefix('call_')}",
         "type": "function_call",
@@ -38,7 +38,7 @@ class Output:
         self._sequence = 0
         self._thought: str | None = None
         self._text: str | None = None
-        self._call: Call | None = None
+        self._call: ToolCall | None = None
         self.items: list[dict[str, Any]] = []
 
     def event(self, kind: str, **members: Any) -> bytes:
@@ -47,7 +47,7 @@ class Output:
 
     def parts(self, parts: Iterable[Part]) -> Iterator[bytes]:
         for part in parts:
-            if isinstance(part, Call):
+            if isinstance(part, ToolCall):
                 yield from self.call(part)
             else:
                 yield from self.think(part.text) if isinstance(part, Reasoning) else self.say(part)
@@ -66,7 +66,7 @@ class Output:
         self._text = (self._text or "") + text
         yield self._in_text("response.output_text.delta", delta=text, logprobs=[])
 
-    def call(self, call: Call) -> Iterator[bytes]:
+    def call(self, call: ToolCall) -> Iterator[bytes]:
         """A call, or more of its arguments."""
         if call.id:
             yield from self._close_all()

@@ -20,7 +20,7 @@ from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.exchange import Request
 from msx_frontend.generation.generation import Generation, Piece
 from msx_frontend.generation.replies import Events, Reply, Whole
-from msx_sdk._internal.tool_calls.parts import Reader
+from msx_sdk._internal.tool_calls.parts import ToolCallReader
 from msx_sdk.generation import GENERATE, Capabilities, FinishReason, Usage
 
 
@@ -49,7 +49,7 @@ def _items(id: str, message: Message) -> list[dict[str, Any]]:
 
 
 class _Stream:
-    def __init__(self, shape: _Shape, generation: Generation, reader: Reader) -> None:
+    def __init__(self, shape: _Shape, generation: Generation, reader: ToolCallReader) -> None:
         self._shape, self._generation = shape, generation
         self._output, self._reader = Output(shape.id), reader
         self._finish: FinishReason = "stop"

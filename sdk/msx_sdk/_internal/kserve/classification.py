@@ -13,7 +13,7 @@ from msx_sdk.errors import InvalidInput, PredictionError
 FILE = "index_to_name.json"
 
 
-class Labels:
+class ClassLabels:
     """By the archive's `index_to_name.json`, read when they are first asked for; without it classes have no names.
 
     A value is a name, or a list whose last item is the name, as in TorchServe's handlers.
@@ -40,10 +40,10 @@ class Labels:
         return "" if name is None else f":{name}"
 
 
-UNNAMED = Labels()
+UNNAMED = ClassLabels()
 
 
-def largest(what: str, array: Any, count: int, labels: Labels) -> Any:
+def largest(what: str, array: Any, count: int, labels: ClassLabels) -> Any:
     """Along the last axis the `count` largest, largest first, each as `value:class[:name]`; of equals the first class.
 
     Raises InvalidInput for what holds no numbers.
@@ -61,6 +61,6 @@ def largest(what: str, array: Any, count: int, labels: Labels) -> Any:
     return made.reshape(chosen.shape)
 
 
-def _text(value: float, number: int, labels: Labels) -> bytes:
+def _text(value: float, number: int, labels: ClassLabels) -> bytes:
     shown = f"{value:f}" if isinstance(value, float) else str(value)
     return f"{shown}:{number}{labels.suffix(number)}".encode()

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from msx_sdk._internal.kserve.classification import UNNAMED, Labels
+from msx_sdk._internal.kserve.classification import UNNAMED, ClassLabels
 from msx_sdk._internal.kserve.reply import encode_reply
 from msx_sdk._internal.kserve.request import InferRequest, read_request
 from msx_sdk._internal.kserve.types import DATATYPES, Signature
@@ -23,7 +23,7 @@ class Inference:
         json_size: str | None,
         model: tuple[str, str],
         signature: Signature,
-        labels: Labels = UNNAMED,
+        labels: ClassLabels = UNNAMED,
     ) -> None:
         self._data, self._json_size, self._model, self._signature = data, json_size, model, signature
         self._labels = labels
@@ -56,7 +56,7 @@ def announced(announce: Callable[[], Any] | None) -> Signature:
     try:
         signature = msgspec.convert(msgspec.to_builtins(announce()), Signature)
     except (msgspec.ValidationError, TypeError) as error:
-        raise HandlerLoadError(f"tensor_signature() returned no msx_sdk.kserve.Signature: {error}") from None
+        raise HandlerLoadError(f"tensor_signature() did not return a msx_sdk.kserve.Signature: {error}") from None
     if signature.enforced:
         _check_inputs(signature)
     return signature

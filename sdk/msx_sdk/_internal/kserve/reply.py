@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from msx_sdk._internal.kserve.classification import UNNAMED, Labels, largest
+from msx_sdk._internal.kserve.classification import UNNAMED, ClassLabels, largest
 from msx_sdk._internal.kserve.message import join
 from msx_sdk._internal.kserve.request import InferRequest, numpy_tensors
 from msx_sdk._internal.kserve.types import BYTES, DATATYPES, Signature
@@ -19,7 +19,7 @@ BAD_OUTPUT = 500
 
 
 @dataclass
-class Output:
+class OutputTensor:
     """`data` is an array of the data type's own NumPy type, or a flat list of what JSON takes as it is."""
 
     name: str
@@ -29,7 +29,7 @@ class Output:
 
 
 def encode_reply(
-    value: Any, asked: InferRequest, model: tuple[str, str], signature: Signature, labels: Labels = UNNAMED
+    value: Any, asked: InferRequest, model: tuple[str, str], signature: Signature, labels: ClassLabels = UNNAMED
 ) -> bytes:
     """The message for the frontend. `model` is its name and version. Raises PredictionError."""
     head: dict[str, Any] = {"model_name": model[0], "model_version": model[1]}
@@ -46,18 +46,18 @@ def encode_reply(
     return join(head, tensors)
 
 
-def _classified(outputs: list[Output], asked: InferRequest, labels: Labels) -> list[Output]:
+def _classified(outputs: list[OutputTensor], asked: InferRequest, labels: ClassLabels) -> list[OutputTensor]:
     made = []
     for output in outputs:
         if count := asked.classes.get(output.name):
             array = _array(output).reshape(output.shape)
             found = largest(f"output {output.name!r}", array, count, labels)
-            output = Output(output.name, BYTES, list(found.shape), found)
+            output = OutputTensor(output.name, BYTES, list(found.shape), found)
         made.append(output)
     return made
 
 
-def _chosen(outputs: list[Output], asked: InferRequest) -> list[tuple[Output, bool]]:
+def _chosen(outputs: list[OutputTensor], asked: InferRequest) -> list[tuple[OutputTensor, bool]]:
     if not asked.wanted:
         return [(output, asked.binary) for output in outputs]
     there = {output.name: output for output in outputs}
@@ -67,7 +67,7 @@ def _chosen(outputs: list[Output], asked: InferRequest) -> list[tuple[Output, bo
     return [(there[name], binary) for name, binary in asked.wanted.items()]
 
 
-def _entry(output: Output, binary: bool, tensors: list[bytes]) -> dict[str, Any]:
+def _entry(output: OutputTensor, binary: bool, tensors: list[bytes]) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": output.name, "datatype": output.datatype, "shape": output.shape or [1]}
     if binary:
         tensors.append(numpy_tensors().to_raw(_array(output), output.datatype))
@@ -77,7 +77,7 @@ def _entry(output: Output, binary: bool, tensors: list[bytes]) -> dict[str, Any]
     return entry
 
 
-def _json(output: Output) -> list[Any]:
+def _json(output: OutputTensor) -> list[Any]:
     data = output.data if isinstance(output.data, list) else output.data.ravel().tolist()
     return [_text(output.name, item) for item in data] if output.datatype == BYTES else data
 
@@ -89,7 +89,7 @@ def _text(name: str, value: Any) -> Any:
         raise InvalidInput(f"output {name!r} has bytes that JSON cannot carry: ask for it with binary_data") from None
 
 
-def _array(output: Output) -> Any:
+def _array(output: OutputTensor) -> Any:
     if isinstance(output.data, list):
         return _cast(output.name, numpy_tensors().np.array(output.data, object), output.datatype)
     return output.data
@@ -110,11 +110,11 @@ def _reply_object(value: Any) -> dict[str, Any] | None:
     return value if all(isinstance(one, dict) and "name" in one and "data" in one for one in value["outputs"]) else None
 
 
-def _outputs_of(reply: dict[str, Any]) -> list[Output]:
+def _outputs_of(reply: dict[str, Any]) -> list[OutputTensor]:
     return [_declared(str(one["name"]), one) for one in reply["outputs"]]
 
 
-def _outputs(value: Any, asked: InferRequest, signature: Signature) -> list[Output]:
+def _outputs(value: Any, asked: InferRequest, signature: Signature) -> list[OutputTensor]:
     if isinstance(value, dict) and value and all(_is_tensor(item) for item in value.values()):
         return [_natural(str(name), item) for name, item in value.items()]
     return [_natural(_only_name(asked, signature), value)]
@@ -126,22 +126,22 @@ def _only_name(asked: InferRequest, signature: Signature) -> str:
     return signature.outputs[0].name if len(signature.outputs) == 1 else "output_0"
 
 
-def _declared(name: str, one: dict[str, Any]) -> Output:
+def _declared(name: str, one: dict[str, Any]) -> OutputTensor:
     datatype, shape, data = one.get("datatype"), one.get("shape"), _plain(one["data"])
     if isinstance(data, list) and isinstance(shape, list) and datatype in DATATYPES:
         values = _flat(data)
         _check_size(name, shape, len(values))
-        return Output(name, datatype, shape, values)
+        return OutputTensor(name, datatype, shape, values)
     output = _natural(name, data)
     if datatype in DATATYPES and datatype != output.datatype:
-        output = Output(name, datatype, output.shape, _cast(name, output.data, datatype))
+        output = OutputTensor(name, datatype, output.shape, _cast(name, output.data, datatype))
     if isinstance(shape, list):
         _check_size(name, shape, output.data.size)
         output.shape = shape
     return output
 
 
-def _natural(name: str, value: Any) -> Output:
+def _natural(name: str, value: Any) -> OutputTensor:
     """With the shape and data type of the value itself; a value that is not a tensor becomes BYTES that hold its
     JSON."""
     np, value = numpy_tensors().np, _plain(value)
@@ -155,7 +155,7 @@ def _natural(name: str, value: Any) -> Output:
     datatype = numpy_tensors().datatype_of(array)
     if datatype is None:
         raise PredictionError(BAD_OUTPUT, f"output {name!r}: the protocol has no data type for {array.dtype}")
-    return Output(name, datatype, list(array.shape), _cast(name, array, datatype))
+    return OutputTensor(name, datatype, list(array.shape), _cast(name, array, datatype))
 
 
 def _one_value(value: bytes) -> Any:

@@ -19,14 +19,14 @@ UNITS = {
 }
 
 
-class Dimension(Protocol):
+class DimensionLike(Protocol):
     """TorchServe's name for a label."""
 
     name: Any
     value: Any
 
 
-Dimensions = Mapping[str, str] | Iterable[Dimension]
+Dimensions = Mapping[str, str] | Iterable[DimensionLike]
 
 
 def labels_of(dimensions: Dimensions | None) -> dict[str, str]:

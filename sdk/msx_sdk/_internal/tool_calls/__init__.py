@@ -9,19 +9,19 @@ from __future__ import annotations
 from typing import Protocol
 
 from msx_sdk._internal.tool_calls import hermes, mistral, pythonic, qwen3_coder
-from msx_sdk._internal.tool_calls.parts import Reader, Schemas
+from msx_sdk._internal.tool_calls.parts import Schemas, ToolCallReader
 
 
-class Format(Protocol):
+class ToolCallFormat(Protocol):
     NAME: str
     TEMPLATE_MARKS: tuple[str, ...]
     NEEDS_SPECIAL_TOKENS: bool
 
-    def reader(self, schemas: Schemas, *, parallel: bool) -> Reader: ...
+    def reader(self, schemas: Schemas, *, parallel: bool) -> ToolCallReader: ...
 
 
-DEFAULT: Format = hermes
-FORMATS: dict[str, Format] = {it.NAME: it for it in (qwen3_coder, mistral, pythonic, hermes)}
+DEFAULT: ToolCallFormat = hermes
+FORMATS: dict[str, ToolCallFormat] = {it.NAME: it for it in (qwen3_coder, mistral, pythonic, hermes)}
 """By name; a template that has marks of several is of the first."""
 
 

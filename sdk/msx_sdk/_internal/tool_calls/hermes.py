@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 from msx_sdk._internal.tool_calls.json_calls import JsonCalls
-from msx_sdk._internal.tool_calls.parts import Numbers, Reader, Schemas, call_id
+from msx_sdk._internal.tool_calls.parts import CallNumbers, Schemas, ToolCallReader, call_id
 from msx_sdk._internal.tool_calls.text_with_calls import TextWithCalls
 
 NAME = "hermes"
@@ -15,6 +15,6 @@ OPEN, CLOSE = "<tool_call>", "</tool_call>"
 NEEDS_SPECIAL_TOKENS = False
 
 
-def reader(schemas: Schemas, *, parallel: bool) -> Reader:
-    numbers = Numbers(schemas, parallel=parallel, new_id=call_id)
+def reader(schemas: Schemas, *, parallel: bool) -> ToolCallReader:
+    numbers = CallNumbers(schemas, parallel=parallel, new_id=call_id)
     return TextWithCalls(numbers, {OPEN: partial(JsonCalls, closing=CLOSE)}, bare="{[", whole=JsonCalls)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from msx_sdk._internal.tool_calls.members import Members, Piece
-from msx_sdk._internal.tool_calls.parts import Call, Numbers
+from msx_sdk._internal.tool_calls.members import MemberPiece, ObjectReader
+from msx_sdk._internal.tool_calls.parts import CallNumbers, ToolCall
 
 ARGUMENTS = ("arguments", "parameters")
 """Models were taught either word."""
@@ -21,10 +21,10 @@ class JsonCall:
     `eager`: as soon as its name is known, where the text is held to the tools' schemas.
     """
 
-    def __init__(self, numbers: Numbers, *, eager: bool = False) -> None:
+    def __init__(self, numbers: CallNumbers, *, eager: bool = False) -> None:
         self._numbers, self._eager = numbers, eager
-        self._members = Members()
-        self._begun: Call | None = None
+        self._members = ObjectReader()
+        self._begun: ToolCall | None = None
         self._name = self._raw_name = ""
         self._key = self._waiting = ""
         """Of the arguments: their key, and what of them is not told yet."""
@@ -37,7 +37,7 @@ class JsonCall:
         self.told = self.failed = False
         """It is a call of one of the tools, or certainly not."""
 
-    def feed(self, text: str) -> tuple[list[Call], str]:
+    def feed(self, text: str) -> tuple[list[ToolCall], str]:
         """What is told, and what follows the object."""
         pieces, taken = self._members.feed(text)
         self.text += text[:taken]
@@ -55,14 +55,14 @@ class JsonCall:
     def _known(self) -> bool:
         return self._name in self._numbers.schemas
 
-    def _read(self, piece: Piece) -> Iterator[Call]:
+    def _read(self, piece: MemberPiece) -> Iterator[ToolCall]:
         if piece.key == NAME and not self._known:
             yield from self._read_name(piece)
         elif piece.key in ARGUMENTS and self._key in ("", piece.key):
             self._key = piece.key
             yield from self._read_arguments(piece)
 
-    def _read_name(self, piece: Piece) -> Iterator[Call]:
+    def _read_name(self, piece: MemberPiece) -> Iterator[ToolCall]:
         self._raw_name += piece.text
         if not piece.ended:
             return
@@ -72,7 +72,7 @@ class JsonCall:
         if self._known and (self._eager or self._waiting):
             yield from self._begin()
 
-    def _read_arguments(self, piece: Piece) -> Iterator[Call]:
+    def _read_arguments(self, piece: MemberPiece) -> Iterator[ToolCall]:
         """An object as it comes; what else there may be when it is whole: a text of JSON, or null."""
         self._waiting += piece.text
         self._grow = self._grow or self._waiting[:1] in "{["
@@ -85,22 +85,22 @@ class JsonCall:
         elif self._known:
             yield from self._begin()
 
-    def _begin(self) -> Iterator[Call]:
+    def _begin(self) -> Iterator[ToolCall]:
         self.told, self._begun = True, self._numbers.begin(self._name)
         if self._begun is not None:
             yield self._begun._replace(arguments=self._taken())
 
-    def _more(self) -> Iterator[Call]:
+    def _more(self) -> Iterator[ToolCall]:
         if self._begun is not None and self._waiting:
-            yield Call(self._begun.number, self._taken())
+            yield ToolCall(self._begun.number, self._taken())
 
-    def _end(self) -> Iterator[Call]:
+    def _end(self) -> Iterator[ToolCall]:
         """A call without arguments has an empty object of them."""
         if not self.told:
             self._waiting = "{}"
             yield from self._begin()
         elif self._begun is not None and not self._has_arguments:
-            yield Call(self._begun.number, "{}")
+            yield ToolCall(self._begun.number, "{}")
 
     def _taken(self) -> str:
         taken, self._waiting = self._waiting, ""

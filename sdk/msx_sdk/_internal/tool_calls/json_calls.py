@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 
 from msx_sdk._internal.tool_calls.json_call import JsonCall
-from msx_sdk._internal.tool_calls.parts import Numbers, Part
+from msx_sdk._internal.tool_calls.parts import CallNumbers, Part
 
 BETWEEN = " \t\n\r[],;"
 """What may stand around the objects."""
@@ -17,7 +17,7 @@ class JsonCalls:
     Without one they end with the first character that is neither an object nor what stands between two.
     """
 
-    def __init__(self, numbers: Numbers, opened: str = "", closing: str = "", *, eager: bool = False) -> None:
+    def __init__(self, numbers: CallNumbers, opened: str = "", closing: str = "", *, eager: bool = False) -> None:
         self.rest: str | None = None
         self._numbers, self._closing, self._eager = numbers, closing, eager
         self._call: JsonCall | None = None

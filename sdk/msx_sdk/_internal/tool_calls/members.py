@@ -9,7 +9,7 @@ SPACE = " \t\n\r"
 OPENING, CLOSING = "{[", "}]"
 
 
-class Piece(NamedTuple):
+class MemberPiece(NamedTuple):
     """More of the raw text of a member's value. `key` is raw, too: what stands between its quotes."""
 
     key: str
@@ -17,7 +17,7 @@ class Piece(NamedTuple):
     ended: bool
 
 
-class Members:
+class ObjectReader:
     """Takes the text of an object from its brace on. What is not JSON there makes it `broken`."""
 
     def __init__(self) -> None:
@@ -26,9 +26,9 @@ class Members:
         self._key = self._value = ""
         self._depth = 0
         self._quoted = self._escaped = False
-        self._pieces: list[Piece] = []
+        self._pieces: list[MemberPiece] = []
 
-    def feed(self, text: str) -> tuple[list[Piece], int]:
+    def feed(self, text: str) -> tuple[list[MemberPiece], int]:
         """What came of the values, and how many characters belong to the object."""
         self._pieces = []
         taken = 0
@@ -92,7 +92,7 @@ class Members:
             self._value += char
 
     def _tell(self, *, ended: bool) -> None:
-        self._pieces.append(Piece(self._key, self._value, ended))
+        self._pieces.append(MemberPiece(self._key, self._value, ended))
         self._value = ""
         if ended:
             self._state = self._before_key

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 
 from msx_sdk._internal.tool_calls.json_calls import JsonCalls
-from msx_sdk._internal.tool_calls.members import Members
-from msx_sdk._internal.tool_calls.parts import Call, Inside, Numbers, Part, Reader, Schemas, short_call_id
+from msx_sdk._internal.tool_calls.members import ObjectReader
+from msx_sdk._internal.tool_calls.parts import (
+    CallNumbers,
+    CallReader,
+    Part,
+    Schemas,
+    ToolCall,
+    ToolCallReader,
+    short_call_id,
+)
 from msx_sdk._internal.tool_calls.text_with_calls import TextWithCalls
 
 NAME = "mistral"
@@ -18,16 +26,16 @@ MOST = 400
 """Characters before the arguments: a name, and an id."""
 
 
-def reader(schemas: Schemas, *, parallel: bool) -> Reader:
-    return TextWithCalls(Numbers(schemas, parallel=parallel, new_id=short_call_id), {OPEN: _Form})
+def reader(schemas: Schemas, *, parallel: bool) -> ToolCallReader:
+    return TextWithCalls(CallNumbers(schemas, parallel=parallel, new_id=short_call_id), {OPEN: _Form})
 
 
 class _Form:
     """Whichever of the forms it is."""
 
-    def __init__(self, numbers: Numbers, opened: str) -> None:
+    def __init__(self, numbers: CallNumbers, opened: str) -> None:
         self._numbers, self._opened = numbers, opened
-        self._form: Inside | None = None
+        self._form: CallReader | None = None
 
     @property
     def rest(self) -> str | None:
@@ -53,11 +61,11 @@ class _Form:
 class _NamedCall:
     """A name, and its arguments as an object."""
 
-    def __init__(self, numbers: Numbers, opened: str) -> None:
+    def __init__(self, numbers: CallNumbers, opened: str) -> None:
         self.rest: str | None = None
         self._numbers, self._raw, self._head = numbers, opened, ""
-        self._arguments: Members | None = None
-        self._begun: Call | None = None
+        self._arguments: ObjectReader | None = None
+        self._begun: ToolCall | None = None
 
     def feed(self, text: str) -> Iterator[Part]:
         if self._arguments is None:
@@ -67,7 +75,7 @@ class _NamedCall:
         _, taken = self._arguments.feed(text)
         if taken and self._begun is not None:
             yield self._begun._replace(arguments=text[:taken])
-            self._begun = Call(self._begun.number, "")
+            self._begun = ToolCall(self._begun.number, "")
         if self._arguments.over or self._arguments.broken:
             self.rest = text[taken:]
 
@@ -87,7 +95,7 @@ class _NamedCall:
         if name not in self._numbers.schemas:
             yield from self._not_a_call()
             return ""
-        self._arguments, self._begun = Members(), self._numbers.begin(name)
+        self._arguments, self._begun = ObjectReader(), self._numbers.begin(name)
         return brace + arguments
 
     def _not_a_call(self) -> Iterator[Part]:

@@ -12,7 +12,7 @@ Schemas = Mapping[str, Mapping[str, Any]]
 LETTERS = string.ascii_letters + string.digits
 
 
-class Call(NamedTuple):
+class ToolCall(NamedTuple):
     """A call, or more of its arguments: only the first of each has an id and a name."""
 
     number: int
@@ -27,11 +27,11 @@ class Reasoning(NamedTuple):
     text: str
 
 
-Part = str | Call | Reasoning
+Part = str | ToolCall | Reasoning
 """A text is content."""
 
 
-class Reader(Protocol):
+class ToolCallReader(Protocol):
     """`feed` the text as it grows, then `finish`; what they yield is whole characters of it, none of them empty."""
 
     def feed(self, text: str) -> Iterator[Part]: ...
@@ -39,7 +39,7 @@ class Reader(Protocol):
     def finish(self) -> Iterator[Part]: ...
 
 
-class Inside(Protocol):
+class CallReader(Protocol):
     """Reads what follows a mark that calls begin with. What turns out not to be a call, mark and all, is content."""
 
     @property
@@ -52,17 +52,17 @@ class Inside(Protocol):
         """The text has ended."""
 
 
-class Numbers:
+class CallNumbers:
     """Numbers the calls of one text, and makes their ids. Only the first is told where the client wants one at most."""
 
     def __init__(self, schemas: Schemas, *, parallel: bool, new_id: Callable[[], str]) -> None:
         self.schemas, self.count = schemas, 0
         self._parallel, self._new_id = parallel, new_id
 
-    def begin(self, name: str) -> Call | None:
+    def begin(self, name: str) -> ToolCall | None:
         """The beginning of the next call, without arguments; None for one that is not told."""
         number, self.count = self.count, self.count + 1
-        return Call(number, "", self._new_id(), name) if self._parallel or not number else None
+        return ToolCall(number, "", self._new_id(), name) if self._parallel or not number else None
 
 
 def call_id() -> str:

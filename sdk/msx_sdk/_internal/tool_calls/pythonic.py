@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from msx_sdk._internal.tool_calls.parts import Call, Numbers, Part, Reader, Schemas, call_id
+from msx_sdk._internal.tool_calls.parts import CallNumbers, Part, Schemas, ToolCall, ToolCallReader, call_id
 from msx_sdk._internal.tool_calls.text_with_calls import TextWithCalls
 
 NAME = "pythonic"
@@ -23,22 +23,22 @@ OPENING, CLOSING = "([{", ")]}"
 JSON_WORDS = {"true": True, "false": False, "null": None}
 
 
-def reader(schemas: Schemas, *, parallel: bool) -> Reader:
-    numbers = Numbers(schemas, parallel=parallel, new_id=call_id)
+def reader(schemas: Schemas, *, parallel: bool) -> ToolCallReader:
+    numbers = CallNumbers(schemas, parallel=parallel, new_id=call_id)
     return TextWithCalls(numbers, {OPEN: partial(_Calls, closing=CLOSE)}, bare="[", whole=_Calls)
 
 
 class _Calls:
     """An argument is told when it is whole."""
 
-    def __init__(self, numbers: Numbers, opened: str, closing: str = "") -> None:
+    def __init__(self, numbers: CallNumbers, opened: str, closing: str = "") -> None:
         self.rest: str | None = None
         self._numbers, self._raw, self._closing = numbers, opened, closing
         self._text = ""
         self._scanned = self._depth = 0
         self._quote = ""
         self._told = self._in_call = False
-        self._begun: Call | None = None
+        self._begun: ToolCall | None = None
         self._members = 0
 
     def feed(self, text: str) -> Iterator[Part]:
@@ -121,7 +121,7 @@ class _Calls:
     def _tell(self, text: str) -> Iterator[Part]:
         if self._begun is not None:
             yield self._begun._replace(arguments=text)
-            self._begun = Call(self._begun.number, "")
+            self._begun = ToolCall(self._begun.number, "")
 
 
 def _json(text: str) -> str:

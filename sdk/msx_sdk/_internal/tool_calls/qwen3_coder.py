@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from msx_sdk._internal.tool_calls.json_call import decoded
-from msx_sdk._internal.tool_calls.parts import Call, Numbers, Part, Reader, Schemas, call_id, known_prefix
+from msx_sdk._internal.tool_calls.parts import (
+    CallNumbers,
+    Part,
+    Schemas,
+    ToolCall,
+    ToolCallReader,
+    call_id,
+    known_prefix,
+)
 from msx_sdk._internal.tool_calls.text_with_calls import TextWithCalls
 
 NAME = "qwen3_coder"
@@ -20,14 +28,14 @@ MOST = 400
 """Characters of a tag."""
 
 
-def reader(schemas: Schemas, *, parallel: bool) -> Reader:
-    return TextWithCalls(Numbers(schemas, parallel=parallel, new_id=call_id), {OPEN: _Call, FUNCTION: _Call})
+def reader(schemas: Schemas, *, parallel: bool) -> ToolCallReader:
+    return TextWithCalls(CallNumbers(schemas, parallel=parallel, new_id=call_id), {OPEN: _Call, FUNCTION: _Call})
 
 
 class _Call:
     """Values of texts are told as they come, others when they are whole."""
 
-    def __init__(self, numbers: Numbers, opened: str) -> None:
+    def __init__(self, numbers: CallNumbers, opened: str) -> None:
         self.rest: str | None = None
         self._numbers, self._raw = numbers, opened
         self._text = FUNCTION if opened.endswith(FUNCTION) else ""
@@ -35,7 +43,7 @@ class _Call:
             self._raw = opened[: -len(FUNCTION)]
         self._state: Callable[[], Iterator[Part]] = self._function
         self._told = self._moved = False
-        self._begun: Call | None = None
+        self._begun: ToolCall | None = None
         self._types: dict[str, Any] = {}
         self._members = 0
         self._key = self._value = ""
@@ -153,7 +161,7 @@ class _Call:
     def _tell(self, text: str) -> Iterator[Part]:
         if self._begun is not None and text:
             yield self._begun._replace(arguments=text)
-            self._begun = Call(self._begun.number, "")
+            self._begun = ToolCall(self._begun.number, "")
 
     def _move(self, state: Callable[[], Iterator[Part]]) -> None:
         self._state, self._moved = state, True

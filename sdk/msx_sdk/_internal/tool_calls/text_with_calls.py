@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 
-from msx_sdk._internal.tool_calls.parts import Inside, Numbers, Part, known_prefix
+from msx_sdk._internal.tool_calls.parts import CallNumbers, CallReader, Part, known_prefix
 
 THOUGHT = "</think>"
 """After a model's reasoning its text begins anew."""
 
-Open = Callable[[Numbers, str], Inside]
+Open = Callable[[CallNumbers, str], CallReader]
 """Makes the reader of calls from the mark, with the space before it, that opened them."""
 
 
@@ -17,11 +17,13 @@ class TextWithCalls:
     """`marks` by what they open. A text that begins with one of the characters `bare` is nothing but calls, read by
     `whole`, unless it turns out otherwise. White space around calls is not content."""
 
-    def __init__(self, numbers: Numbers, marks: Mapping[str, Open], bare: str = "", whole: Open | None = None) -> None:
+    def __init__(
+        self, numbers: CallNumbers, marks: Mapping[str, Open], bare: str = "", whole: Open | None = None
+    ) -> None:
         self._numbers, self._openers = numbers, dict(marks)
         self._marks = (*marks, THOUGHT)
         self._bare, self._whole = bare, whole
-        self._inside: Inside | None = None
+        self._inside: CallReader | None = None
         self._held = ""
         self._begins = whole is not None
         """So far there is nothing but white space."""

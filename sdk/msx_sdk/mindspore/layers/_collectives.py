@@ -12,7 +12,7 @@ from msx_sdk.mindspore import collectives
 from msx_sdk.mindspore.parallel import Parallel
 
 
-class Collective(nn.Cell):  # type: ignore[misc]
+class CollectiveCell(nn.Cell):  # type: ignore[misc]
     """Graphs inline `construct`, so `__call__` counts the eager calls only; `counted` does those in graphs."""
 
     kind = ""
@@ -28,7 +28,7 @@ class Collective(nn.Cell):  # type: ignore[misc]
         return super().__call__(*inputs)
 
 
-class AllReduce(Collective):
+class AllReduce(CollectiveCell):
     """The sum over the ranks of the tensor-parallel group. Floats only."""
 
     kind = "all_reduce"
@@ -44,7 +44,7 @@ class AllReduce(Collective):
         return x
 
 
-class AllGather(Collective):
+class AllGather(CollectiveCell):
     """Joins the ranks' tensors, of the same shape, along the last axis. Floats only."""
 
     kind = "all_gather"
@@ -82,6 +82,6 @@ def counted(function: Callable[..., Any], cell: Any) -> Callable[..., Any]:
     """
     found: Counter[tuple[str, str]] = Counter()
     for _, inner in cell.cells_and_names():
-        if isinstance(inner, Collective) and inner is not cell:
+        if isinstance(inner, CollectiveCell) and inner is not cell:
             found[inner.kind, inner.group] += 1
     return collectives.counting(function, found)

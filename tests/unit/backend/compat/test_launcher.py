@@ -14,7 +14,7 @@ from queue import Queue
 import pytest
 
 from msx_backend.compat.ts import _following, launcher
-from msx_backend.compat.ts._following import Follower
+from msx_backend.compat.ts._following import LogTail
 
 SOON = 20.0
 
@@ -84,9 +84,9 @@ def server(tmp_path: Path) -> Iterator[Server]:
     made.end()
 
 
-def follow(server: Server, size: int = 100) -> tuple[Queue[str | None], Follower]:
+def follow(server: Server, size: int = 100) -> tuple[Queue[str | None], LogTail]:
     queue: Queue[str | None] = Queue(size)
-    follower = Follower(server.log, server.process.pid, queue)
+    follower = LogTail(server.log, server.process.pid, queue)
     follower.start()
     return queue, follower
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.handlers._requests import Form, RequestParser, TensorRequest
+from msx_backend.handlers._requests import RequestForm, RequestParser, TensorRequest
 from msx_sdk import InvalidInput, PredictionError
 from msx_sdk._internal.mindir import DYNAMIC_RANK, TensorSpec
 from msx_sdk.request import InferenceRequest, Part
@@ -52,7 +52,7 @@ def refused(
 )
 def test_json_and_whatever_says_so(stated: str) -> None:
     request = parse({"body": b" [[1, 2], [3, 4]]"}, stated)
-    assert (request.arrays[0].tolist(), request.form) == (VALUES.tolist(), Form.PLAIN)
+    assert (request.arrays[0].tolist(), request.form) == (VALUES.tolist(), RequestForm.PLAIN)
     assert parse({"body": "[[1, 2], [3, 4]]"}, stated).arrays[0].tolist() == VALUES.tolist()
 
 
@@ -84,7 +84,7 @@ def test_bare_values_are_stated() -> None:
 @pytest.mark.parametrize("stated", [None, "", JSON, RAW, NPY, "image/png", FORM])
 def test_an_npy_file_is_known_by_its_magic(stated: str | None) -> None:
     request = parse({"body": bytearray(npy(VALUES))}, stated, stated)
-    assert (request.arrays[0].tolist(), request.form) == (VALUES.tolist(), Form.BINARY)
+    assert (request.arrays[0].tolist(), request.form) == (VALUES.tolist(), RequestForm.BINARY)
 
 
 def test_an_npy_file_that_is_none() -> None:
@@ -125,7 +125,7 @@ def test_bare_values_without_a_type_of_their_own() -> None:
 @pytest.mark.parametrize("body", [b"\n[[1,2],[3,4]]", b"[[1,2], [3,4]]  ", b"[[1,2],[3,4]]   "])
 def test_json_of_any_length(body: bytes) -> None:
     assert parse({"data": body}, None).arrays[0].tolist() == VALUES.tolist()
-    assert parse({"data": b'{"x": [[1,2]]}'}, None).form is Form.NAMED
+    assert parse({"data": b'{"x": [[1,2]]}'}, None).form is RequestForm.NAMED
 
 
 @pytest.mark.parametrize("body", [TEXT, b"[" * 8, b"{\x00\x01\x02\x03\x04\x05\x06"])

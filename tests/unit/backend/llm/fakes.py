@@ -15,7 +15,7 @@ from tokenizers import decoders, models, pre_tokenizers
 from msx_backend.llm.blocks import blocks_for
 from msx_backend.llm.engine import Engine
 from msx_backend.llm.handle import RequestHandle
-from msx_backend.llm.limits import Limits
+from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.step import Array, Decode, Prefill, Step, decode, encode, execute
@@ -195,8 +195,8 @@ def limits(
     block: int = 4,
     most: int = 64,
     buckets: tuple[int, ...] = (4,),
-) -> Limits:
-    return Limits(
+) -> EngineLimits:
+    return EngineLimits(
         context=context,
         max_input=context - 1,
         batch_prefill=prefill,
@@ -214,7 +214,7 @@ class EngineHarness:
 
     def __init__(
         self,
-        shape: Limits | None = None,
+        shape: EngineLimits | None = None,
         *,
         lanes: int = 1,
         gated: bool = False,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from msx_backend.llm.limits import Limits
+from msx_backend.llm.limits import EngineLimits
 
 GOLDENS = Path(__file__).parents[3] / "goldens" / "llm"
 VARIANTS = GOLDENS.with_name("llm_variants")
@@ -16,9 +16,9 @@ FAMILIES = tuple(sorted(folder.name for folder in GOLDENS.iterdir()))
 
 def limits(
     slots: tuple[int, ...] = (2,), contexts: tuple[int, ...] = (64,), prefills: tuple[int, ...] = (16,)
-) -> Limits:
+) -> EngineLimits:
     context = contexts[-1]
-    return Limits(
+    return EngineLimits(
         context=context,
         max_input=context - 1,
         batch_prefill=prefills[-1],
@@ -31,7 +31,7 @@ def limits(
     )
 
 
-def make_runner(name: str, limits: Limits, parallel: Any = None, folder: Path | None = None) -> Any:
+def make_runner(name: str, limits: EngineLimits, parallel: Any = None, folder: Path | None = None) -> Any:
     from msx_backend.llm.models.registry import read_config
     from msx_backend.llm.runner import ModelRunner
     from msx_sdk.mindspore import collectives

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from msx_backend.llm import lane
-from msx_backend.llm.limits import Limits
+from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.sampling import Constraints
-from msx_backend.llm.step import Copy, Decode, Prefill, Step, Stretch
+from msx_backend.llm.step import CopyPositions, Decode, Prefill, Step, Stretch
 from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.generation import Constraint, GenerateDelta, GenerateRequest
 from tests.unit.backend.llm.fakes import (
@@ -32,7 +32,7 @@ from tests.unit.backend.llm.fakes import (
 Scene = Callable[[EngineHarness], Awaitable[None]]
 
 
-def play(scene: Scene, shape: Limits | None = None, **options: Any) -> None:
+def play(scene: Scene, shape: EngineLimits | None = None, **options: Any) -> None:
     async def with_harness() -> None:
         async with EngineHarness(shape, **options) as harness:
             await scene(harness)
@@ -91,7 +91,7 @@ def test_texts_of_a_request_share_its_prompt(paged: bool) -> None:
         deltas = await answer(harness, request(range(9), 3, n=3))
         assert [ids(deltas, index) for index in range(3)] == [alone(range(9), 3)] * 3
         assert sum(len(step.tokens) for step in harness.prefills) == 9
-        copies = [step.length for step in harness.runner.log if isinstance(step, Copy)]
+        copies = [step.length for step in harness.runner.log if isinstance(step, CopyPositions)]
         assert copies == ([] if paged else [8, 8])
         assert deltas[-1].usage is not None
         assert deltas[-1].usage.completion == 9

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from msx_backend.llm.handle import RequestHandle
-from msx_backend.llm.limits import Limits
+from msx_backend.llm.limits import EngineLimits
 from msx_sdk.errors import PredictionError
 from msx_sdk.generation import GenerateDelta, GenerateRequest
 from tests.unit.backend.llm.fakes import VOCAB, EngineHarness, alone, ids, limits, read, request
@@ -72,7 +72,9 @@ shapes = st.builds(
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(visits, min_size=4, max_size=24), shapes, st.integers(1, 3), st.booleans())
-def test_each_text_is_that_of_its_request_alone(visits: list[Visit], shape: Limits, lanes: int, paged: bool) -> None:
+def test_each_text_is_that_of_its_request_alone(
+    visits: list[Visit], shape: EngineLimits, lanes: int, paged: bool
+) -> None:
     asyncio.run(meet(visits, shape, lanes, paged))
 
 
@@ -96,7 +98,7 @@ def some_visit(dice: random.Random) -> Visit:
     return Visit(asked, dice.randint(0, 1000), patience, dice.random() < 0.05)
 
 
-async def meet(visits: list[Visit], shape: Limits, lanes: int, paged: bool) -> None:
+async def meet(visits: list[Visit], shape: EngineLimits, lanes: int, paged: bool) -> None:
     async with EngineHarness(shape, lanes=lanes, paged=paged) as harness:
         await asyncio.gather(*(come(harness, visit) for visit in visits))
         assert harness.idle()

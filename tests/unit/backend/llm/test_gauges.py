@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from msx_backend.llm import gauges as module
-from msx_backend.llm.gauges import Gauges
+from msx_backend.llm.gauges import EngineGauges
 from msx_backend.llm.stats import EngineStats, RequestTimes, StepSeconds
 from msx_sdk.metrics import Metrics
 
@@ -26,7 +26,7 @@ def test_a_second_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
         return STATS
 
     async def watch() -> None:
-        gauges = Gauges(metrics, stats)
+        gauges = EngineGauges(metrics, stats)
         while asked < 3:
             await asyncio.sleep(0)
         gauges.stop()
@@ -47,7 +47,7 @@ def test_every_metric_is_in_the_docs() -> None:
     metrics = Metrics()
 
     async def tell() -> None:
-        gauges = Gauges(metrics, lambda: STATS)
+        gauges = EngineGauges(metrics, lambda: STATS)
         gauges.stop()
         gauges.tell(RequestTimes(arrived=10.0, started=10.25))
 
@@ -60,7 +60,7 @@ def test_how_long_a_request_waited() -> None:
     metrics = Metrics()
 
     async def tell() -> None:
-        gauges = Gauges(metrics, lambda: STATS)
+        gauges = EngineGauges(metrics, lambda: STATS)
         gauges.stop()
         metrics.take()
         gauges.tell(RequestTimes(arrived=10.0, started=10.25))

@@ -11,9 +11,9 @@ import pytest
 
 from msx_backend.llm import handler
 from msx_backend.llm.handler import planned, pool_of
-from msx_backend.llm.limits import Limits
+from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.memory import MIB
-from msx_backend.llm.models.config import ModelConfig
+from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.paged import PagedPool
 from msx_sdk._internal.config import parse_model_config
 from msx_sdk.context import Context, ModelInfo
@@ -47,7 +47,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return asked
 
 
-def plan_of(folder: Path, config: ModelConfig, parallel: Parallel, **keys: Any) -> Callable[[int], Limits]:
+def plan_of(folder: Path, config: DecoderConfig, parallel: Parallel, **keys: Any) -> Callable[[int], EngineLimits]:
     return planned(Context(ModelInfo("m", model_dir=folder)), parse_model_config(keys)[0], config, parallel)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm.limits import Limits, check_context, limits_of
+from msx_backend.llm.limits import EngineLimits, check_context, limits_of
 from msx_backend.llm.memory import MIB
 from msx_sdk._internal.config import parse_model_config
 from msx_sdk.errors import HandlerLoadError
@@ -15,7 +15,7 @@ TOKEN = 16 << 10
 """Bytes."""
 
 
-def limits(*, context: int = 2048, memory: int = 1024 * MIB, token: int = TOKEN, **keys: Any) -> Limits:
+def limits(*, context: int = 2048, memory: int = 1024 * MIB, token: int = TOKEN, **keys: Any) -> EngineLimits:
     return limits_of(parse_model_config(keys)[0], context, token, memory)
 
 

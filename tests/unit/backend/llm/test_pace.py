@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from msx_backend.llm.pace import Pace
-from msx_backend.llm.step import Copy, Decode, Prefill
+from msx_backend.llm.pace import PrefillPace
+from msx_backend.llm.step import CopyPositions, Decode, Prefill
 
 DECODE = Decode((0,), (1,), (0,))
 
@@ -11,28 +11,28 @@ def chunk(tokens: int) -> Prefill:
 
 
 def test_until_something_was_measured_it_is_the_most() -> None:
-    pace = Pace((32, 128, 512), 256)
+    pace = PrefillPace((32, 128, 512), 256)
     assert pace.chunk == 256
     pace.note(DECODE, 0.01)
     assert pace.chunk == 256
 
 
 def test_the_largest_bucket_that_costs_no_more_than_a_decoding_step() -> None:
-    pace = Pace((32, 128, 512), 512)
+    pace = PrefillPace((32, 128, 512), 512)
     pace.note(chunk(128), 0.040)
     pace.note(DECODE, 0.041)
     assert pace.chunk == 128
 
 
 def test_at_least_the_smallest_bucket() -> None:
-    pace = Pace((32, 128, 512), 512)
+    pace = PrefillPace((32, 128, 512), 512)
     pace.note(chunk(128), 0.040)
     pace.note(DECODE, 0.001)
     assert pace.chunk == 32
 
 
 def test_padding_counts() -> None:
-    pace = Pace((32, 128, 512), 512)
+    pace = PrefillPace((32, 128, 512), 512)
     assert [pace.cost(tokens) for tokens in (1, 32, 33, 512)] == [32, 32, 128, 512]
     pace.note(chunk(2), 0.010)
     pace.note(DECODE, 0.045)
@@ -40,16 +40,16 @@ def test_padding_counts() -> None:
 
 
 def test_one_slow_step_does_not_change_the_pace() -> None:
-    pace = Pace((32, 128, 512), 512)
+    pace = PrefillPace((32, 128, 512), 512)
     pace.note(chunk(128), 0.040)
     pace.note(DECODE, 0.015)
     pace.note(DECODE, 60.0)
-    pace.note(Copy(0, 1, 2), 60.0)
+    pace.note(CopyPositions(0, 1, 2), 60.0)
     assert pace.chunk == 32
 
 
 def test_it_follows_what_is_usual() -> None:
-    pace = Pace((32, 128, 512), 512)
+    pace = PrefillPace((32, 128, 512), 512)
     pace.note(chunk(128), 0.040)
     pace.note(DECODE, 0.015)
     for _ in range(50):

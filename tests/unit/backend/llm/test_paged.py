@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from msx_backend.llm.blocks import Placement
+from msx_backend.llm.blocks import BlockPlacement
 from msx_backend.llm.paged import SCRATCH, PagedPool
-from msx_backend.llm.step import Assign, Decode
+from msx_backend.llm.step import AssignBlocks, Decode
 
 PROMPT = list(range(10))
 
 
-def placed(pool: PagedPool, tokens: list[int], reuse: bool = True) -> Placement:
+def placed(pool: PagedPool, tokens: list[int], reuse: bool = True) -> BlockPlacement:
     placement = pool.take(tokens, reuse=reuse)
     assert placement is not None
     return placement
@@ -19,9 +19,9 @@ def written(pool: PagedPool, tokens: list[int]) -> int:
     return slot
 
 
-def table(placement: Placement) -> tuple[int, ...]:
+def table(placement: BlockPlacement) -> tuple[int, ...]:
     (step,) = placement.before
-    assert isinstance(step, Assign)
+    assert isinstance(step, AssignBlocks)
     assert step.slot == placement.slot
     return step.blocks
 
@@ -97,7 +97,7 @@ def test_growing_assigns_the_new_block() -> None:
     pool = PagedPool(2, 5, 4)
     first = placed(pool, [1, 2, 3])
     assert pool.grow(first.slot, 4) == []
-    assert pool.grow(first.slot, 5) == [Assign(first.slot, (*table(first), 2))]
+    assert pool.grow(first.slot, 5) == [AssignBlocks(first.slot, (*table(first), 2))]
     assert pool.grow(first.slot, 17) is None
     assert pool.used == 2
 
@@ -105,5 +105,5 @@ def test_growing_assigns_the_new_block() -> None:
 def test_a_trial_touches_no_block_of_anyone() -> None:
     pool = PagedPool(2, 5, 4)
     slot = written(pool, PROMPT)
-    assert pool.scrap(slot) == [Assign(slot, (SCRATCH,)), Decode((slot,), (0,), (0,))]
+    assert pool.scrap(slot) == [AssignBlocks(slot, (SCRATCH,)), Decode((slot,), (0,), (0,))]
     assert SCRATCH not in table(placed(pool, [3] * 16))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_backend.llm.replies import End, Text
+from msx_backend.llm.replies import ReplyText, TextEnd
 from msx_backend.llm.text import TextStream
 from tests.unit.backend.llm.fakes import make_tokenizer
 
@@ -11,16 +11,16 @@ from tests.unit.backend.llm.fakes import make_tokenizer
     ("end", "keep_stop", "last_is_text"),
     [
         (None, False, True),
-        (End("length"), False, True),
-        (End("eos"), False, False),
-        (End("eos", spoken=True), False, True),  # a constraint is complete with it
-        (End("stop", 1), False, False),
-        (End("stop", 1), True, True),
+        (TextEnd("length"), False, True),
+        (TextEnd("eos"), False, False),
+        (TextEnd("eos", spoken=True), False, True),  # a constraint is complete with it
+        (TextEnd("stop", 1), False, False),
+        (TextEnd("stop", 1), True, True),
     ],
 )
-def test_whether_the_last_token_belongs_to_the_text(end: End | None, keep_stop: bool, last_is_text: bool) -> None:
+def test_whether_the_last_token_belongs_to_the_text(end: TextEnd | None, keep_stop: bool, last_is_text: bool) -> None:
     tokenizer = make_tokenizer()
-    text = Text(TextStream(tokenizer, ()), None)
+    text = ReplyText(TextStream(tokenizer, ()), None)
     text.read(4, None, keep_stop)
     text.read(5, end, keep_stop)
     told = "".join(text.parts)

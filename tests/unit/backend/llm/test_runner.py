@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.limits import Limits
+from msx_backend.llm.limits import EngineLimits
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.runners import GOLDENS, compiled_graphs, expected, limits, make_runner
 
@@ -128,7 +128,7 @@ def test_a_model_that_cannot_be_divided_so(split: dict[str, Any], message: str) 
 
 @pytest.mark.parametrize("rank", range(4))
 def test_ranks_have_the_same_key_value_head_where_there_are_more_ranks(rank: int) -> None:
-    from msx_backend.llm.models.decoder import Decoder, Parts
+    from msx_backend.llm.models.decoder import Decoder, DecoderParts
     from msx_backend.llm.models.registry import read_config
     from msx_backend.llm.models.weights import Checkpoint
     from msx_sdk.mindspore import collectives
@@ -138,7 +138,7 @@ def test_ranks_have_the_same_key_value_head_where_there_are_more_ranks(rank: int
     collectives.register(parallel.world_group, range(4))
     with Checkpoint(GOLDENS / "llama_biased", config) as checkpoint:
         whole = checkpoint.read("model.layers.1.self_attn.k_proj.weight")
-        decoder = Decoder(config, Parts(parallel), range(2))
+        decoder = Decoder(config, DecoderParts(parallel), range(2))
         decoder.load(checkpoint)
     head, k_proj = slice(rank // 2 * 8, (rank // 2 + 1) * 8), decoder.body.layers[1].self_attn.k_proj
     np.testing.assert_array_equal(k_proj.weight.asnumpy(), whole.astype(np.float32)[head].T)
@@ -161,7 +161,7 @@ def test_limits_follow_from_what_the_weights_take() -> None:
 
     asked: list[int] = []
 
-    def plan(weights: int) -> Limits:
+    def plan(weights: int) -> EngineLimits:
         asked.append(weights)
         return limits()
 

@@ -5,10 +5,10 @@ from typing import cast
 
 from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Sampler
-from msx_backend.llm.scheduler import Plan, Scheduler
-from msx_backend.llm.sequence import Sequence
+from msx_backend.llm.scheduler import Scheduler, StepPlan
+from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.slots import SlotPool
-from msx_backend.llm.step import Copy, Decode, Prefill
+from msx_backend.llm.step import CopyPositions, Decode, Prefill
 from tests.unit.backend.llm.fakes import limits
 
 NO_SAMPLER = cast(Sampler, None)
@@ -24,25 +24,25 @@ class Stage:
         shape = limits(slots=slots, context=context, prefill=prefill, total=total)
         self.pool = SlotPool(shape.slots, shape.batch_total, shape.block)
         self.scheduler = Scheduler(self.pool, shape, lanes)
-        self.log: list[Plan] = []
+        self.log: list[StepPlan] = []
         self._numbers = 0
 
-    def add(self, tokens: list[int], priority: int = 0, limit: int = 64, texts: int = 1) -> list[Sequence]:
+    def add(self, tokens: list[int], priority: int = 0, limit: int = 64, texts: int = 1) -> list[TokenSequence]:
         self._numbers += 1
         sequences = [
-            Sequence(list(tokens), (priority, self._numbers, index), limit, NO_SAMPLER) for index in range(texts)
+            TokenSequence(list(tokens), (priority, self._numbers, index), limit, NO_SAMPLER) for index in range(texts)
         ]
         for sequence in sequences:
             self.scheduler.add(sequence)
         return sequences
 
-    def step(self) -> Plan:
+    def step(self) -> StepPlan:
         plan = self.scheduler.next()
         assert plan is not None
         self.finish(plan)
         return plan
 
-    def finish(self, plan: Plan) -> None:
+    def finish(self, plan: StepPlan) -> None:
         self.log.append(plan)
         self.scheduler.done(plan)
         for sequence in plan.sequences:
@@ -51,14 +51,14 @@ class Stage:
                 if len(sequence.tokens) >= sequence.limit:
                     self.scheduler.end(sequence)
 
-    def until(self, sequence: Sequence) -> list[Plan]:
+    def until(self, sequence: TokenSequence) -> list[StepPlan]:
         start = len(self.log)
         while not sequence.finished:
             self.step()
         return self.log[start:]
 
 
-def kinds(plans: list[Plan]) -> str:
+def kinds(plans: list[StepPlan]) -> str:
     return "".join(type(plan.step).__name__[0] for plan in plans)
 
 
@@ -179,8 +179,8 @@ def test_texts_of_a_request_wait_for_their_prompt() -> None:
     assert second.slot is None
     stage.step()
     plans = [stage.step() for _ in range(3)]
-    assert [type(plan.step) for plan in plans] == [Copy, Copy, Decode]
-    assert plans[0].step == Copy(0, 1, 19)
+    assert [type(plan.step) for plan in plans] == [CopyPositions, CopyPositions, Decode]
+    assert plans[0].step == CopyPositions(0, 1, 19)
     assert plans[2].sequences == [first, second, third]
 
 
@@ -305,7 +305,7 @@ def test_a_failed_step_leaves_a_text_alone_that_had_ended_before() -> None:
 def test_paged_blocks_are_assigned_before_they_are_written() -> None:
     shape = limits(slots=2)
     scheduler = Scheduler(PagedPool(2, 17, 4), shape)
-    sequence = Sequence([1, 2, 3], (0, 0, 0), 12, NO_SAMPLER)
+    sequence = TokenSequence([1, 2, 3], (0, 0, 0), 12, NO_SAMPLER)
     scheduler.add(sequence)
     seen = []
     for _ in range(9):

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from msx_backend.llm.blocks import Placement
+from msx_backend.llm.blocks import BlockPlacement
 from msx_backend.llm.slots import SlotPool
-from msx_backend.llm.step import Copy, Decode
+from msx_backend.llm.step import CopyPositions, Decode
 
 PROMPT = list(range(20))
 
 
-def placed(pool: SlotPool, tokens: list[int], **how: int | bool | None) -> Placement:
+def placed(pool: SlotPool, tokens: list[int], **how: int | bool | None) -> BlockPlacement:
     placement = pool.take(tokens, **how)  # type: ignore[arg-type]
     assert placement is not None
     return placement
@@ -23,7 +23,7 @@ def test_a_retired_slot_is_reused_in_place() -> None:
     pool = SlotPool(2, 128, 4)
     slot = written(pool, PROMPT)
     pool.free(slot)
-    assert placed(pool, [*PROMPT, 5, 6]) == Placement(slot, 20, [])
+    assert placed(pool, [*PROMPT, 5, 6]) == BlockPlacement(slot, 20, [])
     assert pool.prefixes.hit == 20
     assert pool.prefixes.placed == 42
 
@@ -37,7 +37,7 @@ def test_the_last_token_is_always_computed() -> None:
 def test_a_slot_in_use_is_copied() -> None:
     pool = SlotPool(2, 128, 4)
     slot = written(pool, PROMPT)
-    assert placed(pool, [*PROMPT[:10], 77, 78]) == Placement(1 - slot, 10, [Copy(slot, 1 - slot, 10)])
+    assert placed(pool, [*PROMPT[:10], 77, 78]) == BlockPlacement(1 - slot, 10, [CopyPositions(slot, 1 - slot, 10)])
 
 
 def test_what_is_not_written_is_not_shared() -> None:
@@ -65,8 +65,8 @@ def test_a_short_beginning_is_copied_so_that_a_long_talk_stays() -> None:
     talk = written(pool, PROMPT)
     pool.free(talk)
     other = placed(pool, [*PROMPT[:4], 50, 51])
-    assert other == Placement(1 - talk, 4, [Copy(talk, 1 - talk, 4)])
-    assert placed(pool, [*PROMPT, 60]) == Placement(talk, 20, [])
+    assert other == BlockPlacement(1 - talk, 4, [CopyPositions(talk, 1 - talk, 4)])
+    assert placed(pool, [*PROMPT, 60]) == BlockPlacement(talk, 20, [])
 
 
 def test_the_slot_that_retired_longest_ago_is_given_away() -> None:
@@ -92,7 +92,7 @@ def test_a_copy_takes_the_place_of_what_was_there() -> None:
     pool = SlotPool(2, 128, 4)
     talk, other = written(pool, PROMPT), written(pool, [9] * 20)
     pool.free(other)
-    assert placed(pool, [*PROMPT[:8], 50]) == Placement(other, 8, [Copy(talk, other, 8)])
+    assert placed(pool, [*PROMPT[:8], 50]) == BlockPlacement(other, 8, [CopyPositions(talk, other, 8)])
     pool.wrote(other, 9)
     assert pool._held[other].names == pool._held[talk].names[:2]
 
@@ -158,5 +158,5 @@ def test_what_is_kept_in_place_is_shared_before_more_is_written() -> None:
     pool = SlotPool(2, 128, 4)
     talk = written(pool, PROMPT)
     pool.free(talk)
-    assert placed(pool, [*PROMPT[:12], 50]) == Placement(talk, 12, [])
-    assert placed(pool, [*PROMPT[:12], 60]) == Placement(1 - talk, 12, [Copy(talk, 1 - talk, 12)])
+    assert placed(pool, [*PROMPT[:12], 50]) == BlockPlacement(talk, 12, [])
+    assert placed(pool, [*PROMPT[:12], 60]) == BlockPlacement(1 - talk, 12, [CopyPositions(talk, 1 - talk, 12)])

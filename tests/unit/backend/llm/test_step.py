@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_backend.llm.step import Assign, Copy, Decode, Prefill, Step, Stretch, decode, encode, execute
+from msx_backend.llm.step import AssignBlocks, CopyPositions, Decode, Prefill, Step, Stretch, decode, encode, execute
 from tests.unit.backend.llm.fakes import FakeRunner, FakeStretchingRunner
 
 
@@ -12,8 +12,8 @@ from tests.unit.backend.llm.fakes import FakeRunner, FakeStretchingRunner
         Prefill(1, 2, (3, 4), True),
         Prefill(0, 0, (1,)),
         Decode((1, 2), (3, 4), (5, 6)),
-        Copy(1, 2, 3),
-        Assign(1, (2, 3)),
+        CopyPositions(1, 2, 3),
+        AssignBlocks(1, (2, 3)),
         Stretch(1, 20),
     ],
 )
@@ -27,7 +27,7 @@ def test_steps_are_executed() -> None:
     assert one is not None
     assert every is not None
     assert (every[-1] == one).all()
-    assert execute(runner, Copy(0, 1, 2)) is None
+    assert execute(runner, CopyPositions(0, 1, 2)) is None
     both = execute(runner, Decode((0, 1), (3, 3), (2, 2)))
     assert both is not None
     assert (both[0] == both[1]).all()
@@ -35,7 +35,7 @@ def test_steps_are_executed() -> None:
 
 def test_a_runner_without_blocks_cannot_be_assigned_any() -> None:
     with pytest.raises(TypeError, match="FakeRunner cannot execute a step of the kind Assign"):
-        execute(FakeRunner(), Assign(0, (1,)))
+        execute(FakeRunner(), AssignBlocks(0, (1,)))
 
 
 def test_a_runner_is_told_of_the_length_of_a_prompt_if_it_wants_to_know() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.step import Array, Copy, Decode, Prefill, Step, decode
+from msx_backend.llm.step import Array, CopyPositions, Decode, Prefill, Step, decode
 from msx_backend.llm.steps import StepThread
 from msx_sdk._internal.leading import Leading
 
@@ -104,7 +104,7 @@ def test_a_step_is_told_before_it_starts_and_over_when_its_logits_are_there() ->
 
 def test_a_copy_has_no_logits() -> None:
     async def test(stages: Stages, thread: StepThread) -> None:
-        assert await thread.run(Copy(0, 1, 9)) is None
+        assert await thread.run(CopyPositions(0, 1, 9)) is None
 
     assert run(test).notes == ["told", "copy 0 to 1", "all done"]
 

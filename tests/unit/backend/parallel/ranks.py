@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from msx_backend.control import CallClock
-from msx_backend.jobs import Jobs
+from msx_backend.open_requests import OpenRequests
 from msx_backend.parallel.follower import Follower
 from msx_backend.parallel.leader import Leader
 from msx_backend.replies import ReplyWriter
@@ -39,7 +39,7 @@ class Rank:
         self.theirs = theirs
         self.ours.settimeout(WATCHDOG)
         self.replies = ReplyWriter(theirs, 1 << 30)
-        self.jobs, self.clock = Jobs(), CallClock()
+        self.jobs, self.clock = OpenRequests(), CallClock()
         self._reader: FrameReader[Any] = FrameReader(ToFrontend)
         self.context = Context(model_info(rank))
         self.handler = resolve_object(lambda data, context: handle(rank, data, context))

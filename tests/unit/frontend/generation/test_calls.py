@@ -6,7 +6,7 @@ from typing import Any
 
 from msx_frontend.generation.calls import format_of, reader_of
 from msx_frontend.generation.tools import Tools, tools_of
-from msx_sdk._internal.tool_calls.parts import Call, Reader
+from msx_sdk._internal.tool_calls.parts import ToolCall, ToolCallReader
 from msx_sdk.generation import Capabilities
 from tests.unit.sdk.tool_calls.reading import read
 
@@ -19,7 +19,7 @@ def tools(choice: Any = None, parallel: bool = True) -> Tools:
     return tools_of(TOOLS, choice, parallel)
 
 
-def reader(of: Tools, **offered: Any) -> Reader:
+def reader(of: Tools, **offered: Any) -> ToolCallReader:
     return reader_of(of, Capabilities(**offered))
 
 
@@ -44,24 +44,24 @@ def test_one_call_where_the_client_wants_one() -> None:
 def test_a_named_call_grows() -> None:
     named = reader(tools({"name": "g"}))
     first, second = [*named.feed('{"a"'), *named.feed(": 1}")]
-    assert isinstance(first, Call)
+    assert isinstance(first, ToolCall)
     assert (first.name, first.arguments, first.id[:5]) == ("g", '{"a"', "call_")
-    assert second == Call(0, ": 1}")
+    assert second == ToolCall(0, ": 1}")
     assert read(reader(tools({"name": "g"})), "{", "}") == ("", [("g", "{}")])
 
 
 def test_required_calls_grow() -> None:
     required = reader(tools("required"))
     (first, second) = [*required.feed('[{"name": "f"'), *required.feed(', "arguments": {"a": ')]
-    assert isinstance(first, Call)
+    assert isinstance(first, ToolCall)
     assert (first.number, first.name, first.arguments) == (0, "f", "")
-    assert second == Call(0, '{"a": ')
+    assert second == ToolCall(0, '{"a": ')
     (end,) = required.feed('1}}, {"name"')
-    assert end == Call(0, "1}")
+    assert end == ToolCall(0, "1}")
     (call,) = required.feed(': "g"')
-    assert isinstance(call, Call)
+    assert isinstance(call, ToolCall)
     assert (call.number, call.name) == (1, "g")
-    assert list(required.feed(', "arguments": {}}]')) == [Call(1, "{}")]
+    assert list(required.feed(', "arguments": {}}]')) == [ToolCall(1, "{}")]
     assert list(required.finish()) == []
 
 

@@ -9,7 +9,7 @@ import pytest
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.metrics.declared import DeclaredMetric, MetricsSpec
 from msx_frontend.metrics.handlers import MOST_METRICS
-from msx_protocol import MetricForm, MetricSample
+from msx_protocol import MetricInfo, MetricSample
 from tests.unit.frontend.metrics.test_server import declared, exposed, sample
 
 Seen = dict[tuple[str, str], float]
@@ -24,7 +24,7 @@ def of(metrics: ServerMetrics, name: str) -> dict[str, float]:
     return {labels: value for (found, labels), value in exposed(metrics).items() if found == name}
 
 
-def version(metrics: ServerMetrics, number: str = "1.0", *forms: MetricForm, model: str = "m") -> ModelMetrics:
+def version(metrics: ServerMetrics, number: str = "1.0", *forms: MetricInfo, model: str = "m") -> ModelMetrics:
     made = ModelMetrics(metrics, model, number)
     made.handler_forms(list(forms))
     return made
@@ -34,7 +34,7 @@ def gauge(name: str, value: float, **labels: str) -> list[MetricSample]:
     return [sample(name, "gauge", value, **labels)]
 
 
-SLOTS = MetricForm("slots", "gauge")
+SLOTS = MetricInfo("slots", "gauge")
 
 
 def test_each_worker_has_its_own_gauge_and_it_ends_with_the_worker() -> None:
@@ -55,7 +55,7 @@ def test_each_worker_has_its_own_gauge_and_it_ends_with_the_worker() -> None:
 
 def test_counters_and_histograms_of_workers_add_up_and_outlive_them() -> None:
     metrics = ServerMetrics()
-    model = version(metrics, "1.0", MetricForm("calls", "counter"), MetricForm("t", "histogram"))
+    model = version(metrics, "1.0", MetricInfo("calls", "counter"), MetricInfo("t", "histogram"))
     for worker in (9000, 9001):
         model.handler_samples([sample("calls", value=2), sample("t", "histogram", 40)], worker)
     model.worker_ended(9000)
@@ -67,7 +67,7 @@ def test_counters_and_histograms_of_workers_add_up_and_outlive_them() -> None:
 
 def test_versions_have_a_label() -> None:
     metrics = ServerMetrics()
-    first, second = (version(metrics, number, MetricForm("calls", "counter")) for number in ("1.0", "2.0"))
+    first, second = (version(metrics, number, MetricInfo("calls", "counter")) for number in ("1.0", "2.0"))
     first.handler_samples([sample("calls")], 9000)
     second.handler_samples([sample("calls", value=5)], 9001)
     assert of(metrics, "calls") == {"ModelName=m,ModelVersion=1.0": 1, "ModelName=m,ModelVersion=2.0": 5}
@@ -162,7 +162,7 @@ def test_buckets_reach_as_far_as_values_of_the_unit(unit: str, last: float) -> N
 
 def test_buckets_and_help_of_the_handlers_own() -> None:
     metrics = ServerMetrics()
-    model = version(metrics, "1.0", MetricForm("t", "histogram", "How long\nit took", (1.0, 200.0)))
+    model = version(metrics, "1.0", MetricInfo("t", "histogram", "How long\nit took", (1.0, 200.0)))
     model.handler_samples([sample("t", "histogram", 150)], 9000)
     assert of(metrics, "t_bucket") == {
         f"ModelName=m,ModelVersion=1.0,le={bound}": count for bound, count in (("1.0", 0), ("200.0", 1), ("+Inf", 1))
@@ -173,7 +173,7 @@ def test_buckets_and_help_of_the_handlers_own() -> None:
 def test_buckets_and_help_that_are_declared() -> None:
     one = DeclaredMetric("t", "ms", ("ModelName",), "Lookup", (1.0, float("inf")))
     metrics = ServerMetrics("prometheus", MetricsSpec((), (("histogram", one),)))
-    version(metrics, "1.0", MetricForm("t", "histogram", "other", (5.0,))).handler_samples(
+    version(metrics, "1.0", MetricInfo("t", "histogram", "other", (5.0,))).handler_samples(
         [sample("t", "histogram", 150)], 9000
     )
     assert of(metrics, "t_bucket") == {"ModelName=m,le=1.0": 0, "ModelName=m,le=+Inf": 1}

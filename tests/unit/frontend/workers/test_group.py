@@ -25,7 +25,7 @@ from msx_frontend.workers.group import GroupState, WorkerGroup
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.local import LocalLauncher
 from msx_frontend.workers.local_rank import LocalRank
-from msx_protocol import MetricForm, MetricSample
+from msx_protocol import MetricInfo, MetricSample
 from tests.unit.frontend.jobs import error_of, make_job, run, sink_of
 from tests.unit.frontend.workers.handlers import ranks_of, spec_of
 
@@ -54,7 +54,7 @@ class Owner:
     def jobs_returned(self, jobs: list[Job]) -> None:
         self.returned += jobs
 
-    def forms_arrived(self, forms: list[MetricForm]) -> None:
+    def forms_arrived(self, forms: list[MetricInfo]) -> None:
         self.told += [f"form of {form.name}" for form in forms]
 
     def samples_arrived(self, group: WorkerGroup, samples: list[MetricSample]) -> None:

@@ -23,7 +23,7 @@ from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workers.group import GroupState, WorkerGroup
 from msx_frontend.workers.launcher import ExitStatus, GroupSpec, RankSpec
 from msx_frontend.workers.replica import Replica, ReplicaState
-from msx_protocol import LoadProgress, MetricForm, MetricSample
+from msx_protocol import LoadProgress, MetricInfo, MetricSample
 from msx_sdk._internal.config import ModelConfig
 from tests.unit.frontend.jobs import error_of, make_job, run, sink_of
 from tests.unit.frontend.workers.fake_launcher import MEMORY, PID, FakeLauncher, FakeRank, spec_of
@@ -66,7 +66,7 @@ class Owner:
     def jobs_returned(self, jobs: list[Job]) -> None:
         self.returned += jobs
 
-    def forms_arrived(self, forms: list[MetricForm]) -> None: ...
+    def forms_arrived(self, forms: list[MetricInfo]) -> None: ...
 
     def samples_arrived(self, group: WorkerGroup, samples: list[MetricSample]) -> None: ...
 

@@ -86,7 +86,7 @@ def test_what_a_handler_announces() -> None:
     assert announced(lambda: Signature((spec,))) == Signature((spec,))
     assert announced(lambda: {"inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 3]}]}) == Signature((spec,))
     assert announced(None) == Signature()
-    with pytest.raises(HandlerLoadError, match=r"tensor_signature\(\) returned no msx_sdk.kserve.Signature"):
+    with pytest.raises(HandlerLoadError, match=r"tensor_signature\(\) did not return a msx_sdk.kserve.Signature"):
         announced(lambda: {"inputs": [{"name": "x"}]})
 
 

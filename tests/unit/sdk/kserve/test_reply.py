@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 np = pytest.importorskip("numpy")
 
 from msx_sdk import PredictionError  # noqa: E402
-from msx_sdk._internal.kserve.classification import Labels  # noqa: E402
+from msx_sdk._internal.kserve.classification import ClassLabels  # noqa: E402
 from msx_sdk._internal.kserve.message import split  # noqa: E402
 from msx_sdk._internal.kserve.reply import encode_reply  # noqa: E402
 from msx_sdk._internal.kserve.request import InferRequest  # noqa: E402
@@ -144,7 +144,7 @@ def test_what_is_not_a_message(message: bytes) -> None:
 
 def top(value: Any, count: Any, folder: Path | None = None) -> Any:
     asked = InferRequest({}, wanted={"y": False}, classes={"y": count})
-    (found,) = parted(encode_reply({"y": value}, asked, MODEL, Signature(), Labels(folder)))[0]["outputs"]
+    (found,) = parted(encode_reply({"y": value}, asked, MODEL, Signature(), ClassLabels(folder)))[0]["outputs"]
     assert found["datatype"] == "BYTES"
     return found["shape"], found["data"]
 

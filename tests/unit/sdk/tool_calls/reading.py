@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from msx_sdk._internal.tool_calls.parts import Call, Reader, Reasoning
+from msx_sdk._internal.tool_calls.parts import Reasoning, ToolCall, ToolCallReader
 
 Calls = list[tuple[str, str]]
 
 
-def read(reader: Reader, *pieces: str) -> tuple[str, Calls]:
+def read(reader: ToolCallReader, *pieces: str) -> tuple[str, Calls]:
     """The content, and the name and arguments of each call; reasoning stands in the content as «reasoning»."""
     content = ""
     calls: dict[int, tuple[str, str]] = {}
@@ -23,7 +23,7 @@ def read(reader: Reader, *pieces: str) -> tuple[str, Calls]:
     return content.replace("»«", ""), list(calls.values())
 
 
-def add(calls: dict[int, tuple[str, str]], part: Call) -> None:
+def add(calls: dict[int, tuple[str, str]], part: ToolCall) -> None:
     if part.id:
         assert part.number == len(calls)
         calls[part.number] = (part.name, part.arguments)

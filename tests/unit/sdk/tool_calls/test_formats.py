@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msx_sdk._internal.tool_calls import FORMATS, format_of_template
-from msx_sdk._internal.tool_calls.parts import Call, Reader
+from msx_sdk._internal.tool_calls.parts import ToolCall, ToolCallReader
 from tests.unit.sdk.tool_calls.reading import Calls, read
 
 SCHEMAS: dict[str, dict[str, Any]] = {
@@ -124,7 +124,7 @@ CASES: list[tuple[str, str, str, Calls]] = [
 ]
 
 
-def reader(name: str, *, parallel: bool = True) -> Reader:
+def reader(name: str, *, parallel: bool = True) -> ToolCallReader:
     return FORMATS[name].reader(SCHEMAS, parallel=parallel)
 
 
@@ -158,8 +158,8 @@ def test_arguments_come_as_they_are_written(name: str) -> None:
         "qwen3_coder": "<tool_call><function=f><parameter=text>\nabc",
     }
     parts = list(reader(name).feed(texts[name]))
-    assert all(isinstance(part, Call) for part in parts)
-    assert "abc" in "".join(part.arguments for part in parts if isinstance(part, Call))
+    assert all(isinstance(part, ToolCall) for part in parts)
+    assert "abc" in "".join(part.arguments for part in parts if isinstance(part, ToolCall))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_one_call_where_the_client_wants_one(name: str, text: str) -> None:
 
 def test_mistrals_ids_are_what_its_templates_demand() -> None:
     (call,) = reader("mistral").feed("[TOOL_CALLS]g{}")
-    assert isinstance(call, Call)
+    assert isinstance(call, ToolCall)
     assert len(call.id) == 9
     assert call.id.isalnum()
 

@@ -11,20 +11,20 @@ import pytest
 
 from msx_backend.llm.embedding.batcher import Batcher
 from msx_backend.llm.embedding.pooling import Array
-from msx_backend.llm.embedding.shapes import Shape, Shapes
+from msx_backend.llm.embedding.shapes import BatchShape, BatchShapes
 
-SHAPES = Shapes((1, 4), (8, 16), 64)
+SHAPES = BatchShapes((1, 4), (8, 16), 64)
 
 
 class Net:
     """A text's vector is its first token and its length. Calls wait for `go`."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[list[int], Shape]] = []
+        self.calls: list[tuple[list[int], BatchShape]] = []
         self.go = asyncio.Event()
         self.error: Exception | None = None
 
-    async def __call__(self, texts: list[Sequence[int]], shape: Shape) -> Array:
+    async def __call__(self, texts: list[Sequence[int]], shape: BatchShape) -> Array:
         self.calls.append(([text[0] for text in texts], shape))
         await self.go.wait()
         if self.error is not None:

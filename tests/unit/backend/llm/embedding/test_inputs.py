@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm.embedding.inputs import Inputs
+from msx_backend.llm.embedding.inputs import InputTokenizer
 from msx_backend.llm.text import Tokenizer
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import EmbedRequest
@@ -15,8 +15,8 @@ from tests.unit.backend.llm.embedding.checkpoints import VOCABULARY, tokenizer
 COUNT = len(VOCABULARY)
 
 
-def inputs(longest: int = 12, **options: Any) -> Inputs:
-    return Inputs(Tokenizer(tokenizer()), longest, COUNT, **options)
+def inputs(longest: int = 12, **options: Any) -> InputTokenizer:
+    return InputTokenizer(Tokenizer(tokenizer()), longest, COUNT, **options)
 
 
 def words(tokens: list[int]) -> str:
@@ -49,13 +49,13 @@ def test_token_ids_are_taken_as_they_are() -> None:
 
 def test_a_model_may_want_lower_case() -> None:
     plain = Tokenizer(tokenizer(lowercase=False))
-    assert words(Inputs(plain, 9, 99).tokens(EmbedRequest(input="CAT"))) == "[CLS] [UNK] [SEP]"
-    assert words(Inputs(plain, 9, 99, lower_case=True).tokens(EmbedRequest(input="CAT"))) == "[CLS] cat [SEP]"
+    assert words(InputTokenizer(plain, 9, 99).tokens(EmbedRequest(input="CAT"))) == "[CLS] [UNK] [SEP]"
+    assert words(InputTokenizer(plain, 9, 99, lower_case=True).tokens(EmbedRequest(input="CAT"))) == "[CLS] cat [SEP]"
 
 
 def test_a_tokenizer_may_know_more_tokens_than_the_network() -> None:
     with pytest.raises(InvalidInput, match="input: 6 is not a token id of this model, which has 0 to 5"):
-        Inputs(Tokenizer(tokenizer()), 12, 6).tokens(EmbedRequest(input="the cat"))
+        InputTokenizer(Tokenizer(tokenizer()), 12, 6).tokens(EmbedRequest(input="the cat"))
 
 
 TOO_LONG = (

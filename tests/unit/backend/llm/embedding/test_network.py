@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 
 from msx_backend.llm.embedding.family import find_family
 from msx_backend.llm.embedding.pooling import MODES, Mode, Pooling
-from msx_backend.llm.embedding.shapes import Shape
+from msx_backend.llm.embedding.shapes import BatchShape
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.embedding.checkpoints import CONFIGS, Arrays, encoder_tensors, write_checkpoint
 
@@ -29,10 +29,10 @@ def _launch_blocking() -> None:
 
 
 def network(folder: Path, *modes: Mode) -> Any:
-    from msx_backend.llm.embedding.network import Network
+    from msx_backend.llm.embedding.network import EmbeddingNetwork
 
     family = find_family(folder, "CPU")
-    return Network(family.load(family.context), Pooling(modes or ("mean",)), family.dtype)
+    return EmbeddingNetwork(family.load(family.context), Pooling(modes or ("mean",)), family.dtype)
 
 
 def expected(kind: str, *modes: Mode) -> Any:
@@ -46,21 +46,21 @@ def texts(kind: str) -> list[list[int]]:
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_every_mode_as_transformers_has_it(kind: str, tmp_path: Path) -> None:
     longest = len(texts(kind)[-1])
-    found = Pooling(ALL).join(*network(write_checkpoint(tmp_path, kind), *ALL)(texts(kind), Shape(4, longest)))
+    found = Pooling(ALL).join(*network(write_checkpoint(tmp_path, kind), *ALL)(texts(kind), BatchShape(4, longest)))
     np.testing.assert_allclose(found, expected(kind, *ALL), atol=1e-4)
 
 
 @pytest.mark.parametrize("mode", ["cls", "mean", "max", "last"])
 def test_a_mode_alone(mode: Mode, tmp_path: Path) -> None:
-    found = Pooling((mode,)).join(*network(write_checkpoint(tmp_path), mode)(texts("bert"), Shape(3, 72)))
+    found = Pooling((mode,)).join(*network(write_checkpoint(tmp_path), mode)(texts("bert"), BatchShape(3, 72)))
     np.testing.assert_allclose(found, expected("bert", mode), atol=1e-4)
 
 
 def test_padding_and_neighbours_change_nothing(tmp_path: Path) -> None:
     net, short = network(write_checkpoint(tmp_path)), texts("bert")[0]
-    alone, _ = net([short], Shape(1, 5))
-    padded, _ = net([short], Shape(4, 32))
-    among, _ = net([*texts("bert")[1:2], short], Shape(4, 32))
+    alone, _ = net([short], BatchShape(1, 5))
+    padded, _ = net([short], BatchShape(4, 32))
+    among, _ = net([*texts("bert")[1:2], short], BatchShape(4, 32))
     np.testing.assert_allclose(padded[0], alone[0], atol=1e-5)
     np.testing.assert_allclose(among[1], alone[0], atol=1e-5)
 
@@ -68,21 +68,21 @@ def test_padding_and_neighbours_change_nothing(tmp_path: Path) -> None:
 def test_half_precision_files_become_float32(tmp_path: Path) -> None:
     tensors = {name: array.astype(np.float16) for name, array in encoder_tensors().items()}
     net = network(write_checkpoint(tmp_path, tensors=tensors, dtype="float16"))
-    found, _ = net(texts("bert"), Shape(4, 72))
+    found, _ = net(texts("bert"), BatchShape(4, 72))
     np.testing.assert_allclose(found[:, 0], expected("bert", "mean"), atol=0.1)
     exact = {name: array.astype(np.float32) for name, array in tensors.items()}
-    same, _ = network(write_checkpoint(tmp_path / "exact", tensors=exact))(texts("bert"), Shape(4, 72))
+    same, _ = network(write_checkpoint(tmp_path / "exact", tensors=exact))(texts("bert"), BatchShape(4, 72))
     np.testing.assert_array_equal(found, same)
 
 
 @pytest.mark.parametrize("kind", ["qwen3", "mistral", "mistral_two_ways"])
 def test_decoders_in_half_precision(kind: str, tmp_path: Path) -> None:
     """As on a device, but for its kernels; with windows and padding, whose masks hold no infinity."""
-    from msx_backend.llm.embedding.network import Network
+    from msx_backend.llm.embedding.network import EmbeddingNetwork
 
     family = find_family(write_checkpoint(tmp_path, kind, dtype="float16"), "Ascend")
-    net = Network(family.load(72), Pooling(("mean",)), family.dtype)
-    found, _ = net(texts(kind), Shape(4, 72))
+    net = EmbeddingNetwork(family.load(72), Pooling(("mean",)), family.dtype)
+    found, _ = net(texts(kind), BatchShape(4, 72))
     np.testing.assert_allclose(found[:, 0], expected(kind, "mean"), atol=0.05)
 
 
@@ -90,10 +90,10 @@ def test_bfloat16_files_become_float32(tmp_path: Path) -> None:
     bfloat16 = ms.Tensor([1.0]).astype(ms.bfloat16).asnumpy().dtype
     tensors = {name: array.astype(bfloat16) for name, array in encoder_tensors().items()}
     net = network(write_checkpoint(tmp_path, tensors=tensors, torch_dtype="bfloat16"))
-    found, _ = net(texts("bert")[:1], Shape(1, 5))
+    found, _ = net(texts("bert")[:1], BatchShape(1, 5))
     assert found.dtype == np.float32
     exact = {name: array.astype(np.float32) for name, array in tensors.items()}
-    same, _ = network(write_checkpoint(tmp_path / "exact", tensors=exact))(texts("bert")[:1], Shape(1, 5))
+    same, _ = network(write_checkpoint(tmp_path / "exact", tensors=exact))(texts("bert")[:1], BatchShape(1, 5))
     np.testing.assert_array_equal(found, same)
 
 
@@ -101,7 +101,7 @@ def test_an_encoder_within_a_network_with_a_head(tmp_path: Path) -> None:
     """As BertForMaskedLM saves it; LayerNorm's names are those of files that were made from TensorFlow's."""
     tensors = {f"bert.{old(name)}": array for name, array in encoder_tensors().items()}
     tensors["cls.predictions.bias"] = np.zeros(3, np.float32)
-    found, _ = network(write_checkpoint(tmp_path, tensors=tensors))(texts("bert"), Shape(4, 72))
+    found, _ = network(write_checkpoint(tmp_path, tensors=tensors))(texts("bert"), BatchShape(4, 72))
     np.testing.assert_allclose(found[:, 0], expected("bert", "mean"), atol=1e-4)
 
 
@@ -121,13 +121,13 @@ def test_several_files_with_an_index(tmp_path: Path) -> None:
         save_file(part, folder / file)
     index = {"weight_map": {name: file for file, part in files.items() for name in part}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    found, _ = network(folder)(texts("bert"), Shape(4, 72))
+    found, _ = network(folder)(texts("bert"), BatchShape(4, 72))
     np.testing.assert_allclose(found[:, 0], expected("bert", "mean"), atol=1e-4)
 
 
 @pytest.mark.parametrize("act", ["gelu_pytorch_tanh", "silu"])
 def test_other_activations_are_not_mistaken_for_gelu(act: str, tmp_path: Path) -> None:
-    found, _ = network(write_checkpoint(tmp_path, hidden_act=act))(texts("bert"), Shape(4, 72))
+    found, _ = network(write_checkpoint(tmp_path, hidden_act=act))(texts("bert"), BatchShape(4, 72))
     difference = np.abs(found[:, 0] - expected("bert", "mean")).max()
     assert (1e-5 < difference < 0.1) if act == "gelu_pytorch_tanh" else difference > 0.1
 

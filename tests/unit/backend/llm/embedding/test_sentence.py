@@ -94,5 +94,5 @@ def test_an_activation_that_is_not_known(bert: Path) -> None:
     (bert / "2_Dense").mkdir()
     (bert / "2_Dense" / "config.json").write_text('{"activation_function": "torch.nn.Softsign"}')
     modules(bert, ("Dense", "2_Dense"))
-    with pytest.raises(HandlerLoadError, match=r"2_Dense/config.json: activation_function Softsign is none of Tanh"):
+    with pytest.raises(HandlerLoadError, match=r"2_Dense/config.json: activation_function Softsign is not one of Tanh"):
         read_sentence(bert, NOTHING)

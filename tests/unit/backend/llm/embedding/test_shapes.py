@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from msx_backend.llm.embedding.shapes import Shape, Shapes, shapes_of
+from msx_backend.llm.embedding.shapes import BatchShape, BatchShapes, shapes_of
 
-SHAPES = Shapes((1, 4, 8, 32), (32, 128, 512), 2048)
+SHAPES = BatchShapes((1, 4, 8, 32), (32, 128, 512), 2048)
 
 
 def test_a_shape_has_no_more_tokens_than_the_limit() -> None:
@@ -14,7 +14,7 @@ def test_a_shape_has_no_more_tokens_than_the_limit() -> None:
 
 
 def test_one_text_alone_may_be_longer_than_the_limit() -> None:
-    assert list(Shapes((1, 4), (512,), 100)) == [(1, 512)]
+    assert list(BatchShapes((1, 4), (512,), 100)) == [(1, 512)]
 
 
 def test_the_longest_text_and_a_lone_one_have_a_shape() -> None:
@@ -43,16 +43,16 @@ def test_a_text_gets_the_shortest_length_that_holds_it(tokens: int, length: int)
     ],
 )
 def test_at_most_a_quarter_of_the_rows_is_empty(count: int, chosen: int, rows: int) -> None:
-    assert SHAPES.choose([10] * count) == (list(range(chosen)), Shape(rows, 32))
+    assert SHAPES.choose([10] * count) == (list(range(chosen)), BatchShape(rows, 32))
 
 
 def test_the_oldest_text_decides_and_others_of_its_length_join() -> None:
-    assert SHAPES.choose([100, 10, 90, 500, 33, 65]) == ([0, 2, 4, 5], Shape(4, 128))
+    assert SHAPES.choose([100, 10, 90, 500, 33, 65]) == ([0, 2, 4, 5], BatchShape(4, 128))
 
 
 def test_shorter_texts_take_the_rows_that_would_be_empty_the_longest_first() -> None:
-    assert SHAPES.choose([400, 5, 90, 300, 410, 20]) == ([0, 3, 4, 2], Shape(4, 512))
+    assert SHAPES.choose([400, 5, 90, 300, 410, 20]) == ([0, 3, 4, 2], BatchShape(4, 512))
 
 
 def test_the_limit_of_tokens_bounds_the_rows() -> None:
-    assert SHAPES.choose([200] * 40) == ([0, 1, 2, 3], Shape(4, 512))
+    assert SHAPES.choose([200] * 40) == ([0, 1, 2, 3], BatchShape(4, 512))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm.models.config import ModelConfig
+from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.registry import FAMILIES, read_config
 from msx_sdk.errors import HandlerLoadError
 
@@ -23,7 +23,7 @@ SMALL = {
 }
 
 
-def read(folder: Path, model_type: str = "llama", **keys: Any) -> ModelConfig:
+def read(folder: Path, model_type: str = "llama", **keys: Any) -> DecoderConfig:
     keys = {key: value for key, value in ({"model_type": model_type} | SMALL | keys).items() if value != "absent"}
     (folder / "config.json").write_text(json.dumps(keys))
     return read_config(folder)

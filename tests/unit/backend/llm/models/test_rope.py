@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.models.config import ModelConfig
+from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.rope import dynamic_rows, rope_tables
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.models.test_config import read
 
 
-def config(folder: Path, **rope: Any) -> ModelConfig:
+def config(folder: Path, **rope: Any) -> DecoderConfig:
     return read(folder, rope_parameters={"rope_theta": 10000.0} | rope)
 
 
-def angles(config: ModelConfig, length: int) -> Any:
+def angles(config: DecoderConfig, length: int) -> Any:
     cos, sin = rope_tables(config, length)
     assert cos.shape == sin.shape == (length, config.head_dim)
     assert cos.dtype == sin.dtype == np.float32

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.models.config import ModelConfig
+from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.weights import Checkpoint, shapes
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.models.test_config import read
@@ -19,7 +19,7 @@ safetensors = pytest.importorskip("safetensors.numpy")
 Tensors = dict[str, Any]
 
 
-def tensors(config: ModelConfig, prefix: str = "model.") -> Tensors:
+def tensors(config: DecoderConfig, prefix: str = "model.") -> Tensors:
     return {name: np.zeros(shape, np.float32) for name, shape in shapes(config, prefix)}
 
 

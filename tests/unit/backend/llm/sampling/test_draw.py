@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from msx_backend.llm.sampling.draw import BLOCK, Dice, draw
+from msx_backend.llm.sampling.draw import BLOCK, RandomNumbers, draw
 
 
 @pytest.mark.parametrize("size", [1, 3, BLOCK, BLOCK + 1, 1_000])
@@ -29,7 +29,7 @@ def test_rounding_leads_to_the_last_one_that_has_weight() -> None:
 
 def test_dice_depend_on_the_seed_and_the_number_of_the_throw() -> None:
     def throws(seed: int) -> list[float]:
-        dice = Dice(seed)
+        dice = RandomNumbers(seed)
         return [dice.throw() for _ in range(3)]
 
     assert throws(5) == throws(5)
@@ -37,5 +37,5 @@ def test_dice_depend_on_the_seed_and_the_number_of_the_throw() -> None:
 
 
 def test_the_numbers_of_a_seed_stay_the_same_from_release_to_release() -> None:
-    dice = Dice(42)
+    dice = RandomNumbers(42)
     assert [round(dice.throw(), 6) for _ in range(2)] == [0.820198, 0.189246]

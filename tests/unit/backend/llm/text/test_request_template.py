@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from msx_backend.llm.text import request_template
-from msx_backend.llm.text.request_template import RequestTemplates, Work, outcome_of, written_apart
+from msx_backend.llm.text.request_template import RenderTask, RequestTemplates, outcome_of, written_apart
 from msx_sdk import InvalidInput
 from msx_sdk.generation._wire import decode, encode
 from tests.unit.backend.llm.text.chats import assistant, user
@@ -15,7 +15,7 @@ ENDLESS = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% 
 
 
 def outcome(template: str, **values: Any) -> tuple[str | None, str]:
-    found = outcome_of(decode(encode(Work(template, values)), Work))
+    found = outcome_of(decode(encode(RenderTask(template, values)), RenderTask))
     return found.written, found.failure
 
 

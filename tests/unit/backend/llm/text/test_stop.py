@@ -4,19 +4,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msx_backend.llm.text.stop import Found, StopFinder
+from msx_backend.llm.text.stop import StopFinder, StopMatch
 
 TEXT = st.text("abc", max_size=12)
 STOPS = st.lists(st.text("abc", min_size=1, max_size=4), max_size=4).map(tuple)
 
 
-def one_by_one(text: str, stops: tuple[str, ...]) -> Found | None:
+def one_by_one(text: str, stops: tuple[str, ...]) -> StopMatch | None:
     """What a text that comes in single characters reaches first."""
     for end in range(len(text) + 1):
         reached = [stop for stop in stops if text[:end].endswith(stop)]
         if reached:
             stop = max(reached, key=len)
-            return Found(stop, end - len(stop), end)
+            return StopMatch(stop, end - len(stop), end)
     return None
 
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from msx_backend.jobs import Jobs
+from msx_backend.open_requests import OpenRequests
 from msx_protocol import FieldHead, Predict, RequestHead, encode_headers
 from msx_sdk.request import InferenceRequest
 
 
-def take(jobs: Jobs, *numbers: int) -> list[InferenceRequest]:
+def take(jobs: OpenRequests, *numbers: int) -> list[InferenceRequest]:
     heads = [RequestHead(number, f"id-{number}", encode_headers([]), [], None) for number in numbers]
     return jobs.take(Predict(heads), bytearray())
 
@@ -21,7 +21,7 @@ def test_fields_are_cut_out_of_the_body() -> None:
         RequestHead(2, "b", encode_headers([]), [FieldHead("body", "application/json", 4)], 60.0),
     ]
     before = time.monotonic()
-    first, second = Jobs().take(Predict(heads), bytearray(b"abc[1]\n"))
+    first, second = OpenRequests().take(Predict(heads), bytearray(b"abc[1]\n"))
     assert first.data() == {"x": "abc", "y": bytearray()}
     assert first.headers["x-a"] == "1"
     assert (first.id, first.number, first.deadline) == ("a", 1, None)
@@ -33,12 +33,12 @@ def test_fields_are_cut_out_of_the_body() -> None:
 def test_many_fields() -> None:
     fields = [FieldHead(f"f{n}", "text/plain", len(str(n))) for n in range(1000)]
     body = bytearray("".join(map(str, range(1000))), "ascii")
-    (request,) = Jobs().take(Predict([RequestHead(1, "a", encode_headers([]), fields, None)]), body)
+    (request,) = OpenRequests().take(Predict([RequestHead(1, "a", encode_headers([]), fields, None)]), body)
     assert request.data() == {f"f{n}": str(n) for n in range(1000)}
 
 
 def test_a_cancel_finds_its_request_once() -> None:
-    jobs, told = Jobs(), list[int]()
+    jobs, told = OpenRequests(), list[int]()
     jobs.on_cancel = told.append
     one, two = take(jobs, 1, 2)
     jobs.cancel([2])
@@ -48,7 +48,7 @@ def test_a_cancel_finds_its_request_once() -> None:
 
 
 def test_a_cancel_that_comes_first_is_kept_in_mind() -> None:
-    jobs, told = Jobs(), list[int]()
+    jobs, told = OpenRequests(), list[int]()
     jobs.on_cancel = told.append
     jobs.cancel([2, 9])
     one, two = take(jobs, 1, 2)
@@ -58,7 +58,7 @@ def test_a_cancel_that_comes_first_is_kept_in_mind() -> None:
 
 
 def test_a_cancel_that_comes_too_late_is_ignored() -> None:
-    jobs = Jobs()
+    jobs = OpenRequests()
     jobs.release(take(jobs, 1, 2))
     jobs.cancel([1, 2])
     assert not take(jobs, 3)[0].cancelled
@@ -66,14 +66,14 @@ def test_a_cancel_that_comes_too_late_is_ignored() -> None:
 
 
 def test_early_cancels_of_requests_that_never_come_are_forgotten() -> None:
-    jobs = Jobs()
+    jobs = OpenRequests()
     jobs.cancel([5, 7])
     take(jobs, 6)
     assert jobs_state(jobs) == ([6], {7})
 
 
 def test_a_released_request_holds_no_payload() -> None:
-    jobs = Jobs()
+    jobs = OpenRequests()
     requests = jobs.take(
         Predict([RequestHead(1, "a", encode_headers([]), [FieldHead("body", None, 3)], None)]), bytearray(b"abc")
     )
@@ -82,5 +82,5 @@ def test_a_released_request_holds_no_payload() -> None:
     assert jobs_state(jobs) == ([], set())
 
 
-def jobs_state(jobs: Jobs) -> Any:
+def jobs_state(jobs: OpenRequests) -> Any:
     return list(jobs._held), jobs._cancelled_early

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from msx_backend.parallel.reports import COLLECTIVES
-from msx_protocol import CallDone, PlanTell
+from msx_protocol import CallDone, PlanMessage
 from tests.unit.backend.parallel.test_leader import Bench
 
 
@@ -45,7 +45,7 @@ def reported(bench: Bench) -> list[tuple[int, dict[str, int], str]]:
 
 def test_a_call_that_is_led(bench: Bench, collectives: Counting) -> None:
     with bench.leader.tell(b"do it"):
-        assert [bench.heard(rank) for rank in (1, 2)] == [[(PlanTell(1), b"do it")]] * 2
+        assert [bench.heard(rank) for rank in (1, 2)] == [[(PlanMessage(1), b"do it")]] * 2
         collectives.make("send[0,1]")
     assert reported(bench) == [(1, {"all_reduce[0,1]": 5, "send[0,1]": 1}, "")]
 

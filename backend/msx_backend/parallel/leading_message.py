@@ -11,7 +11,7 @@ from msx_backend.replies import ReplyWriter
 from msx_sdk._internal.leading import Leading
 
 
-class Telling(Leading):
+class LeadingMessage(Leading):
     """Parts of several calls may take turns; `counted`, which they share, is what those that have ended have counted.
 
     So rank 0 reports of a call what the other ranks do, which have not begun the next one.

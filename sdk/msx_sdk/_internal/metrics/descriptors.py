@@ -15,7 +15,7 @@ LONGEST_HELP = 1000
 """Characters."""
 
 
-class Form(NamedTuple):
+class MetricDescriptor(NamedTuple):
     """`help` is "" and `buckets` are () where the server's defaults for the unit are wanted."""
 
     name: str
@@ -24,15 +24,15 @@ class Form(NamedTuple):
     buckets: tuple[float, ...] = ()
 
 
-class Forms:
+class MetricDescriptors:
     """Of all metrics of a handler, by name. Thread-safe."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Form] = {}
-        self._new: list[Form] = []
+        self._known: dict[str, MetricDescriptor] = {}
+        self._new: list[MetricDescriptor] = []
         self._lock = threading.Lock()
 
-    def tell(self, form: Form) -> None:
+    def tell(self, form: MetricDescriptor) -> None:
         """The first one of a name counts. Raises ValueError for one with other buckets."""
         with self._lock:
             known = self._known.get(form.name)
@@ -42,7 +42,7 @@ class Forms:
                 self._known[form.name] = form
                 self._new.append(form)
 
-    def take(self) -> list[Form]:
+    def take(self) -> list[MetricDescriptor]:
         """Those that were not taken before."""
         with self._lock:
             new, self._new = self._new, []
@@ -69,7 +69,7 @@ def checked_help(name: str, text: str) -> str:
     return text
 
 
-def _check_same(known: Form, form: Form) -> None:
+def _check_same(known: MetricDescriptor, form: MetricDescriptor) -> None:
     if form.buckets and form.buckets != known.buckets:
         had = list(known.buckets) or "those of its unit"
         raise ValueError(f"the histogram {form.name!r} has its buckets already ({had}), not {list(form.buckets)}")

@@ -14,7 +14,7 @@ from msx_sdk.request import Headers, InferenceRequest, Part
 NO_PARTS: Mapping[str, Part] = MappingProxyType({})
 
 
-class Jobs:
+class OpenRequests:
     """Thread-safe: requests come and go on the main thread, cancels come on the control thread."""
 
     def __init__(self) -> None:
