@@ -1,4 +1,4 @@
-"""What a handler knows about its model, its rank and the requests it works on."""
+"""The context of a handler: its model, its rank and the requests of the call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class NoRequestError(RuntimeError):
-    """Asked about a request outside of handle()."""
+    """The context was asked about a request outside of handle()."""
 
 
 class Context:
@@ -54,15 +54,15 @@ class Context:
         keys = info.sequence_keys
         self.header_key_sequence_id, self.header_key_sequence_start, self.header_key_sequence_end = keys
         self.cache: Any = {}
-        """The handler's own, from call to call: what it keeps of sequences and of generations in progress. With
-        `continuousBatching`, what stands under a request's id goes with the request."""
+        """For the handler: kept from call to call, such as the state of sequences and of generations in progress. With
+        `continuousBatching`, the entry under a request's id is removed with the request."""
         self.stopping_criteria: Any = None
-        """Of a continuous handler: a function for each request of the batch. It gets what the handler returned for the
-        request; False: there is more to come; anything else: that was the last."""
+        """Set by a continuous handler: a function for each request of the batch. It is called with what the handler
+        returned for the request; False means that more is to come, anything else that it was the last."""
         self.cl_socket: Any = None  # TorchServe's handlers may look at it; nothing is sent on it here
         self.graphs_key = ""
-        """What kept graphs (`mindspore.compileCache`) depend on beside the archive; to be set before `setup`. Where it
-        is set, graphs are kept unless the yaml says otherwise."""
+        """Set by a handler before `setup`: what kept graphs (`mindspore.compileCache`) depend on besides the archive.
+        With it graphs are kept, unless the yaml says otherwise."""
         self.report_progress: Callable[[str], None] = lambda phase: None
         self.lead: Callable[[bytes], Leading] = lambda message: Leading()
         """For async handlers, on rank 0 of a group: `with context.lead(message):` makes the handlers of all other ranks
@@ -74,14 +74,15 @@ class Context:
 
     @property
     def request_ids(self) -> dict[int, str]:
-        """Place in the batch to request id."""
+        """Request ids by index in the batch."""
         return {idx: request.id for idx, request in enumerate(self._bound.requests)}
 
     def get_request_id(self, idx: int = 0) -> str:
         return self._bound.requests[idx].id
 
     def get_request_header(self, idx: int, key: str) -> Any:
-        """Its text, or None. A field's name gives what TorchServe has there: `{"content-type": …}`, if it has one."""
+        """The header's text, or None. For the name of a field it returns what TorchServe has there: `{"content-type":
+        …}`, if the field has one."""
         return self._bound.requests[idx].headers.get(key)
 
     def get_all_request_header(self, idx: int) -> Headers:
@@ -96,21 +97,21 @@ class Context:
         return None if part is None else part.content_type
 
     def get_sequence_id(self, idx: int) -> str:
-        """The sequence that a request of a stateful model belongs to; "" where it has none."""
+        """The id of the sequence of a stateful model to which the request belongs; "" without one."""
         value = self.get_request_header(idx, self.header_key_sequence_id)
         return value if isinstance(value, str) else ""  # a form field may have the same name
 
     @property
     def request_processor(self) -> list[RequestProcessor]:
-        """TorchServe's older interface, an object per request."""
+        """TorchServe's older interface: an object for each request."""
         return [RequestProcessor(self, idx) for idx in range(len(self._bound.requests))]
 
     def operation(self, idx: int = 0) -> str:
-        """What is asked for: "" for a prediction, else an operation of `msx_sdk.generation`."""
+        """The operation: "" for a prediction, else an operation of `msx_sdk.generation`."""
         return self._bound.requests[idx].operation
 
     def is_example(self, idx: int = 0) -> bool:
-        """True in warm-up, for the handler's own example."""
+        """True during warm-up, for the handler's own example."""
         return self._bound.requests[idx].is_example
 
     def cancelled(self, idx: int = 0) -> bool:
@@ -179,7 +180,7 @@ class Context:
         return await loop.run_in_executor(self._model_thread, partial(variables.run, call, *args, **kwargs))
 
     def bind(self, batch: Batch | None) -> None:
-        """For the runner: this context now speaks of `batch`."""
+        """For the runner: the context describes `batch` from now on."""
         self._batch = batch
         current_request_ids.set("" if batch is None else batch.ids)
 
@@ -196,7 +197,7 @@ class Context:
         return context
 
     def for_call(self, batch: Batch) -> Context:
-        """For the runner: a context of its own, attributes too, for one of many calls at once."""
+        """For the runner: a context with attributes of its own, for one of several calls that run at once."""
         context = copy.copy(self)
         context.bind(batch)
         return context
@@ -211,7 +212,7 @@ class Context:
         return self._bound.head(idx)
 
     def _tell(self, head: ReplyHead, refused: str) -> None:
-        """The log, once, of a head that was fit until now."""
+        """Logs the reason, once, for which a head became invalid."""
         if head.refused != refused:
             self.logger.error("%s", head.refused)
 

@@ -16,15 +16,13 @@ __all__ = ["HandlerLoadError", "InvalidInput", "PredictionError"]
 
 
 class PredictionError(Exception):
-    """Ends one request, or the batch it is raised in, with an HTTP status and a message for the client.
-
-    `status` is an HTTP status of 400 to 599.
-    """
+    """Ends one request, or the batch in which it is raised, with an HTTP status (400 to 599) and a message for the
+    client."""
 
     status = PREDICTION_FAILED
     message = ""
     code = ""
-    """A word for programs, where an API has one for this error."""
+    """An error code for programs, such as OpenAI's clients expect."""
 
     def __init__(self, status: int, message: str) -> None:
         if not 400 <= status <= 599:

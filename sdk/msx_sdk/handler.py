@@ -12,7 +12,7 @@ from msx_sdk.errors import PredictionError
 __all__ = ["Data", "Handler"]
 
 Data = list[dict[str, Any]]
-"""One dict per request of the batch: field name to value. A raw body is the field `body`."""
+"""One dict for each request of the batch: field name to value. A raw body is the field `body`."""
 
 
 class Handler:
@@ -39,8 +39,9 @@ class Handler:
     """
 
     json_bodies: JsonBodies = "strict"
-    """`strict`: a body that says that it is JSON arrives decoded, or is refused with 400 before `handle` is called.
-    `lenient`: what cannot be parsed arrives as bytes, as in TorchServe. model-config.yaml's `jsonBodies` goes first."""
+    """`strict`: a body that is declared as JSON arrives decoded, or is refused with 400 before `handle` is called.
+    `lenient`: a body that cannot be parsed arrives as bytes, as in TorchServe. `jsonBodies` in model-config.yaml
+    overrides it."""
 
     context: Context
 

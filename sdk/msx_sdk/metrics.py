@@ -17,7 +17,7 @@ log = logging.getLogger("msx.metrics")
 
 
 class MetricNotFound(KeyError):
-    """No metric of this name and type was added to the cache."""
+    """A metric of this name and type is not in the cache."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -39,7 +39,7 @@ class Metric:
 
 
 class CachedMetric:
-    """What TorchServe's `add_metric_to_cache` returns: the values of its dimensions are given in their order."""
+    """TorchServe's metric, as `add_metric_to_cache` returns it: values of dimensions are given in their order."""
 
     def __init__(self, metrics: Metrics, name: str, unit: str, names: Sequence[str], kind: str) -> None:
         self._metrics, self.metric_name, self.unit = metrics, name, unit
@@ -65,13 +65,13 @@ class CachedMetric:
 
 
 class Metrics(Samples):
-    """What `context.metrics` is. Thread-safe. At most 10,000 samples wait for the worker to take them."""
+    """The type of `context.metrics`. Thread-safe. At most 10,000 samples wait for the worker."""
 
     def __init__(self, model_name: str = "", lock: threading.Lock | None = None) -> None:
         super().__init__(model_name, lock)
         self.descriptors = MetricDescriptors()
         self.cache: dict[str, dict[str, CachedMetric]] = {COUNTER: {}, GAUGE: {}, HISTOGRAM: {}}
-        """By type and name, what `get_metric` finds. The first two are those of TorchServe's own metrics.yaml."""
+        """By type and name, the metrics that `get_metric` finds. The first two are TorchServe's own."""
         for name in ("HandlerTime", "PredictionTime"):
             self.add_metric_to_cache(name, "ms", ["ModelName", "Level"], GAUGE)
 
@@ -144,8 +144,8 @@ class Metrics(Samples):
         self.add_metric(name, value, "percent", idx, dimensions, metric_type)
 
     def add_error(self, name: str, value: float | str, dimensions: Dimensions | None = None) -> None:
-        """Add so many errors at Level=Error. A text is one error, and a line of the log: it would make labels without
-        an end."""
+        """Adds errors with Level=Error. A text counts as one error and is logged, since texts as labels would never
+        end."""
         if isinstance(value, str):
             log.error("%s: %s", name, value)
             value = 1.0
@@ -180,7 +180,7 @@ class Metrics(Samples):
     def add_metric_to_cache(
         self, metric_name: str, unit: str, dimension_names: Sequence[str] = (), metric_type: str = COUNTER
     ) -> CachedMetric:
-        """TorchServe's call. A metric of this name and type that is there already is replaced if it differs."""
+        """TorchServe's call. An existing metric of this name and type is replaced if it differs."""
         kind = checked_kind(metric_name, metric_type)
         known = self.cache[kind].get(metric_name)
         if known and (known.unit, known.dimension_names) == (unit, list(dimension_names)):
@@ -191,7 +191,8 @@ class Metrics(Samples):
         return made
 
     def get_metric(self, metric_name: str, metric_type: str = COUNTER) -> CachedMetric:
-        """One that `add_metric_to_cache` or an `add_*` method has made. Raises MetricNotFound, a KeyError."""
+        """A metric that `add_metric_to_cache` or an `add_*` method has made. Raises MetricNotFound, which is a
+        KeyError."""
         kind = checked_kind(metric_name, metric_type)
         if metric_name not in self.cache[kind]:
             raise MetricNotFound(f"the {kind} {metric_name!r} does not exist: call add_metric_to_cache first")

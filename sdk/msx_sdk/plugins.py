@@ -50,7 +50,7 @@ class HandlerPackage(Protocol):
         """Make the package importable in this process. Called before the handler's module is imported."""
 
     def handler_for(self, handler: str, manifest: Mapping[str, Any]) -> str:
-        """The handler string that is meant where the archive says `handler`: most often the same."""
+        """The handler string to use in place of the archive's `handler`; most often the same."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,12 @@ class WorkerView:
     id: str
     status: str
     pid: int | None
-    """None while it has no process."""
+    """None without a process."""
 
 
 @dataclass(frozen=True)
 class ModelView:
-    """One registered version, as it is now."""
+    """The current state of one registered version."""
 
     name: str
     version: str
@@ -99,11 +99,11 @@ class ModelView:
 
 
 class ServerView(Protocol):
-    """What a plugin sees of the server. May be asked from any thread."""
+    """A plugin's view of the server. It may be used from any thread."""
 
     @property
     def config(self) -> Mapping[str, str]:
-        """The server's settings, by the keys of config.properties, defaults too; without secrets."""
+        """The server's settings by the keys of config.properties, with defaults and without secrets."""
 
     def models(self) -> list[ModelView]: ...
 
@@ -120,7 +120,7 @@ class Endpoint:
     """The first segment: `execution-parameters` serves /execution-parameters and all below it."""
     listener: ClassVar[Literal["inference", "management", "metrics"]] = "inference"
     open: ClassVar[bool] = False
-    """Needs no token."""
+    """True: the endpoint does not need a token."""
     description: ClassVar[str] = ""
 
     def __init__(self, server: ServerView) -> None:
@@ -157,10 +157,10 @@ class SnapshotSerializer(Protocol):
     """
 
     def save(self, snapshot: SavedSnapshot) -> None:
-        """Keep it. One of this name that is there already stays as it is."""
+        """Keeps a snapshot. An existing one of this name stays as it is."""
 
     def get(self, name: str) -> SavedSnapshot:
-        """The one of this name."""
+        """The snapshot of this name."""
 
     def get_last(self) -> SavedSnapshot | None:
-        """The newest by the time stamp in its name; None before the first one."""
+        """The newest snapshot by the time stamp in its name; None before the first one."""

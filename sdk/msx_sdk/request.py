@@ -1,4 +1,4 @@
-"""One request of a batch, as the worker received it."""
+"""One request of a batch, as the worker receives it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["Headers", "InferenceRequest", "Part"]
 class Part(msgspec.Struct, frozen=True):
     """One field of a request: its bytes, and its content type.
 
-    `content_type` is "" where the client could have stated one and did not: the body of an HTTP request. None where it
-    has no place for one: an input over gRPC, a plain field of a form.
+    `content_type` is "" if the client could have stated one and did not: the body of an HTTP request. It is None if the
+    client could not: an input over gRPC, a plain field of a form.
     """
 
     data: bytes | bytearray
@@ -26,9 +26,9 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Headers(dict[str, Any]):
-    """Request headers; look-ups find any case, as HTTP means it.
+    """Request headers; look-ups ignore case, as in HTTP.
 
-    As TorchServe has it, a field that has a content type is there too: `{"body": {"content-type": "image/png"}}`.
+    As in TorchServe, a field with a content type is there, too: `{"body": {"content-type": "image/png"}}`.
     """
 
     def __missing__(self, key: str) -> Any:
@@ -89,21 +89,21 @@ class InferenceRequest:
         self.deadline = deadline
         self.cancelled = self.answered = False
         self.inference: Inference | None = None
-        """Of a request of the Open Inference Protocol, once it has been read."""
+        """The parsed request, if it is one of the Open Inference Protocol."""
         self._data: dict[str, Any] | None = None
         self._decoded: dict[str, Any] | None = None
         self._spent = self._strict = False
 
     @classmethod
     def of_data(cls, id: str, data: dict[str, Any]) -> InferenceRequest:
-        """A request whose fields are already what the handler shall see: warm-up and tests."""
+        """A request whose fields are already decoded: for warm-up and tests."""
         request = cls(id, {})
         request._data = data
         return request
 
     @property
     def headers(self) -> Headers:
-        """Made when it is first asked for: most handlers never look."""
+        """Decoded at the first use: most handlers never look at them."""
         if not isinstance(self._headers, Headers):
             self._headers = self._headers()
         return self._headers
@@ -114,7 +114,7 @@ class InferenceRequest:
 
     @property
     def is_example(self) -> bool:
-        """It was made by `of_data`, and no client sent it."""
+        """True if it was made by `of_data`, and did not come from a client."""
         return self._data is not None
 
     def spend(self) -> None:
@@ -151,5 +151,5 @@ class InferenceRequest:
         return {name: lenient(part.data, part.content_type) for name, part in self.parts.items()}
 
     def encode(self, value: Any, status: int) -> bytes | bytearray:
-        """A value of its reply. Raises PredictionError for what cannot be sent."""
+        """Encodes a value of the reply. Raises PredictionError for a value that cannot be sent."""
         return encode(value) if self.inference is None or status >= 400 else self.inference.encode(value)

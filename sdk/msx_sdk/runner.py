@@ -16,20 +16,20 @@ from msx_sdk.errors import PredictionError
 from msx_sdk.request import InferenceRequest
 
 RAISED = (Exception, SystemExit, GeneratorExit, asyncio.CancelledError)
-"""What ends a handler's call and nothing else; KeyboardInterrupt is not the handler's."""
+"""Exceptions that end a handler's call; KeyboardInterrupt ends the process."""
 
 
 class Conductor(Protocol):
-    """Keeps the ranks of a parallel group in step: each makes the same calls, and takes the same steps in each."""
+    """Keeps the ranks of a parallel group in step: each makes the same calls, with the same steps."""
 
     def begin(self, requests: list[InferenceRequest]) -> None:
-        """Before the handler is called."""
+        """Called before the handler."""
 
     def proceed(self, wanted: bool) -> bool:
-        """Before a generator is asked for more: whether it is. `wanted` is what this rank alone would do."""
+        """Whether the generator is asked for more; `wanted` is what this rank alone would do."""
 
     def end(self, error: BaseException | None) -> None:
-        """The call is over on this rank."""
+        """Called after the handler on this rank."""
 
 
 class Alone:
@@ -46,7 +46,7 @@ class Alone:
 
 
 class Runner:
-    """For handlers that work on a batch at a time, by return, by generator or by sending."""
+    """For handlers that work on one batch at a time: they return, yield or send."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Runner:
         self._conductor = conductor or Alone()
         self._reader = RequestReader(handler, context.info)
         self.open: list[InferenceRequest] = []
-        """After a call: the requests that want another one. Only a `ContinuousRunner` has them."""
+        """After a call: the requests that need another one; used by `ContinuousRunner` only."""
 
     def run(self, requests: list[InferenceRequest], sink: ReplySink | None) -> None:
         """Answer every request; without a sink the answers are dropped, as on all ranks of a group but the first.
@@ -76,7 +76,7 @@ class Runner:
             self.context.bind(None)  # what the requests hold is free now
 
     def _read(self, requests: list[InferenceRequest], sink: ReplySink | None) -> list[InferenceRequest]:
-        """What cannot be read fails alone, before the ranks are told of the call."""
+        """A request that cannot be read fails alone, before the other ranks hear of the call."""
         readable = []
         for request in requests:
             try:
@@ -142,7 +142,7 @@ class Runner:
 
 
 class AsyncRunner:
-    """For `async def handle(data, context)`: one request a call, many calls at once."""
+    """For `async def handle(data, context)`: one request for each call, many calls at once."""
 
     def __init__(self, handler: ResolvedHandler, context: Context) -> None:
         self.handler, self.context = handler, context
@@ -177,7 +177,7 @@ class AsyncRunner:
 
 
 def _log(logger: logging.LoggerAdapter[logging.Logger], error: BaseException) -> None:
-    """With its traceback, unless it is an answer that the handler chose."""
+    """Logs the error, with a traceback unless the handler chose it as its answer."""
     if isinstance(error, PredictionError):
         level = logging.ERROR if error.status >= 500 else logging.INFO
         logger.log(level, "the handler answers %d: %s", error.status, error.message)

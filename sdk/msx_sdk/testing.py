@@ -29,7 +29,7 @@ __all__ = ["InferenceRequest", "LocalModel", "Part", "Reply"]
 
 @dataclass
 class Reply:
-    """What one request got: status, headers, the chunks as they came, or its failure."""
+    """The reply to one request: status, headers, chunks, or the failure."""
 
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
@@ -136,7 +136,7 @@ class LocalModel:
         return [collector.replies[request.id] for request in batch]
 
     def _finish(self, result: Any) -> None:
-        """Of `initialize` and `close`, which may be coroutines."""
+        """Awaits the result of `initialize` or `close` if it is a coroutine."""
         if inspect.isawaitable(result):
             self._loop.run_until_complete(result)
 

@@ -85,7 +85,7 @@ class TextGenerationHandler(Handler):
         return msgspec.to_builtins(self.capabilities())
 
     async def _predict(self, item: dict[str, Any], context: Context) -> AsyncGenerator[Any, None]:
-        """A plain prediction: the text in pieces, or the numbers of an embedding as JSON."""
+        """A plain prediction: the text in pieces, or an embedding as JSON numbers."""
         if context.get_request_header(0, "explain") == "True":
             raise PredictionError(501, f"{type(self).__name__} has no explanations")
         offered = self.capabilities()
@@ -114,7 +114,7 @@ def _overrides(handler: TextGenerationHandler, name: str) -> bool:
 
 @asynccontextmanager
 async def _closing(iterator: AsyncIterator[T]) -> AsyncGenerator[AsyncIterator[T], None]:
-    """What an engine holds for a request is free when its client leaves, not when the garbage is collected."""
+    """Closes the generator when the client leaves: what an engine holds for a request is freed at once."""
     try:
         yield iterator
     finally:

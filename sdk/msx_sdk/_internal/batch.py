@@ -26,7 +26,7 @@ class ReplySink(Protocol):
     def fail(self, request: InferenceRequest, failure: Failure) -> None: ...
 
     def flush(self) -> None:
-        """What came until now should leave, if it was kept to be sent together with what follows."""
+        """Send what was kept to be sent together with later replies."""
 
 
 class InvalidResult(PredictionError):
@@ -45,10 +45,10 @@ class ReplyState:
 
 
 class Batch:
-    """The requests of one handler call. Replies are numbered as the requests are; without a sink they are dropped.
-    `states` are those of replies that earlier calls have begun.
+    """The requests of one call of the handler. Replies have the order of the requests; without a sink they are dropped.
 
-    Thread-safe; what comes for a request that has ended is dropped.
+    `states` are the states of replies that earlier calls have begun. Thread-safe; a value for a request that has ended
+    is dropped.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Batch:
         return [idx for idx, state in enumerate(self._states) if state.open]
 
     def send(self, values: Any) -> None:
-        """One list of intermediate results, an entry a request; None sends nothing this time."""
+        """Takes a list of intermediate results, one for each request; None sends nothing for that request."""
         for idx, value in enumerate(self.checked(values)):
             if value is not None:
                 self._send_one(idx, value)
@@ -91,12 +91,12 @@ class Batch:
             self._sink.flush()
 
     def finish(self, values: Any) -> None:
-        """The list that ends every request still open."""
+        """Takes the list of last values, which ends every request that is still open."""
         for idx, value in enumerate(self.checked(values)):
             self._end(idx, value.value if isinstance(value, Last) else value)
 
     def close(self) -> None:
-        """A stream ended without a last value."""
+        """Ends every open request after a stream without a last value."""
         for idx in self.open_indices():
             self._end(idx, NOTHING)
 
@@ -161,7 +161,7 @@ class Batch:
 
 
 def _encoded(request: InferenceRequest, state: ReplyState, value: Any) -> bytes | bytearray:
-    """What ends a reply that has begun may be empty, also where each piece of it is a message of its own."""
+    """The last value of a reply that has begun may be empty, even where each value is a message of its own."""
     if value is NOTHING or (state.started and value in (None, "", b"")):
         return b""
     return request.encode(value, (state.head or PLAIN).status)

@@ -1,4 +1,4 @@
-"""A body, or a field of a form: what its content type says of it, and what a handler gets of it."""
+"""Bodies and form fields: what the content type says, and what the handler gets."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from msx_sdk.errors import InvalidInput
 JSON = "application/json"
 
 JsonBodies = Literal["strict", "lenient"]
-"""What becomes of a body that says that it is JSON.
-
-`strict`: any case and `+json` count, and what cannot be parsed is refused before the handler runs. `lenient`:
-TorchServe's rule, exactly `application/json`, and what cannot be parsed reaches the handler as bytes.
-"""
+"""How a body that is declared as JSON is treated. `strict`: the type is compared in any case, `+json` counts, and a
+body that cannot be parsed is refused before the handler runs. `lenient`: TorchServe's rule, exactly `application/json`,
+and a body that cannot be parsed reaches the handler as bytes."""
 
 Data = bytes | bytearray
 
 
 def media_type(content_type: str) -> str:
-    """In lower case and without parameters, as RFC 9110 compares it."""
+    """The type in lower case and without parameters, as RFC 9110 compares it."""
     return content_type.partition(";")[0].strip().lower()
 
 
@@ -35,7 +33,7 @@ def says_json(content_type: str) -> bool:
 
 
 def lenient(data: Data, content_type: str | None) -> Any:
-    """JSON and text are decoded, as TorchServe does it; everything else, and what cannot be decoded, is a bytearray."""
+    """JSON and text are decoded, as in TorchServe; anything else, and what cannot be decoded, becomes a bytearray."""
     if content_type and (decode := _decoder(content_type)):
         try:
             return decode(data)
@@ -45,7 +43,7 @@ def lenient(data: Data, content_type: str | None) -> Any:
 
 
 def strict(field: str, data: Data, content_type: str | None) -> Any:
-    """The same, but JSON is known by any spelling of its type. Raises InvalidInput where it cannot be parsed."""
+    """As `lenient`, but any spelling of a JSON type counts. Raises InvalidInput if the JSON cannot be parsed."""
     if not content_type or not says_json(content_type):
         return lenient(data, content_type)
     try:
@@ -59,7 +57,7 @@ def raw(data: Data) -> bytearray:
 
 
 def read_json(what: str, data: Data) -> Any:
-    """Raises InvalidInput, which says what is wrong, in which line and column."""
+    """Raises InvalidInput with the error, its line and its column."""
     try:
         return json_value(data)
     except (ValueError, RecursionError) as error:
@@ -67,7 +65,7 @@ def read_json(what: str, data: Data) -> Any:
 
 
 def json_value(data: Data) -> Any:
-    """Python's JSON, with NaN and Infinity. Raises ValueError, or RecursionError for what is nested too deeply."""
+    """Python's JSON, with NaN and Infinity. Raises ValueError, or RecursionError if it is nested too deeply."""
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:
@@ -75,7 +73,7 @@ def json_value(data: Data) -> Any:
 
 
 def fault(data: Data, error: Exception) -> str:
-    """What `json_value` found wrong."""
+    """Describes an error that `json_value` raised."""
     if isinstance(error, json.JSONDecodeError):
         if not data.strip():
             return "it is empty"

@@ -1,5 +1,5 @@
-"""How much memory and how many cores this process and its children may have: of their cgroup (v1 or v2), else of the
-machine."""
+"""How much memory and how many cores this process and its children may use: the limits of their cgroup (v1 or v2), or
+those of the machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 class _Files(NamedTuple):
-    """What the kernel calls the same thing in its two versions; pages of files are given back when they are needed."""
+    """The names of the same files in the kernel's two versions. The kernel frees the pages of files when memory is
+    needed."""
 
     limit: str
     usage: str
@@ -30,24 +31,24 @@ _V2 = _Files("memory.max", "memory.current", ("active_file", "inactive_file"))
 
 
 def memory_limit(process: Path = SELF) -> int:
-    """Bytes: the lowest limit of the cgroup and of those above it, at most what the machine has."""
+    """Bytes: the lowest limit of the cgroup and its parents, at most the memory of the machine."""
     return min([psutil.virtual_memory().total, *(limit for _, limit, _ in _limits(process))])
 
 
 def memory_available(process: Path = SELF) -> int:
-    """Bytes that could be taken now without swapping, and without reaching a limit of `memory_limit`. Never below 0."""
+    """Bytes that this process could take now without swapping, and without reaching `memory_limit`. Never below 0."""
     free = [limit - _used(folder, files) for folder, limit, files in _limits(process)]
     return max(min([psutil.virtual_memory().available, *free]), 0)
 
 
 def cores(process: Path = SELF) -> int:
-    """Those that this process may run on, or fewer where a cgroup gives it less of their time. At least 1."""
+    """The cores on which this process may run, or fewer if its cgroup has a quota of processor time. At least 1."""
     return cores_by_quota(process) or _runnable()
 
 
 def cores_by_quota(process: Path = SELF) -> int | None:
-    """`cores`, where a cgroup's quota says it: libraries do not look there, and start a thread for each core that they
-    may run on."""
+    """The number of cores by the cgroup's quota; None if the quota does not limit it. Libraries ignore the quota, and
+    start a thread for each core on which they may run."""
     least = min((math.ceil(quota / period) for quota, period in _quotas(process)), default=None)
     return least if least is not None and least < _runnable() else None
 
@@ -60,7 +61,7 @@ def _runnable() -> int:
 
 
 def _quotas(process: Path) -> Iterator[tuple[int, int]]:
-    """Of the cgroup and those above it: µs of all cores together, in so many µs."""
+    """Quota and period, in µs, of the cgroup and its parents. The quota is the time of all cores together."""
     for folder, version in _lineage(process, "cpu"):
         if version == 2:
             texts = " ".join(_lines(folder / "cpu.max")).split()
@@ -71,7 +72,7 @@ def _quotas(process: Path) -> Iterator[tuple[int, int]]:
 
 
 def _limits(process: Path) -> Iterator[tuple[Path, int, _Files]]:
-    """The cgroup's folder and those above it that have a limit. A kernel, or a sandbox, without cgroups has none."""
+    """The folders of the cgroup and its parents that have a memory limit. Without cgroups it yields nothing."""
     for folder, version in _lineage(process, "memory"):
         files = _V2 if version == 2 else _V1
         if (limit := _number(folder / files.limit)) is not None:
@@ -79,7 +80,7 @@ def _limits(process: Path) -> Iterator[tuple[Path, int, _Files]]:
 
 
 def _lineage(process: Path, controller: str) -> Iterator[tuple[Path, int]]:
-    """The folder of this process's cgroup and those above it, each with the version whose files it has."""
+    """The folder of this process's cgroup and its parents, each with its version."""
     for mount, folder, version in _folders(process, controller):
         for each in (folder, *folder.parents):
             yield each, version
@@ -104,7 +105,7 @@ def _folders(process: Path, controller: str) -> Iterator[tuple[Path, Path, int]]
 
 
 def _below(mount: Path, root: str, path: str) -> Path:
-    """A container sees its own cgroup as the root of the mount, whatever the path says."""
+    """Inside a container the process's own cgroup is the root of the mount, whatever the path says."""
     try:
         return mount / Path(path).relative_to(root)
     except ValueError:
@@ -112,7 +113,7 @@ def _below(mount: Path, root: str, path: str) -> Path:
 
 
 def _paths(process: Path) -> dict[str, str]:
-    """The cgroup by controller; that of version 2 by ""."""
+    """The path of the cgroup by controller; the key of version 2 is ""."""
     found = dict[str, str]()
     for line in _lines(process / "cgroup"):
         _, controllers, path = line.split(":", 2)

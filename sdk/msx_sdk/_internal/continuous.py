@@ -1,4 +1,5 @@
-"""TorchServe's continuous batching: the handler is called again and again, with the requests of the moment."""
+"""TorchServe's continuous batching: the handler is called repeatedly, each time with the requests that are open
+then."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ class ContinuousRunner(Runner):
         return batch.send([_ending(criteria, idx, value, len(values)) for idx, value in enumerate(values)])
 
     def _forget_all_but(self, requests: list[InferenceRequest]) -> None:
-        """On the ranks that follow, a request is a new object in each call: its id says which it is."""
+        """On ranks other than 0 a request is a new object in each call, so that requests are compared by their ids."""
         present, kept = set(requests), {request.id for request in requests}
         for request in [known for known in self._states if known not in present]:
             del self._states[request]

@@ -1,4 +1,4 @@
-"""What installed packages bring to a worker, by groups of entry points."""
+"""Entry points of installed packages, as a worker loads them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ def names(group: str) -> list[str]:
 
 
 def load_named(group: str, name: str) -> Any:
-    """None where no package has an entry point of this name. Raises HandlerLoadError."""
+    """The object of an entry point; None if no package has one of this name. Raises HandlerLoadError."""
     point = _found(group).get(name)
     return None if point is None else _load(point)
 
 
 def load_all(group: str) -> list[Any]:
-    """In the order of their names. Raises HandlerLoadError for the first that cannot be imported."""
+    """The objects of all entry points of a group, sorted by name. Raises HandlerLoadError for the first that cannot be
+    imported."""
     points = _found(group)
     return [_load(points[name]) for name in sorted(points)]
 
 
 def _found(group: str) -> dict[str, EntryPoint]:
-    """By name. Of two packages with one name, the first on Python's path counts."""
+    """Entry points by name. If two packages have the same name, the first on Python's path is used."""
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
         points.setdefault(point.name, point)

@@ -1,4 +1,4 @@
-"""What becomes of an exception: the failure of a request, and a sentence about it."""
+"""From an exception to the failure of a request, with a message for the client."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from msx_sdk._internal.statuses import OUT_OF_RESOURCES, PREDICTION_FAILED
 from msx_sdk.errors import PredictionError
 
 MAX_SUMMARY = 2_000
-"""Characters: handlers put whole inputs into the texts of their errors."""
+"""Characters. Some handlers put whole inputs into the texts of their errors."""
 MAX_TRACEBACK = 32_000
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+(?=[>,])")
-"""In what Python shows of an object that has no text of its own: `<_io.BytesIO object at 0x7f…>`."""
+"""The address in Python's default text of an object: `<_io.BytesIO object at 0x7f…>`."""
 _FOR_DEVELOPERS = re.compile(r"\n(-{20,}\n- |At:\n  )")
-"""Begins what MindSpore and pybind11 append to their messages: stacks in C++ and Python, the network's code."""
+"""The beginning of what MindSpore and pybind11 append to their messages: stacks in C++ and Python, the network's
+code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The end of a request that has no answer: HTTP status, sentence and word for the client, traceback for the log."""
+    """The failure of a request: HTTP status, message and error code for the client, traceback for the log."""
 
     status: int
     message: str
@@ -30,7 +31,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        """Map as TorchServe does: the handler's own status, 507 when memory ran out, else 503."""
+        """Maps an exception as TorchServe does: the handler's own status, 507 if memory ran out, else 503."""
         if isinstance(error, PredictionError):
             return cls(error.status, without_addresses(error.message), code=error.code)
         trace = shortened("".join(traceback.format_exception(error)), MAX_TRACEBACK)
@@ -40,7 +41,7 @@ class Failure:
 
 
 def summary(error: BaseException) -> str:
-    """`ValueError: text`, on one line, without what MindSpore appends for developers."""
+    """`ValueError: text` on one line, without the stacks that MindSpore appends."""
     if isinstance(error, SystemExit):
         return without_addresses(f"the handler called sys.exit({error.code!r})")
     text = shortened(" ".join(_FOR_DEVELOPERS.split(_text(error), maxsplit=1)[0].split()), MAX_SUMMARY)
@@ -54,7 +55,8 @@ def without_addresses(text: str) -> str:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Python's own error, or one whose text says so: MindSpore and CANN raise RuntimeError, torch one with "CUDA"."""
+    """A MemoryError, or an error whose text says so: MindSpore and CANN raise RuntimeError, torch an error with
+    "CUDA"."""
     text = _text(error)
     return isinstance(error, MemoryError) or "out of memory" in text.lower() or "CUDA" in text
 

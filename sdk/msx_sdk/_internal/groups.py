@@ -1,4 +1,4 @@
-"""Which handlers run on several ranks: what is said where one does not, at packing and at loading."""
+"""The message for a handler that cannot run on several ranks, at packing and at loading."""
 
 from __future__ import annotations
 

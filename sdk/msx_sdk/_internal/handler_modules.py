@@ -1,4 +1,4 @@
-"""Where the module of a handler is found: in the archive, behind an entry point, or on Python's path."""
+"""Finds the module of a handler: in the archive, by an entry point, or on Python's path."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def from_archive(location: str, model_dir: Path) -> ModuleType | None:
 
 
 def _file_of(location: str, model_dir: Path) -> Path | None:
-    """Inside the archive only: of a path that leads elsewhere or nowhere, TorchServe's workers take the base name."""
+    """Searches inside the archive only. For a path that leads outside or does not exist, TorchServe's workers use the
+    base name."""
     name = location if location.endswith(".py") else f"{location}.py"
     inside = [] if Path(name).is_absolute() or ".." in Path(name).parts else [model_dir / name]
     return next((path for path in [*inside, model_dir / Path(name).name] if path.is_file()), None)

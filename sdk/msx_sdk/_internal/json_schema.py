@@ -1,4 +1,4 @@
-"""JSON schemas as data: the schemas within a schema, and what of them a grammar cannot hold a text to."""
+"""JSON schemas as data: the schemas within a schema, and the keywords that a grammar cannot enforce."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 MOST_LEVELS = 100
-"""Of objects and lists within each other: compilers of grammars descend into all of them."""
+"""The deepest nesting of objects and lists: grammar compilers recurse into all of them."""
 NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-"""Their values are objects of schemas by name."""
+"""Keywords whose values are objects of schemas by name."""
 LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
 SINGLE = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems")
 COUNTED = ("minProperties", "maxProperties")
-"""A grammar can hold them where each of `properties` is required."""
+"""Keywords that a grammar can enforce if each of `properties` is required."""
 
 Schema = dict[str, Any]
 
 
 def too_deep(value: Any) -> bool:
-    """Whether objects and lists stand within each other more than MOST_LEVELS deep."""
+    """Whether objects and lists are nested more than MOST_LEVELS deep."""
     level = [value]
     for _ in range(MOST_LEVELS):
         level = [inner for outer in level for inner in _inside(outer)]
@@ -28,7 +28,7 @@ def too_deep(value: Any) -> bool:
 
 
 def subschemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
-    """The schema itself and all within it, each with its path: "", ".properties.a", ".anyOf[1]"."""
+    """The schema and all schemas within it, each with its path: "", ".properties.a", ".anyOf[1]"."""
     waiting: list[tuple[str, Any]] = [("", schema)]
     while waiting:
         path, one = waiting.pop()
@@ -48,7 +48,7 @@ def not_held(schema: Schema, keywords: Collection[str]) -> list[str]:
 
 
 def with_references(schema: Schema, rename: Callable[[str], str]) -> Schema:
-    """A copy with other `$ref`s. `schema` must not be `too_deep`."""
+    """A copy of the schema with other `$ref`s. `schema` must not be `too_deep`."""
     copy = dict(schema)
     if isinstance(reference := schema.get("$ref"), str):
         copy["$ref"] = rename(reference)

@@ -14,7 +14,7 @@ class Leading:
     """
 
     def part(self) -> AbstractContextManager[None]:
-        """Some of rank 0's share. What its collectives count in here belongs to this message."""
+        """A part of rank 0's share. The collectives that run within it count for this message."""
         return nullcontext()
 
     def end(self, error: BaseException | None = None) -> None:

@@ -32,14 +32,15 @@ class LocalArchive(NamedTuple):
 
 
 def is_archive(given: Any) -> bool:
-    """A file that ends as one, or a folder with a manifest."""
+    """Whether it is a file with an archive's suffix, or a folder with a manifest."""
     if not isinstance(given, (str, Path)):
         return False
     return str(given).endswith(_SUFFIXES) or (Path(given) / MANIFEST_PATH).is_file()
 
 
 def unpacked(path: Path, owner: object) -> LocalArchive:
-    """The files are there for as long as `owner`. Raises the archiver's ArchiveError, ConfigError, HandlerLoadError."""
+    """Unpacks the archive; its files exist as long as `owner`. Raises the archiver's ArchiveError, ConfigError,
+    HandlerLoadError."""
     folder = path if path.is_dir() else _unpack(path, owner)
     manifest = Manifest.from_json((folder / MANIFEST_PATH).read_bytes())
     model = manifest.model
@@ -50,14 +51,14 @@ def unpacked(path: Path, owner: object) -> LocalArchive:
 
 
 def read_config(file: str | Path) -> dict[str, Any]:
-    """Of a model-config.yaml. Raises ConfigError."""
+    """Reads a model-config.yaml. Raises ConfigError."""
     from msx_sdk._internal.config import load_model_config  # reads YAML, which importing the SDK does not load
 
     return dict(load_model_config(file)[0].raw)
 
 
 def given_files(**files: str | Path | None) -> dict[str, str]:
-    """Entries of a manifest's `model` by absolute paths. Raises HandlerLoadError for a file that is not there."""
+    """Entries of a manifest's `model` section with absolute paths. Raises HandlerLoadError if a file does not exist."""
     paths = {key: Path(file).resolve() for key, file in files.items() if file is not None}
     if missing := next((path for path in paths.values() if "{rank}" not in path.name and not path.is_file()), None):
         raise HandlerLoadError(f"{missing} does not exist")
@@ -65,7 +66,7 @@ def given_files(**files: str | Path | None) -> dict[str, str]:
 
 
 def _unpack(path: Path, owner: object) -> Path:
-    """After the same checks as the server's."""
+    """Unpacks with the same checks as the server."""
     folder = Path(tempfile.mkdtemp(prefix="msx-local-"))
     weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
     importlib.import_module("msx_archiver.extract").unpack_to(path, folder)

@@ -1,4 +1,4 @@
-"""`MAR-INF/MANIFEST.json`: TorchServe's manifest, with a size and a digest for every file added."""
+"""`MAR-INF/MANIFEST.json`: TorchServe's manifest, with the size and the digest of every file."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return msgspec.json.format(msgspec.json.encode(self.to_dict()), indent=2) + b"\n"
 
     def to_dict(self) -> dict[str, Any]:
-        """The manifest with TorchServe's keys, without those that have no value: `context.manifest` of a handler."""
+        """The manifest with TorchServe's keys, without empty ones: a handler's `context.manifest`."""
         return manifest_tree(self)
 
 
 def parse_manifest(data: bytes) -> tuple[Manifest, list[str]]:
-    """Decode a manifest, and say in one sentence each what was ignored. Raises ManifestError."""
+    """Decodes a manifest; returns it with one sentence for each key that was ignored. Raises ManifestError."""
     return check_manifest(data, Manifest, MANIFEST_PATH, {"model": ModelEntry})
 
 
@@ -80,7 +80,8 @@ _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 def check_manifest(
     data: bytes, kind: type[_Struct], path: str, sections: dict[str, type[msgspec.Struct]]
 ) -> tuple[_Struct, list[str]]:
-    """A manifest of any kind, and what was ignored of it and its sections. Raises ManifestError, which names `path`."""
+    """Decodes a manifest of the given kind; returns it with one sentence for each key that was ignored in it or its
+    sections. Raises ManifestError, which names `path`."""
     tree = _decode(data, path)
     try:
         manifest = msgspec.convert(tree, kind)
@@ -93,7 +94,7 @@ def check_manifest(
 
 
 def manifest_tree(manifest: msgspec.Struct) -> dict[str, Any]:
-    """A manifest as JSON would have it, without keys that have no value."""
+    """The manifest as JSON has it, without keys whose value is null."""
     tree = _without_nulls(msgspec.to_builtins(manifest))
     return {key: _without_nulls(value) if isinstance(value, dict) else value for key, value in tree.items()}
 
@@ -118,7 +119,8 @@ def _unknown(tree: dict[str, Any], struct: type[msgspec.Struct], prefix: str) ->
 
 
 def _explain(tree: dict[str, Any], message: str) -> str:
-    """msgspec says what it expected and where, `Expected … - at `$.model.modelName``; add the value."""
+    """Adds the value to msgspec's message, which has the expectation and the place: `Expected … - at
+    `$.model.modelName``."""
     problem, _, path = message.partition(" - at `$")
     key = path.rstrip("`").removeprefix(".")
     missing = re.fullmatch(r"Object missing required field `(\w+)`", problem)
@@ -130,7 +132,7 @@ def _explain(tree: dict[str, Any], message: str) -> str:
 
 
 def _value_at(tree: Any, key: str) -> Any:
-    """The value that `model.modelName` leads to. `[...]` is what msgspec calls any key of a mapping."""
+    """The value at a path such as `model.modelName`. msgspec writes `[...]` for any key of a mapping."""
     for part in re.findall(r"[^.\[\]]+|\[\.\.\.\]", key):
         if part == "[...]" or not isinstance(tree, dict):
             return tree

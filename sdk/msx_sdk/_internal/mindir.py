@@ -1,4 +1,4 @@
-"""Read what a MindIR file takes and gives, without MindSpore and without reading its weights."""
+"""Reads the inputs and outputs of a MindIR file, without MindSpore and without reading its weights."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class EncryptedMindIRError(MindIRError):
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """One named tensor. `shape` has -1 for a dynamic dimension; `DYNAMIC_RANK` if even the rank is not known."""
+    """One named tensor. `shape` has -1 for a dynamic dimension, and is `DYNAMIC_RANK` if even the rank is unknown."""
 
     name: str
     dtype: str
@@ -59,7 +59,7 @@ class TensorSpec:
 
     @property
     def kserve_datatype(self) -> str | None:
-        """The data type as the Open Inference Protocol spells it; None if it has no such type."""
+        """The name of the data type in the Open Inference Protocol; None if the protocol does not have it."""
         return _KSERVE.get(self.dtype)
 
 
@@ -93,7 +93,7 @@ def read_signature(path: str | PathLike[str], *, offset: int = 0, length: int | 
 
 @contextmanager
 def map_file(path: str | PathLike[str]) -> Iterator[Buffer]:
-    """The file's bytes by mmap; an empty one, which cannot be mapped, is `b""`."""
+    """The file's bytes by mmap; `b""` for an empty file, which cannot be mapped."""
     with open(path, "rb") as file:
         file.seek(0, 2)
         if file.tell() == 0:
@@ -106,7 +106,7 @@ def map_file(path: str | PathLike[str]) -> Iterator[Buffer]:
 
 
 def parse_signature(data: Buffer, name: str, span: Span | None = None) -> MindIRSignature:
-    """Read the signature from MindIR bytes; `name` is what an error calls them."""
+    """Reads the signature from MindIR bytes; errors call them `name`."""
     start, end = span or (0, len(data))
     if bytes(data[start : start + 4]) == _ENCRYPTED_MAGIC:
         raise EncryptedMindIRError(f"{name} is an encrypted MindIR file; its signature cannot be read.")
@@ -218,7 +218,7 @@ def _primitive(data: Buffer, span: Span) -> str:
 
 
 def _operators(data: Buffer, graph: Span) -> set[str]:
-    """Operators that nodes name themselves: `REF::…` points into the list of primitives, or to another graph."""
+    """The operators that nodes name themselves: `REF::…` refers to the list of primitives, or to another graph."""
     found = {
         wire.as_text(data, operator)
         for node in wire.messages(data, graph, _GRAPH_NODE)

@@ -1,4 +1,4 @@
-"""Read what a MindIR does together with other ranks, and in which groups, without MindSpore."""
+"""Reads the collectives of a MindIR file and their groups, without MindSpore."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from msx_sdk._internal.mindir import MindIRError, map_file
 from msx_sdk._internal.protowire import Buffer, Span, WireError
 
 WORLD_GROUPS = ("hccl_world_group", "mccl_world_group", "nccl_world_group")
-"""The group of all ranks, as it is called where the file was exported: on Ascend (and where nothing was initialised),
-on a CPU, on a GPU. They are of one length."""
+"""The names of the group of all ranks where a file may have been exported: on Ascend (also without initialisation), on
+a CPU, on a GPU. They have one length."""
 
 # Field numbers of MindSpore's mind_ir.proto.
 _MODEL_GRAPH, _MODEL_FUNCTION, _MODEL_PRIMITIVE = 7, 8, 12
@@ -23,7 +23,7 @@ _REFERENCE = "REF::"
 
 
 class Collective(NamedTuple):
-    """One node of the graph. `size` is the number of ranks that it was exported for; 0 where the file does not say."""
+    """One node of the graph. `size` is the number of ranks for which it was exported; 0 if the file does not say."""
 
     operator: str
     group: str
@@ -31,7 +31,8 @@ class Collective(NamedTuple):
 
 
 def read_collectives(path: str | PathLike[str]) -> list[Collective]:
-    """One entry a node, of the graph and of those that it calls. Raises MindIRError, which names the file."""
+    """One entry for each node of the graph and of the graphs that it calls. Raises MindIRError, which names the
+    file."""
     try:
         with map_file(path) as data:
             return list(_collectives(data))
@@ -40,7 +41,7 @@ def read_collectives(path: str | PathLike[str]) -> list[Collective]:
 
 
 def group_spans(data: Buffer) -> Iterator[Span]:
-    """Where the names of groups are."""
+    """The places of group names in the file."""
     for span, attribute in _attributes(data):
         found = _group(data, wire.messages(data, span, attribute))
         if found is not None:
@@ -58,7 +59,7 @@ def _attributes(data: Buffer) -> Iterator[tuple[Span, int]]:
 
 
 def _collectives(data: Buffer) -> Iterator[Collective]:
-    """Nodes refer to primitives, which may follow."""
+    """Nodes refer to primitives, which may come later in the file."""
     known: dict[str, Collective | None] = {}
     nodes: list[tuple[str, Collective | None]] = []
     for span, attribute in _attributes(data):
@@ -84,7 +85,7 @@ def _collective(data: Buffer, span: Span, attribute: int, operator: str) -> Coll
 
 
 def _group(data: Buffer, attributes: Iterator[Span] | list[Span]) -> Span | None:
-    """A convolution has an attribute of this name, too: a number."""
+    """The name of the group. A convolution has a number as its attribute of this name."""
     for span in attributes:
         named, text = False, None
         for number, value in wire.fields(data, span):

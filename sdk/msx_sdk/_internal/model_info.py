@@ -1,4 +1,4 @@
-"""What a worker knows of the model version that it serves."""
+"""The model version that a worker serves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ModelInfo:
     local_rank: int = 0
     world_size: int = 1
     cache_dir: Path | None = None
-    """Where this model may keep what outlives the process, such as compiled graphs."""
+    """A folder for data of this model that outlives the process, such as compiled graphs."""
     decode_input: bool = True
     limit_max_image_pixels: bool = True
     server_version: str = ""

@@ -1,26 +1,26 @@
-"""What models, their versions and workflows may be called: names become parts of URLs, of paths and of labels."""
+"""Valid names of models, their versions and workflows: they become parts of URLs, paths and labels."""
 
 from __future__ import annotations
 
 import re
 
 MOST_CHARACTERS = 200
-"""Of a name or a version: with a suffix it is still a name of a file, and with another one a line of a log."""
+"""The most characters of a name or version, so that it fits a file name with a suffix."""
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-.]*")
 """TorchServe's rule."""
 MODEL_VERSION = re.compile(r"(?!all\Z)[A-Za-z0-9][A-Za-z0-9_.+\-]*")
-"""What can stand in a path, where `all` means every version."""
+"""Versions become a part of a path, in which `all` means every version."""
 
 
 def name_problem(name: str) -> str:
-    """What is wrong with the name of a model or workflow, after its name in a sentence; "" for nothing."""
+    """The end of a sentence about an invalid name of a model or workflow; "" for a valid one."""
     rule = "must begin with a letter or digit and hold only letters, digits, '_', '-' and '.'"
     return _too_long(name) or ("" if MODEL_NAME.fullmatch(name) else rule)
 
 
 def version_problem(version: str) -> str:
-    """The same of a version."""
+    """The same for a version."""
     rule = (
         "must begin with a letter or digit, hold only letters, digits, '_', '-', '+' and '.', and not be 'all', which "
         "means every version"
@@ -29,7 +29,7 @@ def version_problem(version: str) -> str:
 
 
 def short_name(name: str) -> str:
-    """For messages."""
+    """The name, shortened for messages."""
     return repr(name if len(name) <= 60 else f"{name[:57]}…")
 
 

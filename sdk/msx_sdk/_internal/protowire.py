@@ -1,4 +1,4 @@
-"""Walk protobuf bytes by wire format alone: no generated classes, no copies, long fields skipped unread."""
+"""Reads protobuf bytes by their wire format: no generated classes, no copies; long fields are skipped unread."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def as_text(data: Buffer, value: int | Span) -> str:
 
 
 def packed_ints(data: Buffer, value: int | Span) -> list[int]:
-    """One element of a repeated integer field: a single number, or a packed run of them."""
+    """One element of a repeated integer field: a single number, or several packed ones."""
     if isinstance(value, int):
         return [as_int(value)]
     position, end = value

@@ -1,4 +1,4 @@
-"""What is read of a request before the handler is called, so that one which cannot be read fails alone."""
+"""Reads requests before the handler is called, so that one that cannot be read fails alone."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 class RequestReader:
-    """Of one handler: bodies that say JSON as `jsonBodies` has it, and tensors as `tensor_signature()` announces them.
+    """Reads the requests of one handler: JSON bodies as `jsonBodies` says, and tensors as `tensor_signature()`
+    announces them.
 
-    All other requests stay as they are.
+    It leaves all other requests as they are.
     """
 
     def __init__(self, handler: ResolvedHandler, info: ModelInfo) -> None:
@@ -40,13 +41,13 @@ class RequestReader:
                 check_prediction(decoded.get("body"), self._signature)
 
     def _reads_ahead(self, request: InferenceRequest) -> bool:
-        """Not of most requests; examples, and requests that have been seen, have no parts."""
+        """False for most requests; examples, and requests that the handler has seen, do not have parts."""
         if request.operation or not self._decodes or not request.parts:
             return False
         return self._announce is not None or (self._strict and _says_json(request))
 
     def _read_inference(self, request: InferenceRequest) -> None:
-        """A request without inputs, as some ranks of a group get it, stays as it is."""
+        """Leaves a request without inputs as it is: some ranks of a group get those."""
         body = request.parts.get("body")
         if body is not None:
             json_size = request.headers.get(HEADER_LENGTH)
@@ -67,6 +68,6 @@ def _says_json(request: InferenceRequest) -> bool:
 
 
 def json_bodies(config: Mapping[str, Any], default: JsonBodies) -> JsonBodies:
-    """The yaml's key, else what suits the handler."""
+    """The key `jsonBodies` of the yaml, else the handler's own choice."""
     wanted: JsonBodies | None = config.get("jsonBodies")
     return default if wanted is None else wanted

@@ -1,4 +1,4 @@
-"""What a model thinks before it answers, apart from the answer: `<think>…</think>` at the beginning of its text."""
+"""Separates a model's reasoning from its answer: `<think>…</think>` at the beginning of the text."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from msx_sdk._internal.tool_calls.parts import Part, Reasoning, ToolCallReader, 
 
 BEGIN, END = "<think>", "</think>"
 FORMATS = {"qwen3": False, "deepseek_r1": True}
-"""By name: whether the text begins within the reasoning, because the chat template has written its first mark."""
+"""Formats by name. True: the text begins within the reasoning, because the chat template has written the opening
+mark."""
 
 
 class ReasoningFirst:
-    """`inside`: the text begins within the reasoning. What follows it is read by `answer`."""
+    """`inside`: the text begins within the reasoning. The reader `answer` reads what follows the reasoning."""
 
     def __init__(self, answer: ToolCallReader, *, inside: bool) -> None:
         self._answer, self._inside = answer, inside
         self._held = ""
         self._begun = self._over = False
         self._at_start = True
-        """Of the reasoning, then of the answer: line feeds there are not a part of it."""
+        """True at the beginning of the reasoning, then of the answer: line feeds there do not belong to it."""
 
     def feed(self, text: str) -> Iterator[Part]:
         if not self._begun and not self._over:

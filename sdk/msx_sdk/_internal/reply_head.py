@@ -9,13 +9,13 @@ from typing import Any
 from msx_sdk._internal.failures import shortened
 
 MAX_HEAD = 64 << 10
-"""Bytes of the head of an answer in all: many clients refuse larger ones."""
+"""The most bytes of a reply's head: many clients refuse larger ones."""
 SERVERS_SHARE = 4 << 10
-"""Of them, for the status line's beginning and for what the server itself sets."""
+"""Bytes of MAX_HEAD that are reserved for the status line and the server's own headers."""
 ROOM = MAX_HEAD - SERVERS_SHARE
-"""For the phrase and the headers of a handler."""
+"""The most bytes of a handler's phrase and headers."""
 PUNCTUATION = 4
-"""Bytes of a header beside its name and its value: a colon, a space and the end of its line."""
+"""Bytes of a header in addition to its name and value: a colon, a space and the end of the line."""
 
 JSON_TYPE = ("content-type", "application/json")
 
@@ -26,18 +26,19 @@ _WITHOUT_BODY = (204, 304)
 
 
 class _Refused(Exception):
-    """HTTP has no such head; the text is for the client."""
+    """HTTP does not allow the head; the text is for the client."""
 
 
 @dataclass(slots=True)
 class ReplyHead:
-    """They leave with the first chunk of the reply. What HTTP does not allow makes it fail, and no other reply."""
+    """Status and headers of one reply, sent with its first chunk. If HTTP does not allow them, this reply fails
+    alone."""
 
     status: int = 200
     phrase: str = ""
     headers: list[tuple[str, str]] | None = None
     refused: str = ""
-    """Why it cannot leave: the first reason."""
+    """The first reason for which HTTP does not allow the head; "" if it is valid."""
 
     def set_status(self, code: Any, phrase: Any) -> None:
         if self.refused:
@@ -61,7 +62,7 @@ class ReplyHead:
             self.refused = str(refused)
 
     def with_json(self) -> ReplyHead:
-        """Of a reply that is JSON, unless it says that it is something else."""
+        """The head of a JSON reply: `content-type: application/json`, unless the handler has set another type."""
         if self is PLAIN:
             return PLAIN_JSON
         if self.status in _WITHOUT_BODY or any(name.lower() == JSON_TYPE[0] for name, _ in self.headers or []):
@@ -74,7 +75,7 @@ class ReplyHead:
 
 
 PLAIN = ReplyHead()
-"""Of a reply of which the handler has said nothing."""
+"""The head of a reply for which the handler has set nothing."""
 PLAIN_JSON = ReplyHead(headers=[JSON_TYPE])
 
 
@@ -106,7 +107,7 @@ def _header(name: str, value: str) -> tuple[str, str]:
 
 
 def why_not(text: str) -> str:
-    """What makes it unfit for a line of HTTP; empty for what is fit."""
+    """The reason for which HTTP does not allow the text; "" if it is allowed."""
     if _CONTROLS.search(text):
         return "it has a control character, such as a line feed"
     if not text.isascii() and max(text) > "\xff":

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 
 class RequestView(Protocol):
-    """The methods of `Context` that a RequestProcessor calls; `idx` is the place of the request in its batch."""
+    """The methods of `Context` that a RequestProcessor calls; `idx` is the index of the request in its batch."""
 
     def get_request_header(self, idx: int, key: str) -> Any: ...
 
@@ -22,7 +22,7 @@ class RequestView(Protocol):
 
 
 class RequestProcessor:
-    """The same as the context's methods with `idx`, under the names of `ts.context.RequestProcessor`."""
+    """The context's methods with `idx` under the names of `ts.context.RequestProcessor`."""
 
     __slots__ = ("_context", "_idx")
 

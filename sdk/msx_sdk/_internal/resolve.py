@@ -1,4 +1,4 @@
-"""From the handler string of a manifest to something that can be called."""
+"""Resolves a handler: from the string in a manifest to an object that can be called."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def resolve_handler(spec: str, model_dir: Path, packages: Sequence[str] = ()) ->
 
 
 def resolve_object(target: Any) -> ResolvedHandler:
-    """The same for what is already at hand: a handler class, an instance, a function or a module."""
+    """The same for an object: a handler class, an instance, a function or a module."""
     if inspect.isclass(target):
         return _of_instance(target())
     if inspect.ismodule(target):
@@ -114,7 +114,7 @@ def _of_instance(instance: Any) -> ResolvedHandler:
 
 
 def _class_instead(module: ModuleType, attribute: str, spec: str) -> Callable[[], Any]:
-    """TorchServe's rule: where the function is not there, the module's one class is meant."""
+    """TorchServe's rule: if the module does not have the function, its only class is used."""
     classes = _classes(module)
     if len(classes) != 1:
         raise HandlerLoadError(f"handler {spec!r}: {module.__name__} has no {attribute!r}")
@@ -136,7 +136,7 @@ def _only_class(module: ModuleType, spec: str) -> Callable[[], Any]:
 
 
 def _classes(module: ModuleType) -> list[type[Any]]:
-    """The module's own handlers, without those that are only bases of others."""
+    """The module's own handler classes, without base classes of others."""
     own: list[type[Any]] = [
         value
         for value in dict.fromkeys(filter(inspect.isclass, vars(module).values()))

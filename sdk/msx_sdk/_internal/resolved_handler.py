@@ -15,7 +15,7 @@ from msx_sdk.handler import Handler
 
 
 class HandleKind(Enum):
-    """What calling a handler gives."""
+    """What a call of the handler returns."""
 
     PLAIN = "a list"
     GENERATOR = "lists, one after the other"
@@ -24,7 +24,7 @@ class HandleKind(Enum):
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> HandleKind:
-        """Of a function, or of an object that can be called."""
+        """The kind of a function, or of an object that can be called."""
         if not inspect.isroutine(function) and not isinstance(function, functools.partial):
             function = type(function).__call__
         if inspect.isgeneratorfunction(function):
@@ -36,13 +36,13 @@ class HandleKind(Enum):
 
 @dataclass(frozen=True)
 class ResolvedHandler:
-    """A handler's calls, whatever form its author chose."""
+    """The methods of a handler, whatever form it has."""
 
     initialize: Callable[[Context], Any]
     handle: Callable[[Any, Context], Any]
     close: Callable[[], Any]
     owner: Any
-    """The module or instance that may carry `example`."""
+    """The module or instance that may have an attribute `example`."""
 
     @property
     def kind(self) -> HandleKind:
@@ -54,24 +54,25 @@ class ResolvedHandler:
 
     @property
     def follow(self) -> Callable[[bytes], Any] | None:
-        """Of an async handler for groups: what a rank does with what rank 0 tells it."""
+        """The method by which an async handler on another rank follows rank 0's messages; None without one."""
         return getattr(self.owner, "follow", None)
 
     @property
     def capabilities(self) -> Callable[[], Any] | None:
-        """Of a handler that offers more than predictions: what that is."""
+        """The method that says what the handler offers besides predictions; None without one."""
         announce = getattr(self.owner, "capabilities", None)
         return announce if callable(announce) else None
 
     @property
     def tensor_signature(self) -> Callable[[], Any] | None:
-        """Of a handler that announces the tensors that it takes and gives (`msx_sdk.kserve.Signature`)."""
+        """The method that returns the handler's `msx_sdk.kserve.Signature`; None without one."""
         announce = getattr(self.owner, "tensor_signature", None)
         return announce if callable(announce) else None
 
     @property
     def json_bodies(self) -> JsonBodies:
-        """Strict for a handler on our own base class, unless it says otherwise; as in TorchServe for all others."""
+        """`strict` for a handler based on `msx_sdk.Handler`, unless it says otherwise; `lenient`, as in TorchServe, for
+        all others."""
         return self.owner.json_bodies if isinstance(self.owner, Handler) else "lenient"
 
     @property

@@ -1,4 +1,4 @@
-"""What a handler returns, as bytes."""
+"""Encodes what a handler returns as bytes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def encode(value: Any) -> bytes | bytearray:
 
 
 def is_json(value: Any) -> bool:
-    """It is JSON because `encode` makes it so, and not because a text happens to be."""
+    """Whether `encode` makes JSON of the value; a text that happens to be JSON does not count."""
     if isinstance(value, (dict, list)):
         return True
     if value is NOTHING or isinstance(value, (bytes, bytearray, str, memoryview)):
@@ -69,7 +69,7 @@ def _json(value: Any) -> bytes:
 
 
 def _slow_json(value: Any) -> bytes:
-    """Python's encoder takes what msgspec does not, such as integers beyond 64 bits."""
+    """Python's encoder accepts values that msgspec does not, such as integers beyond 64 bits."""
     try:
         return json.dumps(value, indent=2, default=plain).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -78,7 +78,7 @@ def _slow_json(value: Any) -> bytes:
 
 
 def plain(value: Any) -> Any:
-    """What JSON can say of a NumPy array or scalar, or of a tensor. Raises TypeError for anything else."""
+    """A NumPy array or scalar, or a tensor, as lists and numbers. Raises TypeError for anything else."""
     if hasattr(value, "asnumpy"):
         return value.asnumpy().tolist()
     if hasattr(value, "tolist"):

@@ -1,4 +1,5 @@
-"""Reading YAML from strangers: safe tags only, no key twice, errors with file and line, and an end to all of it."""
+"""Reads YAML from untrusted sources: safe tags only, no duplicate keys, errors with file and line, bounded size and
+depth."""
 
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ except ImportError:
 from msx_sdk._internal.values import ConfigError, show
 
 MOST_BYTES = 1 << 20
-"""Of a file."""
+"""The largest file that is read."""
 MOST_NODES = 100_000
-"""Keys and values of a file, and, of their own, those that its merges (`<<`) bring: each may be used again."""
+"""The most keys and values in a file, and, counted separately, in its merges (`<<`), each of which may be used
+again."""
 _MOST_KEYS = 10_000  # of one mapping
 _MOST_LEVELS = 100
 _MOST_DIGITS = 100  # of a number; Python's time for many grows with their square
@@ -38,7 +40,8 @@ class _Loader(_SafeLoader):
         super().flatten_mapping(node)
 
     def _count_merged(self, node: yaml.MappingNode) -> None:
-        """Before they are copied. What is merged is flattened first, so that it has all its keys."""
+        """Counts merged keys before they are copied. What is merged is flattened first, so that all its keys are
+        counted."""
         keys = len(node.value)
         for source in _merged_into(node):
             self.flatten_mapping(source)
@@ -50,7 +53,7 @@ class _Loader(_SafeLoader):
                 raise ConfigError(f"{_line(node)}: with its merges (<<) the file holds more than {MOST_NODES} keys")
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """PyYAML lets through whatever Python says of a number, a date or a tag that cannot be."""
+        """PyYAML passes on any exception that Python raises for an impossible number, date or tag."""
         try:
             _refuse_long_number(node)
             return super().construct_object(node, deep)
@@ -102,7 +105,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def parse_yaml(text: str | bytes) -> Any:
-    """Likewise of a text. Raises ConfigError."""
+    """The same for a text. Raises ConfigError."""
     if len(text) > MOST_BYTES:
         raise ConfigError(f"has more than {MOST_BYTES >> 20} MiB, which is the most that is read of a YAML file")
     try:
@@ -129,11 +132,11 @@ def _refuse_bomb(value: Any) -> None:
 
 
 def _count(text: str | bytes) -> int:
-    """The aliases in it. Before anything is made of it: libyaml's loader recurses in C, and ten thousand levels would
-    end the process. Raises ConfigError."""
+    """Counts aliases and nodes before the loader runs: libyaml's loader recurses in C, and ten thousand levels would
+    crash the process. Raises ConfigError."""
     nodes = aliases = 0
     open_nodes: list[int] = []
-    """Of each collection that has begun, how many nodes it may still have."""
+    """For each open collection, how many more nodes it may have."""
     for event in yaml.parse(text, _SafeLoader):
         aliases += isinstance(event, yaml.AliasEvent)
         if isinstance(event, yaml.NodeEvent):

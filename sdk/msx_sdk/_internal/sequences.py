@@ -1,4 +1,4 @@
-"""The headers by which requests of a stateful model belong together."""
+"""The headers that assign requests of a stateful model to a sequence."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 VARIABLES = ("TS_REQUEST_SEQUENCE_ID", "TS_REQUEST_SEQUENCE_START", "TS_REQUEST_SEQUENCE_END")
-"""How TorchServe tells its workers the names of the three headers."""
+"""The environment variables by which TorchServe tells its workers the names of the three headers."""
 
 
 class SequenceKeys(NamedTuple):
-    """The names of the headers that say which sequence a request belongs to, and that one begins or ends."""
+    """The names of the headers that hold a request's sequence, and that say where a sequence begins and ends."""
 
     id: str = "ts_request_sequence_id"
     start: str = "ts_request_sequence_start"

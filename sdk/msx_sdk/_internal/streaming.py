@@ -1,4 +1,4 @@
-"""TorchServe's way to send intermediate results, beside `yield`."""
+"""TorchServe's function for intermediate results, an alternative to `yield`."""
 
 from __future__ import annotations
 

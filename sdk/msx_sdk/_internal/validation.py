@@ -1,4 +1,4 @@
-"""What is wrong with a value, in words that name the parameter and its limit."""
+"""Messages about wrong values, which name the parameter and its limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PLACE = re.compile(r" - at .*?`\$\.?(?P<path>[^`]*)`$")
 
 
 def wrong_value(error: msgspec.DecodeError) -> tuple[str, str]:
-    """The path of the value, "" for the whole, and what was expected: `("stop[0]", "expected `str`, got `int`")`."""
+    """The path of the value, "" for the whole, and the expectation: `("stop[0]", "expected `str`, got `int`")`."""
     text = str(error)
     place = _PLACE.search(text)
     expected = text[: place.start()] if place else text

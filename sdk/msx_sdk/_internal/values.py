@@ -1,4 +1,4 @@
-"""Typed values with names for people, for the schemas of the two configuration files."""
+"""Types of values in the two configuration files, with names for error messages."""
 
 import difflib
 import reprlib
@@ -10,7 +10,7 @@ from msgspec import Meta
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be meant: the message names key, value and what was expected."""
+    """An impossible configuration: the message names the key, its value and what was expected."""
 
 
 Switch = Annotated[bool, Meta(description="true or false")]
@@ -53,7 +53,7 @@ def _descriptions(annotation: Any) -> Iterable[str]:
 
 
 def near_miss(key: str, known: Iterable[str]) -> str | None:
-    """The known key that this one was probably meant to be: another spelling, or a slip of the hand."""
+    """The known key that was probably meant: another spelling, or a typing error."""
     plain = {_plain(name): name for name in known}
     found = difflib.get_close_matches(_plain(key), plain, n=1, cutoff=0.88)
     return plain[found[0]] if found else None

@@ -1,4 +1,4 @@
-"""Run a handler's example before the first request, so that graphs compile then."""
+"""Runs a handler's example before the first request, so that graphs are compiled then."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _FirstFailure:
 
 
 def warmup_requests(example: Any, config: dict[str, Any]) -> list[InferenceRequest]:
-    """`warmup:` of the yaml (a list of inputs, or false for none) goes before the handler's `example`."""
+    """The list of inputs in the yaml's `warmup:` replaces the handler's `example`; false means no warm-up."""
     wanted = config.get("warmup", True)
     if wanted is False or wanted is None:
         return []
@@ -40,7 +40,7 @@ def warmup_requests(example: Any, config: dict[str, Any]) -> list[InferenceReque
 
 
 def warm_up(runner: Runner, requests: list[InferenceRequest]) -> None:
-    """One request a batch. Raises HandlerLoadError when the handler fails on one."""
+    """Runs each request as a batch of one. Raises HandlerLoadError if the handler fails."""
     for request in requests:
         witness = _FirstFailure()
         runner.run([request], witness)

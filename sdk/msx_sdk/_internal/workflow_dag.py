@@ -8,18 +8,18 @@ from graphlib import CycleError, TopologicalSorter
 
 
 class InvalidDag(ValueError):
-    """A graph that cannot be run; the message says, after TorchServe's words, which nodes are the reason."""
+    """A graph that cannot be run; the message begins with TorchServe's words and names the nodes."""
 
 
 @dataclass(frozen=True)
 class WorkflowDag:
-    """`successors` and `predecessors` have every node; in `order` each node comes after all that it needs."""
+    """`successors` and `predecessors` have every node; in `order` each node comes after its predecessors."""
 
     successors: dict[str, tuple[str, ...]]
     predecessors: dict[str, tuple[str, ...]]
     order: tuple[str, ...]
     written: dict[str, list[str]]
-    """As the spec has it, in its order."""
+    """The graph as the spec has it, in its order."""
 
     @classmethod
     def of(cls, written: Mapping[str, Sequence[str]]) -> WorkflowDag:
@@ -38,7 +38,7 @@ class WorkflowDag:
 
     @property
     def leaves(self) -> list[str]:
-        """Whose results are the workflow's, in the spec's order."""
+        """The nodes whose results are the workflow's result, in the spec's order."""
         return [name for name, row in self.successors.items() if not row]
 
     def __str__(self) -> str:

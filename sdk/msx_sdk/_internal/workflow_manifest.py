@@ -37,5 +37,5 @@ class WorkflowManifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
 
 def parse_workflow_manifest(data: bytes) -> tuple[WorkflowManifest, list[str]]:
-    """Decode a manifest, and say in one sentence each what was ignored. Raises ManifestError."""
+    """Decodes a manifest; returns it with one sentence for each key that was ignored. Raises ManifestError."""
     return check_manifest(data, WorkflowManifest, WORKFLOW_MANIFEST_PATH, {"workflow": WorkflowEntry})

@@ -39,7 +39,7 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
 
 class WorkflowNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A model, by the `url` of its archive; or, without one, a function of the handler file."""
+    """A model, by the `url` of its archive; without a url, a function of the handler file."""
 
     name: str
     url: str | None
@@ -47,7 +47,7 @@ class WorkflowNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkflowSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """`defaults` are those of the section `models`; `nodes` are all that the graph names."""
+    """`defaults` are the settings of the section `models`; `nodes` are all nodes of the graph."""
 
     defaults: NodeSettings
     nodes: dict[str, WorkflowNode]
@@ -132,7 +132,7 @@ def _check_function(name: str, own: Mapping[str, Any] | None) -> None:
 
 
 def _settings(mapping: Mapping[Any, Any], prefix: str, warnings: list[str], more: list[Any]) -> dict[str, Any]:
-    """What is given, by Python name."""
+    """The settings that are given, by Python name."""
     warnings += _unknown(mapping, [*_SETTINGS, *more], prefix)
     return {
         field.name: convert(prefix + key, mapping[key], field.type)

@@ -6,11 +6,11 @@ from msx_sdk.generation._wire import Integer, Positive, WireStruct
 
 
 class EmbedRequest(WireStruct):
-    """One text, or its token ids. The frontend sends a list of texts as a request each."""
+    """One text, or its token ids. The server sends a list of texts as one request for each."""
 
     input: str | tuple[Integer, ...]
     dimensions: Positive | None = None
-    """Keep only the first so many, and normalise again (Matryoshka embeddings)."""
+    """Keep the first dimensions only, and normalise again (Matryoshka embeddings)."""
     truncate: Positive | None = None
 
 

@@ -1,4 +1,4 @@
-"""Operations besides a prediction, and what a handler announces of them."""
+"""Operations besides predictions, and the capabilities of a handler."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ class Capabilities(WireStruct):
 
     generate: bool = False
     chat: bool = False
-    """It has a chat template."""
+    """The model has a chat template."""
     template_variables: tuple[str, ...] | None = None
-    """What the template reads, beyond messages and tools; None is not known. Clients hear what it does not read."""
+    """The variables that the template reads, beyond messages and tools; None: unknown. Clients that send others get an
+    error."""
     request_templates: bool = False
     """A request may bring a chat template of its own."""
     tokenize: bool = False
     embed: bool = False
     constraints: tuple[str, ...] = ()
-    """Kinds of `Constraint` that it can keep to."""
+    """The kinds of `Constraint` that are supported."""
     unheld_keywords: tuple[str, ...] = ()
-    """Keywords of JSON schemas that it ignores; a request whose schema is strict is refused for them."""
+    """Keywords of JSON schemas that are ignored; a request with a strict schema that has one is refused."""
     sampling: SamplingDefaults = SamplingDefaults()
     """The model's own defaults, for OpenAI's routes and plain predictions."""
     tool_parser: str = "hermes"
-    """How it writes calls of tools by its own choice, by the name of a tool parser."""
+    """The name of the tool parser: the format in which the model writes calls of tools."""
     reasoning_parser: str = ""
-    """How it writes what it thinks before the answer, if that is to be told apart: the name of a reasoning parser."""
+    """The name of the reasoning parser: the format in which the model writes its reasoning, if that is to be
+    separated."""
     model_id: str = ""
     model_type: str = ""
     max_input_tokens: int | None = None

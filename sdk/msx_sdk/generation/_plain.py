@@ -1,4 +1,4 @@
-"""A plain prediction of a text model: a JSON object, the fields of a form, or the prompt itself."""
+"""Plain predictions of a text model: a JSON object, the fields of a form, or the prompt itself."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ T = TypeVar("T")
 PROMPTS = ("prompt", "messages", "inputs")
 ALIASES = {"max_new_tokens": "max_tokens", "max_completion_tokens": "max_tokens"}
 SAMPLING = frozenset(SamplingParams.__struct_fields__) - {"n", "best_of", "logprobs", "prompt_logprobs"}
-"""A plain prediction is answered by one text alone."""
+"""A plain prediction has exactly one text as its answer."""
 TEMPLATE = frozenset({"tools", "chat_template_kwargs", "add_generation_prompt", "continue_final_message"})
 REQUEST = TEMPLATE | {"priority", "truncate", "add_special_tokens"}
 IGNORED = frozenset({"stream", "details", "decoder_input_details", "watermark", "return_full_text"})
-"""TGI's, where they are off. The answer is a stream in any case."""
+"""Members of TGI's requests that are accepted if they are off. The answer is always a stream."""
 STRUCTURED = frozenset(
     {
         "messages",
@@ -32,7 +32,7 @@ STRUCTURED = frozenset(
         "constraint",
     }
 )
-"""As JSON, where a form or gRPC has only text."""
+"""Members that are JSON where a form or gRPC has text."""
 _UNSAID = (
     " among the fields; over HTTP a prompt alone needs the header Content-Type: text/plain, a JSON object "
     "application/json (curl -d sends a form unless -H names another)"
@@ -42,7 +42,7 @@ _UNSAID = (
 def request_of_item(item: dict[str, Any], offered: Capabilities) -> GenerateRequest | EmbedRequest:
     """Raises InvalidInput, which names the parameter and its limit.
 
-    What is not given is the model's own default. Without one it is greedy, unless there is a temperature, or
+    Values that are not given are the model's defaults. Without defaults it is greedy, unless there is a temperature, or
     `do_sample` as in TGI.
     """
     values, are_text = _values(item)
@@ -69,7 +69,7 @@ def _embedding(values: dict[str, Any], *, strict: bool) -> EmbedRequest:
 
 
 def _values(item: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Parameter name to value, and whether the values are texts of what they mean."""
+    """Values by parameter name, and whether they are texts that are still to be converted."""
     if not item.keys() & {"body", "data"}:
         return {name: _structured(name, _text(name, value)) for name, value in item.items()}, True
     body = item.get("body", item.get("data"))
@@ -83,7 +83,7 @@ def _values(item: dict[str, Any]) -> tuple[dict[str, Any], bool]:
 
 
 def _object(body: bytes | bytearray) -> dict[str, Any] | None:
-    """gRPC and careless clients send JSON without saying so."""
+    """JSON that gRPC and some HTTP clients send without a content type."""
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -121,7 +121,7 @@ def _prompt(values: dict[str, Any], *, of_fields: bool) -> dict[str, Any]:
 
 
 def _flat(given: dict[str, Any]) -> dict[str, Any]:
-    """TGI's `parameters` beside what stands at the top."""
+    """TGI's `parameters` and the top-level parameters in one dict."""
     nested = given.get("parameters", {})
     if not isinstance(nested, dict):
         raise InvalidInput(f"parameters: expected an object, not {type(nested).__name__}")
@@ -155,7 +155,7 @@ def _known() -> list[str]:
 
 
 def _given_names(given: dict[str, Any]) -> dict[str, str]:
-    """Our names to those that the client used."""
+    """Our parameter names to those that the client used."""
     return {ours: theirs for theirs, ours in ALIASES.items() if theirs in given}
 
 

@@ -11,8 +11,8 @@ from msx_sdk.generation._wire import Integer, Natural, Positive, Share, Words
 
 
 class Constraint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the text must look like. `value` is a JSON schema, a regular expression, or a Lark grammar; for `choice` a
-    JSON list of texts; unused for `json_object`, any JSON object."""
+    """What the text must look like. `value` is a JSON schema, a regular expression, a Lark grammar, or for `choice` a
+    JSON list of texts; it is unused for `json_object`, which stands for any JSON object."""
 
     kind: Literal["json_schema", "json_object", "regex", "choice", "lark"]
     value: str = ""
@@ -25,7 +25,7 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
 
     temperature: Annotated[float, Meta(ge=0, le=100)] = 1.0
-    """0 takes the likeliest token."""
+    """0 is greedy: the likeliest token."""
     top_k: Natural = 0
     """0: the whole vocabulary."""
     top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
@@ -38,24 +38,24 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     presence_penalty: Annotated[float, Meta(ge=-2, le=2)] = 0.0
     """Subtracted from what has occurred in the text so far."""
     logit_bias: dict[int, float] = {}
-    """Token id to what is added to its logit."""
+    """Token id to the bias that is added to its logit."""
     seed: Annotated[int, Meta(ge=0)] | None = None
     """Below 2**64. The same seed draws the same numbers, whatever else is in the batch."""
     stop: tuple[str, ...] = ()
     stop_token_ids: tuple[Integer, ...] = ()
     bad_words: Words = ()
-    """Words that the text does not say: no token completes what a word is made of, at a beginning or after a space."""
+    """Words that must not occur in the text, at its beginning or after a space."""
     skip_special_tokens: bool = True
-    """Special tokens are not shown in the text; the token that ends it never is."""
+    """Special tokens are left out of the text; the token that ends it is always left out."""
     keep_stop: bool = False
     """Leave the matched stop string in the text, as TGI does; OpenAI takes it out."""
     ignore_eos: bool = False
     min_tokens: Natural = 0
     max_tokens: Positive | None = None
-    """None: as many as the context holds."""
+    """None: as many as fit the context."""
     n: Annotated[int, Meta(ge=1, le=128)] = 1
     best_of: Annotated[int, Meta(ge=1, le=128)] | None = None
-    """Make so many, return the `n` with the highest mean log-probability; not together with streaming."""
+    """Generate this many texts and return the `n` with the highest mean log-probability; not with streaming."""
     logprobs: Annotated[int, Meta(ge=0, le=100)] | None = None
     """None: no log-probabilities. 0: of the chosen tokens. k: also the k likeliest at each place.
 
@@ -67,7 +67,7 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class SamplingDefaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What members of `SamplingParams` are where a request does not say; None leaves them to the API."""
+    """The model's defaults for members of `SamplingParams` that a request does not give; None: the API's default."""
 
     temperature: float | None = None
     top_k: int | None = None

@@ -1,4 +1,4 @@
-"""A request for texts, and the deltas by which they grow."""
+"""Requests for text generation, and their deltas."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ FinishReason = Literal["stop", "eos", "length"]
 
 
 class ContextLengthExceeded(InvalidInput):
-    """The prompt, or the prompt and what shall follow it, has more tokens than the model's context.
+    """The prompt, or the prompt and the tokens to be generated, exceed the model's context.
 
-    A message that begins `This model's maximum context length is` is recognised by clients of OpenAI's API.
+    Clients of OpenAI's API recognise a message that begins `This model's maximum context length is`.
     """
 
     code = "context_length_exceeded"
@@ -28,26 +28,27 @@ class GenerateRequest(WireStruct):
     prompt: str | tuple[Integer, ...] | None = None
     """A text, or token ids."""
     messages: list[dict[str, Any]] | None = None
-    """OpenAI's chat messages, with `content` a text; the model's chat template makes the prompt of them."""
+    """OpenAI's chat messages with text `content`; the model's chat template makes the prompt of them."""
     tools: list[dict[str, Any]] | None = None
     """OpenAI's tools, for the chat template."""
     chat_template_kwargs: dict[str, Any] = {}
-    """Further values for the template; they come before the two members that follow."""
+    """Further variables for the template; they override the two members that follow."""
     add_generation_prompt: bool | None = None
-    """Begin the answer's message behind the messages. None: unless the last one is continued."""
+    """Begin a new message for the answer after the messages. None: unless the last message is continued."""
     continue_final_message: bool = False
-    """The text goes on with the last message."""
+    """The text continues the last message."""
     chat_template: Template | None = None
-    """In place of the model's own; only where `Capabilities.request_templates` says so. A stranger wrote it."""
+    """Replaces the model's own template; only if `Capabilities.request_templates` is true. It comes from a client, and
+    is not trusted."""
     params: SamplingParams = SamplingParams()
     stream: bool = True
-    """False: a single delta for each of the `n` at its end is enough."""
+    """False: a single delta at the end of each of the `n` texts is enough."""
     priority: Integer = 0
-    """Lower comes first; equal ones in the order of arrival."""
+    """A lower priority is served first; equal ones in the order of arrival."""
     truncate: Positive | None = None
-    """Keep only so many of the prompt's last tokens."""
+    """Keep this many of the prompt's last tokens only."""
     add_special_tokens: bool = True
-    """The APIs ask for none of `messages`, whose template writes them."""
+    """The APIs set it to False for `messages`, since the template writes special tokens."""
     return_prompt_ids: bool = False
 
 
@@ -58,34 +59,35 @@ class TopToken(WireStruct):
 
 
 class Token(WireStruct):
-    """`text` is what this token alone decodes to, perhaps with U+FFFD where it is part of a character."""
+    """`text` is the decoded token, perhaps with U+FFFD where the token is a part of a character."""
 
     id: int
     text: str
     logprob: float | None = None
     special: bool = False
     bytes: builtins.bytes = b""
-    """What the token stands for, when log-probabilities were asked for."""
+    """The bytes of the token, if log-probabilities were asked for."""
     top: tuple[TopToken, ...] = ()
 
 
 class Usage(WireStruct):
-    """Token counts of one request; `completion` is the sum over all that were made."""
+    """Token counts of one request; `completion` is the sum over all its texts."""
 
     prompt: int
     completion: int
     cached: int = 0
-    """Prompt tokens whose keys and values were there already."""
+    """Prompt tokens whose keys and values were in the cache."""
 
 
 class GenerateDelta(WireStruct):
-    """What one of the `n` texts grew by. The last delta of each has a `finish_reason`; the very last has `usage`."""
+    """The growth of one of the `n` texts. The last delta of each text has a `finish_reason`; the very last one has
+    `usage`."""
 
     index: int = 0
     text: str = ""
-    """Whole characters, never part of a stop string; joined they are the text."""
+    """Whole characters, without parts of a stop string; the deltas' texts joined are the text."""
     tokens: tuple[Token, ...] = ()
-    """Those made since the last delta: their texts need not add up to `text`."""
+    """The tokens since the last delta; their texts joined may differ from `text`."""
     finish_reason: FinishReason | None = None
     stop_reason: str | int | None = None
     """The stop string or token id that matched."""
@@ -94,5 +96,5 @@ class GenerateDelta(WireStruct):
     prompt_ids: tuple[int, ...] = ()
     """On the first delta, when `return_prompt_ids` was asked for."""
     seed: int | None = None
-    """On the last delta of a sampled text: what makes it again."""
+    """On the last delta of a sampled text: the seed that reproduces it."""
     usage: Usage | None = None

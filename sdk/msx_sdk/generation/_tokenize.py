@@ -28,4 +28,4 @@ class TextSpan(WireStruct):
 class TokenizeReply(WireStruct):
     tokens: list[TextSpan]
     text: str
-    """The text that was tokenized: of messages, what the chat template made of them."""
+    """The text that was tokenized; for messages, the output of the chat template."""

@@ -13,11 +13,11 @@ from msgspec.msgpack import Ext
 
 CODE = 1
 LEAST, MOST = -(1 << 63), (1 << 64) - 1
-"""What MessagePack's own integers hold."""
+"""The range of MessagePack's own integers."""
 
 
 def packable(value: Any) -> Any:
-    """The same value, with each integer that is too wide replaced by its extension type."""
+    """The same value; integers beyond 64 bits are replaced by their extension type."""
     if isinstance(value, int):
         return value if LEAST <= value <= MOST else Ext(CODE, str(value).encode())
     if isinstance(value, dict):
@@ -30,7 +30,7 @@ def packable(value: Any) -> Any:
 
 
 def unpacked(code: int, data: memoryview) -> int:
-    """For `ext_hook`. Raises ValueError for an extension type that is not ours."""
+    """For `ext_hook`. Raises ValueError for an unknown extension type."""
     if code != CODE:
         raise ValueError(f"unknown extension type {code}")
     return int(bytes(data))

@@ -1,4 +1,4 @@
-"""How the types of text generation travel between server and worker."""
+"""The encoding of the types of text generation between server and worker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Meta
 from msx_sdk.generation._wide_integers import packable, unpacked
 
 MOST_INTEGER = (1 << 63) - 1
-"""Numbers that are counted with have 64 bits; those in messages, tools and template options may be of any size."""
+"""Integers in calculations have 64 bits; those in messages, tools and template options may have any size."""
 Integer = Annotated[int, Meta(ge=-MOST_INTEGER - 1, le=MOST_INTEGER)]
 Natural = Annotated[int, Meta(ge=0, le=MOST_INTEGER)]
 Positive = Annotated[int, Meta(ge=1, le=MOST_INTEGER)]
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def encode(message: msgspec.Struct) -> bytes:
-    """MessagePack, as these types travel."""
+    """Encodes as MessagePack."""
     try:
         return _encoder.encode(message)
     except OverflowError:
@@ -38,5 +38,5 @@ def encode(message: msgspec.Struct) -> bytes:
 
 
 def decode(data: bytes, kind: type[T]) -> T:
-    """What `encode` made. Raises msgspec.DecodeError."""
+    """Decodes what `encode` made. Raises msgspec.DecodeError."""
     return msgspec.msgpack.decode(data, type=kind, ext_hook=unpacked)

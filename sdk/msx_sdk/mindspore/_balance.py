@@ -1,4 +1,4 @@
-"""Which layers go to which stage of a pipeline."""
+"""Divides the layers of a pipeline among its stages."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from itertools import accumulate, pairwise
 
 
 def balance(weights: Sequence[int], stages: int) -> list[range]:
-    """Cut a list of layers into `stages` runs, none empty, so that the heaviest is as light as can be.
-
-    Raises ValueError when there are fewer layers than stages.
-    """
+    """Divides a list of layers into `stages` non-empty runs whose heaviest is as light as possible. Raises ValueError
+    if there are fewer layers than stages."""
     if len(weights) < stages:
         raise ValueError(f"a model of {len(weights)} layers cannot be divided into {stages} pipeline stages")
     total = [0, *accumulate(weights)]

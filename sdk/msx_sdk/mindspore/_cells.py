@@ -25,7 +25,7 @@ class DeclaredInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ModelOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"class_name": "class"}):
-    """The section `model:` of model-config.yaml: which class of the model file, its arguments, and what it takes."""
+    """The section `model:` of model-config.yaml: the class in the model file, its arguments, and its inputs."""
 
     class_name: str | None = None
     args: dict[str, Any] | list[Any] = {}

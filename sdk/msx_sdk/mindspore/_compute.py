@@ -12,7 +12,8 @@ logger = logging.getLogger(__name__)
 
 
 def computation(cell: Any, parallel: Parallel) -> Callable[..., Any]:
-    """The cell as a function of tensors, eager or compiled as `mindspore: mode:` says; its collectives are counted."""
+    """The cell as a function of tensors, eager or compiled according to `mindspore: mode:`; its collectives are
+    counted."""
     import mindspore as ms
 
     from msx_sdk.mindspore.layers import counted

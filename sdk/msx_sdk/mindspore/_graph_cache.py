@@ -15,14 +15,14 @@ import shutil
 from pathlib import Path
 
 MOST_AT_ONCE = 64
-"""Workers with the same model on one machine."""
+"""The most workers with the same model on one machine."""
 LOADED = "loaded"
 
 log = logging.getLogger(__name__)
 
 
 class _TakenFolder:
-    """The folder of this process, and the lock on it, as long as the process lives."""
+    """The folder of this process and its lock, as long as the process lives."""
 
     folder: Path | None = None
     lock: int | None = None
@@ -47,7 +47,7 @@ def take_folder(base: Path, rank: int, *key: str) -> Path | None:
 
 
 def loaded() -> None:
-    """The model has been loaded, so that its graphs are whole."""
+    """The model is loaded, so that its graphs are complete."""
     if _TakenFolder.folder is not None:
         (_TakenFolder.folder / LOADED).touch()
 
@@ -59,7 +59,7 @@ def _release() -> None:
 
 
 def _lock(path: Path) -> int | None:
-    """The open file that holds it, until the process ends."""
+    """The open file that holds the lock, until the process ends."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -70,7 +70,7 @@ def _lock(path: Path) -> int | None:
 
 
 def _cleaned(folder: Path) -> Path:
-    """Where graphs go. What is there counts only if the last load ended well, and again when this one has."""
+    """The folder for graphs. Existing graphs are kept only if the last load ended well."""
     graphs = folder / "graphs"
     if not (folder / LOADED).exists():
         shutil.rmtree(graphs, ignore_errors=True)

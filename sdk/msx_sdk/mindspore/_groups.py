@@ -1,4 +1,4 @@
-"""The groups of ranks that a MindIR or a network names, and those that this process is in."""
+"""The groups of ranks in a MindIR or a network, and the groups of this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from msx_sdk.mindspore import collectives
 
 
 def check_groups(name: str, used: Sequence[Collective], context: Context) -> None:
-    """Raises HandlerLoadError where this process could not compute them: MindSpore itself would crash, hang, or
+    """Raises HandlerLoadError if this process cannot compute the collectives: MindSpore itself would crash, hang, or
     give wrong numbers."""
     for one in used:
         ranks = _ranks(name, one, context)
@@ -30,8 +30,8 @@ def check_groups(name: str, used: Sequence[Collective], context: Context) -> Non
 
 @contextmanager
 def with_own_groups(path: Path, used: Sequence[Collective]) -> Iterator[Path]:
-    """The file; or a copy in which the group of all ranks is called what it is called here. Weights that it keeps
-    beside itself are beside the copy, too."""
+    """The file, or a copy in which the group of all ranks has its name in this process. Weights beside the file are
+    linked beside the copy."""
     world, named = _world(), {one.group for one in used}
     if world is None or not named & {*WORLD_GROUPS} - {world}:
         yield path
@@ -46,7 +46,7 @@ def with_own_groups(path: Path, used: Sequence[Collective]) -> Iterator[Path]:
 
 
 def counted(run: Callable[..., Any], used: Sequence[Collective]) -> Callable[..., Any]:
-    """`run` with its collectives counted. Nothing of a graph is seen from Python: each is taken to run once a call."""
+    """`run` with its collectives counted: each collective of the graph counts once for each call."""
     world = _world()
     groups = [world if world and one.group in WORLD_GROUPS else one.group for one in used]
     times = Counter(zip([_snake(one.operator) for one in used], groups, strict=True))
@@ -54,7 +54,7 @@ def counted(run: Callable[..., Any], used: Sequence[Collective]) -> Callable[...
 
 
 def collectives_of(cell: Any) -> list[Collective]:
-    """What the primitives of an `nn.Cell` name."""
+    """The collectives among the primitives of an `nn.Cell`."""
     found = []
     for _, inner in cell.cells_and_names():
         for primitive in inner._primitives.values():
@@ -84,7 +84,7 @@ def _ranks(name: str, one: Collective, context: Context) -> int:
 
 
 def _world() -> str | None:
-    """What the group of all ranks is called here; None before they have met."""
+    """The name of the group of all ranks in this process; None before `init_parallel`."""
     return next((name for name in WORLD_GROUPS if collectives.is_group(name)), None)
 
 

@@ -1,4 +1,4 @@
-"""Weights from safetensors files into the part of a network that this rank has."""
+"""Loads weights from safetensors files into this rank's part of a network."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _ALIASES = {
     "moving_mean": "running_mean",
     "moving_variance": "running_var",
 }
-"""MindSpore's names of parameters, and those of files that were not written by MindSpore."""
+"""MindSpore's names of parameters, and the names in files that others wrote."""
 
 
 def without_data() -> Any:
-    """A context manager: networks made in it have parameters with shapes and no memory, until they are loaded."""
+    """A context manager: networks made in it have parameters with shapes, but without memory until they are loaded."""
     from mindspore.nn.utils import no_init_parameters
 
     return no_init_parameters()
@@ -51,7 +51,7 @@ def weights_path(context: Context) -> Path:
 
 
 def fill(parameter: Any, array: Any) -> None:
-    """Give a parameter its values, in its own data type."""
+    """Sets a parameter's values, in its own data type."""
     import mindspore as ms
     import numpy as np
 
@@ -64,7 +64,7 @@ def parameter_size(cell: Any) -> int:
 
 
 def _attribute(cell: Any, parameter: Any, name: str) -> str:
-    """The attribute that holds the parameter: its own name has the names of the cells around it in front."""
+    """The attribute that holds the parameter; a parameter's name begins with the names of the cells around it."""
     return next((key for key, value in cell._params.items() if value is parameter), name)
 
 

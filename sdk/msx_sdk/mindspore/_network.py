@@ -1,4 +1,4 @@
-"""A MindSpore model as a function from arrays to arrays, whatever file it came from."""
+"""A MindSpore model as a function from arrays to arrays, for all kinds of files."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _load_weights(cell: Any, path: Path) -> None:
 
 
 def _inputs(cell: Any, declared: list[DeclaredInput] | None) -> list[TensorSpec]:
-    """As the yaml declares them; else by the names of construct(), of type float32 and any shape."""
+    """The inputs as the yaml declares them; otherwise the arguments of construct(), float32 of any shape."""
     if declared is not None:
         return [TensorSpec(item.name, _dtype(item), item.shape) for item in declared]
     parameters = inspect.signature(cell.construct).parameters.values()
@@ -129,7 +129,7 @@ def _dtype(declared: DeclaredInput) -> str:
 
 
 def _declare(cell: Any, inputs: list[TensorSpec]) -> None:
-    """Tell MindSpore which dimensions vary: else it compiles the graph anew for every size it meets."""
+    """Tells MindSpore which dimensions vary; otherwise it compiles the graph again for each new size."""
     import mindspore as ms
 
     if any(-1 in spec.shape for spec in inputs) and not any(spec.shape == DYNAMIC_RANK for spec in inputs):

@@ -1,4 +1,4 @@
-"""What a handler reads from its archive: sections of the yaml, and files that the manifest names."""
+"""Reads sections of the yaml, and finds files that the manifest names."""
 
 from __future__ import annotations
 

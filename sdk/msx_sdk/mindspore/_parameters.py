@@ -1,4 +1,4 @@
-"""Weights from a file into a network, all of them or none."""
+"""Loads all weights of a file into a network, or none."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Passes of micro-batches through the stages. Words and tensors go down the line, results come back from its end.
+"""Passes of micro-batches through the stages. Commands and tensors go from the first stage to the last, which sends the
+results back.
 
-Each stage hands on exactly one message for each that it gets, also when it fails: whichever stage fails, the others do
-not wait for ever and nothing is left over for the next pass.
+Each stage sends exactly one message for each that it gets, also when it fails, so that the other stages never wait in
+vain and the next pass starts clean.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from msx_sdk.mindspore.parallel import Parallel
 
 
 class PipelinePasses:
-    """`compute` is this stage's part of the network: tensors to a tuple of tensors."""
+    """`compute` is this stage's part of the network: from tensors to a tuple of tensors."""
 
     def __init__(self, parallel: Parallel, compute: Callable[..., Any], context: Context) -> None:
         self._parallel, self._compute = parallel, compute
@@ -57,7 +58,7 @@ class PipelinePasses:
             self._continue(message, outcomes)
 
     def tell(self, kind: StageMessageKind, failure: Failure | None = None) -> None:
-        """On the first stage: a word to all others."""
+        """On the first stage: sends a command to all other stages."""
         self._hand_on(StageMessage(kind, failure=failure))
 
     @contextlib.contextmanager
@@ -100,7 +101,8 @@ class PipelinePasses:
 
 
 def split(tensors: tuple[Any, ...], chunks: int) -> list[tuple[Any, ...]]:
-    """Parts along the first axis, whose lengths differ by one at most. Raises PredictionError for unlike inputs."""
+    """Splits along the first axis into parts whose lengths differ by at most one. Raises PredictionError for inputs of
+    different lengths."""
     rows = {tensor.shape[0] if tensor.shape else None for tensor in tensors}
     if len(rows) != 1 or not (length := rows.pop()):
         shapes = ", ".join(str(list(tensor.shape)) for tensor in tensors)
@@ -111,7 +113,7 @@ def split(tensors: tuple[Any, ...], chunks: int) -> list[tuple[Any, ...]]:
 
 
 def join(outcomes: Sequence[StageMessage]) -> StageMessage:
-    """One result of all parts, or the first failure."""
+    """Joins the parts into one result, or returns the first failure."""
     from mindspore import ops
 
     failed = next((outcome for outcome in outcomes if outcome.failure), None)

@@ -1,4 +1,4 @@
-"""The base of handlers whose network is divided into stages, and within its layers too if it likes."""
+"""The base class of handlers whose network is divided into stages, and optionally within its layers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PipelineHandler(Handler):
 
     parallel: Parallel
     cells: dict[str, Any]
-    """This rank's, by their places."""
+    """This rank's cells by their places in the weights' names."""
 
     def layers(self, parallel: Parallel) -> Layers:
         """Return the network as cells in order, each taking what the one before returns (a tensor or a tuple).
@@ -55,7 +55,7 @@ class PipelineHandler(Handler):
         raise NotImplementedError(f"{type(self).__name__} has no layers(parallel)")
 
     def load(self, cell: Any, place: str, weights: Weights) -> None:
-        """Fill one cell of this rank's stage."""
+        """Loads the weights of one cell of this rank's stage."""
         load_shards(cell, weights, place)
 
     def initialize(self, context: Context) -> None:
@@ -97,7 +97,7 @@ class PipelineHandler(Handler):
         return to_arrays(self._passes.lead(to_tensors(inputs), self.chunks))
 
     def stream(self, data: Data) -> Iterator[list[Any]]:
-        """Override it to answer by parts: `yield` lists as a generator `handle` does, `forward` in between."""
+        """Override it to stream: a generator that yields lists as `handle` does, and calls `forward` in between."""
         raise NotImplementedError
 
     def _handle_stream(self, data: Data, context: Context) -> Generator[list[Any], None, None]:

@@ -1,4 +1,5 @@
-"""How ranks meet without a scheduler process. All that is private to MindSpore, or differs on Ascend, is here."""
+"""How ranks find each other without a scheduler process. Code that uses MindSpore's private functions, or differs on
+Ascend, is here."""
 
 from __future__ import annotations
 
@@ -13,12 +14,13 @@ from msx_sdk._internal.failures import summary
 from msx_sdk.errors import HandlerLoadError
 
 _stores: list[Any] = []
-"""Kept until the process ends: MindSpore crashes now and then when rank 0's goes while another rank still asks it."""
+"""Stores are kept until the process ends: MindSpore sometimes crashes when rank 0's store is closed while another rank
+uses it."""
 
 
 @dataclass(frozen=True)
 class Rendezvous:
-    """Who meets where. `timeout` in s; `layout` is how this rank thinks the model is divided."""
+    """Address and members of the group. `timeout` in s; `layout` is this rank's view of how the model is divided."""
 
     rank: int
     world_size: int
@@ -54,7 +56,7 @@ def create_group(name: str, ranks: Sequence[int]) -> None:
 
 
 def warm_up(group: str) -> None:
-    """The first collective sets up the links, about 3 s: not a client's affair."""
+    """Runs a first collective, which sets up the connections in about 3 s, before any client waits."""
     import mindspore as ms
     import numpy as np
 
@@ -78,7 +80,7 @@ def _open_store(dist: Any, meeting: Rendezvous) -> Any:
 
 
 def _compare_layouts(store: Any, meeting: Rendezvous) -> None:
-    """Every rank tells rank 0 that it is there, since MindSpore itself waits for missing ranks for ten minutes."""
+    """Every rank reports to rank 0, since MindSpore itself would wait ten minutes for a missing rank."""
     store.set(_key(meeting.rank), meeting.layout)
     others = range(1, meeting.world_size) if meeting.rank == 0 else [0]
     for other in others:
@@ -123,7 +125,7 @@ def _start_hccl(dist: Any, meeting: Rendezvous, store: Any) -> None:
 
 @contextlib.contextmanager
 def _saying(what: str) -> Iterator[None]:
-    """MindSpore's errors bring a C++ call stack; its first line is for people."""
+    """The first line of a MindSpore error, without the C++ call stack."""
     try:
         yield
     except (RuntimeError, ValueError, OSError) as error:

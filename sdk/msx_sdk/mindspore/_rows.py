@@ -1,4 +1,4 @@
-"""What handlers of networks do with requests unless told otherwise: one row a request."""
+"""The default of network handlers: one row for each request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MindSpore set up for serving. The measurements behind the choices: docs/mindspore-models.md."""
+"""Sets MindSpore up for serving. The measurements behind the choices are in docs/mindspore-models.md."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def setup(context: Context) -> str:
 
 
 def _fewer_threads(context: Context, target: str) -> int | None:
-    """MindSpore takes all cores that it may run on, also where a cgroup gives it the time of a few: then its threads
+    """Limits the threads to the cgroup's quota: MindSpore starts one for each core on which it may run, and they would
     wait for each other. The ranks of a group have one thread each (`init_parallel`)."""
     return cores_by_quota() if target == "CPU" and context.world_size == 1 else None
 
 
 def cann_loads() -> bool:
-    """True where the Ascend driver stack can be used: MindSpore itself would fail loudly where it cannot."""
+    """Whether the Ascend driver stack can be loaded; MindSpore itself would end with an error."""
     try:
         ctypes.CDLL("libascendcl.so")
     except OSError:

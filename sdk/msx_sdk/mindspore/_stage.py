@@ -1,4 +1,4 @@
-"""The cells of one stage, one after the other."""
+"""The cells of one stage, one after another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mindspore import nn
 
 
 class PipelineStage(nn.Cell):  # type: ignore[misc]
-    """What a cell returns, a tensor or a tuple of tensors, are the arguments of the next."""
+    """The outputs of a cell, a tensor or a tuple of tensors, are the arguments of the next cell."""
 
     def __init__(self, cells: Sequence[Any]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The base of handlers whose network is divided within its layers."""
+"""The base class of handlers whose network is divided within its layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of tensors from safetensors files, memory mapped: what is not asked for is never read."""
+"""Parts of tensors from memory-mapped safetensors files: only the parts that are used are read."""
 
 from __future__ import annotations
 

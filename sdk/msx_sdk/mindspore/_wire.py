@@ -1,4 +1,4 @@
-"""What the stages of a pipeline tell each other: tensors of any shape, a failure, or a word."""
+"""Messages between the stages of a pipeline: tensors of any shape, a failure, or a command."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class RankLink:
 
 
 def check_sendable(values: tuple[Any, ...]) -> None:
-    """Raises TypeError or ValueError for what no message can carry from stage to stage."""
+    """Raises TypeError or ValueError for tensors that cannot be sent from stage to stage."""
     import mindspore as ms
 
     for value in values:

@@ -35,7 +35,7 @@ _counts: Counter[str] = Counter()
 
 
 def register(group: str, ranks: Sequence[int]) -> None:
-    """Say which ranks a group has; `init_parallel` does it for its own groups."""
+    """Registers the ranks of a group; `init_parallel` does it for its own groups."""
     _members[group] = tuple(ranks)
 
 
@@ -78,7 +78,7 @@ def count(what: str, group: str, times: int = 1) -> None:
 
 
 def counting(function: Callable[..., Any], times: Mapping[tuple[str, str], int]) -> Callable[..., Any]:
-    """`function`, with so many collectives of each kind and group counted a call, before it is made."""
+    """`function`, which counts these collectives by kind and group before each call."""
 
     def run(*inputs: Any) -> Any:
         for (kind, group), number in times.items():
@@ -121,7 +121,8 @@ def broadcast(tensor: Any, source: int, group: str) -> Any:
 
 
 def send(tensor: Any, target: int, group: str) -> None:
-    """To a rank (its number in the world) of the group, which receives it by `recv`. On a CPU it is buffered."""
+    """Sends to a rank (its number in the world) of the group, which receives it by `recv`. On a CPU the message is
+    buffered."""
     import mindspore.mint.distributed as dist
 
     _check_member(target, group)
@@ -131,7 +132,7 @@ def send(tensor: Any, target: int, group: str) -> None:
 
 
 def recv(shape: Sequence[int], dtype: Any, source: int, group: str) -> Any:
-    """What rank `source` sends; shape and MindSpore data type must be those of the tensor sent."""
+    """Receives from rank `source`; shape and MindSpore data type must be those of the tensor that was sent."""
     import mindspore as ms
     import mindspore.mint.distributed as dist
 
@@ -170,7 +171,7 @@ def _is_float(tensor: Any) -> bool:
 
 
 def _on_wire(tensor: Any) -> Any:
-    """MCCL has no messages of booleans."""
+    """MCCL cannot send booleans."""
     import mindspore as ms
 
     return tensor.astype(ms.uint8) if tensor.dtype == ms.bool_ else tensor

@@ -1,4 +1,4 @@
-"""What keys of a model-config.yaml mean together: combinations that cannot be meant, or have no effect."""
+"""Checks of keys that belong together: impossible combinations, and keys without effect."""
 
 from collections.abc import Iterator
 
@@ -7,11 +7,11 @@ from msx_sdk._internal.config.layout import ParallelLayout, declared_size, find_
 from msx_sdk._internal.values import ConfigError
 
 MOST_GRAPHS = 12
-"""Of the decoding step of a language model."""
+"""The most graphs of a language model's decoding step."""
 
 
 def check(config: ModelKeys) -> list[str]:
-    """Raises ConfigError for what is impossible; returns a warning for each key without effect."""
+    """Raises ConfigError for an impossible combination; returns a warning for each key without effect."""
     _check_workers(config)
     _check_launchers(config)
     _check_devices(config, find_layout(config))

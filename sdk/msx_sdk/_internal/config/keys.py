@@ -20,7 +20,7 @@ from msx_sdk._internal.values import Count, Fraction, Positive, Seconds, Switch,
 
 
 class Launcher(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """`msrun:`, or `torchrun:` of a config written for TorchServe. MSX starts the ranks itself."""
+    """`msrun:`, or `torchrun:` in a config for TorchServe. MSX starts the ranks itself."""
 
     nnodes: Positive = 1
     nproc_per_node: Positive | None = None

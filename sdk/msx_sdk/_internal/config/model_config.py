@@ -14,7 +14,7 @@ from msx_sdk._internal.safe_yaml import read_yaml
 from msx_sdk._internal.values import ConfigError, convert, show
 
 MOST_VALUES = 100_000
-"""In a whole model-config.yaml."""
+"""The most values in a model-config.yaml."""
 
 
 class ModelConfig(ModelKeys, frozen=True, kw_only=True, rename="camel"):
@@ -33,7 +33,8 @@ class ModelConfig(ModelKeys, frozen=True, kw_only=True, rename="camel"):
         return find_layout(self)
 
     def with_overrides(self, **values: Any) -> "ModelConfig":
-        """What the management API was asked for beats the file; None is not asked. Raises ConfigError."""
+        """The settings that the management API was asked for replace those of the file; None means not asked. Raises
+        ConfigError."""
         types = {field.name: field.type for field in msgspec.structs.fields(ModelConfig)}
         given = {k: convert(k, v, types[k]) for k, v in values.items() if v is not None}
         return self._changed(given, self.explicit | given.keys())
@@ -51,7 +52,7 @@ class ModelConfig(ModelKeys, frozen=True, kw_only=True, rename="camel"):
 
 
 def load_model_config(path: str | Path) -> tuple[ModelConfig, list[str]]:
-    """The file's settings and warnings for its author. Raises ConfigError, which names the file."""
+    """The settings in the file, and warnings for its author. Raises ConfigError, which names the file."""
     mapping = read_yaml(Path(path))
     try:
         return parse_model_config({} if mapping is None else mapping)
@@ -60,7 +61,7 @@ def load_model_config(path: str | Path) -> tuple[ModelConfig, list[str]]:
 
 
 def parse_model_config(mapping: Mapping[str, Any]) -> tuple[ModelConfig, list[str]]:
-    """The settings in a mapping as YAML gives it, and warnings. Raises ConfigError."""
+    """The settings in a mapping that was read from YAML, and warnings. Raises ConfigError."""
     if not isinstance(mapping, Mapping):
         raise ConfigError(f"{show(mapping)} is not a mapping of keys to values")
     _check_sendable(mapping)
@@ -71,7 +72,7 @@ def parse_model_config(mapping: Mapping[str, Any]) -> tuple[ModelConfig, list[st
 
 
 def _check_sendable(mapping: Mapping[str, Any]) -> None:
-    """The handler gets the whole mapping, over the wire to the worker. Aliases count as often as they are used."""
+    """Refuses a mapping that is too large to be sent to the worker. An alias counts each time that it is used."""
     count = 0
     for key, top in mapping.items():
         values: list[Any] = [top]
@@ -86,5 +87,5 @@ def _check_sendable(mapping: Mapping[str, Any]) -> None:
 
 
 def _settings(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the reader's own keys that have the name of one of the struct's extra fields."""
+    """The mapping without the keys `raw` and `explicit`, which are fields of ModelConfig but not keys of the file."""
     return {key: value for key, value in mapping.items() if key not in ("raw", "explicit")}

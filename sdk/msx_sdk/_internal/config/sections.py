@@ -35,7 +35,7 @@ Mode = Annotated[Literal["graph", "pynative"], Meta(description="one of graph, p
 
 
 def read_struct(cls: type[S], mapping: Mapping[Any, Any], warnings: list[str], prefix: str = "") -> S:
-    """A nested section. A key that it does not have is a warning: the section is ours alone."""
+    """Reads a nested section. An unknown key in it is a warning, since TorchServe does not have these sections."""
     values = read_fields(cls, mapping, warnings, prefix)
     known = names_of(cls)
     for key in mapping:

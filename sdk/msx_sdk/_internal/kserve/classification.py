@@ -1,4 +1,4 @@
-"""Triton's classification extension: of each row of an output its largest values, with the names of their classes."""
+"""Triton's classification extension: the largest values in each row of an output, with the names of their classes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ FILE = "index_to_name.json"
 
 
 class ClassLabels:
-    """By the archive's `index_to_name.json`, read when they are first asked for; without it classes have no names.
+    """The class names in the archive's `index_to_name.json`, read at the first use; without the file classes have no
+    names.
 
     A value is a name, or a list whose last item is the name, as in TorchServe's handlers.
     """
@@ -24,7 +25,7 @@ class ClassLabels:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """By the class's number as text. Raises PredictionError for a malformed file."""
+        """Class names by the class's number as text. Raises PredictionError for a malformed file."""
         if self._path is None or not self._path.is_file():
             return {}
         try:
@@ -44,10 +45,8 @@ UNNAMED = ClassLabels()
 
 
 def largest(what: str, array: Any, count: int, labels: ClassLabels) -> Any:
-    """Along the last axis the `count` largest, largest first, each as `value:class[:name]`; of equals the first class.
-
-    Raises InvalidInput for what holds no numbers.
-    """
+    """The `count` largest values along the last axis, largest first, each as `value:class[:name]`; among equal values
+    the first class wins. Raises InvalidInput for an array without numbers."""
     if array.dtype.kind not in "fiu":
         raise InvalidInput(f"{what}: classification is for numbers, and this output has none")
     np, classes = numpy_tensors().np, array.shape[-1]

@@ -1,4 +1,4 @@
-"""Whether tensors are those that a model takes; no NumPy here."""
+"""Checks that tensors fit the model's signature; without NumPy."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def check_inputs(tensors: Iterable[Mapping[str, Any]], specs: Sequence[TensorMet
 
 
 def check_names(given: Collection[str], wanted: Collection[str], takes: str) -> None:
-    """`takes` ends the message: the inputs with their types and shapes. Raises InvalidInput."""
+    """Raises InvalidInput, whose message ends with `takes`: the inputs with their types and shapes."""
     missing, unknown = sorted(set(wanted) - set(given)), sorted(set(given) - set(wanted))
     faults = [_named("missing", missing)] * bool(missing) + [_named("unknown", unknown)] * bool(unknown)
     if faults:
@@ -74,7 +74,8 @@ def _check(tensor: Mapping[str, Any], spec: TensorMeta, lone_rows: bool) -> None
 
 
 def check_values(what: str, datatype: str, shape: Sizes, tensor: Mapping[str, Any]) -> None:
-    """Of JSON: `data` is flat, or nested in any rectangular way, as the protocol allows. Raises InvalidInput."""
+    """Checks JSON values: `data` is flat, or nested in any rectangular way, as the protocol allows. Raises
+    InvalidInput."""
     expected = f"expected a list with the {math.prod(shape)} values of shape {show(shape)}"
     if not isinstance(tensor.get("data"), list):
         came = show(tensor["data"]) if "data" in tensor else "missing"

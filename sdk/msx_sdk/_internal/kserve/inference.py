@@ -1,4 +1,4 @@
-"""One request of the protocol on its way through a handler: read before the call, answered after it."""
+"""One inference request of the protocol: read before the handler is called, answered after it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Inference:
         return self._json_size is None
 
     def body(self) -> dict[str, Any]:
-        """A new object at each call: a handler may change it, and be called again when its batch failed."""
+        """Returns a new object at each call: a handler may change it, and is called again if its batch failed."""
         asked = self._asked if self._fresh else self._read()
         self._fresh = False
         return asked.body
@@ -50,7 +50,8 @@ class Inference:
 
 
 def announced(announce: Callable[[], Any] | None) -> Signature:
-    """What a handler's `tensor_signature()` says; empty without one. Raises HandlerLoadError for anything else."""
+    """The signature that a handler's `tensor_signature()` returns; empty without that method. Raises HandlerLoadError
+    for anything else."""
     if announce is None:
         return Signature()
     try:
@@ -63,7 +64,7 @@ def announced(announce: Callable[[], Any] | None) -> Signature:
 
 
 def _check_inputs(signature: Signature) -> None:
-    """An announcement that no request could meet is a mistake of the handler's."""
+    """Refuses a signature that no request could fit."""
     for spec in signature.inputs:
         if spec.datatype not in DATATYPES or any(size < -1 for size in spec.shape):
             raise HandlerLoadError(

@@ -1,4 +1,5 @@
-"""A reply on its way from worker to frontend: the size of its JSON (u32, little-endian), the JSON, tensors' bytes."""
+"""A reply on its way from the worker to the server: the size of its JSON (u32, little-endian), the JSON, the tensors'
+bytes."""
 
 from __future__ import annotations
 
@@ -17,10 +18,8 @@ def join(head: dict[str, Any], tensors: Iterable[bytes] = ()) -> bytes:
 
 
 def split(message: bytes) -> tuple[bytes, int]:
-    """JSON and tensors as they go to an HTTP client, and how many of these bytes are JSON.
-
-    Raises ValueError for what `join` has not made.
-    """
+    """JSON and tensors as an HTTP client gets them, and the number of bytes that are JSON. Raises ValueError for bytes
+    that `join` did not make."""
     body = message[_SIZE.size :]
     size = _SIZE.unpack_from(message)[0] if len(message) >= _SIZE.size else 0
     if not 0 < size <= len(body):

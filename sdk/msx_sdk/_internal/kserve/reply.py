@@ -1,4 +1,4 @@
-"""What a handler returned, as the reply of the protocol that its client asked for."""
+"""Makes the protocol's reply of what a handler returned."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BAD_OUTPUT = 500
 
 @dataclass
 class OutputTensor:
-    """`data` is an array of the data type's own NumPy type, or a flat list of what JSON takes as it is."""
+    """`data` is an array of the data type's NumPy type, or a flat list of values that JSON can hold."""
 
     name: str
     datatype: str
@@ -99,7 +99,8 @@ def _array(output: OutputTensor) -> Any:
 
 
 def _reply_object(value: Any) -> dict[str, Any] | None:
-    """The protocol's own reply, also as text or bytes of JSON, as TorchServe's envelope and its users make it."""
+    """The protocol's own reply, as an object, or as text or bytes of JSON, which TorchServe's envelope and its users
+    return."""
     if isinstance(value, (bytes, bytearray, str)) and value[:1] in (b"{", "{"):
         try:
             value = msgspec.json.decode(value)

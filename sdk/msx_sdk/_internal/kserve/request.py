@@ -1,4 +1,4 @@
-"""An inference request of the protocol, from its bytes to what a handler sees of it."""
+"""Reads an inference request of the protocol, from its bytes to the body that a handler sees."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from msx_sdk._internal.kserve.types import BYTES, DATATYPES, GRPC_CONTENTS, ITEM
 from msx_sdk.errors import InvalidInput, PredictionError
 
 NOT_SERVED = "shared_memory_region"
-"""A parameter of Triton's; without an answer to it a client would take the wrong thing for right."""
+"""Parameters of Triton's that are refused: a client would misread a reply that ignores them."""
 
 
 @dataclass
 class InferRequest:
-    """`body` is the handler's; the rest is what the reply must keep to."""
+    """`body` is for the handler; the other members describe the reply that the client wants."""
 
     body: dict[str, Any]
     id: str | None = None
     wanted: dict[str, bool] = field(default_factory=dict)
     """The outputs that the client named, and whether it wants each as bytes."""
     classes: dict[str, int] = field(default_factory=dict)
-    """Of which of them it wants that many of the largest values instead."""
+    """Outputs for which the client wants this many of the largest values instead."""
     binary: bool = False
     """Whether it wants outputs that it did not name as bytes."""
 
@@ -44,13 +44,13 @@ def read_request(data: memoryview, json_size: str | None, signature: Signature) 
 
 
 def check_prediction(body: Any, signature: Signature) -> None:
-    """The same for the body of a prediction, if it has the protocol's shape. Raises InvalidInput."""
+    """Reads the body of a plain prediction in the same way, if it has the protocol's shape. Raises InvalidInput."""
     if signature.enforced and signature.inputs and is_request(body):
         check_inputs(inputs_of(body), signature.inputs)
 
 
 def is_request(body: Any) -> bool:
-    """It has the protocol's shape: a list of tensors that say their name and data type."""
+    """Whether the body has the protocol's shape: a list of tensors with name and data type."""
     inputs = body.get("inputs") if isinstance(body, dict) else None
     return (
         isinstance(inputs, list)
@@ -71,7 +71,7 @@ def numpy_tensors() -> Any:
 
 
 def count_values(data: Any) -> int:
-    """Of lists nested in any way."""
+    """The number of values in nested lists."""
     if not isinstance(data, list):
         return 1
     return sum(map(count_values, data)) if data and isinstance(data[0], list) else len(data)
@@ -130,7 +130,7 @@ def _id(body: dict[str, Any]) -> str | None:
 
 
 def inputs_of(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Its tensors, each of a name of its own. Raises InvalidInput."""
+    """The tensors of a request; their names differ. Raises InvalidInput."""
     inputs, seen = body.get("inputs"), set()
     if not isinstance(inputs, list):
         raise InvalidInput("the request has no list 'inputs'")
@@ -145,7 +145,7 @@ def inputs_of(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _fill(tensor: dict[str, Any], tail: memoryview) -> memoryview:
-    """Check a JSON tensor, or take a binary one's data from the tail; returns what is left of it."""
+    """Checks a JSON tensor, or takes the data of a binary one from the tail; returns the rest of the tail."""
     what = f"input {tensor['name']!r}"
     _check_datatype(what, tensor.get("datatype"))
     parameters = _parameters(tensor, what)
@@ -170,7 +170,7 @@ def _check_datatype(what: str, datatype: Any) -> None:
 
 
 def _check_json(what: str, tensor: dict[str, Any]) -> None:
-    """TorchServe's clients leave sizes open ([-1]); where all are said, the data must fill them."""
+    """TorchServe's clients leave sizes open ([-1]); if all sizes are given, the data must fill the shape."""
     if "data" not in tensor:
         raise InvalidInput(f"{what}: neither 'data' nor the parameter binary_data_size is there")
     shape, data = tensor.get("shape"), tensor["data"]
@@ -221,7 +221,7 @@ def _class_count(name: str, count: Any) -> int:
 
 
 def _only_input(data: memoryview, signature: Signature) -> dict[str, Any]:
-    """The whole body is the tensor of a model with one input; of any other handler, one value of BYTES."""
+    """The whole body is the tensor of a model with one input; for any other handler, it is one BYTES value."""
     if len(signature.inputs) > 1:
         names = ", ".join(repr(spec.name) for spec in signature.inputs)
         raise InvalidInput(f"Inference-Header-Content-Length: 0 is for models with one input; this one takes {names}")
@@ -236,7 +236,7 @@ def _only_input(data: memoryview, signature: Signature) -> dict[str, Any]:
 
 
 def _filled_shape(spec: TensorMeta, size: int) -> list[int]:
-    """The shape with its one open size, as so many bytes determine it."""
+    """The shape with its one open size computed from the number of bytes."""
     known = math.prod(n for n in spec.shape if n >= 0) * ITEM_SIZES.get(spec.datatype, 0)
     open_sizes = sum(n < 0 for n in spec.shape)
     if open_sizes > 1 or not known or (open_sizes and size % known):

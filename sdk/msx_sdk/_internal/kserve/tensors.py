@@ -21,7 +21,7 @@ DTYPES = {
     "INT64": np.dtype("<i8"), "FP16": np.dtype("<f2"), "BF16": np.dtype("<f4"), "FP32": np.dtype("<f4"),
     "FP64": np.dtype("<f8"), BYTES: np.dtype(object),
 }  # fmt: skip
-"""As handlers see them: NumPy has no bfloat16, so that it becomes float32."""
+"""NumPy types as handlers see them. NumPy does not have bfloat16, so that BF16 becomes float32."""
 _DATATYPES = {dtype.newbyteorder("="): name for name, dtype in DTYPES.items() if name != "BF16"}
 
 _LENGTH = struct.Struct("<I")
@@ -36,7 +36,7 @@ _CONTENTS_NAMES = (
 
 
 def from_raw(what: str, datatype: str, shape: Sequence[int], data: memoryview) -> Array:
-    """`what` begins the message of the InvalidInput that data of another size raises."""
+    """`what` begins the message of the InvalidInput that is raised for data of another size."""
     if datatype == BYTES:
         return _shaped(what, shape, _objects(list(_framed(what, data))))
     expected = math.prod(shape) * ITEM_SIZES[datatype]
@@ -46,7 +46,7 @@ def from_raw(what: str, datatype: str, shape: Sequence[int], data: memoryview) -
 
 
 def from_contents(what: str, datatype: str, shape: Sequence[int], data: memoryview) -> Array:
-    """Of gRPC's `InferTensorContents`, serialized. Raises InvalidInput for another member or number of values."""
+    """Reads gRPC's serialized `InferTensorContents`. Raises InvalidInput for another member or number of values."""
     number = _CONTENTS.get(datatype)
     if number is None:
         raise InvalidInput(f"{what}: {datatype} values travel in raw_input_contents only")
@@ -72,7 +72,7 @@ def as_bytes(value: Any) -> bytes:
 
 
 def datatype_of(array: Array) -> str | None:
-    """None for what the protocol has no data type for."""
+    """The protocol's data type of an array; None if the protocol does not have one."""
     if array.dtype.kind in "US":
         return BYTES
     return _DATATYPES.get(array.dtype.newbyteorder("="))

@@ -1,4 +1,4 @@
-"""What frontend and worker both know of the Open Inference Protocol; no NumPy here."""
+"""What server and worker share of the Open Inference Protocol; without NumPy."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ HEADER_LENGTH = "inference-header-content-length"
 """The request header that says how many bytes of the body are JSON; tensors follow them. 0: the body is one tensor."""
 
 GRPC_CONTENTS = "grpc_contents"
-"""In an input of what the frontend makes of a gRPC request: its bytes are a serialized `InferTensorContents`."""
+"""Marks an input that the server made of a gRPC request: its bytes are a serialized `InferTensorContents`."""
 
 ITEM_SIZES = {
     "BOOL": 1, "UINT8": 1, "UINT16": 2, "UINT32": 4, "UINT64": 8, "INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8,
     "FP16": 2, "BF16": 2, "FP32": 4, "FP64": 8,
 }  # fmt: skip
-"""Bytes of one value. BYTES has no size of its own: each value is preceded by its length (u32, little-endian)."""
+"""Bytes of one value. BYTES values have different sizes: each is preceded by its length (u32, little-endian)."""
 
 BYTES = "BYTES"
 DATATYPES = (*ITEM_SIZES, BYTES)
@@ -32,12 +32,12 @@ class TensorMeta(msgspec.Struct, frozen=True):
 
 
 class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a model takes and gives, as it is announced to clients; without inputs it accepts any tensors."""
+    """The inputs and outputs of a model, as clients see them; a model without inputs here accepts any tensors."""
 
     inputs: tuple[TensorMeta, ...] = ()
     outputs: tuple[TensorMeta, ...] = ()
     platform: str = ""
-    """The protocol's word for what runs the model, such as `mindspore_mindir`."""
+    """The protocol's name for the runtime of the model, such as `mindspore_mindir`."""
     enforced: bool = True
-    """Requests with other inputs are refused before the handler sees them. False: it takes more than it announces, and
-    looks at its requests itself."""
+    """True: requests with other inputs are refused before the handler sees them. False: the handler takes more than the
+    signature says, and checks its requests itself."""

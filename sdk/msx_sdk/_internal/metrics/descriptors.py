@@ -1,4 +1,5 @@
-"""What a metric of `Metrics.counter`, `gauge` or `histogram` is. The server is told once, before the first sample."""
+"""Descriptors of metrics that a handler makes by `Metrics.counter`, `gauge` or `histogram`. The server gets each one
+before the first sample."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from math import inf
 from typing import NamedTuple
 
 MOST_FORMS = 1000
-"""The server takes fewer: a handler that makes up names must not fill the memory."""
+"""The most descriptors of a handler, so that made-up names cannot fill the memory. The server takes fewer."""
 
 MOST_BUCKETS = 100
 LONGEST_HELP = 1000
@@ -16,7 +17,7 @@ LONGEST_HELP = 1000
 
 
 class MetricDescriptor(NamedTuple):
-    """`help` is "" and `buckets` are () where the server's defaults for the unit are wanted."""
+    """`help` "" and `buckets` () stand for the server's defaults for the unit."""
 
     name: str
     kind: str
@@ -25,7 +26,7 @@ class MetricDescriptor(NamedTuple):
 
 
 class MetricDescriptors:
-    """Of all metrics of a handler, by name. Thread-safe."""
+    """The descriptors of all metrics of a handler, by name. Thread-safe."""
 
     def __init__(self) -> None:
         self._known: dict[str, MetricDescriptor] = {}
@@ -33,7 +34,7 @@ class MetricDescriptors:
         self._lock = threading.Lock()
 
     def tell(self, form: MetricDescriptor) -> None:
-        """The first one of a name counts. Raises ValueError for one with other buckets."""
+        """Keeps the first descriptor of a name. Raises ValueError for one with other buckets."""
         with self._lock:
             known = self._known.get(form.name)
             if known is not None:
@@ -43,14 +44,15 @@ class MetricDescriptors:
                 self._new.append(form)
 
     def take(self) -> list[MetricDescriptor]:
-        """Those that were not taken before."""
+        """The descriptors that were not taken before."""
         with self._lock:
             new, self._new = self._new, []
         return new
 
 
 def checked_buckets(name: str, buckets: Sequence[float] | None) -> tuple[float, ...]:
-    """Upper bounds as floats, without infinity, which is always one; () for None. Raises ValueError."""
+    """Upper bounds as floats, without infinity, which is always one; () for None. Raises ValueError for other
+    bounds."""
     if buckets is None:
         return ()
     bounds = tuple(float(bound) for bound in buckets)
@@ -63,7 +65,7 @@ def checked_buckets(name: str, buckets: Sequence[float] | None) -> tuple[float, 
 
 
 def checked_help(name: str, text: str) -> str:
-    """Raises ValueError."""
+    """Raises ValueError for a text that is too long."""
     if len(text) > LONGEST_HELP:
         raise ValueError(f"the help of the metric {name!r} has {len(text)} characters; {LONGEST_HELP} are the most")
     return text

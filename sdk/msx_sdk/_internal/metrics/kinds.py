@@ -20,7 +20,7 @@ UNITS = {
 
 
 class DimensionLike(Protocol):
-    """TorchServe's name for a label."""
+    """A label as TorchServe's handlers give it."""
 
     name: Any
     value: Any
@@ -36,7 +36,8 @@ def labels_of(dimensions: Dimensions | None) -> dict[str, str]:
 
 
 def checked_kind(name: str, metric_type: Any) -> str:
-    """TorchServe's MetricTypes is an enumeration of these texts. Raises ValueError for another one."""
+    """The kind as text; TorchServe's MetricTypes is an enumeration of these texts. Raises ValueError for an unknown
+    kind."""
     kind = str(getattr(metric_type, "value", metric_type))
     if kind not in (COUNTER, GAUGE, HISTOGRAM):
         raise ValueError(f"metric {name!r} has the unknown type {kind!r}: counter, gauge or histogram")

@@ -1,4 +1,4 @@
-"""Samples of metrics: gathered by the handler, taken by the worker, which sends them on."""
+"""Samples of metrics: the handler adds them, the worker takes them and sends them to the server."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Sample(NamedTuple):
 
 
 class Samples:
-    """Those that wait for the worker to take them: at most 10,000. Thread-safe."""
+    """The samples that the worker has not taken yet, at most 10,000. Thread-safe."""
 
     LIMIT = 10_000
 
     def __init__(self, model_name: str, lock: threading.Lock | None = None) -> None:
         self.model_name = model_name
         self.every_call = False
-        """A sample of PredictionTime for each call, for logs; otherwise the last one is enough."""
+        """True: keep a sample of PredictionTime for each call, for logs. False: keep the last one only."""
         self.dropped = 0
         self._last_call: tuple[float, Sequence[str]] | None = None
         self._samples: list[Sample] = []
@@ -44,7 +44,7 @@ class Samples:
     def add_sample(
         self, name: str, kind: str, unit: str, value: float, labels: Mapping[str, str], request_id: str = ""
     ) -> None:
-        """As `record`; a counter that would go down is logged and left out, as TorchServe does."""
+        """As `record`; a negative step of a counter is logged and left out, as in TorchServe."""
         if kind == COUNTER and value < 0:
             log.error("counter %s cannot go down: %s is left out", name, value)
         else:
@@ -53,7 +53,7 @@ class Samples:
     def record(
         self, name: str, kind: str, unit: str, value: float, labels: Mapping[str, str], request_id: str = ""
     ) -> None:
-        """`request_id` is "" for what concerns all requests of the call."""
+        """`request_id` "" stands for all requests of the call."""
         kind = checked_kind(name, kind)
         pairs = tuple((str(key), str(text)) for key, text in labels.items())
         request_id = request_id or current_request_ids.get()
@@ -65,7 +65,7 @@ class Samples:
                 self.dropped += 1
 
     def prediction_time(self, seconds: float, request_ids: Sequence[str]) -> None:
-        """TorchServe's gauge of the handler's last call. There may be many thousand calls between two `take()`."""
+        """Sets TorchServe's gauge of the handler's last call. Many thousand calls may come between two `take()`."""
         self._last_call = (seconds, request_ids)
         if self.every_call:
             self._record_call()

@@ -22,7 +22,7 @@ class ToolCallFormat(Protocol):
 
 DEFAULT: ToolCallFormat = hermes
 FORMATS: dict[str, ToolCallFormat] = {it.NAME: it for it in (qwen3_coder, mistral, pythonic, hermes)}
-"""By name; a template that has marks of several is of the first."""
+"""Formats by name; a template with marks of several formats belongs to the first of them."""
 
 
 def format_of_template(template: str) -> str:

@@ -10,15 +10,16 @@ from msx_sdk._internal.tool_calls.members import MemberPiece, ObjectReader
 from msx_sdk._internal.tool_calls.parts import CallNumbers, ToolCall
 
 ARGUMENTS = ("arguments", "parameters")
-"""Models were taught either word."""
+"""Models use either name for the arguments."""
 NAME = "name"
 NOTHING = ("", "null")
 
 
 class JsonCall:
-    """Tells the call when its arguments begin, or where it ends without any; the arguments as the model writes them.
+    """Reports a call when its arguments begin, or at its end if it has none; reports the arguments as the model writes
+    them.
 
-    `eager`: as soon as its name is known, where the text is held to the tools' schemas.
+    `eager`: report the call as soon as its name is known, for texts that are constrained to the tools' schemas.
     """
 
     def __init__(self, numbers: CallNumbers, *, eager: bool = False) -> None:
@@ -27,18 +28,18 @@ class JsonCall:
         self._begun: ToolCall | None = None
         self._name = self._raw_name = ""
         self._key = self._waiting = ""
-        """Of the arguments: their key, and what of them is not told yet."""
+        """The key of the arguments, and the part of them that was not reported yet."""
         self._has_arguments = False
-        """Some of them are told."""
+        """Some arguments were reported."""
         self._grow = False
-        """They are an object or a list, which is told as it comes."""
+        """The arguments are an object or a list, and are reported as they grow."""
         self.text = ""
-        """All that was read."""
+        """All the text that was read."""
         self.told = self.failed = False
-        """It is a call of one of the tools, or certainly not."""
+        """It is known whether this is a call of one of the tools."""
 
     def feed(self, text: str) -> tuple[list[ToolCall], str]:
-        """What is told, and what follows the object."""
+        """Returns what to report, and the text after the object."""
         pieces, taken = self._members.feed(text)
         self.text += text[:taken]
         calls = [call for piece in pieces for call in self._read(piece)]
@@ -73,7 +74,7 @@ class JsonCall:
             yield from self._begin()
 
     def _read_arguments(self, piece: MemberPiece) -> Iterator[ToolCall]:
-        """An object as it comes; what else there may be when it is whole: a text of JSON, or null."""
+        """Reports an object as it grows, other values when they are complete: a text that holds JSON, or null."""
         self._waiting += piece.text
         self._grow = self._grow or self._waiting[:1] in "{["
         if not self._grow:
@@ -95,7 +96,7 @@ class JsonCall:
             yield ToolCall(self._begun.number, self._taken())
 
     def _end(self) -> Iterator[ToolCall]:
-        """A call without arguments has an empty object of them."""
+        """A call without arguments gets an empty object."""
         if not self.told:
             self._waiting = "{}"
             yield from self._begin()
@@ -109,7 +110,7 @@ class JsonCall:
 
 
 def decoded(text: str) -> object:
-    """None for what is not JSON."""
+    """The decoded value; None if the text is not JSON."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):

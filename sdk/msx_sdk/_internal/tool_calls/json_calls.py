@@ -1,4 +1,4 @@
-"""Calls as JSON objects, one after the other or in a list."""
+"""Calls as JSON objects, one after another or in a list."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from msx_sdk._internal.tool_calls.json_call import JsonCall
 from msx_sdk._internal.tool_calls.parts import CallNumbers, Part
 
 BETWEEN = " \t\n\r[],;"
-"""What may stand around the objects."""
+"""Characters that may stand between the objects."""
 
 
 class JsonCalls:
-    """`opened` is what stands before them, content if none is told; `closing` the mark that ends them, if there is one.
+    """`opened` is the text before the calls, which is content if there is no call; `closing` is the mark that ends
+    them, if any.
 
-    Without one they end with the first character that is neither an object nor what stands between two.
+    Without a closing mark the calls end with the first character that cannot belong to them.
     """
 
     def __init__(self, numbers: CallNumbers, opened: str = "", closing: str = "", *, eager: bool = False) -> None:
@@ -22,10 +23,10 @@ class JsonCalls:
         self._numbers, self._closing, self._eager = numbers, closing, eager
         self._call: JsonCall | None = None
         self._raw = opened
-        """What is content unless it belongs to a call."""
+        """Text that is content unless it belongs to a call."""
         self._told = False
         self._mark = ""
-        """As much of `closing` as has come."""
+        """The part of `closing` that has come."""
 
     def feed(self, text: str) -> Iterator[Part]:
         while text and self.rest is None:
@@ -38,7 +39,7 @@ class JsonCalls:
             yield self._raw
 
     def _in_call(self, text: str) -> Generator[Part, None, str]:
-        """-> What follows it."""
+        """-> The text after the call."""
         call = self._call
         assert call is not None
         calls, rest = call.feed(text)
@@ -73,6 +74,6 @@ class JsonCalls:
         return ""
 
     def _broken_off(self) -> Iterator[Part]:
-        """Something else follows: after calls only what is more than space is content."""
+        """Something else follows the calls: it is content if it is more than white space."""
         if self._raw and (not self._told or self._mark):
             yield self._raw

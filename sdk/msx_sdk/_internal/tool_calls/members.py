@@ -1,4 +1,4 @@
-"""One JSON object as it grows: its members' values are told before they are whole."""
+"""Reads one JSON object as it grows: values of its members are reported before they are complete."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OPENING, CLOSING = "{[", "}]"
 
 
 class MemberPiece(NamedTuple):
-    """More of the raw text of a member's value. `key` is raw, too: what stands between its quotes."""
+    """A piece of the raw text of a member's value. `key` is raw, too: the text between its quotes."""
 
     key: str
     text: str
@@ -18,7 +18,7 @@ class MemberPiece(NamedTuple):
 
 
 class ObjectReader:
-    """Takes the text of an object from its brace on. What is not JSON there makes it `broken`."""
+    """Takes the text of an object, from its opening brace. Text that is not JSON makes it `broken`."""
 
     def __init__(self) -> None:
         self.over = self.broken = False
@@ -29,7 +29,7 @@ class ObjectReader:
         self._pieces: list[MemberPiece] = []
 
     def feed(self, text: str) -> tuple[list[MemberPiece], int]:
-        """What came of the values, and how many characters belong to the object."""
+        """Returns the new pieces of values, and the number of characters that belong to the object."""
         self._pieces = []
         taken = 0
         while taken < len(text) and not (self.over or self.broken):

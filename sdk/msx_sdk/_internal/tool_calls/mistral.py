@@ -1,4 +1,5 @@
-"""Mistral's calls: `[TOOL_CALLS][{"name": …, "arguments": …}]`, of later models `[TOOL_CALLS]name{…}` for each."""
+"""Mistral's calls: `[TOOL_CALLS][{"name": …, "arguments": …}]`; newer models write `[TOOL_CALLS]name{…}` for each
+call."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ OPEN, ID, ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
 NEEDS_SPECIAL_TOKENS = True
 """The marks are special tokens."""
 MOST = 400
-"""Characters before the arguments: a name, and an id."""
+"""The most characters before the arguments: a name and an id."""
 
 
 def reader(schemas: Schemas, *, parallel: bool) -> ToolCallReader:
@@ -31,7 +32,7 @@ def reader(schemas: Schemas, *, parallel: bool) -> ToolCallReader:
 
 
 class _Form:
-    """Whichever of the forms it is."""
+    """Reads either of the two forms."""
 
     def __init__(self, numbers: CallNumbers, opened: str) -> None:
         self._numbers, self._opened = numbers, opened

@@ -1,4 +1,4 @@
-"""What becomes of a model's text: content, calls of tools, reasoning."""
+"""The parts of a model's text: content, calls of tools, reasoning."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 Schemas = Mapping[str, Mapping[str, Any]]
-"""A tool's name to the JSON schema of its arguments, {} where it has none."""
+"""Tool name to the JSON schema of its arguments, or to {}."""
 LETTERS = string.ascii_letters + string.digits
 
 
 class ToolCall(NamedTuple):
-    """A call, or more of its arguments: only the first of each has an id and a name."""
+    """A call, or a further piece of its arguments: only the first piece has an id and a name."""
 
     number: int
     arguments: str
@@ -22,17 +22,17 @@ class ToolCall(NamedTuple):
 
 
 class Reasoning(NamedTuple):
-    """What the model thinks before it answers."""
+    """The text that the model writes before it answers."""
 
     text: str
 
 
 Part = str | ToolCall | Reasoning
-"""A text is content."""
+"""A str is content."""
 
 
 class ToolCallReader(Protocol):
-    """`feed` the text as it grows, then `finish`; what they yield is whole characters of it, none of them empty."""
+    """Call `feed` with the text as it grows, then `finish`; they yield non-empty parts of whole characters."""
 
     def feed(self, text: str) -> Iterator[Part]: ...
 
@@ -40,11 +40,11 @@ class ToolCallReader(Protocol):
 
 
 class CallReader(Protocol):
-    """Reads what follows a mark that calls begin with. What turns out not to be a call, mark and all, is content."""
+    """Reads the text after a mark that opens calls. If it is not a call, the text and its mark are content."""
 
     @property
     def rest(self) -> str | None:
-        """What follows the end of the calls; None while they go on."""
+        """The text after the end of the calls; None before the end."""
 
     def feed(self, text: str) -> Iterator[Part]: ...
 
@@ -53,14 +53,15 @@ class CallReader(Protocol):
 
 
 class CallNumbers:
-    """Numbers the calls of one text, and makes their ids. Only the first is told where the client wants one at most."""
+    """Numbers the calls of one text, and makes their ids. If the client wants one call at most, only the first is
+    reported."""
 
     def __init__(self, schemas: Schemas, *, parallel: bool, new_id: Callable[[], str]) -> None:
         self.schemas, self.count = schemas, 0
         self._parallel, self._new_id = parallel, new_id
 
     def begin(self, name: str) -> ToolCall | None:
-        """The beginning of the next call, without arguments; None for one that is not told."""
+        """The beginning of the next call, without arguments; None for a call that is not reported."""
         number, self.count = self.count, self.count + 1
         return ToolCall(number, "", self._new_id(), name) if self._parallel or not number else None
 
@@ -70,7 +71,7 @@ def call_id() -> str:
 
 
 def short_call_id() -> str:
-    """Nine letters and digits, which Mistral's chat templates demand of the calls in a history."""
+    """Nine letters and digits: Mistral's chat templates require this form for calls in a conversation."""
     return "".join(secrets.choice(LETTERS) for _ in range(9))
 
 

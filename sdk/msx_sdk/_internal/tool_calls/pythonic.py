@@ -1,4 +1,4 @@
-"""Llama's calls in Python's words: a text that is nothing but `[name(key=value, …), …]`."""
+"""Llama's calls in Python syntax: a text that consists of `[name(key=value, …), …]` alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def reader(schemas: Schemas, *, parallel: bool) -> ToolCallReader:
 
 
 class _Calls:
-    """An argument is told when it is whole."""
+    """Reports an argument when it is complete."""
 
     def __init__(self, numbers: CallNumbers, opened: str, closing: str = "") -> None:
         self.rest: str | None = None
@@ -75,7 +75,7 @@ class _Calls:
         yield from self._tell("{")
 
     def _argument(self) -> Iterator[Part]:
-        """One that is whole, and what ends it."""
+        """Reads one complete argument, and the character that ends it."""
         place = self._end_of_argument()
         if place is None:
             return
@@ -90,7 +90,7 @@ class _Calls:
             yield from self._tell("}")
 
     def _end_of_argument(self) -> int | None:
-        """Where the comma or the parenthesis stands that ends it; what was looked at is not looked at again."""
+        """The position of the comma or parenthesis that ends the argument; text is not scanned twice."""
         while self._scanned < len(self._text):
             place, char = self._scanned, self._text[self._scanned]
             self._scanned += 1
@@ -106,7 +106,7 @@ class _Calls:
         return None
 
     def _end(self, rest: str) -> Iterator[Part]:
-        """Of the calls; all other text is content."""
+        """The end of the calls; all other text is content."""
         if not self._told:
             yield self._raw + rest[:1]
             rest = rest[1:]
@@ -125,7 +125,7 @@ class _Calls:
 
 
 def _json(text: str) -> str:
-    """A literal of Python, or of JSON; what is neither is a text."""
+    """A literal of Python or JSON as JSON; anything else becomes a text."""
     try:
         value: Any = JSON_WORDS[text] if text in JSON_WORDS else ast.literal_eval(text)
         return json.dumps(value, ensure_ascii=False, allow_nan=False)

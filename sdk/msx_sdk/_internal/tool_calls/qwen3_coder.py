@@ -25,7 +25,7 @@ FUNCTION, FUNCTION_END = "<function=", "</function>"
 PARAMETER, PARAMETER_END = "<parameter=", "</parameter>"
 NEEDS_SPECIAL_TOKENS = False
 MOST = 400
-"""Characters of a tag."""
+"""The most characters of a tag."""
 
 
 def reader(schemas: Schemas, *, parallel: bool) -> ToolCallReader:
@@ -33,7 +33,7 @@ def reader(schemas: Schemas, *, parallel: bool) -> ToolCallReader:
 
 
 class _Call:
-    """Values of texts are told as they come, others when they are whole."""
+    """Reports text values as they grow, other values when they are complete."""
 
     def __init__(self, numbers: CallNumbers, opened: str) -> None:
         self.rest: str | None = None
@@ -88,7 +88,7 @@ class _Call:
             self._move(self._first_line)
 
     def _first_line(self) -> Iterator[Part]:
-        """The line feed before a value is not a part of it."""
+        """The line feed before a value does not belong to it."""
         if self._text:
             self._text = self._text.removeprefix("\n")
             self._value = ""
@@ -119,7 +119,7 @@ class _Call:
             yield from self._tell(found if known else f'"{_quoted(value)}"')
 
     def _close(self) -> Iterator[Part]:
-        """The end of the tool call, where the model writes it."""
+        """The end of the tool call, if the model writes it."""
         after = self._text.lstrip()
         if after.startswith(CLOSE):
             self.rest = after[len(CLOSE) :]
@@ -135,7 +135,7 @@ class _Call:
         return isinstance(kind, dict) and kind.get("type") == "string"
 
     def _tag(self, opening: str) -> str | None:
-        """The name in the tag that the text begins with; None while it is not whole, or where there is another text."""
+        """The name in the tag at the beginning of the text; None if the tag is incomplete, or is another text."""
         text = self._text.lstrip()
         name, end, rest = text[len(opening) :].partition(">")
         if text.startswith(opening) and end and len(name) <= MOST:
@@ -147,7 +147,7 @@ class _Call:
         return None
 
     def _give_up(self) -> None:
-        """What follows is not what calls are made of."""
+        """The text that follows cannot belong to a call."""
         self._move(self._not_a_call if not self._told else self._stop)
 
     def _not_a_call(self) -> Iterator[Part]:

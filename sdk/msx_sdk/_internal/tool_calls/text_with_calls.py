@@ -1,4 +1,4 @@
-"""Content with calls in it: a mark opens them, or the text begins with them."""
+"""Content with calls in it: a mark opens the calls, or the text begins with them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from msx_sdk._internal.tool_calls.parts import CallNumbers, CallReader, Part, known_prefix
 
 THOUGHT = "</think>"
-"""After a model's reasoning its text begins anew."""
+"""The mark that ends a model's reasoning; the text begins anew after it."""
 
 Open = Callable[[CallNumbers, str], CallReader]
-"""Makes the reader of calls from the mark, with the space before it, that opened them."""
+"""Makes the reader of calls from the mark that opened them, with the white space before it."""
 
 
 class TextWithCalls:
-    """`marks` by what they open. A text that begins with one of the characters `bare` is nothing but calls, read by
-    `whole`, unless it turns out otherwise. White space around calls is not content."""
+    """`marks` maps each opening mark to its reader. A text that begins with one of the characters `bare` consists of
+    calls, which `whole` reads, unless it turns out otherwise. White space around calls is not content."""
 
     def __init__(
         self, numbers: CallNumbers, marks: Mapping[str, Open], bare: str = "", whole: Open | None = None
@@ -26,7 +26,7 @@ class TextWithCalls:
         self._inside: CallReader | None = None
         self._held = ""
         self._begins = whole is not None
-        """So far there is nothing but white space."""
+        """There was only white space so far."""
 
     def feed(self, text: str) -> Iterator[Part]:
         text = self._held + text
@@ -46,7 +46,7 @@ class TextWithCalls:
             yield self._held
 
     def _outside(self, text: str) -> Generator[Part, None, str]:
-        """Content up to the next mark. -> What follows it."""
+        """Reports content up to the next mark. -> The text after it."""
         stripped = text.lstrip()
         if self._begins and stripped[:1] in self._bare and stripped and self._whole is not None:
             self._begins = False
@@ -70,7 +70,8 @@ class TextWithCalls:
         return text[after:]
 
     def _say(self, text: str) -> Iterator[Part]:
-        """All but what may belong to a call: space before it, and the beginning of its mark."""
+        """Reports content, but holds back what may belong to a call: white space before it, and the beginning of a
+        mark."""
         sure = len(text[: len(text) - known_prefix(text, self._marks)].rstrip())
         self._held = text[sure:]
         if sure:

@@ -13,7 +13,7 @@ from msx_sdk.mindspore.parallel import Parallel
 
 
 class CollectiveCell(nn.Cell):  # type: ignore[misc]
-    """Graphs inline `construct`, so `__call__` counts the eager calls only; `counted` does those in graphs."""
+    """Graphs inline `construct`, so that `__call__` counts eager calls only; `counted` counts those in graphs."""
 
     kind = ""
 

@@ -15,7 +15,7 @@ Stored = Literal["out_in", "in_out"]
 
 
 class ShardedCell(nn.Cell):  # type: ignore[misc]
-    """`source` is the layer's name in the file, where it is not its place in the network."""
+    """`source` is the layer's name in the file, if it differs from its place in the network."""
 
     def __init__(self, parallel: Parallel, source: str | None) -> None:
         super().__init__()

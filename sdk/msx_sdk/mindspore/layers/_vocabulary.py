@@ -16,7 +16,7 @@ from msx_sdk.mindspore.parallel import Parallel
 
 
 class _Vocabulary(ShardedCell):
-    """`vocabulary` need not be divisible: the last shard is filled up with zeros."""
+    """`vocabulary` need not be divisible by the number of ranks: the last shard is padded with zeros."""
 
     def __init__(
         self, vocabulary: int, width: int, parallel: Parallel, *, source: str | None = None, dtype: Any = ms.float32
