@@ -1,4 +1,4 @@
-"""The event loop of a worker whose handler is `async def`: one task per request, many at once."""
+"""The event loop of a worker whose handler is `async def`: one task for each request, many at once."""
 
 from __future__ import annotations
 
@@ -40,10 +40,8 @@ class AsyncLoop:
         return bool(self._tasks)
 
     async def serve(self, early: Frames = ()) -> None:
-        """Until Drain, or until the frontend is gone; running requests are finished first.
-
-        `early` came together with Load. Raises ProtocolError.
-        """
+        """Serves until Drain, or until the server is gone; running requests are finished first. `early` are messages
+        that came together with Load. Raises ProtocolError."""
         self._jobs.on_cancel = self._cancel_soon
         self._replies.call_soon = self._loop.call_soon_threadsafe
         self._handle(early)
@@ -112,7 +110,7 @@ class AsyncLoop:
         self._jobs.release([request])
 
     def _tell_clock(self) -> None:
-        """The current call is the oldest one that still runs."""
+        """The clock shows the oldest call that still runs."""
         self._clock.started = next(iter(self._started.values()), None)
 
     def _cancel_soon(self, number: int) -> None:

@@ -19,9 +19,9 @@ Frame = tuple[ToWorker, bytearray]
 Frames = Sequence[Frame]
 
 SHORT = 200e-6
-"""Seconds. After a call that took longer, replies leave at once."""
+"""Seconds. After a call that took longer than this, replies are sent at once."""
 GATHERED = 500e-6
-"""Seconds for which replies of short calls are gathered into one write, while there are requests to work on."""
+"""Seconds for which replies of short calls are gathered into one write, while more requests wait."""
 
 
 class BatchLoop:
@@ -41,7 +41,7 @@ class BatchLoop:
         self._flushed = 0.0
 
     def serve(self, early: Frames = ()) -> None:
-        """Until Drain, or until the frontend is gone. `early` came together with Load."""
+        """Serves until Drain, or until the server is gone. `early` are messages that came together with Load."""
         self._late.start()
         going_on = self._handle(early)
         while going_on:
@@ -68,7 +68,8 @@ class BatchLoop:
         return True
 
     def _joined(self, requests: list[InferenceRequest], waiting: deque[Frame]) -> list[InferenceRequest]:
-        """Together with those of the next batches, also of those that have come since the last reading."""
+        """The requests of this batch with those of the next batches that may join it, also of batches that have come
+        since the last read."""
         waiting += self._more()
         batches = 1
         while waiting and self._fits(waiting[0][0], len(requests)):

@@ -1,4 +1,4 @@
-"""The main thread of a worker with `continuousBatching`: between two calls requests come and go."""
+"""The main thread of a worker with `continuousBatching`: requests come and go between two calls."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import Runner
 
 SUCCESSOR = 2
-"""Milliseconds after a request has ended, for the frontend to send the next one: it joins the very next call."""
+"""Milliseconds to wait after the end of a request for the next one, so that it joins the next call."""
 
 
 class ContinuousLoop:
-    """The frontend sends requests one by one, and no more than there are slots."""
+    """The server sends requests one by one, and no more than there are slots."""
 
     def __init__(
         self,
@@ -39,13 +39,14 @@ class ContinuousLoop:
         self._drained = False
 
     def serve(self, early: Frames = ()) -> None:
-        """Until Drain and the end of all requests, or until the frontend is gone. `early` came together with Load."""
+        """Serves until Drain and the end of all requests, or until the server is gone. `early` are messages that came
+        together with Load."""
         self._handle(early)
         while self._receive():
             self._turn()
 
     def _receive(self) -> bool:
-        """What has come by now; waits only when there is nothing to do. False when it is over."""
+        """Reads the messages that have come; waits only if there is nothing to do. Returns False at the end."""
         if self._drained:
             return bool(self._held)
         while not self._held or self._poll.poll(self._patience):
@@ -67,7 +68,7 @@ class ContinuousLoop:
                 self._held += self._jobs.take(message, body)
 
     def _turn(self) -> None:
-        """One call of the handler with all that want it."""
+        """One call of the handler with all open requests."""
         self._jobs.settle(self._held)
         self._keep([request for request in self._held if not request.cancelled])
         for request in [request for request in self._held if one_shot(request)]:

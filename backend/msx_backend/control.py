@@ -1,4 +1,4 @@
-"""The small thread on the control socket: answers pings and sees cancels while the handler computes."""
+"""The thread of the control socket: it answers pings and notes cancels while the handler computes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from msx_sdk.metrics import Metrics
 log = logging.getLogger("msx.worker")
 
 LOOP_BLOCKED_AFTER = 0.2
-"""Seconds after which an async handler that holds its loop is logged with its line."""
+"""Seconds after which an async handler that blocks its loop is logged with its line."""
 
 
 class CallClock:
@@ -50,7 +50,7 @@ class CallClock:
 
 
 class LoopWatch:
-    """Finds out when an async handler blocks its loop: asks for a call and sees whether it is made in time."""
+    """Detects an async handler that blocks its loop: asks the loop for a call and checks whether it is made in time."""
 
     def __init__(
         self, ask: Callable[[Callable[[], None]], object], busy: Callable[[], bool], handler_dir: str = ""
@@ -71,7 +71,7 @@ class LoopWatch:
             log.warning("the handler blocks its event loop for more than %d ms at %s", millis, self._where())
 
     def _where(self) -> str:
-        """The innermost line of the handler's own files; of any file when none is on the stack."""
+        """The innermost line in the handler's own files, or in any file if none of them is on the stack."""
         stack = traceback.extract_stack(sys._current_frames().get(self._main))
         own = [line for line in stack if self._handler_dir and line.filename.startswith(self._handler_dir)]
         line = (own or stack)[-1]
@@ -82,7 +82,7 @@ class LoopWatch:
 
 
 class ControlThread(threading.Thread):
-    """Ends the process when the frontend is gone, even while the handler computes."""
+    """Ends the process when the server is gone, even while the handler computes."""
 
     def __init__(self, sock: socket.socket, jobs: OpenRequests, clock: CallClock) -> None:
         super().__init__(name="control", daemon=True)

@@ -1,4 +1,4 @@
-"""Whole replies that leave in one frame."""
+"""Complete replies that are sent in one frame."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ Head = tuple[int, str, list[tuple[str, str]]]
 
 
 class GatheredAnswers:
-    """Of the same head, and fewer than LARGE bytes, so that the frame is received with others."""
+    """Gathers replies with the same head, of fewer than LARGE bytes in all, so that the receiver reads the frame
+    together with others."""
 
     def __init__(self) -> None:
         self._head: Head = 0, "", []
@@ -21,7 +22,7 @@ class GatheredAnswers:
         return bool(self._numbers)
 
     def take(self, number: int, reply: ReplyHead, body: bytes | bytearray) -> bool:
-        """Copies `body`. False where it does not go with the others: first their `frame` has to leave."""
+        """Copies `body`. Returns False if it does not fit the gathered ones: then their `frame` must be sent first."""
         head = reply.status, reply.phrase, reply.headers or []
         if not self._numbers:
             self._head = reply.status, reply.phrase, [*head[2]]  # the handler may go on to change its own
@@ -33,7 +34,7 @@ class GatheredAnswers:
         return True
 
     def frame(self) -> bytes:
-        """Of those that were taken since the last one."""
+        """The frame of the replies that were taken since the last one."""
         frame = encode_frame(Answers(self._numbers, self._sizes, *self._head), self._body)
         self._numbers, self._sizes, self._body = [], [], bytearray()
         return frame

@@ -1,4 +1,4 @@
-"""A thread that sends replies which would wait too long for others."""
+"""A thread that sends replies which were held for too long."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import time
 from msx_backend.replies import ReplyWriter
 
 LATE = 0.002
-"""Seconds without a write after which held replies are sent: a call takes longer than those before it did."""
+"""Seconds without a write after which held replies are sent: the current call takes longer than the calls before."""
 
 
 class LateReplies(threading.Thread):
-    """Looks at the writer as long as there are held replies, and costs nothing when there are none."""
+    """Watches the writer while it holds replies, and sleeps otherwise."""
 
     def __init__(self, replies: ReplyWriter) -> None:
         super().__init__(name="late-replies", daemon=True)
@@ -21,7 +21,7 @@ class LateReplies(threading.Thread):
         self.watching = False
 
     def watch(self) -> None:
-        """Replies are held, and a call begins."""
+        """Called when a call begins while replies are held."""
         self.watching = True
         self._wanted.set()
 

@@ -61,7 +61,7 @@ class LoadedModel:
         return self._load.batch_size
 
     def start(self, leader: Leader | None = None) -> Runner:
-        """Initialise and warm up a handler that works on batches."""
+        """Initialises and warms up a handler that works on batches."""
         self._initialize()
         if self._load.continuous and not self.continuous:
             log.warning(
@@ -75,12 +75,12 @@ class LoadedModel:
         return runner
 
     def start_following(self, conductor: Conductor) -> Runner:
-        """Initialise on a rank that rank 0 leads: warm-up, isolation and all else come by its plan."""
+        """Initialises on a rank that rank 0 leads: the plan brings warm-up and requests."""
         self._initialize()
         return self._runner(conductor, isolate=False)
 
     def check_parallel(self) -> None:
-        """Raises HandlerLoadError for a handler that says that it is not for such a group, or that cannot be led."""
+        """Raises HandlerLoadError for a handler that does not support such a group, or that cannot be led."""
         kinds = getattr(self.handler.owner, "parallel_types", None)
         kind = parse_model_config(self._load.config)[0].parallel_type
         if kinds is not None and kind not in kinds:
@@ -139,7 +139,7 @@ class LoadedModel:
         return runner
 
     def close(self) -> None:
-        """The handler's own clean-up. What it raises is logged: all requests have been answered by now."""
+        """Calls the handler's close(). Its exceptions are logged: all requests have been answered by now."""
         try:
             closed = self.handler.close()
             if inspect.iscoroutine(closed):
@@ -148,7 +148,7 @@ class LoadedModel:
             log.exception("the handler's close() failed")
 
     async def close_async(self) -> None:
-        """The same on the loop that the handler ran on."""
+        """The same on the loop on which the handler ran."""
         try:
             closed: Any = self.handler.close()
             if inspect.isawaitable(closed):

@@ -1,6 +1,6 @@
-"""Log records of the worker, as one JSON object a line behind a record separator (RFC 7464).
+"""Log records of the worker: one JSON object a line, after a record separator (RFC 7464).
 
-The frontend reads them from the worker's stderr; what a handler prints arrives there as plain lines.
+The server reads them from the worker's stderr; what a handler prints arrives there as plain lines.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msx_sdk._internal.failures import shortened
 
 RECORD_SEPARATOR = "\x1e"
 MAX_TEXT = 16_000
-"""Characters of a message or a traceback: the frontend takes records of 256 KiB, and a character may take 6 bytes."""
+"""Characters of a message or a traceback: the server accepts records of 256 KiB, and a character may take 6 bytes."""
 
 
 class RecordFormatter(logging.Formatter):

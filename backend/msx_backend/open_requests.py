@@ -1,4 +1,4 @@
-"""The requests that this worker holds, so that a cancel finds them."""
+"""The requests that this worker holds, by number, so that they can be cancelled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_PARTS: Mapping[str, Part] = MappingProxyType({})
 
 
 class OpenRequests:
-    """Thread-safe: requests come and go on the main thread, cancels come on the control thread."""
+    """Thread-safe: requests are added and removed on the main thread, and cancelled on the control thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -24,11 +24,11 @@ class OpenRequests:
         self._asked: set[int] = set()
         self._newest = 0
         self.deferred = False
-        """In a parallel group a request counts as cancelled from the next plan on, so that all ranks agree."""
+        """In a parallel group a cancel counts from the next plan on, so that all ranks agree."""
         self.on_cancel: Callable[[int], None] = lambda number: None
 
     def take(self, message: Predict, body: bytearray) -> list[InferenceRequest]:
-        """Single fields are not copied: the body is the handler's from now on."""
+        """Single fields are not copied: the body belongs to the handler from now on."""
         requests = read_requests(message.requests, body)
         with self._lock:
             for request in requests:
@@ -60,7 +60,7 @@ class OpenRequests:
                 self.on_cancel(number)
 
     def settle(self, requests: list[InferenceRequest]) -> list[int]:
-        """Make deferred cancels count; returns the numbers of those that are cancelled now."""
+        """Applies deferred cancels; returns the numbers of the requests that are cancelled by it."""
         for request in requests:
             request.cancelled = request.cancelled or request.number in self._asked
         return [request.number for request in requests if request.cancelled]

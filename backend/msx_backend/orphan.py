@@ -1,4 +1,4 @@
-"""A worker never outlives its frontend, nor does a pip."""
+"""Ends the worker, and pip, together with the server."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
-    """Ask the kernel for a signal when the parent ends, then check that it had not ended before we asked.
+    """Asks the kernel by prctl(2) for a signal when the parent ends, then checks that the parent had not ended before.
 
-    prctl(2). On systems without prctl the worker ends when its sockets are closed.
+    On systems without prctl the worker ends when its sockets are closed.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, by)

@@ -1,4 +1,4 @@
-"""Replies of the handler, on their way to the frontend."""
+"""Replies of the handler, on their way to the server."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest
 
 MAX_TEXT = 1 << 20
-"""Characters of a message that a handler chose."""
+"""The most characters of a handler's message."""
 
 
 class ReplyWriter:
     """A `ReplySink` over the data socket. Handlers may send from any thread, so that writes take a lock.
 
-    What is answered is held until `flush()`, and then leaves in one write, whole replies in as few frames as can be;
-    large bodies are sent at once, uncopied.
+    Replies are held until `flush()` and are then sent in one write, complete replies in as few frames as possible;
+    large bodies are sent at once, without a copy.
     """
 
     def __init__(self, sock: socket.socket, max_response_size: int) -> None:
@@ -41,17 +41,17 @@ class ReplyWriter:
         self._limit = min(max_response_size, MAX_BODY)
         self._lock = threading.Lock()
         self._frames: list[bytes | bytearray] = []
-        """They leave with the next write, and then the answers."""
+        """Frames of the next write; gathered answers follow them."""
         self._answers = GatheredAnswers()
         self._soon = False
         self.call_soon: Callable[[Callable[[], None]], object] | None = None
-        """Of an event loop: what several of its tasks send in one turn leaves together at its end."""
+        """An event loop's `call_soon`: what its tasks send in one turn leaves together at its end."""
         self.progress = 0
         self.writes = 0
 
     @property
     def holds(self) -> bool:
-        """Something would leave with the next write."""
+        """Whether replies are held."""
         return bool(self._answers or self._frames)
 
     def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
@@ -109,7 +109,7 @@ class ReplyWriter:
     def _answer(
         self, request: InferenceRequest, last: bool, frame: bytes | bytearray, large: bytes | bytearray = b""
     ) -> None:
-        """Nothing follows a request's end, whichever thread of the handler it comes from."""
+        """Drops what any thread sends for a request that has ended."""
         with self._lock:
             if request.answered:
                 return
@@ -121,7 +121,7 @@ class ReplyWriter:
                 self._sock.sendall(large)
 
     def _hold(self, frame: bytes | bytearray) -> None:
-        """All leaves in the order in which it was said."""
+        """Holds frames and answers in their order."""
         if self._answers:
             self._frames.append(self._answers.frame())
         self._frames.append(frame)
@@ -144,5 +144,5 @@ class ReplyWriter:
 
 
 def utf8(text: str) -> str:
-    """An error's text may quote what the client sent: lone surrogates have no UTF-8, megabytes no place in a head."""
+    """The text as UTF-8. It may quote what a client sent: lone surrogates are replaced, and long texts are cut."""
     return shortened(text, MAX_TEXT).encode("utf-8", "backslashreplace").decode()

@@ -19,7 +19,7 @@ def main() -> None:
 
 
 def _end_all(number: int, frame: object) -> None:
-    """What the module has started too: it leads a process group of its own."""
+    """Ends the module and the processes that it has started: it leads a process group of its own."""
     if os.getpgid(0) == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)

@@ -7,7 +7,8 @@ import sys
 
 
 def prefer_packages(folder: str) -> None:
-    """Those of `folder` come before the interpreter's own, but not before what the worker itself has imported."""
+    """The packages in `folder` are found before the interpreter's own, except for those that the worker has imported
+    already."""
     before = set(sys.path)
     site.addsitedir(folder)  # its .pth files count
     added = [path for path in sys.path if path not in before]

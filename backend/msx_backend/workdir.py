@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def furnish(model_dir: Path) -> None:
-    """Link the archive's files into the current folder.
+    """Links the archive's files into the current folder.
 
-    TorchServe's handlers run in the model's folder and may open files by bare names, while MindSpore writes
-    `rank_0/` and the like into the current folder; with links both are served and the archive stays untouched.
+    TorchServe's handlers run in the model's folder and may open files by their names, while MindSpore writes `rank_0/`
+    and other folders into the current folder; with links both work, and the archive is not changed.
     """
     for entry in model_dir.resolve().iterdir():
         if not os.path.lexists(entry.name):

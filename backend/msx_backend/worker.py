@@ -138,11 +138,11 @@ class Worker:
 
 
 class _LoadError(Exception):
-    """The frontend knows why."""
+    """The error was already sent to the server."""
 
 
 class _loading:
-    """Turns whatever the handler's author let happen into one LoadFailed."""
+    """Turns any exception while loading into one LoadFailed."""
 
     def __init__(self, replies: ReplyWriter) -> None:
         self._replies = replies

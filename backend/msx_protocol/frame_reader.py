@@ -1,4 +1,4 @@
-"""Bytes of a stream socket in, messages out."""
+"""Decodes messages from the bytes of a stream socket."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import msgspec
 from msx_protocol.frames import MAX_HEAD, PREFIX, ProtocolError
 
 RECEIVE_SIZE = 1 << 16
-"""Bytes of the buffer into which frames are received, but for what is large."""
+"""Bytes of the receive buffer for all but large frames."""
 LARGE = 1 << 15
-"""Bytes. A body of this size has a buffer of its own, and is not copied on its way; smaller ones are gathered."""
+"""Bytes. A body of this size gets a buffer of its own, and is not copied; smaller ones are gathered."""
 
 T = TypeVar("T")
 
 
 class FrameReader(Generic[T]):
-    """Receive into `space()`, and tell `received()` how much it was.
+    """Receive into `space()`, then call `received()` with the number of bytes.
 
-    `messages` is the union that may come; anything else raises ProtocolError.
+    `messages` is the union of expected messages; anything else raises ProtocolError.
     """
 
     def __init__(self, messages: Any) -> None:
@@ -31,7 +31,7 @@ class FrameReader(Generic[T]):
         self._filled = 0  # bytes of the large body that are there
 
     def space(self) -> memoryview:
-        """Where the next bytes go. Let go of it before the bodies are used: a bytearray that is viewed cannot grow."""
+        """The buffer for the next bytes. Release it before the bodies are used: a bytearray with a view cannot grow."""
         if self._large is None:
             return memoryview(self._buffer)[self._held :]
         return memoryview(self._large[1])[self._filled :]
@@ -62,7 +62,7 @@ class FrameReader(Generic[T]):
         return [frame]
 
     def _keep(self, start: int, end: int) -> None:
-        """What follows the last whole frame is the beginning of the next one; the buffer is made to hold it."""
+        """Keeps the bytes after the last complete frame, in a buffer that can hold the rest of their frame."""
         rest = self._buffer[start:end]
         size = RECEIVE_SIZE
         if len(rest) >= PREFIX.size:
@@ -93,7 +93,7 @@ class FrameReader(Generic[T]):
 
 
 def uninitialised(size: int) -> bytearray:
-    """`bytearray(size)` without the zeros, which for megabytes cost more than what is received over them."""
+    """`bytearray(size)` without zeros: for megabytes, filling costs more than receiving."""
     made: bytearray = _new_bytearray(None, size)
     return made
 

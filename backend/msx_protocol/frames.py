@@ -18,7 +18,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class ProtocolError(Exception):
-    """The peer sent bytes that are not a frame of this protocol; the connection is of no more use."""
+    """The peer sent bytes that are not a frame of this protocol; the connection cannot be used any more."""
 
 
 def encode_frame(message: Message, body: bytes | bytearray = b"") -> bytes:
@@ -27,7 +27,7 @@ def encode_frame(message: Message, body: bytes | bytearray = b"") -> bytes:
 
 
 def encode_frame_parts(message: Message, bodies: Iterable[bytes | bytearray]) -> list[bytes | bytearray]:
-    """The frame as buffers for a gathering write, so that large bodies are not copied here."""
+    """The frame as a list of buffers for a gathering write, so that large bodies are not copied."""
     head = _encode(message)
     parts = list(bodies)
     return [_prefix(len(head), sum(map(len, parts))) + head, *parts]

@@ -1,4 +1,4 @@
-"""Signs of life: the frontend asks, a thread of the worker answers while the handler works."""
+"""Heartbeats: the server asks, and a thread of the worker answers while the handler works."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ class Ping(Message, tag=10):
 
 
 class Pong(Message, tag=30):
-    """Proof of progress: handler calls and chunks so far, and for how long the current call has run (seconds).
+    """Proof of progress: the number of handler calls and chunks so far, and the seconds that the current call has run.
 
-    `collectives`, of a rank among several, is as in CallDone, and counts those that have only begun, too.
-    `forms` are those of new metrics, of which there may be samples.
+    `collectives`, in a group of ranks, is as in CallDone, but includes those that have only begun. `forms` describe new
+    metrics, of which samples may follow.
     """
 
     sequence: int

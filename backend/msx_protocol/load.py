@@ -1,4 +1,4 @@
-"""Loading a model: the first message to a worker, and what the worker says until the model is ready."""
+"""Loading a model: the first message to a worker, and its answers until the model is ready."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Load(Message, tag=1, kw_only=True):
     local_rank: int
     world_size: int
     input_ranks: int = 1
-    """Of a parallel group, the ranks below this one get the inputs; the others get empty requests."""
+    """In a parallel group, the ranks below this one get the inputs; the others get empty requests."""
     cache_dir: str | None
     site_dir: str | None = None
     decode_input: bool
@@ -36,12 +36,12 @@ class Load(Message, tag=1, kw_only=True):
     max_response_size: int
     server_version: str
     service_envelope: str = ""
-    """One of `body`, `json`, `kserve` and `kservev2` wraps the handler; "" leaves it as it is."""
+    """The envelope that wraps the handler (`body`, `json`, `kserve`, `kservev2`, …); "" for none."""
     model_metrics: list[DeclaredMetric] = []
     continuous: bool = False
-    """Call the handler again and again, with all requests that are there: `continuousBatching`."""
+    """Call the handler repeatedly with all open requests: `continuousBatching`."""
     log_calls: bool = False
-    """Each call's PredictionTime is logged: send all of them, and not just the last one."""
+    """Send the PredictionTime of each call, because each is logged, and not only the last one."""
 
 
 class LoadProgress(Message, tag=20):

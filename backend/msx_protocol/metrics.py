@@ -1,4 +1,4 @@
-"""Metrics of a handler: those that metrics.yaml declares go to the worker, samples come back in a Pong."""
+"""Metrics of a handler: the server sends those of metrics.yaml, and gets samples in a Pong."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msx_protocol.message import Message
 
 
 class DeclaredMetric(Message):
-    """One of `model_metrics` in metrics.yaml, which handlers find by `context.metrics.get_metric`."""
+    """A metric in `model_metrics` of metrics.yaml, which handlers find by `context.metrics.get_metric`."""
 
     kind: str
     name: str
@@ -15,7 +15,7 @@ class DeclaredMetric(Message):
 
 
 class MetricSample(Message):
-    """`request_id` is that of the request, or of all requests of the call with commas between; "" outside of calls."""
+    """`request_id` names the request, or all requests of the call with commas between; "" outside of calls."""
 
     name: str
     kind: str
@@ -26,7 +26,8 @@ class MetricSample(Message):
 
 
 class MetricInfo(Message):
-    """Of a metric that a handler made by the SDK's own calls: it has the version, and a gauge the worker, as labels.
+    """A metric that a handler made by the SDK's own calls. It is labelled with the version, and a gauge also with the
+    worker.
 
     `help` is "" and `buckets` are empty where the defaults of the unit are wanted.
     """

@@ -16,9 +16,9 @@ class PlanCall(Message, tag=40):
 
 
 class PlanStep(Message, tag=41):
-    """Ask the generator of this call for more, or not; these requests have been cancelled meanwhile.
+    """Ask the generator of this call for more, or not; these requests were cancelled meanwhile.
 
-    Rank 0 also says "not" after its own generator has ended, for one that would go on elsewhere.
+    Rank 0 sends `go` False also after its own generator has ended, for a generator that would go on elsewhere.
     """
 
     call: int
@@ -31,15 +31,15 @@ class PlanEnd(Message, tag=42):
 
 
 class PlanMessage(Message, tag=43):
-    """Call n is what the handler's `follow` makes of the body: the word of rank 0's handler, which leads by itself."""
+    """Call the handler's `follow` with the body: a message of rank 0's handler, which leads by itself."""
 
     call: int
 
 
 class CallDone(Message, tag=26):
-    """Only in groups of several ranks, from each of them after each handler call: what must be equal on all.
+    """Sent by each rank of a group after each handler call: values that must be equal on all ranks.
 
-    `steps` counts a generator's continuations, `collectives` those of the SDK by name, since the start.
+    `steps` counts a generator's continuations; `collectives` are the SDK's counts by name since the start.
     """
 
     call: int

@@ -1,4 +1,4 @@
-"""Which messages come on which socket: what a FrameReader of the receiver is made with."""
+"""The messages that each socket receives: the unions with which a FrameReader is made."""
 
 from __future__ import annotations
 

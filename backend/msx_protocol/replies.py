@@ -6,7 +6,7 @@ from msx_protocol.message import Message
 
 
 class Chunk(Message, tag=23):
-    """A piece of one reply. `status` is 0, and `headers` empty, on all but the first."""
+    """A piece of one reply. `status` is 0 and `headers` are empty on all but the first piece."""
 
     number: int
     last: bool
@@ -16,7 +16,7 @@ class Chunk(Message, tag=23):
 
 
 class Answers(Message, tag=27):
-    """Whole replies that have the same head, as those of a batch mostly do: `sizes` are their bytes in the body."""
+    """Complete replies with the same head, as most replies of a batch are: `sizes` are their bytes in the body."""
 
     numbers: list[int]
     sizes: list[int]
@@ -34,12 +34,12 @@ class Failed(Message, tag=24):
 
 
 class Joined(Message, tag=28):
-    """The oldest of the batches that are not answered have begun as one: so many of them."""
+    """This many of the oldest unanswered batches have begun as one."""
 
     batches: int
 
 
 class Dropped(Message, tag=25):
-    """A cancelled request is gone from the worker."""
+    """The worker has dropped a cancelled request."""
 
     number: int

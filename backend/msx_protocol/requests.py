@@ -1,4 +1,4 @@
-"""Requests for the handler, and what happens to them before they are answered."""
+"""Requests for the handler, and messages about them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class RequestHead(Message):
 
 
 class Predict(Message, tag=2):
-    """A batch. Every request is answered in one of Answers, by Chunk* with `last` on the final one, by Failed, or by
-    Dropped.
+    """A batch. Every request is answered in an Answers, by Chunks (`last` on the final one), by Failed, or by Dropped.
 
-    `joins`: the worker may run it together with those directly behind it that may, too, as far as a batch holds them.
+    `joins`: the worker may run it together with the batches directly after it that have `joins`, too, up to the batch
+    size.
     """
 
     requests: list[RequestHead]

@@ -15,19 +15,19 @@ TORCH_FILES = (".pt", ".pth", ".pth.tar", ".bin", ".pt2", ".onnx", ".so")
 
 
 class TorchServePackage:
-    """What the entry point `ts` leads to, in the group `msx.handler_packages`."""
+    """The entry point `ts` in the group `msx.handler_packages`."""
 
     name = "ts.torch_handler"
 
     def offer(self) -> None:
-        """Make `import ts` work in this process."""
+        """Makes `import ts` work in this process."""
         folder = str(Path(__file__).parent)
         while folder in sys.path:
             sys.path.remove(folder)
         sys.path.append(folder)
 
     def handler_for(self, handler: str, manifest: Mapping[str, Any]) -> str:
-        """TorchServe and MSX both have an `image_classifier`: torch's files are for TorchServe's."""
+        """TorchServe and MSX both have an `image_classifier`: TorchServe's is used for torch's files."""
         files = manifest.get("model", {}).get("serializedFile") or ""
         if handler == "image_classifier" and files.endswith(TORCH_FILES):
             return f"{self.name}.{handler}"

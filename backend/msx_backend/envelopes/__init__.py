@@ -1,4 +1,5 @@
-"""What `service_envelope` names: wrappers that unpack requests before the handler sees them, and pack its answers."""
+"""Envelopes, which `service_envelope` names: they unpack requests before the handler sees them, and pack its
+answers."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from msx_sdk.errors import HandlerLoadError
 
 
 def wrapped(handler: ResolvedHandler, name: str) -> ResolvedHandler:
-    """The handler in the envelope of this name. Raises HandlerLoadError for one that cannot be put into one."""
+    """The handler in the envelope of this name. Raises HandlerLoadError for a handler that cannot be wrapped."""
     envelope = envelope_named(name)
     if handler.kind in (HandleKind.GENERATOR, HandleKind.ASYNC_GENERATOR):
         raise HandlerLoadError(
@@ -41,7 +42,8 @@ def wrapped(handler: ResolvedHandler, name: str) -> ResolvedHandler:
 
 
 def _makes(envelope: type[Any], handler: ResolvedHandler) -> Callable[[], Any]:
-    """One object for all calls, as in TorchServe, where calls do not mix; one a call of a class that wants it so."""
+    """Makes one object for all calls, as in TorchServe, where calls do not overlap; or one for each call, if the class
+    says so."""
 
     def make() -> Any:
         return envelope(handler.handle)
@@ -50,5 +52,5 @@ def _makes(envelope: type[Any], handler: ResolvedHandler) -> Callable[[], Any]:
 
 
 def _as_it_is(context: Context) -> bool:
-    """The handler's own example, and the question what the model is, come without an envelope."""
+    """The handler's own example, and a describe request, come without an envelope."""
     return context.is_example(0) or context.get_request_header(0, "describe") == "True"

@@ -36,7 +36,7 @@ class BaseEnvelope(ABC):
 
     @abstractmethod
     def format_output(self, data: Any) -> list[Any]:
-        """One entry a request, of what the handler returned."""
+        """Returns one entry for each request, from what the handler returned."""
 
 
 def body_of(row: Any, *keys: str) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def body_of(row: Any, *keys: str) -> dict[str, Any]:
 
 
 def listed(body: dict[str, Any], key: str) -> list[Any]:
-    """The list that stands at `key`. Raises InvalidInput."""
+    """The list under `key`. Raises InvalidInput."""
     value = body.get(key)
     if not isinstance(value, list):
         got = f"it is {_named(value)}" if key in body else "it is missing"
@@ -59,7 +59,7 @@ def listed(body: dict[str, Any], key: str) -> list[Any]:
 
 
 class EntryCounts:
-    """How many entries of the handler's data, and so of its answer, each request has."""
+    """For each request, the number of its entries in the handler's data and answer."""
 
     def __init__(self, groups: list[list[Any]]) -> None:
         self._counts = [len(group) for group in groups]
@@ -81,7 +81,7 @@ class EntryCounts:
 
 
 def first_error(values: Any) -> BaseException | None:
-    """A request whose inputs include one that failed has failed."""
+    """The first error among the answers to a request's inputs: then the request has failed."""
     return next((value for value in values if isinstance(value, BaseException)), None)
 
 

@@ -1,4 +1,4 @@
-"""The envelope that `service_envelope` names: that of an installed package, or the class of a module."""
+"""Finds the envelope that `service_envelope` names: in an installed package or a module."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msx_sdk.errors import HandlerLoadError
 from msx_sdk.plugins import ENVELOPES
 
 PACKAGE = "ts.torch_handler.request_envelope"
-"""Where TorchServe looks for them; people put modules of their own there."""
+"""The package in which TorchServe looks for envelopes; users add modules of their own to it."""
 
 
 def envelope_named(name: str) -> type[Any]:
@@ -48,7 +48,7 @@ def _imported(name: str) -> ModuleType | None:
 
 
 def _envelope_in(module: ModuleType) -> type[Any]:
-    """The first that it defines, by name: TorchServe's rule."""
+    """The module's first class by name: TorchServe's rule."""
     found = [
         value
         for _, value in inspect.getmembers(module, inspect.isclass)

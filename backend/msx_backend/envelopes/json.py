@@ -15,7 +15,7 @@ INSTANCES = "instances"
 
 
 class JSONEnvelope(BaseEnvelope):
-    """The instances of all requests are one batch; `{"b64": …}` in the place of one is decoded to bytes."""
+    """The instances of all requests form one batch; `{"b64": …}` in place of an instance is decoded to bytes."""
 
     one_per_call = True
 

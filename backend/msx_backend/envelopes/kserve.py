@@ -8,7 +8,7 @@ from msx_backend.envelopes.json import JSONEnvelope
 
 
 class KServeEnvelope(JSONEnvelope):
-    """As the JSON envelope, but replies are indented, and explanations are called so."""
+    """As the JSON envelope, but replies are indented, and explanations have the key `explanations`."""
 
     one_per_call = True
 

@@ -73,7 +73,7 @@ def _input(item: Any) -> dict[str, Any]:
 
 
 def _first(item: dict[str, Any]) -> Any:
-    """Of a list, or of the array that the client sent as bytes."""
+    """The first value of a list, or of the array that the client sent as bytes."""
     data = item["data"] if hasattr(item["data"], "flat") else listed(item, "data")
     if not len(data):
         raise InvalidInput(f"input {item['name']!r} of datatype BYTES has no data")

@@ -1,4 +1,4 @@
-"""One input tensor of a request: from what the client sent to an array that fits the model."""
+"""Converts one input tensor of a request, from what the client sent to an array that fits the model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def to_array(value: Any, spec: TensorSpec) -> Array:
 
 
 def cast(array: Array, spec: TensorSpec) -> Array:
-    """To the model's data type, unless that would lose what the client meant (1.5 or 300 as UINT8)."""
+    """Converts to the model's data type; refuses values that it cannot hold (1.5 or 300 as UINT8)."""
     target = numpy_dtype(spec)
     if array.size and array.dtype.kind not in _ACCEPTED_KINDS.get(target.kind, ""):
         raise InvalidInput(f"input {spec.name!r}: {array.dtype.name} values, but the model takes {spec.dtype}")
@@ -42,7 +42,7 @@ def cast(array: Array, spec: TensorSpec) -> Array:
 
 
 def from_bytes(data: bytes, spec: TensorSpec) -> Array:
-    """An npy file, or the bare little-endian values of a tensor whose shape they determine."""
+    """Reads an npy file, or bare little-endian values if their number determines the shape."""
     return _from_npy(data, spec) if data.startswith(NPY_MAGIC) else _from_raw(data, spec)
 
 
@@ -53,7 +53,7 @@ def to_npy(array: Array) -> bytes:
 
 
 def numpy_dtype(spec: TensorSpec) -> np.dtype[Any]:
-    """NumPy has no bfloat16; the network takes float32 in its place."""
+    """The NumPy type of a tensor; NumPy does not have bfloat16, so that the network takes float32 instead."""
     return np.dtype("float32" if spec.dtype == "bfloat16" else spec.dtype)
 
 
@@ -75,7 +75,7 @@ def _from_npy(data: bytes, spec: TensorSpec) -> Array:
 
 
 def is_raw_size(size: int, spec: TensorSpec) -> bool:
-    """So many bytes are the bare values of a tensor whose shape they determine."""
+    """Whether this many bytes are the bare values of a tensor whose shape they determine."""
     unit = _raw_unit(spec)
     return unit > 0 and (size % unit == 0 if -1 in spec.shape else size == unit)
 
@@ -93,7 +93,7 @@ def _from_raw(data: bytes, spec: TensorSpec) -> Array:
 
 
 def _raw_unit(spec: TensorSpec) -> int:
-    """Of how many bytes bare values have to be a multiple; 0 where their number does not tell the shape."""
+    """Bare values must be a multiple of this many bytes; 0 if their number does not determine the shape."""
     known = [size for size in spec.shape if size >= 0]
     if spec.shape == DYNAMIC_RANK or len(spec.shape) - len(known) > 1:
         return 0
@@ -111,5 +111,5 @@ def _natural(value: Any, spec: TensorSpec) -> Array:
 
 
 def lacks_axis(array: Array, spec: TensorSpec) -> bool:
-    """One row by itself, where the model takes rows."""
+    """Whether the array is a single row, where the model takes a batch of rows."""
     return spec.shape != DYNAMIC_RANK and array.ndim == len(spec.shape) - 1

@@ -1,4 +1,4 @@
-"""Many requests, few calls of the network: rows are joined along axis 0 and handed back by each one's length."""
+"""Runs many requests in few calls of the network: joins rows along axis 0, and splits the outputs again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def batch_axis(network: Network) -> int | None:
 
 
 def run_all(network: Network, requests: Sequence[list[Array]], axis: int | None) -> list[Result]:
-    """One result a request, in order. What the network raises for a request that runs alone is its result."""
+    """One result for each request, in order. If the network raises for a request that runs alone, the exception is its
+    result."""
     if axis is None:
         return [_run_alone(network, arrays) for arrays in requests]
     results: list[Result] = [[] for _ in requests]

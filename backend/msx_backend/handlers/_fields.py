@@ -1,4 +1,4 @@
-"""What a client means by the bytes of a body, or of a form's field: JSON, an npy file, or bare values."""
+"""Decodes a body or a form field by its content type: JSON, an npy file, or bare values."""
 
 from __future__ import annotations
 

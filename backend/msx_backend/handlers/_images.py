@@ -1,4 +1,4 @@
-"""From a client's image to the array that a network takes."""
+"""Converts a client's image to the array that a network takes."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class ImageReader:
         return normal.transpose(2, 0, 1) if self.layout == "NCHW" else normal
 
     def _tensor(self, value: Any) -> Array:
-        """TorchServe's vision handlers take a finished tensor too."""
+        """Like TorchServe's vision handlers, it also accepts a finished tensor."""
         try:
             array = np.asarray(value, np.float32)
         except (TypeError, ValueError):
@@ -116,7 +116,8 @@ class ImageReader:
 
 
 def image_reader(options: ImageOptions, inputs: list[TensorSpec], limited: bool = True) -> ImageReader:
-    """Fills what the options leave open from the model's one input. Raises HandlerLoadError where neither tells."""
+    """Derives options that are not set from the model's only input. Raises HandlerLoadError if that does not determine
+    them."""
     if len(inputs) != 1:
         raise HandlerLoadError(f"image_classifier: the model takes {len(inputs)} inputs; expected one, of images")
     shape = inputs[0].shape if len(inputs[0].shape) == 4 else (-1, -1, -1, -1)
@@ -143,7 +144,7 @@ def _size(options: ImageOptions, model: list[int]) -> tuple[int, int]:
 
 
 def _from_base64(text: str) -> bytes:
-    """With or without the `data:image/png;base64,` of browsers."""
+    """Base64 with or without the prefix of browsers, `data:image/png;base64,`."""
     try:
         return base64.b64decode(text.rpartition(",")[2], validate=True)
     except (binascii.Error, ValueError):

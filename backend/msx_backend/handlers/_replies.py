@@ -1,4 +1,4 @@
-"""The outputs of one request in the form that its client expects."""
+"""Encodes the outputs of one request in the form that its client expects."""
 
 from __future__ import annotations
 
@@ -82,5 +82,5 @@ def _only(request: TensorRequest, outputs: Outputs) -> Array:
 
 
 def _shown(request: TensorRequest, array: Array) -> Array:
-    """A row that came alone goes back alone."""
+    """A row that came without the batch axis is returned without it."""
     return np.asarray(array[0]) if request.single else array

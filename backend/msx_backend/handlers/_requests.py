@@ -1,4 +1,4 @@
-"""A request for tensors, in any of the forms that clients use, as one array per input of the model."""
+"""Reads a request for tensors, in any form that clients use, as one array for each input of the model."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from msx_sdk.kserve import TensorMeta
 TypeOf = Callable[[str], str | None]
 
 _WHOLE = {"body", "data"}
-"""Fields that hold a whole request, where no input is called so; the second is the one of TorchServe's examples."""
+"""Fields that hold a whole request, unless an input has that name; TorchServe's examples use the second one."""
 
 
 class RequestForm(Enum):
-    """How the client asked, and so how it is answered."""
+    """The form of a request, which decides the form of its reply."""
 
     KSERVE = "the Open Inference Protocol: named tensors with shape, datatype and data"
     INSTANCES = "instances, answered by predictions"
@@ -34,7 +34,7 @@ class RequestForm(Enum):
 
 @dataclass
 class TensorRequest:
-    """`arrays` is in the order of the model's inputs. `single` came without the batch axis."""
+    """`arrays` have the order of the model's inputs. `single`: the request came without the batch axis."""
 
     arrays: list[Array]
     form: RequestForm
@@ -48,17 +48,17 @@ class TensorRequest:
 
 
 def _untyped(field: str) -> str | None:
-    """Of fields that have no place for a type."""
+    """Fields whose client could not state a type."""
     return None
 
 
 def _text(field: str) -> str:
-    """Of fields whose values are texts."""
+    """Fields whose values are texts."""
     return ""
 
 
 class RequestParser:
-    """Reads requests for a model with these inputs; `batched` says that axis 0 counts independent rows."""
+    """Reads requests for a model with these inputs; `batched`: axis 0 counts independent rows."""
 
     def __init__(self, inputs: list[TensorSpec], batched: bool) -> None:
         self._inputs, self._batched = inputs, batched
@@ -151,7 +151,7 @@ class RequestParser:
 
 
 def _are_tensors(inputs: list[Any]) -> bool:
-    """Of a model whose own input is called `inputs`."""
+    """For a model that has an input with the name `inputs`."""
     return bool(inputs) and all(isinstance(item, dict) and "datatype" in item for item in inputs)
 
 
@@ -164,10 +164,11 @@ def _brief(spec: TensorSpec) -> str:
 
 
 def _kserve_array(tensor: dict[str, Any], spec: TensorSpec) -> Array:
-    """Of a tensor that has been checked. `data` may be flat or nested; one value has shape [1] in the protocol."""
+    """The array of a tensor that was checked. `data` may be flat or nested; a single value has shape [1] in the
+    protocol."""
     return to_array(tensor["data"], spec).reshape(tensor["shape"] if spec.shape else ())
 
 
 def _is_input(name: str, value: Any) -> bool:
-    """Beside named fields stand what SageMaker's route is told of the model, and the empty body of a GET."""
+    """False for fields that SageMaker's route adds, and for the empty body of a GET."""
     return name != "model_name" and (name != "body" or len(value) > 0)

@@ -1,4 +1,4 @@
-"""What the handlers of networks that take and give tensors share."""
+"""The base class of handlers for networks that take and return tensors."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Answer = tuple[TensorRequest, dict[str, Any]]
 
 
 class TensorHandler(Handler):
-    """Named tensors in, named tensors out. A subclass says where its network comes from.
+    """Takes and returns named tensors. A subclass loads the network.
 
-    A request that is wrong, or that fails where it runs alone, is an exception in the batch's list.
+    A wrong request, or one that fails alone, is an exception in the batch's list.
     """
 
     json_bodies: JsonBodies = "lenient"  # this handler obeys types itself: an npy file is one whatever is stated
@@ -65,7 +65,7 @@ class TensorHandler(Handler):
         return Signature(tuple(map(_announced, inputs)), tuple(map(_announced, outputs)), self.platform, enforced=False)
 
     def _shown(self, specs: list[TensorSpec]) -> list[TensorSpec]:
-        """As clients see them."""
+        """The inputs or outputs as clients see them."""
         return specs if self._axis is None else [_any_rows(spec) for spec in specs]
 
     def _parsed(self, item: dict[str, Any], *types: Any) -> TensorRequest | PredictionError:
@@ -75,7 +75,7 @@ class TensorHandler(Handler):
             return error
 
     def _types(self, idx: int) -> tuple[TypeOf, str | None]:
-        """The content types of a request's fields, and its own."""
+        """The content types of a request's fields, and of the request itself."""
         stated = self.context.get_request_header(idx, "content-type")
         return partial(self.context.field_type, idx), stated if isinstance(stated, str) else None
 
@@ -95,18 +95,18 @@ class TensorHandler(Handler):
 
 
 def example_of(inputs: list[TensorSpec]) -> dict[str, Any] | None:
-    """One row of zeros, so that the graph compiles at warm-up; None where a size is not known."""
+    """One row of zeros, with which the graph is compiled at warm-up; None if a size is unknown."""
     if any(spec.shape == DYNAMIC_RANK or -1 in spec.shape[1:] for spec in inputs):
         return None
     return {spec.name: np.zeros([max(size, 1) for size in spec.shape], numpy_dtype(spec)) for spec in inputs}
 
 
 def _any_rows(spec: TensorSpec) -> TensorSpec:
-    """A request may have as many rows as it likes: calls of a fixed size are padded."""
+    """Whether a request may have any number of rows: calls of a fixed size are padded."""
     return spec if spec.shape == DYNAMIC_RANK else TensorSpec(spec.name, spec.dtype, (-1, *spec.shape[1:]))
 
 
 def _announced(spec: TensorSpec) -> TensorMeta:
-    """The protocol cannot say that even the rank is open, and one value has shape [1] there."""
+    """The protocol cannot express an unknown rank, and a single value has shape [1] in it."""
     shape = (-1,) if spec.shape == DYNAMIC_RANK else spec.shape or (1,)
     return TensorMeta(spec.name, spec.kserve_datatype or spec.dtype, shape)

@@ -23,10 +23,8 @@ LABELS = "index_to_name.json"
 
 @dataclass
 class ImageRequest:
-    """One request's images, stacked. `many` is answered by `predictions`, one of each image.
-
-    `tensors` came by the Open Inference Protocol, and is answered so.
-    """
+    """The stacked images of one request. `many`: the reply has `predictions`, one for each image. `tensors`: the
+    request and its reply use the Open Inference Protocol."""
 
     images: Array
     many: bool
@@ -34,7 +32,7 @@ class ImageRequest:
 
 
 class ImageClassifier(Handler):
-    """Works on a MindIR or a checkpoint, with the sizes and the normalisation of the section `image:`."""
+    """Runs a MindIR or a checkpoint, with the sizes and the normalisation of the section `image:`."""
 
     parallel_types = ("tp",)
     network: Network
@@ -56,7 +54,7 @@ class ImageClassifier(Handler):
         return [self._read(item) for item in data]
 
     def inference(self, inputs: list[ImageRequest | InvalidInput]) -> list[Any]:
-        """The network's first output per request, or the exception in its place."""
+        """The network's first output for each request, or an exception in its place."""
         good = [item for item in inputs if isinstance(item, ImageRequest)]
         results = iter(run_all(self.network, [[item.images] for item in good], self._axis))
         return [(item, next(results)) if isinstance(item, ImageRequest) else item for item in inputs]
@@ -97,7 +95,7 @@ class ImageClassifier(Handler):
         return {self._label(index): float(probabilities[index]) for index in self._best(probabilities)}
 
     def _best(self, probabilities: Array) -> Array:
-        """Indices, along the last axis."""
+        """Indices of the largest values along the last axis."""
         best: Array = np.argsort(-probabilities, kind="stable")[..., : self.options.top_k]
         return best
 
@@ -105,7 +103,7 @@ class ImageClassifier(Handler):
         return self.labels.get(str(index), str(index))
 
     def _outputs(self, rows: Array) -> dict[str, Any]:
-        """The same as tensors of a row an image."""
+        """The same as tensors with a row for each image."""
         best = self._best(rows)
         labels = [[self._label(index) for index in row] for row in best.tolist()]
         return {
@@ -156,7 +154,8 @@ def images_of(value: Any) -> tuple[list[Any], bool]:
 
 
 def images_of_tensors(body: dict[str, Any]) -> list[Any]:
-    """Of the one input, by the Open Inference Protocol: files as BYTES (base64 in JSON), or finished tensors."""
+    """The images in the only input of an Open Inference request: files as BYTES (base64 in JSON), or finished
+    tensors."""
     inputs = body["inputs"]
     if len(inputs) != 1 or not isinstance(inputs[0], dict) or "data" not in inputs[0]:
         raise InvalidInput("expected one input: image files as BYTES, or finished tensors with an axis of images")

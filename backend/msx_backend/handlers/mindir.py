@@ -8,7 +8,7 @@ from msx_sdk.mindspore import Network, load_mindir
 
 
 class MindIRHandler(TensorHandler):
-    """Serves the MindIR file that was packed with `--serialized-file`; in a group each rank its own, `{rank}`."""
+    """Serves the MindIR file that was packed with `--serialized-file`; in a group each rank has its own, `{rank}`."""
 
     parallel_types = ("tp",)
     packed_with = ("--serialized-file",)

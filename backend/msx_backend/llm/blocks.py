@@ -1,4 +1,4 @@
-"""Which tokens' keys and values are where: the budget, and prefixes that are there already."""
+"""The cache of keys and values in blocks: which tokens are where, how many fit, and which prefixes are cached."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STRIDE = 64
 
 
 class BlockPlacement(NamedTuple):
-    """`cached` tokens are there, once the steps `before` have been executed."""
+    """`cached` tokens are in the cache, once the steps `before` have been executed."""
 
     slot: int
     cached: int
@@ -25,27 +25,27 @@ class BlockPlacement(NamedTuple):
 
 @dataclass(slots=True)
 class PrefixStats:
-    """In tokens: of those placed, so many were there already."""
+    """Tokens: how many were placed, and how many of them were cached already."""
 
     placed: int = 0
     hit: int = 0
 
 
 class BlockPool(Protocol):
-    """The cache of keys and values, in blocks of `block` tokens. It decides and remembers; steps do.
+    """The cache of keys and values, in blocks of `block` tokens. It decides and keeps account; steps change the memory.
 
     Every method assumes that steps take effect in the order in which they were decided. A slot that was freed may be
-    given away at once, though a step on it is still on its way.
+    given away at once, even if a step on it has not been executed yet.
     """
 
     block: int
     total: int
-    """Blocks."""
+    """The number of blocks."""
     prefixes: PrefixStats
 
     @property
     def used(self) -> int:
-        """Blocks of the sequences that have a slot."""
+        """The number of blocks of sequences that have a slot."""
 
     def take(
         self, tokens: list[int], *, reuse: bool = True, like: int | None = None, spare: int = 0
@@ -57,16 +57,16 @@ class BlockPool(Protocol):
         """
 
     def grow(self, slot: int, length: int) -> list[Step] | None:
-        """Room for `length` tokens, after these steps. None: there is none."""
+        """Makes room for `length` tokens, after these steps. None: there is not enough room."""
 
     def wrote(self, slot: int, length: int) -> None:
-        """The first `length` tokens of the slot are in the cache: others may share them."""
+        """The first `length` tokens of the slot are in the cache: other sequences may share them."""
 
     def free(self, slot: int) -> None:
-        """What was written stays as long as there is room."""
+        """Frees the slot. Its content is kept as long as there is room."""
 
     def scrap(self, slot: int) -> list[Step]:
-        """Frees a slot in which a step failed. -> Steps that find out whether the runner works, and harm nothing."""
+        """Frees a slot in which a step failed. -> Harmless steps that test whether the runner still works."""
 
 
 def blocks_for(length: int, block: int) -> int:
@@ -74,12 +74,12 @@ def blocks_for(length: int, block: int) -> int:
 
 
 def chained(before: bytes, tokens: Sequence[int]) -> bytes:
-    """Names a block of tokens by itself and all that comes before it."""
+    """A name for a block of tokens that depends on the block and all tokens before it."""
     return blake2b(before + np.array(tokens, np.int32).tobytes(), digest_size=16).digest()
 
 
 def common(one: list[int], other: list[int], stop: int) -> int:
-    """How many tokens they begin with alike, at most `stop`, which is within both."""
+    """The length of the common beginning, at most `stop`, which is within both."""
     for start in range(0, stop, STRIDE):
         end = min(start + STRIDE, stop)
         if one[start:end] != other[start:end]:

@@ -1,4 +1,4 @@
-"""What of a request does not fit the model or its limits: each is one sentence with the parameter's name."""
+"""Checks of a request against the model and its limits; each error is one sentence with the parameter's name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msx_sdk.generation import ContextLengthExceeded, GenerateRequest, SamplingP
 
 
 def prompt_of(request: GenerateRequest, tokenizer: Tokenizer, limits: EngineLimits, vocab_size: int) -> list[int]:
-    """Its token ids. Raises InvalidInput."""
+    """The token ids of the prompt. Raises InvalidInput."""
     if request.prompt is None:
         raise InvalidInput("prompt: expected a text, or token ids")
     if isinstance(request.prompt, str):
@@ -25,7 +25,7 @@ def prompt_of(request: GenerateRequest, tokenizer: Tokenizer, limits: EngineLimi
 
 
 def limit_of(params: SamplingParams, prompt: int, limits: EngineLimits) -> int:
-    """How many tokens prompt and text may have together. Raises InvalidInput."""
+    """The most tokens of prompt and text together. Raises InvalidInput."""
     if params.max_tokens is None:
         return limits.context
     if prompt + params.max_tokens > limits.context:
@@ -38,7 +38,7 @@ def limit_of(params: SamplingParams, prompt: int, limits: EngineLimits) -> int:
 
 
 def texts_of(request: GenerateRequest) -> int:
-    """How many texts are to be made. Raises InvalidInput."""
+    """The number of texts to be generated. Raises InvalidInput."""
     params = request.params
     best_of = params.n if params.best_of is None else params.best_of
     if best_of < params.n:
@@ -63,7 +63,7 @@ def _check_length(tokens: Sequence[int], limit: int) -> None:
 
 
 def too_long(parameter: str, tokens: int, limit: int) -> str:
-    """Of a text that is sent. The sentences are OpenAI's, by which LiteLLM and LangChain know what is wrong."""
+    """The error for a text that is too long. The sentences are OpenAI's: LiteLLM and LangChain recognise them."""
     return (
         f"{parameter}: This model's maximum context length is {limit} tokens (maxInputTokens); "
         f"the {parameter} has {tokens}. Input tokens exceed the configured limit: shorten or truncate it."

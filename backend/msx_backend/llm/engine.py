@@ -33,10 +33,10 @@ log = logging.getLogger("msx.llm")
 
 
 class Engine:
-    """Of one model, on one event loop; everything but `run` happens on that loop's thread.
+    """The engine of one model, on one event loop; everything but `run` happens on that loop's thread.
 
-    `lanes`: steps in flight, one for each stage of a pipeline. `native`: above so many tokens the keys of a
-    prompt depend on its length; None where they never do. `on_failure` is told once that the runner works no more.
+    `lanes`: steps in flight, one for each stage of a pipeline. `native`: in prompts with more tokens than this, keys
+    depend on the prompt's length; None if they never do. `on_failure` is called once, when the runner stops working.
     """
 
     def __init__(
@@ -65,14 +65,14 @@ class Engine:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """On the running loop."""
+        """Starts the lanes on the running loop."""
         lanes = [Lane(self._state, self._run, self._give_up) for _ in range(self._lanes)]
         self._tasks = [asyncio.create_task(lane.work()) for lane in lanes]
         for task in self._tasks:
             task.add_done_callback(self._lane_ended)
 
     async def close(self) -> None:
-        """Requests in progress fail; returns when no step runs any more."""
+        """Ends the requests in progress with an error; returns when the last step has ended."""
         self._stop("The model is shutting down.")
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -98,7 +98,7 @@ class Engine:
 
     @property
     def failure(self) -> str | None:
-        """Why no request is taken any more."""
+        """Why new requests are refused; None while they are accepted."""
         return self._refusal
 
     def stats(self) -> EngineStats:
@@ -144,7 +144,7 @@ class Engine:
         self._state.wake()
 
     def _give_up(self, error: BaseException) -> None:
-        """The runner works no more."""
+        """The runner has stopped working: all requests fail."""
         if self._state.over:
             return
         log.critical("the model works no more", exc_info=error)

@@ -1,4 +1,4 @@
-"""What an engine and its lanes share."""
+"""The state that an engine shares with its lanes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from msx_sdk.errors import PredictionError
 class EngineState:
     """The requests in progress by their numbers, the scheduler of their steps, and counts for the metrics.
 
-    `over`: no more steps are to be taken.
+    `over`: the lanes take no more steps.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -29,7 +29,7 @@ class EngineState:
         self._resting: list[asyncio.Future[None]] = []
 
     def end(self, job: GenerationJob, error: PredictionError | None = None) -> None:
-        """At any time, and any number of times: its slots and blocks are free at once."""
+        """Ends a request. It may be called at any time, and repeatedly; slots and blocks are free at once."""
         if self.jobs.pop(job.number, None) is None:
             return
         for sequence in job.sequences:
@@ -41,7 +41,7 @@ class EngineState:
         self.wake()
 
     def took(self, step: Step, start: float) -> None:
-        """A step that was started at `start` is done: what it took by itself began when the one before it was done."""
+        """A step that was started at `start` is done. Its own time began when the step before it was done."""
         now = time.perf_counter()
         self.seconds.add("model", now - max(start, self._last_step_done))
         self.scheduler.pace.note(step, now - max(start, self._last_step_done))
@@ -54,7 +54,7 @@ class EngineState:
                 future.set_result(None)
 
     async def rest(self) -> None:
-        """Until something happens."""
+        """Waits for the next `wake`."""
         future = asyncio.get_running_loop().create_future()
         self._resting.append(future)
         await future

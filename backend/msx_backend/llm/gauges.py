@@ -1,4 +1,4 @@
-"""What the engine is doing, for the server's metrics."""
+"""The engine's figures for the server's metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msx_backend.llm.stats import EngineStats, RequestTimes
 from msx_sdk.metrics import Metric, Metrics
 
 EVERY = 1.0
-"""Seconds, as often as the server asks for samples."""
+"""Seconds: the server asks for samples as often."""
 
 QUEUED = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
@@ -26,7 +26,7 @@ HELP = {
 
 
 class EngineGauges:
-    """Of `stats`, once a second. Names: docs/metrics.md."""
+    """Sets gauges from `stats` once a second. Their names are in docs/metrics.md."""
 
     def __init__(self, metrics: Metrics, stats: Callable[[], EngineStats]) -> None:
         self._stats = stats
@@ -39,7 +39,7 @@ class EngineGauges:
         self._tell()
 
     def tell(self, times: RequestTimes) -> None:
-        """Of a request that has ended."""
+        """Records the times of a request that has ended."""
         if times.queued is not None:
             self._queued.update(times.queued)
 

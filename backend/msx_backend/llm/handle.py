@@ -1,4 +1,4 @@
-"""A request of the engine, as its sender sees it."""
+"""The sender's view of a request in the engine."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class RequestHandle:
         self._error: PredictionError | None = None
 
     def cancel(self) -> None:
-        """At any time: slots and blocks are free before the next step, and the iteration ends."""
+        """Cancels the request at any time: slots and blocks are free before the next step, and the iteration ends."""
         self._deltas.clear()
         self._cancel()
 
     def put(self, delta: GenerateDelta) -> None:
-        """For the engine."""
+        """Called by the engine."""
         self._deltas.append(delta)
         self._wake()
 
     def end(self, error: PredictionError | None = None) -> None:
-        """For the engine. What was put before is read first."""
+        """Called by the engine. The reader gets earlier deltas first."""
         self._ended, self._error = True, error
         self._wake()
 

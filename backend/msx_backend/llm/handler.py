@@ -1,6 +1,6 @@
-"""`--handler text_generation`: a language model in Hugging Face's layout, on one rank or many.
+"""`--handler text_generation`: a language model in Hugging Face's layout, on one or several ranks.
 
-Rank 0 has the tokenizer and the engine, and leads; the other ranks do the steps that it tells them.
+Rank 0 has the tokenizer and the engine, and leads; the other ranks execute the steps that it sends.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ from msx_sdk.text_generation import TextGenerationHandler
 log = logging.getLogger("msx.llm")
 
 LAST_WORDS = 0.5
-"""Seconds for the replies that say why the model works no more, before the worker ends and is started again."""
+"""Seconds in which replies with the reason are sent after the model has stopped working; then the worker ends and is
+restarted."""
 CONSTRAINTS = ("json_schema", "json_object", "regex", "choice", "lark")
 MOST_STOPS, MOST_TOP_TOKENS = 16, 20
 FEW_WORDS = 16
@@ -88,7 +89,7 @@ class TextGenerator(TextGenerationHandler):
         )
 
     def follow(self, message: bytes) -> None:
-        """On the other ranks: one step."""
+        """Executes one step on a rank other than 0."""
         execute(self.runner, decode(message))
 
     def capabilities(self) -> Capabilities:
@@ -118,7 +119,7 @@ class TextGenerator(TextGenerationHandler):
 
     @property
     def tool_parser(self) -> str:
-        """By the yaml, else by the chat template."""
+        """The tool parser of the yaml, otherwise the one that fits the chat template."""
         return self.yaml.tool_parser or (DEFAULT.NAME if self.chat is None else self.chat.tool_parser)
 
     def describe(self) -> dict[str, Any]:
@@ -157,7 +158,7 @@ class TextGenerator(TextGenerationHandler):
         self.gauges = EngineGauges(self.context.metrics, self.engine.stats)
 
     def _load(self) -> None:
-        """This rank's part of the model, its graphs compiled. All ranks meet in here."""
+        """Loads this rank's part of the model and compiles its graphs. All ranks meet in here."""
         context = self.context
         context.graphs_key = f"{sources()} {memory_limit()}"  # the limits follow from the memory
         self.parallel = init_parallel(context)  # sets MindSpore up, so it comes before what imports it
@@ -187,7 +188,7 @@ class TextGenerator(TextGenerationHandler):
         return msgspec.structs.replace(request, prompt=text, messages=None)
 
     async def _prepared(self, request: GenerateRequest) -> GenerateRequest:
-        """What would hold up the loop, and so all other texts, is done beside it."""
+        """Does in a thread what would block the loop, and with it all other texts."""
         constraint, prompt = request.params.constraint, request.prompt
         if constraint is not None and self.constraints is not None:
             await asyncio.to_thread(self.constraints.compile, constraint)  # the engine finds it compiled
@@ -216,13 +217,13 @@ class TextGenerator(TextGenerationHandler):
 
 
 def sources() -> str:
-    """Names the engine's code: graphs of another one do not fit."""
+    """A name for the engine's code: kept graphs of other code are not used."""
     files = sorted(Path(__file__).parent.rglob("*.py"))
     return hashlib.blake2b(b"".join(file.read_bytes() for file in files), digest_size=8).hexdigest()
 
 
 def pool_of(runner: StepRunner, slots: int) -> BlockPool | None:
-    """Where the device has pages, texts share them; else the engine's own choice, whole slots."""
+    """A paged pool if the device's cache is paged; otherwise the engine uses contiguous slots."""
     return PagedPool(slots, runner.blocks, runner.block) if isinstance(runner, PagedRunner) else None
 
 

@@ -1,4 +1,4 @@
-"""A request in the engine, and how it is made of what the client asked for."""
+"""A request in the engine, and how it is made from the client's request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from msx_sdk.generation import GenerateRequest, SamplingParams
 
 SEEDS = 1 << 64
 APART = 0x9E3779B97F4A7C15
-"""Between the seeds of a request's texts: far from those of requests with seeds 1, 2, 3, …"""
+"""The distance between the seeds of a request's texts: far from the seeds of requests with 1, 2, 3, …"""
 
 
 @dataclass(slots=True, eq=False)
@@ -38,12 +38,12 @@ class GenerationJob:
     top: int = 0
     """How many of the likeliest tokens are wanted at each place of the prompt."""
     scores: list[PromptScore] = field(default_factory=lambda: [PromptScore()])
-    """Of the prompt's tokens so far, where they are wanted."""
+    """The scores of the prompt's tokens so far, if they are wanted."""
     last: dict[int, float] = field(default_factory=dict)
-    """When each text got its last token."""
+    """The time of each text's last token."""
 
     def begin(self, sequence: TokenSequence, now: float) -> None:
-        """A step for it is on its way."""
+        """A step for the sequence was started."""
         if self.handle.times.started is None:
             self.handle.times.started = now
             self.replies.cached(sequence.cached or 0)
@@ -58,7 +58,7 @@ class GenerationJob:
         return TextEnd("length") if len(sequence.tokens) >= sequence.limit else None
 
     def score(self, sequence: TokenSequence, start: int, logits: Array) -> None:
-        """logits [n, vocab] of the prompt's tokens from `start` on: they are about those that come next."""
+        """logits [n, vocab] of the prompt's tokens from `start` on: each row is about the next token."""
         targets = sequence.tokens[start + 1 : min(start + 1 + len(logits), sequence.prompt)]
         self.scores[start + 1 :] = prompt_logprobs(logits[: len(targets)], targets, self.top)
         self.scored(sequence)

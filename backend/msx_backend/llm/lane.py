@@ -1,4 +1,4 @@
-"""One of the engine's lanes: takes a step, has it executed, and makes tokens of its logits; then the next."""
+"""A lane of the engine: takes a step, has it executed, and makes tokens of its logits; then the next one."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ should start the step, as `loop.run_in_executor` does: until it is awaited, the 
 log = logging.getLogger("msx.llm")
 
 SLOW = 0.002
-"""Seconds of sampling that are worth a thread: what it costs to hand it over is a tenth of that."""
+"""Seconds of sampling above which a thread pays: handing it over costs a tenth of that."""
 
 
 class PendingToken(NamedTuple):
-    """A token that no delta tells of yet."""
+    """A token that is not in a delta yet."""
 
     sequence: TokenSequence
     chosen: Chosen
@@ -37,7 +37,7 @@ class PendingToken(NamedTuple):
 
 
 class Lane:
-    """Deltas are made while the next step runs. So a text that a stop string ends may be in one step too many, whose
+    """Deltas are made while the next step runs. A text that a stop string ends may therefore be in one more step, whose
     logits are ignored."""
 
     def __init__(self, state: EngineState, run: Run, give_up: Callable[[BaseException], None]) -> None:
@@ -94,7 +94,7 @@ class Lane:
         return [growth for growth in grown if growth is not None]
 
     async def _sample(self, plan: StepPlan, logits: Array) -> list[tuple[TokenSequence, Chosen]]:
-        """While they are in flight, so that they stay what they are."""
+        """Samples while the sequences are in flight, so that they do not change."""
         places = [place for place, sequence in enumerate(plan.sequences) if _wants_token(plan, sequence)]
         sequences = [plan.sequences[place] for place in places]
         try:
@@ -111,7 +111,7 @@ class Lane:
         return list(zip(sequences, choices, strict=True))
 
     async def _choose(self, samplers: list[Sampler], logits: Array) -> list[Chosen]:
-        """In a thread, if the last time would have held up the loop."""
+        """Samples in a thread if the last time would have blocked the loop."""
         start = time.perf_counter()
         choices = await asyncio.to_thread(choose_all, samplers, logits) if self._slow else choose_all(samplers, logits)
         self._slow = time.perf_counter() - start > SLOW
@@ -162,7 +162,7 @@ class Lane:
             self._state.end(job)
 
     async def _failed(self, plan: StepPlan, error: Exception) -> None:
-        """The requests of this step fail; all of them, if the runner does not work any more."""
+        """Ends the requests of the step with an error; all requests, if the runner does not work any more."""
         alive = [sequence for sequence in plan.sequences if not sequence.finished]
         trial = self._state.scheduler.failed(plan)
         self._fail(alive, error, _named(plan))
@@ -181,7 +181,7 @@ class Lane:
 
 
 def _wants_token(plan: StepPlan, sequence: TokenSequence) -> bool:
-    """All its tokens have been seen."""
+    """Whether the step has computed all tokens of the sequence."""
     step = plan.step
     whole = not isinstance(step, Prefill) or step.start + len(step.tokens) == len(sequence.tokens)
     return whole and not sequence.finished

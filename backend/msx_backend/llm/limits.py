@@ -1,6 +1,7 @@
-"""How much text a model may hold at once: what model-config.yaml says, and what memory allows where it says nothing.
+"""How much text a model may hold at once: by model-config.yaml, or by the available memory.
 
-All ranks of a group come to the same numbers: only the yaml, the model and what `memory` says of all of them count.
+All ranks of a group compute the same numbers: these depend only on the yaml, the model and what `memory` says of all
+ranks.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from msx_sdk.errors import HandlerLoadError
 SLOTS = (1, 4, 8, 16)
 PREFILL = (32, 128, 512)
 MOST_GRAPHS = 12
-"""Of the decoding step."""
+"""The most graphs of the decoding step."""
 ENOUGH_SLOTS = 4
-"""So many texts at once before a longer context is worth its memory, where the yaml leaves both open."""
+"""If the yaml sets neither, this many texts at once are preferred to a longer context."""
 SHORTEST = 256
-"""Tokens; contexts shorter than this are not worth a graph of their own."""
+"""Tokens; a shorter context does not get a graph of its own."""
 
 
 @dataclass(frozen=True)
 class EngineLimits:
-    """In tokens, unless it says otherwise. `slots` texts of at most `context` tokens run at once."""
+    """In tokens, unless stated otherwise. At most `slots` texts of at most `context` tokens run at once."""
 
     context: int
     max_input: int
@@ -30,7 +31,7 @@ class EngineLimits:
     batch_total: int
     block: int
     max_concurrent: int
-    """Requests in progress, those included that wait for a slot."""
+    """Requests in progress, including those that wait for a slot."""
     slot_buckets: tuple[int, ...]
     context_buckets: tuple[int, ...]
     prefill_buckets: tuple[int, ...]
@@ -41,10 +42,8 @@ class EngineLimits:
 
 
 def limits_of(config: ModelConfig, model_context: int, token_bytes: int, memory: int) -> EngineLimits:
-    """`token_bytes`: keys and values of one token on one rank; `memory`: bytes that a rank has for all of them.
-
-    Raises HandlerLoadError when what the yaml wants does not fit the model or `cacheMemory`.
-    """
+    """`token_bytes`: keys and values of one token on one rank; `memory`: bytes that a rank has for all of them. Raises
+    HandlerLoadError if the yaml asks for more than the model or `cacheMemory` allows."""
     budget = memory // token_bytes
     context = _context(config, model_context, budget)
     slots = _slot_buckets(config, context, budget)
@@ -77,14 +76,14 @@ def _context(config: ModelConfig, model_context: int, budget: int) -> int:
 
 
 def check_context(config: ModelConfig, model_context: int) -> None:
-    """What can be said before the weights are read. Raises HandlerLoadError."""
+    """Checks that are possible before the weights are read. Raises HandlerLoadError."""
     wanted = config.max_total_tokens
     if wanted is not None and wanted > model_context:
         raise HandlerLoadError(f"maxTotalTokens: {wanted} is more than the model's context of {model_context} tokens")
 
 
 def _longest(model_context: int, budget: int) -> int:
-    """The model's own context, or the largest power of two of which a few fit."""
+    """The model's own context, or the largest power of two of which several fit the memory."""
     context = model_context
     while context > SHORTEST and context * ENOUGH_SLOTS > budget:
         context = 1 << (context - 1).bit_length() - 1
@@ -101,16 +100,14 @@ def _slot_buckets(config: ModelConfig, context: int, budget: int) -> tuple[int, 
 
 
 def _up_to(sizes: tuple[int, ...], limit: int) -> tuple[int, ...]:
-    """Ascending, the last one being what is possible: `limit`, or the largest of `sizes`."""
+    """Ascending sizes that end with the largest possible one: `limit`, or the largest of `sizes`."""
     largest = min(limit, max(sizes))
     return (*sorted({size for size in sizes if size < largest}), largest)
 
 
 def _contexts(config: ModelConfig, context: int, most: int) -> tuple[int, ...]:
-    """Up to the whole context, at most so many; by default a quarter of it, and a quarter of that.
-
-    A graph that looks at less of the cache is faster.
-    """
+    """At most this many lengths up to the whole context; by default the whole, a quarter of it, and a quarter of that.
+    A graph that reads less of the cache is faster."""
     wanted = config.context_buckets or [size for size in (context // 4, context // 16) if size >= SHORTEST]
     shorter = sorted({size for size in wanted if size < context}, reverse=True)[: most - 1]
     return (*reversed(shorter), context)

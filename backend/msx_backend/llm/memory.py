@@ -1,4 +1,4 @@
-"""How many bytes of a rank keys and values may take, where model-config.yaml does not say it (`cacheMemory`)."""
+"""The bytes of a rank for keys and values, if model-config.yaml does not set them (`cacheMemory`)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
 
 HOST_FRACTION, DEVICE_FRACTION = 0.25, 0.8
-"""The rest of a device is for activations, for what collectives buffer, and for gaps between them."""
+"""The rest of the memory is for activations, buffers of collectives, and fragmentation."""
 MIB = 1 << 20
 
 
 def stated_budget(config: ModelConfig, target: str) -> int | None:
-    """What is known before the weights are read: by the yaml, or on a CPU a part of the memory of the machine or of
-    its cgroup, which all ranks share. None where the device has to be asked, after that."""
+    """The budget that is known before the weights are read: from the yaml, or on a CPU a part of the memory of the
+    machine or its cgroup, which all ranks share. None if the device must be asked afterwards."""
     if config.cache_memory is not None:
         return config.cache_memory * MIB
     if target != "CPU":
@@ -25,8 +25,8 @@ def stated_budget(config: ModelConfig, target: str) -> int | None:
 
 
 def measured_budget(config: ModelConfig, parallel: Parallel, weights: int) -> int:
-    """Of what the device has free beside weights of so many bytes, the part that `cacheFraction` says; on all ranks
-    what the one with the least has, so that they divide the same texts. Raises HandlerLoadError."""
+    """The part `cacheFraction` of what the device has free beside weights of this many bytes. All ranks use the
+    smallest budget of any rank, so that they hold the same texts. Raises HandlerLoadError."""
     import mindspore as ms
 
     from msx_sdk.mindspore import collectives
@@ -37,8 +37,8 @@ def measured_budget(config: ModelConfig, parallel: Parallel, weights: int) -> in
 
 
 def free_memory(ms: Any, weights: int) -> int:
-    """Free bytes of this process's NPU. Weights that were read and have not been moved there yet count as
-    if they were; what MindSpore has taken from the device without using it is free. Raises HandlerLoadError."""
+    """Free bytes of this process's NPU. Weights that were read but not moved there yet count as used; memory that
+    MindSpore has reserved without using it counts as free. Raises HandlerLoadError."""
     properties = ms.hal.get_device_properties(0, "Ascend")  # the number is ignored: it is this process's device
     if properties is None or not properties.total_memory:
         raise HandlerLoadError(

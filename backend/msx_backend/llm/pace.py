@@ -1,4 +1,4 @@
-"""How much of a prompt fits between two steps of those that decode."""
+"""How much of a prompt is computed between two decoding steps."""
 
 from __future__ import annotations
 
@@ -8,24 +8,27 @@ from collections.abc import Sequence
 from msx_backend.llm.step import Decode, Prefill, Step
 
 WEIGHT = 0.1
-"""Of a new measurement."""
+"""The weight of a new measurement."""
 OUTLIER = 2.0
-"""Times what was usual; what takes longer counts as this."""
+"""A measurement counts as at most this many times the usual one."""
 
 
 class PrefillPace:
-    """A chunk of a prompt may cost as much as the decoding step after it, so that no gap between two tokens becomes
-    much more than twice as long. The chunk is one of `buckets`, to which runners pad: at least the smallest, at most
-    `most`, from which it starts until both have been measured."""
+    """A chunk of a prompt may cost as much as the decoding step after it, so that the gap between two tokens at most
+    doubles.
+
+    The chunk is one of `buckets`, to which runners pad: at least the smallest, at most `most`, with which it starts
+    until both costs have been measured.
+    """
 
     def __init__(self, buckets: Sequence[int], most: int) -> None:
         self._buckets = [*(bucket for bucket in buckets if bucket < most), most]
         self._prefill: float | None = None
-        """Seconds of one token, padding included."""
+        """Seconds of one token, including padding."""
         self._decode: float | None = None
 
     def cost(self, tokens: int) -> int:
-        """With padding."""
+        """Seconds, including padding."""
         return self._buckets[min(bisect_left(self._buckets, tokens), len(self._buckets) - 1)]
 
     def note(self, step: Step, seconds: float) -> None:
@@ -36,7 +39,7 @@ class PrefillPace:
 
     @property
     def chunk(self) -> int:
-        """Tokens, while others decode."""
+        """The size of a chunk in tokens while other texts decode."""
         if not self._prefill or self._decode is None:
             return self._buckets[-1]
         return self._buckets[max(bisect_right(self._buckets, self._decode / self._prefill), 1) - 1]

@@ -1,4 +1,4 @@
-"""The cache where a slot is a table of blocks, wherever they are: sequences share the blocks of a common prefix."""
+"""The cache where a slot is a table of blocks anywhere in memory: sequences share the blocks of a common prefix."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from msx_backend.llm.blocks import BlockPlacement, PrefixStats, blocks_for, chai
 from msx_backend.llm.step import AssignBlocks, Decode, Step
 
 SCRATCH = 0
-"""A block that no sequence gets: for steps that only try the runner out."""
+"""A block that is never given to a sequence: for steps that test the runner."""
 
 
 @dataclass(slots=True)
 class BlockTable:
-    """`names` are those of the whole blocks that were written."""
+    """`names` are the names of the full blocks that were written."""
 
     tokens: list[int]
     blocks: list[int]
@@ -22,9 +22,9 @@ class BlockTable:
 
 
 class PagedPool:
-    """A `BlockPool`, for runners that can `assign`. `blocks` includes one that stays unused.
+    """A `BlockPool` for runners that can `assign`. `blocks` includes one that stays unused.
 
-    A whole block is kept under its name when its last user leaves, until the room is wanted: least recently used first.
+    A full block is kept under its name when its last user leaves, until its room is needed: least recently used first.
     """
 
     def __init__(self, slots: int, blocks: int, block: int) -> None:
@@ -44,7 +44,7 @@ class PagedPool:
     def take(
         self, tokens: list[int], *, reuse: bool = True, like: int | None = None, spare: int = 0
     ) -> BlockPlacement | None:
-        """`like` does not matter: only whole blocks are shared."""
+        """`like` is ignored: only full blocks are shared."""
         names = self._shared(tokens) if reuse else []
         shared = [self._named[name] for name in names]
         need = blocks_for(len(tokens), self.block) - len(shared)
@@ -78,7 +78,7 @@ class PagedPool:
                 self._named[name], self._names[table.blocks[number]] = table.blocks[number], name
 
     def free(self, slot: int) -> None:
-        """The end of a prefix is forgotten before its beginning."""
+        """The end of a prefix is dropped before its beginning."""
         for block in reversed(self._tables.pop(slot).blocks):
             self._leave(block)
         self._slots.append(slot)
@@ -88,7 +88,7 @@ class PagedPool:
         return [AssignBlocks(slot, (SCRATCH,)), Decode((slot,), (0,), (0,))]
 
     def _shared(self, tokens: list[int]) -> list[bytes]:
-        """Names of the whole blocks that are there, all from the beginning on."""
+        """Names of the cached full blocks, contiguous from the beginning."""
         names: list[bytes] = []
         for start in range(0, len(tokens) - self.block, self.block):
             name = chained(names[-1] if names else b"", tokens[start : start + self.block])

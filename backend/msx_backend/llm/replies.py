@@ -1,4 +1,4 @@
-"""The deltas of one request: what its texts grew by."""
+"""The deltas of one request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TextEnd(NamedTuple):
 
 
 class ReplyTokens:
-    """Tokens as clients see them. Those without log-probabilities are made once."""
+    """Tokens as clients see them. Those without log-probabilities are made once and reused."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -38,7 +38,7 @@ class ReplyTokens:
 
 @dataclass(slots=True)
 class ReplyText:
-    """`parts` and `tokens` are those that no delta has yet."""
+    """`parts` and `tokens` are those that are not in a delta yet."""
 
     stream: TextStream
     seed: int | None
@@ -48,7 +48,7 @@ class ReplyText:
     logprob: float = 0.0
 
     def read(self, token: int, end: TextEnd | None, keep_stop: bool) -> TextEnd | None:
-        """A token more. -> Why the text ends with it, if it does."""
+        """Adds a token. -> Why the text ends with it, if it does."""
         spoken = end is None or end.spoken or end.reason == "length" or (keep_stop and end.reason == "stop")
         if end is not None and not spoken:
             self.parts.append(self.stream.finish())
@@ -70,7 +70,7 @@ class ReplyText:
 
 
 class RequestDeltas:
-    """Deltas of one request, in the order in which they are to be sent.
+    """The deltas of one request, in the order in which they are sent.
 
     With `stream`, one for each token; without, one for each text; with `best_of`, all at the end.
     """
@@ -90,11 +90,12 @@ class RequestDeltas:
         self._usage.cached = tokens
 
     def score(self, prompt: Sequence[int], scores: Sequence[PromptScore]) -> None:
-        """Before the first `grow`."""
+        """Called before the first `grow`."""
         self._prompt = tuple(self._tokens.scored(id, *score) for id, score in zip(prompt, scores, strict=True))
 
     def grow(self, index: int, chosen: Chosen, end: TextEnd | None) -> tuple[list[GenerateDelta], TextEnd | None]:
-        """-> What to send now, and why the text ends with this token, if it does: a stop string is seen only here."""
+        """-> The deltas to send now, and why the text ends with this token, if it does: stop strings are found only
+        here."""
         text = self._texts[index]
         end = text.read(chosen.token, end, self._params.keep_stop)
         text.tokens.append(self._token(chosen))
@@ -128,7 +129,7 @@ class RequestDeltas:
         return deltas
 
     def _best(self) -> list[GenerateDelta]:
-        """By mean log-probability; of equals the first."""
+        """The best texts by mean log-probability; among equals the first."""
         ranked = sorted(sorted(self._held), key=lambda index: -self._texts[index].logprob / self._texts[index].made)
         best = [self._held[index] for index in ranked[: self._params.n]]
         for index, delta in enumerate(best):

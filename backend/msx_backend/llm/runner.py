@@ -1,4 +1,4 @@
-"""This rank's part of a model, run in steps: shapes come from a few buckets, whose graphs `warm_up` compiles."""
+"""This rank's part of a model, run in steps: shapes are taken from a few buckets, whose graphs `warm_up` compiles."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from msx_sdk.mindspore.parallel import Parallel
 
 Slots = Sequence[int | None]
 Plan = Callable[[int], EngineLimits]
-"""What is to fit beside weights of so many bytes."""
+"""The limits that fit beside weights of this many bytes."""
 
 
 class ModelRunner:
     """All ranks make the same calls in the same order; rank 0 gets the logits, the others arrays without rows.
 
-    `start_prefill` and `start_decode` return before the last stage of a pipeline has answered: what they return waits
-    for the logits. Several may have started; they are finished in the order of their starts.
+    `start_prefill` and `start_decode` return before the last stage of a pipeline has answered; the function that they
+    return waits for the logits. Several steps may be started; they are finished in the order of their starts.
     """
 
     _layout: Layout
 
     def __init__(self, decoder: Decoder, config: DecoderConfig, limits: EngineLimits, parts: DecoderParts) -> None:
-        """Of a decoder that has its weights. Raises HandlerLoadError."""
+        """Takes a decoder with its weights. Raises HandlerLoadError."""
         target = parts.parallel.target
         self.limits, self._config, self._dtype = limits, config, parts.dtype
         self.vocab_size, self.slots, self.context = config.vocab_size, limits.slots, limits.context
@@ -57,10 +57,8 @@ class ModelRunner:
 
     @classmethod
     def load(cls, folder: Path, config: DecoderConfig, plan: Plan, parallel: Parallel) -> ModelRunner:
-        """The weights first, as `plan` may ask the device what room they leave.
-
-        Raises HandlerLoadError where the model cannot be divided so, or cannot generate.
-        """
+        """Loads the weights first, because `plan` may ask the device how much memory they leave. Raises
+        HandlerLoadError if the model cannot be divided like this, or cannot generate."""
         check_generates(config)
         check_division(config, parallel)
         parts = DecoderParts(parallel, getattr(ms, config.dtype_on(parallel.target)))
@@ -74,18 +72,16 @@ class ModelRunner:
 
     @property
     def prefill_size(self) -> int:
-        """Tokens that one prefill takes at most."""
+        """The most tokens of one prefill."""
         return self._prefill_buckets[-1]
 
     def prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Array:
-        """Append tokens at the positions from `start` on, those before which the slot holds already.
-
-        -> logits float32 [vocab] of the last one, or [tokens, vocab] with `all_logits`
-        """
+        """Appends tokens from position `start` on; the slot holds the positions before. -> logits float32 [vocab] of
+        the last one, or [tokens, vocab] with `all_logits`"""
         return self.start_prefill(slot, start, tokens, all_logits)()
 
     def decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Array:
-        """One token each, in slots that all differ -> logits float32 [slots, vocab]"""
+        """Appends one token to each of several slots -> logits float32 [slots, vocab]"""
         return self.start_decode(slots, tokens, positions)()
 
     def start_prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Finish:
@@ -104,11 +100,11 @@ class ModelRunner:
         return self._decode((*slots, *[None] * padding), _padded(tokens, batch), wanted, context, len(slots))
 
     def stretch(self, slot: int, length: int) -> None:
-        """From now on the slot holds a text whose prompt has `length` tokens. Only where `config.stretches`."""
+        """From now on the slot holds a text whose prompt has `length` tokens. Only if `config.stretches`."""
         self._lengths[slot] = length
 
     def copy(self, source: int, target: int, length: int) -> None:
-        """The keys and values of a slot's first `length` positions to another slot."""
+        """Copies the keys and values of a slot's first `length` positions to another slot."""
         rows = _tensor(self._layout.rows(source, length)), _tensor(self._layout.rows(target, length))
         for cache in self._caches:
             cache.copy(*rows)
@@ -143,7 +139,8 @@ class ModelRunner:
         ]
 
     def _prefill_contexts(self, count: int) -> list[int]:
-        """The first that holds a whole bucket, and the last: more graphs would not pay for their compilation."""
+        """The first context that holds a whole bucket, and the last one: further graphs would not repay their
+        compilation."""
         fitting = [context for context in self._contexts if context >= count]
         return sorted({*fitting[:1], self._contexts[-1]})
 
@@ -171,30 +168,32 @@ class ModelRunner:
         return [_tensor(own), _tensor(np.arange(context)), *places]
 
     def _angles(self, slots: Slots, positions: Array) -> list[Any]:
-        """cos and sin of each token, by the length of the prompt, or behind it by that of the text so far."""
+        """cos and sin of each token: in the prompt by the prompt's length, after it by the length of the text so
+        far."""
         prompts = np.array([0 if slot is None else self._lengths[slot] for slot in slots])[:, None]
         rows = dynamic_rows(self._config, positions.ravel(), np.maximum(prompts, positions + 1).ravel())
         return [Tensor(array, self._dtype) for array in rows]
 
 
 class PagedModelRunner(ModelRunner):
-    """On Ascend, where a slot is a table of blocks. Slots have blocks of their own until they are assigned others."""
+    """A runner for Ascend, where a slot is a table of blocks. Slots have blocks of their own until they are assigned
+    others."""
 
     _layout: PagedLayout
 
     def __init__(self, decoder: Decoder, config: DecoderConfig, limits: EngineLimits, parts: DecoderParts) -> None:
-        """Raises HandlerLoadError, also where texts may be longer than a layer's window."""
+        """Raises HandlerLoadError, also if texts may be longer than a layer's window."""
         check_windows(config.windows, limits.context)
         super().__init__(decoder, config, limits, parts)
         self.block, self.blocks = BLOCK, self._layout.blocks
 
     def assign(self, slot: int, blocks: Sequence[int]) -> None:
-        """From now on, the slot's positions live in these blocks; block 0 does not belong to any text."""
+        """From now on, the slot's positions are in these blocks; block 0 does not belong to any text."""
         self._layout.assign(slot, blocks)
 
 
 def own_layers(config: DecoderConfig, parallel: Parallel) -> range:
-    """Of this rank's stage, so that the heaviest one holds as little as can be. Raises HandlerLoadError."""
+    """The layers of this rank's stage; the largest stage is as small as possible. Raises HandlerLoadError."""
     vocabulary = config.vocab_size * config.hidden_size
     sizes = [sum(prod(shape) for _, shape in layer_shapes(config))] * config.layers
     sizes[0], sizes[-1] = sizes[0] + vocabulary, sizes[-1] + vocabulary
@@ -213,7 +212,7 @@ def check_generates(config: DecoderConfig) -> None:
 
 
 def check_division(config: DecoderConfig, parallel: Parallel) -> None:
-    """Key-value heads may be fewer than ranks: then neighbours have the same one."""
+    """With fewer key-value heads than ranks, neighbouring ranks have the same head."""
     ranks = parallel.tp_size
     sizes = {"num_attention_heads": config.heads, "intermediate_size": config.intermediate_size}
     if config.kv_heads > ranks or ranks % config.kv_heads:

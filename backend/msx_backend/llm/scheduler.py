@@ -1,4 +1,4 @@
-"""What the next step is. No input, no output, no clock: the same events lead to the same steps."""
+"""Decides the next step. It is pure: no input or output, no clock; the same events lead to the same steps."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Scheduler:
         insort(self.waiting, sequence, key=_order)
 
     def end(self, sequence: TokenSequence) -> None:
-        """At any time, and any number of times. The slot and the blocks are free at once."""
+        """Ends a sequence at any time, repeatedly if need be. Its slot and blocks are free at once."""
         if sequence.finished:
             return
         sequence.finished = True
@@ -66,7 +66,7 @@ class Scheduler:
             self._pool.free(sequence.slot)
 
     def next(self) -> StepPlan | None:
-        """None: there is nothing to do, until something is added, or done."""
+        """The next step; None if there is nothing to do until a sequence is added or a step is done."""
         before = self.preempted
         plan = self._next()
         while plan is None and self.preempted > before:  # what was held up by those who had to leave can go on
@@ -87,7 +87,7 @@ class Scheduler:
         return self._decode(ready) if ready else None
 
     def done(self, plan: StepPlan) -> None:
-        """The step has been executed. Those who are not finished may get a token more, and be planned again."""
+        """The step was executed. Unfinished sequences may get another token, and be scheduled again."""
         more = _appended(plan.step)
         for sequence in plan.sequences:
             sequence.in_flight = False
@@ -97,7 +97,7 @@ class Scheduler:
                     self._pool.wrote(sequence.slot, sequence.computed)
 
     def failed(self, plan: StepPlan) -> list[Step]:
-        """The step raised, and its sequences are finished. -> Steps that find out whether the runner still works."""
+        """The step raised, and its sequences are finished. -> Steps that test whether the runner still works."""
         probe: list[Step] = []
         for sequence in plan.sequences:
             sequence.in_flight = False
@@ -140,7 +140,7 @@ class Scheduler:
         return None
 
     def _prefill(self, sequence: TokenSequence) -> StepPlan | None:
-        """None: the others decode first."""
+        """A prefill step; None if decoding comes first."""
         count = min(sequence.left, self._chunk)
         if any(other.left <= 1 for other in self.running):
             count = min(count, self.pace.chunk)
@@ -162,14 +162,14 @@ class Scheduler:
         return self._prepare(batch) or self._launch(_decoding(batch), batch)
 
     def _share(self, ready: list[TokenSequence]) -> list[TokenSequence]:
-        """Of those that decode, one lane's; those whose last turn is longest ago."""
+        """One lane's share of the decoding sequences: those whose last step is longest ago."""
         if self._lanes > 1:
             share = -(-sum(sequence.left <= 1 for sequence in self.running) // self._lanes)
             ready = sorted(ready, key=_turn)[:share]
         return sorted(ready, key=_order)
 
     def _grow(self, sequence: TokenSequence) -> bool:
-        """False: it has been preempted itself."""
+        """Returns False if the sequence itself was preempted."""
         while sequence.slot is not None:
             steps = self._pool.grow(sequence.slot, len(sequence.tokens))
             if steps is not None:

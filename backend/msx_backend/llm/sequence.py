@@ -1,4 +1,4 @@
-"""One of the texts of a request, while it is made."""
+"""One of the texts of a request while it is generated."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from msx_backend.llm.sampling import Sampler
 from msx_backend.llm.step import Step
 
 Order = tuple[int, int, int]
-"""Priority, number of the request, index of the text: the smallest comes first."""
+"""Priority, number of the request, index of the text: the smallest is served first."""
 
 
 @dataclass(slots=True, eq=False)
 class TokenSequence:
-    """`tokens` are the prompt's and those made since. Of them, `computed` are in the cache, at `slot`."""
+    """`tokens` are those of the prompt and those generated since. Of them, `computed` are in the cache, at `slot`."""
 
     tokens: list[int]
     order: Order
     limit: int
-    """The text ends when it has so many tokens, its prompt included."""
+    """The most tokens of the text, including its prompt."""
     sampler: Sampler
     scored: bool = False
     """The logits of all places of the prompt are wanted, so that none may come from the cache."""
     shares: bool = True
-    """Other texts that begin like this one may use its keys and values."""
+    """Other texts with the same beginning may use its keys and values."""
     prompt: int = 0
     slot: int | None = None
     computed: int = 0
     before: list[Step] = field(default_factory=list)
-    """To be executed before the next token of this sequence."""
+    """Steps to be executed before the next token of this sequence."""
     in_flight: bool = False
     finished: bool = False
     cached: int | None = None
-    """Tokens of the prompt that were in the cache when it came there first."""
+    """Tokens of the prompt that were cached when the sequence first got a slot."""
     turn: int = 0
-    """The number of the last step that it was in."""
+    """The number of the last step with this sequence."""
 
     def __post_init__(self) -> None:
         self.prompt = len(self.tokens)

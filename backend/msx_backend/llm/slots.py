@@ -1,4 +1,4 @@
-"""The cache where each slot is contiguous memory: a prefix is reused where it is, or copied from another slot."""
+"""The cache where each slot is contiguous memory: a prefix is reused in place, or copied from another slot."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from msx_backend.llm.step import CopyPositions, Decode, Step
 
 @dataclass(slots=True)
 class SlotContent:
-    """What a slot holds: the first `length` of `tokens`. `names` are those of its whole blocks."""
+    """The content of a slot: the first `length` of `tokens`. `names` are the names of its full blocks."""
 
     tokens: list[int] = field(default_factory=list)
     length: int = 0
     names: list[bytes] = field(default_factory=list)
     blocks: int = 0
-    """Reserved; 0 for a slot that is not in use."""
+    """Reserved blocks; 0 for an unused slot."""
 
 
 class SlotPool:
@@ -106,7 +106,7 @@ class SlotPool:
         return slot, common(held.tokens, tokens, min(held.length, len(tokens) - 1))
 
     def _fitness(self, found: tuple[int | None, int]) -> tuple[int, bool]:
-        """The longest; and of equals one that need not be copied."""
+        """Longer is better; among equals, one that need not be copied."""
         return found[1], found[0] in self._retired
 
     def _choose(self, source: int | None, cached: int) -> int:
@@ -127,7 +127,7 @@ class SlotPool:
             self._empty.remove(slot)
 
     def _forget(self, slot: int, kept: int) -> None:
-        """All whole blocks but the first `kept`."""
+        """Forgets all full blocks but the first `kept`."""
         names = self._held[slot].names
         for name in names[kept:]:
             del self._holders[name][slot]

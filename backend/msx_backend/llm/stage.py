@@ -1,4 +1,4 @@
-"""The decoder of one rank, run in graphs, and its messages to the stages before and after it."""
+"""One rank's decoder, run in graphs, and its messages to the stages before and after it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from msx_sdk.mindspore import collectives
 from msx_sdk.mindspore.layers import counted
 
 Finish = Callable[[], Array]
-"""Waits for the logits; on ranks other than 0 it has no rows to return."""
+"""Waits for the logits; on ranks other than 0 the result has no rows."""
 
 
 class DecoderStage:
@@ -55,7 +55,7 @@ class DecoderStage:
         return collectives.recv((len(tokens), self.hidden), self.dtype, source, self.parallel.pp_group)
 
     def _reply(self, rows: int) -> Finish:
-        """What the last stage makes of what this one has sent on."""
+        """The last stage's result for what this stage has sent."""
         if self.parallel.rank != 0:
             return self._nothing
         last, group = self.parallel.peer(self.parallel.stages - 1), self.parallel.pp_group

@@ -1,4 +1,4 @@
-"""What the engine is doing, and how long requests and steps take."""
+"""Statistics of the engine, and durations of requests and steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Part = Literal["model", "sampling", "scheduling", "messaging"]
 
 
 class StepSeconds(msgspec.Struct, kw_only=True):
-    """Sums since the start. Deltas are made while the next step runs, so that `messaging` is mostly within `model`."""
+    """Sums since the start. Deltas are made while the next step runs, so that most of `messaging` overlaps with
+    `model`."""
 
     model: float = 0.0
     sampling: float = 0.0
@@ -23,7 +24,7 @@ class StepSeconds(msgspec.Struct, kw_only=True):
 
     @contextmanager
     def measure(self, part: Part) -> Iterator[None]:
-        """Not for what waits, unless it is alone."""
+        """Measures a block. Code that awaits is measured only if nothing else runs meanwhile."""
         start = time.perf_counter()
         try:
             yield
@@ -35,17 +36,17 @@ class StepSeconds(msgspec.Struct, kw_only=True):
 
 
 class EngineStats(msgspec.Struct, kw_only=True):
-    """`running` and `waiting` are texts; `preempted`, `steps` and all tokens count since the start."""
+    """`running` and `waiting` are texts; `preempted`, `steps` and all tokens are counted since the start."""
 
     running: int = 0
     waiting: int = 0
     preempted: int = 0
     requests: int = 0
-    """In progress."""
+    """Requests in progress."""
     blocks_used: int = 0
     blocks_total: int = 0
     prefix_placed: int = 0
-    """Tokens of texts that were given a slot; of these, `prefix_hit` were in the cache."""
+    """Tokens of texts that got a slot; of these, `prefix_hit` were in the cache."""
     prefix_hit: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -55,18 +56,18 @@ class EngineStats(msgspec.Struct, kw_only=True):
 
 @dataclass(slots=True)
 class RequestTimes:
-    """Seconds on the clock of `time.monotonic`; None: that has not happened."""
+    """Seconds on the clock of `time.monotonic`; None: not yet."""
 
     arrived: float = field(default_factory=time.monotonic)
     started: float | None = None
     first: float | None = None
     ended: float | None = None
     gaps: list[float] = field(default_factory=list)
-    """Between the tokens of each text."""
+    """Seconds between the tokens of each text."""
 
     @property
     def queued(self) -> float | None:
-        """Until the first step."""
+        """Seconds until the first step."""
         return None if self.started is None else self.started - self.arrived
 
     @property

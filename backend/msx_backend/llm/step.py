@@ -1,4 +1,4 @@
-"""What all ranks do next, as data: rank 0 decides, and every rank executes the same steps in the same order."""
+"""Steps as data: rank 0 decides, and every rank executes the same steps in the same order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = NDArray[np.float32]
 
 
 class Prefill(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """Appends `tokens` at positions `start`, … of a slot, whose positions before `start` are there already."""
+    """Appends `tokens` at positions `start`, … of a slot; the positions before `start` are in the slot already."""
 
     slot: int
     start: int
@@ -30,7 +30,7 @@ class Decode(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
 
 class CopyPositions(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """Positions [0, `length`) of one slot to another."""
+    """Copies positions [0, `length`) of one slot to another."""
 
     source: int
     target: int
@@ -38,14 +38,14 @@ class CopyPositions(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 class AssignBlocks(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """From now on, the positions of a slot live in these blocks. Only where the cache is paged."""
+    """From now on, the positions of a slot are in these blocks. Only with a paged cache."""
 
     slot: int
     blocks: tuple[int, ...]
 
 
 class Stretch(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """From now on, a slot holds a text whose prompt has `length` tokens. Only where positions depend on that."""
+    """From now on, a slot holds a text whose prompt has `length` tokens. Only if angles depend on that."""
 
     slot: int
     length: int
@@ -104,7 +104,7 @@ def decode(data: bytes) -> Step:
 
 
 def execute(runner: StepRunner, step: Step) -> Array | None:
-    """The logits of a `Prefill` or `Decode`. Ranks other than 0 drop them."""
+    """Returns the logits of a `Prefill` or `Decode`. Ranks other than 0 drop them."""
     if isinstance(step, Decode):
         return runner.decode(step.slots, step.tokens, step.positions)
     if isinstance(step, Prefill):

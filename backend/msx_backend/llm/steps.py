@@ -1,4 +1,4 @@
-"""The thread on which rank 0 runs steps, while the loop serves clients."""
+"""The thread on which rank 0 runs steps, while the event loop serves clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Lead = Callable[[bytes], Leading]
 
 
 class StartingRunner(StepRunner, Protocol):
-    """A runner whose steps start, and are finished in the order of their starts."""
+    """A runner that can start several steps, and finishes them in the order of their starts."""
 
     def start_prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Finish: ...
 
@@ -41,8 +41,8 @@ class StartedStep(NamedTuple):
 class StepThread:
     """Executes steps in the order in which `run` was called.
 
-    With pipeline stages a step is on its way through the others when this rank's part is done: the next one starts
-    before the first one's logits are waited for, so that no stage idles. `lead` is the context's.
+    With pipeline stages, a step is on its way through the other stages when this rank's part is done: the next step is
+    started before the thread waits for the first one's logits, so that no stage is idle. `lead` is the context's.
     """
 
     def __init__(self, runner: StartingRunner, lead: Lead) -> None:
@@ -53,13 +53,13 @@ class StepThread:
         self._thread.start()
 
     def run(self, step: Step) -> asyncio.Future[Array | None]:
-        """Starts it now; its logits, or what it raised, come later."""
+        """Starts the step now; returns a future of its logits, or of what it raised."""
         answer: asyncio.Future[Array | None] = self._loop.create_future()
         self._orders.put(QueuedStep(step, answer))
         return answer
 
     def close(self) -> None:
-        """Returns when all that was ordered is done."""
+        """Returns when all ordered steps are done."""
         self._orders.put(None)
         self._thread.join()
 
@@ -80,7 +80,7 @@ class StepThread:
                 self._start(order, started)
 
     def _next(self, waiting: bool, answered: bool) -> QueuedStep | None:
-        """Raises Empty when there is nothing to start just now, but something to wait for."""
+        """Raises Empty if no step can be started now, but others are to be waited for."""
         if not waiting:
             return self._orders.get()
         return self._orders.get(timeout=PATIENCE) if answered else self._orders.get_nowait()

@@ -1,1 +1,1 @@
-"""The ranks of a parallel group in step: rank 0 leads."""
+"""Keeps the ranks of a parallel group in step: rank 0 leads."""

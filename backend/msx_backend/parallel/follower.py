@@ -1,4 +1,4 @@
-"""Every rank but the first: does what rank 0 says, and only that."""
+"""Every rank but rank 0: it does exactly what rank 0 sends."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ log = logging.getLogger("msx.worker")
 
 
 class Follower:
-    """A `Conductor` that takes each step from the plan.
+    """A `Conductor` that takes each step from the plan. `follow` is the handler's method, if rank 0's handler leads by
+    itself.
 
-    `follow` is the handler's, where rank 0's leads by itself.
-    What the handler answers here is dropped: only rank 0's replies reach the client, as under TorchServe.
+    The handler's answers are dropped here: only rank 0's replies reach the client, as in TorchServe.
     """
 
     def __init__(
@@ -36,14 +36,14 @@ class Follower:
     ) -> None:
         self._sock, self._replies, self._clock = sock, replies, clock
         self.examples: dict[str, InferenceRequest] = {}
-        """This rank's own, by id: warm-up sends no inputs. The handler may make them while it is initialised."""
+        """This rank's own examples by id: warm-up sends no inputs. The handler may make them during `initialize`."""
         self._told = follow
         self._reader: FrameReader[Plan] = FrameReader(Plan)
         self._plans: deque[tuple[Plan, bytearray]] = deque()
         self._report = CallReport(0, [])
 
     def serve(self, runner: Runner) -> None:
-        """Until rank 0 says that it is over."""
+        """Serves until rank 0 sends the end."""
         while self._follow(runner):
             pass
 

@@ -1,4 +1,4 @@
-"""Rank 0: tells the others what it is about to do, before it does it."""
+"""Rank 0: it sends each action to the other ranks before it acts itself."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Leader:
 
     @contextmanager
     def warm_up(self) -> Iterator[None]:
-        """Meanwhile the requests are examples, which every rank has."""
+        """During warm-up the requests are examples, which every rank has."""
         self._warming_up = True
         try:
             yield
@@ -76,7 +76,7 @@ class Leader:
         self._report.send(self._replies, error)
 
     def tell(self, message: bytes) -> LeadingMessage:
-        """The other ranks' handlers follow this message, while the caller does rank 0's share of it."""
+        """The handlers of the other ranks follow this message, while the caller does rank 0's share."""
         if self._counted is None:
             self._counted = Counter(collectives())
         self._report = CallReport(self._report.call + 1, [])
@@ -84,7 +84,7 @@ class Leader:
         return LeadingMessage(self._report, self._counted, self._replies)
 
     def close(self) -> None:
-        """The others finish when they have done what they were told."""
+        """Ends the plan: the other ranks finish what they were sent."""
         self._tell(PlanEnd(), self._others)
 
     def _tell(self, plan: Plan, ranks: Collection[int], bodies: Sequence[bytes | bytearray] = ()) -> None:

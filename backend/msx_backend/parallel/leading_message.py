@@ -1,4 +1,4 @@
-"""A call that rank 0's handler leads by itself."""
+"""A message by which rank 0's handler leads the other ranks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from msx_sdk._internal.leading import Leading
 
 
 class LeadingMessage(Leading):
-    """Parts of several calls may take turns; `counted`, which they share, is what those that have ended have counted.
-
-    So rank 0 reports of a call what the other ranks do, which have not begun the next one.
-    """
+    """Parts of several messages may alternate. `counted`, which they share, has the collectives of the messages that
+    have ended, so that rank 0 reports the same counts for a message as the other ranks."""
 
     def __init__(self, report: CallReport, counted: Counter[str], replies: ReplyWriter) -> None:
         self._report, self._counted, self._replies = report, counted, replies

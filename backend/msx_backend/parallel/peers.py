@@ -1,4 +1,4 @@
-"""What a rank does when another one of its group is gone."""
+"""What a rank does when another rank of its group has ended."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from typing import NoReturn
 log = logging.getLogger("msx.worker")
 
 GRACE = 5.0
-"""Seconds in which the frontend, which watches all ranks, ends this one."""
+"""Seconds in which the server, which watches all ranks, ends this one."""
 
 
 def wait_for_the_end(gone: str) -> NoReturn:
-    """The group is over, and the frontend must hear it from the rank that ended it.
-
-    An error of this rank would reach the client first, as the handler's; its exit would be taken for the cause.
-    """
+    """Waits to be ended, so that the server hears of the failure from the rank that caused it. An error of this rank
+    would reach the client first as the handler's, and its exit would be taken for the cause."""
     log.info("the plan socket of %s is closed: this rank waits to be ended", gone)
     time.sleep(GRACE)
     os._exit(1)

@@ -1,4 +1,4 @@
-"""What each rank tells the frontend after each call, for the frontend to compare."""
+"""The report of each rank after each call, which the server compares."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class CallReport:
         self.steps = 0
 
     def send(self, replies: ReplyWriter, error: BaseException | None, counted: dict[str, int] | None = None) -> None:
-        """`counted`: where this rank has begun the next call already."""
+        """`counted`: the counts of this call, if the rank has begun the next one already."""
         numbers = [request.number for request in self.requests]
         text = "" if error is None else utf8(summary(error))
         replies.send(CallDone(self.call, numbers, self.steps, collectives() if counted is None else counted, text))
 
 
 def collectives() -> dict[str, int]:
-    """What the SDK's collectives have counted as they began, where the handler uses them."""
+    """The SDK's counts of collectives, if the handler uses them."""
     module = sys.modules.get(COLLECTIVES)
     return dict(module.counts()) if module is not None else {}

@@ -1,4 +1,4 @@
-"""Libraries that only some handlers need: imported when they are, and named when they are missing."""
+"""Libraries that only some handlers need: they are imported on demand, and an error names a missing one."""
 
 from __future__ import annotations
 

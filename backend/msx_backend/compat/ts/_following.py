@@ -1,4 +1,4 @@
-"""A server's log, line by line, while it is written."""
+"""Reads a server's log line by line while it is written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import psutil
 
 STARTED = b"Model server started"
 LOOK_BACK = 1 << 20
-"""Bytes: so much may be written between the line that says that it has started and the first look."""
+"""Bytes that may be written between the line about the start and the first read."""
 
 LOOK_EVERY = 0.1
 """Seconds."""
@@ -49,7 +49,7 @@ class LogTail(threading.Thread):
         file.close()
 
     def _tell(self, file: io.BufferedReader) -> None:
-        """Whole lines; the rest of one is read again."""
+        """Prints complete lines; an incomplete one is read again."""
         for line in file:
             if not line.endswith(b"\n"):
                 file.seek(-len(line), os.SEEK_CUR)
@@ -76,7 +76,7 @@ class LogTail(threading.Thread):
 
 
 def _behind_the_start(file: io.BufferedReader) -> None:
-    """The last one: the log may have those of servers before."""
+    """The position after the last line about a start: the log may have those of earlier servers."""
     begin = max(0, file.seek(0, os.SEEK_END) - LOOK_BACK)
     file.seek(begin)
     text = file.read()

@@ -15,13 +15,13 @@ from ._following import LogTail
 
 MANAGEMENT = "http://localhost:8081"
 PROGRAM = (sys.executable, "-m", "msx_frontend.cli.main")
-"""`msx-serve`, also where no environment is active."""
+"""`msx-serve`, found also if no environment is active."""
 
 REGISTER_LIMIT = 3600.0
 """Seconds that loading a model may take."""
 
 LINES = 1000
-"""What waits in the queue; lines that come on top are left out, as TorchServe does."""
+"""The most lines in the queue; further lines are dropped, as in TorchServe."""
 
 
 def start(
@@ -61,7 +61,7 @@ def start(
 
 
 def stop(wait: bool = True) -> None:
-    """Of the server that runs, if one does. It is waited for in any case."""
+    """Stops the running server, if there is one, and waits for its end."""
     subprocess.run([*PROGRAM, "--stop"], check=False)
 
 

@@ -1,4 +1,4 @@
-"""`ts.service`: what handlers import of it. Calling them is the worker's own business here."""
+"""`ts.service`: the names that handlers import. Handlers need not call them here."""
 
 from __future__ import annotations
 

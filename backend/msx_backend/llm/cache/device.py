@@ -1,4 +1,4 @@
-"""Which cache a device has."""
+"""Chooses the cache for a device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msx_backend.llm.cache.interface import Layout, MakeCache
 
 
 def make_layout(target: str, slots: int, length: int, kv_heads: int, dtype: Any) -> tuple[Layout, MakeCache]:
-    """Of slots that are `length` positions long, on a rank with `kv_heads`."""
+    """The layout for slots of `length` positions, on a rank with `kv_heads`."""
     if target == "Ascend":
         from msx_backend.llm.cache.paged import PagedCache, PagedLayout
 

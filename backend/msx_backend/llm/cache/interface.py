@@ -13,10 +13,10 @@ import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Places = tuple[Array, ...]
-"""Integer arrays whose shapes depend on the buckets alone, so that one graph fits all steps of a bucket."""
+"""Integer arrays whose shapes depend on the buckets only, so that one graph serves all steps of a bucket."""
 
 MakeCache = Callable[[int, int], Any]
-"""Of this rank's heads and the size of a head -> LayerCache"""
+"""This rank's number of heads, and the size of a head -> LayerCache"""
 
 
 class LayerCache(Protocol):
@@ -30,14 +30,14 @@ class LayerCache(Protocol):
         """
 
     def copy(self, source: Any, target: Any) -> None:
-        """Rows of a `Layout` to others; outside of graphs."""
+        """Copies rows of a `Layout` to others; outside of graphs."""
 
 
 class Layout(Protocol):
-    """Where tokens lie; the same on all ranks and in all layers."""
+    """The places of tokens in the cache; the same on all ranks and in all layers."""
 
     def extent(self, context: int) -> int:
-        """How many positions are read where `context` are wanted."""
+        """The number of positions that are read if `context` are wanted."""
 
     def places(self, slots: Sequence[int | None], positions: Array, context: int) -> Places:
         """Of the tokens at `positions` [B, P] of B texts; a position below 0, or the slot None, is padding.
@@ -46,4 +46,4 @@ class Layout(Protocol):
         """
 
     def rows(self, slot: int, length: int) -> Array:
-        """Of the first `length` tokens of a slot, in an order that is the same for every slot."""
+        """The rows of the first `length` tokens of a slot, in an order that is the same for every slot."""

@@ -22,11 +22,11 @@ from msx_sdk.mindspore._loading import without_data
 BLOCK = 128
 """Tokens; the kernels' own size."""
 NOWHERE = -1
-"""The place of a token that is not to be kept."""
+"""The place of a token that is not kept."""
 
 
 class PagedLayout:
-    """Each slot's blocks lie one after the other until `assign` gives it others. Block 0 is for padding."""
+    """The blocks of each slot are contiguous until `assign` gives it others. Block 0 is for padding."""
 
     def __init__(self, slots: int, length: int, kv_heads: int) -> None:
         self.heads, per_slot = kv_heads, self.extent(length) // BLOCK
@@ -37,7 +37,7 @@ class PagedLayout:
         return -(-context // BLOCK) * BLOCK
 
     def assign(self, slot: int, blocks: Sequence[int]) -> None:
-        """From now on the slot's positions lie in these blocks, in this order."""
+        """From now on the slot's positions are in these blocks, in this order."""
         self.tables[slot, : len(blocks)] = blocks
 
     def places(self, slots: Sequence[int | None], positions: Array, context: int) -> Places:
@@ -50,7 +50,7 @@ class PagedLayout:
         return write.ravel().astype(np.int32), read.astype(np.int32), (own + 1).ravel().astype(np.int32)
 
     def rows(self, slot: int, length: int) -> Array:
-        """Blocks, the last one perhaps not full."""
+        """Block numbers; the last block may be partly filled."""
         rows: Array = self.tables[slot, : -(-length // BLOCK)]
         return rows
 
@@ -60,7 +60,7 @@ class PagedLayout:
 
 
 def check_windows(windows: Sequence[int | None], context: int) -> None:
-    """Raises HandlerLoadError where texts could be longer than what some layer sees."""
+    """Raises HandlerLoadError if texts could be longer than the window of a layer."""
     window = min((window for window in windows if window is not None), default=context)
     if window < context:
         raise HandlerLoadError(
@@ -70,8 +70,8 @@ def check_windows(windows: Sequence[int | None], context: int) -> None:
 
 
 class PagedCache(nn.Cell):  # type: ignore[misc]
-    """Of one layer. Every token is a text of its own to `PagedAttention`: also those of one prompt, whose keys are kept
-    before the first of them attends."""
+    """The cache of one layer. `PagedAttention` treats every token as a text of its own, also the tokens of one prompt,
+    whose keys are written before the first of them attends."""
 
     def __init__(self, layout: PagedLayout, heads: int, size: int, dtype: Any) -> None:
         super().__init__()
@@ -96,11 +96,12 @@ class PagedCache(nn.Cell):  # type: ignore[misc]
             self.scatter(cache, target, self.gather(cache, source, 0))
 
     def load_shard(self, weights: Any, name: str) -> None:
-        """No file has them."""
+        """Does nothing: files do not have keys and values."""
 
 
 def _on_device(name: str, shape: tuple[int, ...], dtype: Any) -> Parameter:
-    """Zeros that the device makes: the cache is most of its memory, and would take minutes through the host's."""
+    """Zeros that are made on the device: the cache is most of its memory, and copying it from the host would take
+    minutes."""
     with without_data():
         parameter = Parameter(initializer("zeros", shape, dtype), name=name, requires_grad=False)
     parameter.set_data(ops.zeros(shape, dtype))

@@ -18,16 +18,16 @@ from mindspore.common.initializer import initializer
 from msx_backend.llm.cache.interface import Array, Places
 
 ALIGNMENT = 64
-"""Contexts are multiples of it."""
+"""Context lengths are multiples of this."""
 
 
 class SlotLayout:
-    """One slot more than asked for takes the keys and values of padding."""
+    """One slot more than asked for: it takes the keys and values of padding."""
 
     def __init__(self, slots: int, length: int, kv_heads: int) -> None:
         self.slots, self.length, self.heads = slots, self.extent(length), kv_heads
         self.size = (slots + 1) * kv_heads * self.length
-        """Rows in all."""
+        """The number of rows."""
         self._head = np.arange(kv_heads) * self.length
 
     def extent(self, context: int) -> int:
@@ -50,7 +50,7 @@ class SlotLayout:
 
 
 class SlotCache(nn.Cell):  # type: ignore[misc]
-    """Of one layer; `heads` and the layout's are those of this rank."""
+    """The cache of one layer; `heads` and the layout are those of this rank."""
 
     def __init__(self, layout: SlotLayout, heads: int, size: int) -> None:
         super().__init__()
@@ -89,9 +89,9 @@ class SlotCache(nn.Cell):  # type: ignore[misc]
         return x.reshape((-1, self.heads * self.size))
 
     def copy(self, source: Any, target: Any) -> None:
-        """Rows to rows; outside of graphs."""
+        """Copies rows to rows; outside of graphs."""
         for cache in (self.k, self.v):
             self.scatter(cache, target, self.gather(cache, source, 0))
 
     def load_shard(self, weights: Any, name: str) -> None:
-        """No file has them."""
+        """Does nothing: files do not have keys and values."""

@@ -1,4 +1,4 @@
-"""Texts that wait for the network, and the one call of it that runs."""
+"""Texts that wait for the network, and its current call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msx_backend.llm.embedding.pooling import Array
 from msx_backend.llm.embedding.shapes import BatchShape, BatchShapes
 
 Run = Callable[[list[Sequence[int]], BatchShape], Awaitable[Array]]
-"""Texts as token ids, and the shape that holds them → [texts, size]"""
+"""Texts as token ids, and a shape that holds them → [texts, size]"""
 
 
 @dataclass(eq=False)
@@ -20,7 +20,7 @@ class _Waiting:
 
 
 class Batcher:
-    """A text that comes while nothing runs starts at once; those that come meanwhile share the next calls."""
+    """A text that arrives while nothing runs starts at once; those that arrive during a call share the next calls."""
 
     def __init__(self, shapes: BatchShapes, run: Run) -> None:
         self._shapes, self._run = shapes, run
@@ -28,7 +28,7 @@ class Batcher:
         self._work: asyncio.Task[None] | None = None
 
     async def embed(self, tokens: Sequence[int]) -> Array:
-        """[size]. When this is cancelled before its turn, the text takes no part in any call."""
+        """The embedding [size]. If the caller is cancelled before the call, the text is left out."""
         waiting = _Waiting(tokens)
         self._waiting.append(waiting)
         if self._work is None:

@@ -21,7 +21,7 @@ ENCODERS = {
     "camembert": "roberta",
     "distilbert": "distilbert",
 }
-"""model_type to the name that a network with a head of its own puts before the encoder's tensors."""
+"""model_type to the prefix of the encoder's tensors in files of a model with a head."""
 _AFTER_PADDING = ("roberta", "xlm-roberta", "camembert")
 """Families that count positions from `pad_token_id + 1` on."""
 _DISTILBERT = {
@@ -48,7 +48,7 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "use_qk_norm": (None, False),
 }
 _BY_WEIGHTS = frozenset({"sinusoidal_pos_embds", "tie_weights_", "tie_word_embeddings", "type_vocab_size"})
-"""What they say is in the tensors."""
+"""Keys whose values follow from the tensors."""
 _DROPOUT = frozenset({"attention_probs_dropout_prob", "dropout", "qa_dropout", "seq_classif_dropout"})
 _POOLER = frozenset(
     f"pooler_{name}" for name in ("fc_size", "num_attention_heads", "num_fc_layers", "size_per_head", "type")
@@ -73,12 +73,12 @@ class EncoderConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def first_position(self) -> int:
-        """The row of the position table that belongs to a text's first token."""
+        """The row of the position table for a text's first token."""
         return (self.pad_token_id or 0) + 1 if self.model_type in _AFTER_PADDING else 0
 
     @property
     def context(self) -> int:
-        """Tokens of the longest text."""
+        """The most tokens of a text."""
         return self.max_position_embeddings - self.first_position
 
 

@@ -1,4 +1,4 @@
-"""A decoder of `llm.models` without a memory: all tokens of a text are there at once, and no more follow."""
+"""A decoder of `llm.models` without a cache: all tokens of a text are computed at once, and none is generated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from msx_sdk.mindspore.parallel import Parallel
 
 
 class UncachedAttention(nn.Cell):  # type: ignore[misc]
-    """In the place of a `LayerCache`, which it keeps nothing in. B is texts, P tokens of each, D the size of a head."""
+    """Attention in place of a `LayerCache`; it keeps nothing. B is texts, P tokens of each, D the size of a head."""
 
     def __init__(self, heads: int, kv_heads: int, size: int) -> None:
         super().__init__()
@@ -42,7 +42,8 @@ class UncachedAttention(nn.Cell):  # type: ignore[misc]
 
 
 class EmbeddingDecoder(nn.Cell):  # type: ignore[misc]
-    """ids [B, P] → the states [B, P, hidden]. Padding follows a text: what sees its own past only needs no mask for it.
+    """ids [B, P] → the states [B, P, hidden]. Padding follows a text, so that tokens that see only earlier ones need no
+    mask for it.
 
     `longest` is at most `config.native`: the angles do not depend on the length of a text.
     """

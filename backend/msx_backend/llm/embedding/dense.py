@@ -1,4 +1,4 @@
-"""A module `Dense` of sentence-transformers: one more layer behind the pooling."""
+"""The module `Dense` of sentence-transformers: a layer after the pooling."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "Identity": lambda x: x,
     "ReLU": lambda x: np.maximum(x, 0),
 }
-"""By the last name of a torch class, such as `torch.nn.modules.activation.Tanh`."""
+"""Activations by the last name of a torch class, such as `torch.nn.modules.activation.Tanh`."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Dense:
 
 
 def read_dense(folder: Path) -> Dense:
-    """Raises HandlerLoadError for an activation that is not known, or without weights."""
+    """Raises HandlerLoadError for an unknown activation, or missing weights."""
     name = str(read_object(folder, "config.json").get("activation_function", "Tanh")).rpartition(".")[2]
     if name not in ACTIVATIONS:
         raise HandlerLoadError(

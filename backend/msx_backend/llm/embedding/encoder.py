@@ -1,4 +1,5 @@
-"""BERT and its kin in MindSpore. Weights lie as [in, out], the transpose of the file: see docs/mindspore-models.md."""
+"""BERT and related encoders in MindSpore. Weights are stored as [in, out], the transpose of the file: see
+docs/mindspore-models.md."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ WORDS = "embeddings.word_embeddings.weight"
 
 @dataclass(frozen=True)
 class LayerTensorNames:
-    """Where a layer's tensors are in the file, below the layer's own place."""
+    """The names of a layer's tensors in the file, after the layer's own prefix."""
 
     layers: str = "encoder.layer"
     query: str = "attention.self.query"
@@ -64,7 +65,7 @@ class EncoderNorm(nn.Cell):  # type: ignore[misc]
         return self.norm(x, self.scale, self.shift)[0]
 
     def load_shard(self, weights: Weights, name: str) -> None:
-        """Files made from TensorFlow's have gamma and beta."""
+        """Files that were converted from TensorFlow have gamma and beta."""
         for parameter, new, old in ((self.scale, "weight", "gamma"), (self.shift, "bias", "beta")):
             known = old if f"{self.source}.{old}" in weights else new
             fill(parameter, _read(weights, f"{self.source}.{known}", parameter.shape))
@@ -169,7 +170,7 @@ def load_encoder(folder: Path, config: EncoderConfig, dtype: str) -> Encoder:
 
 
 def _prefix(config: EncoderConfig, weights: Weights) -> str:
-    """What stands before the encoder's names in the file: nothing, or the encoder's place in a larger network."""
+    """The prefix of the encoder's names in the file: empty, or the encoder's place in a larger network."""
     prefixes = ("", f"{ENCODERS[config.model_type]}.")
     found = next((prefix for prefix in prefixes if f"{prefix}{WORDS}" in weights), None)
     if found is None:

@@ -1,4 +1,4 @@
-"""Which network a checkpoint in Hugging Face's layout is, before its weights are read."""
+"""Finds the network class of a checkpoint in Hugging Face's layout, before its weights are read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class EncoderFamily:
     model_type: str
     hidden: int
     context: int
-    """Tokens of the longest text that the network was made for."""
+    """The most tokens of a text that the network supports."""
     vocab_size: int
     dtype: str
     load: Callable[[int], Any]
@@ -31,7 +31,7 @@ class EncoderFamily:
 
 
 def find_family(folder: Path, target: str) -> EncoderFamily:
-    """By `model_type` of config.json. Raises HandlerLoadError for one that is not known."""
+    """Finds the family by `model_type` of config.json. Raises HandlerLoadError for an unknown one."""
     raw = read_object(folder, "config.json")
     if not raw:
         raise HandlerLoadError("config.json is missing; pack the model's whole folder with --extra-files")
@@ -50,7 +50,7 @@ def _encoder(folder: Path, config: EncoderConfig, dtype: str) -> EncoderFamily:
 
 
 def _decoder(folder: Path, config: DecoderConfig, dtype: str) -> EncoderFamily:
-    """Nothing is generated: whatever the file has as a head stays there."""
+    """A decoder whose head, if the file has one, is not loaded: nothing is generated."""
     load = partial(_load_decoder, folder, msgspec.structs.replace(config, tied=True), dtype)
     context = config.native if config.stretches else config.context
     return EncoderFamily(config.model_type, config.hidden_size, context, config.vocab_size, dtype, load)
@@ -69,6 +69,6 @@ def _load_decoder(folder: Path, config: DecoderConfig, dtype: str, longest: int)
 
 
 def _dtype(raw: dict[str, Any], target: str) -> str:
-    """On a CPU float32: half precision is slow there, or missing."""
+    """float32 on a CPU: half precision is slow there, or not supported."""
     named = raw.get("dtype") or raw.get("torch_dtype")
     return named if target != "CPU" and named in ("float16", "bfloat16") else "float32"

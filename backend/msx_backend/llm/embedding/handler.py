@@ -17,7 +17,7 @@ from msx_sdk.text_generation import TextGenerationHandler
 
 
 class EmbeddingHandler(TextGenerationHandler):
-    """Many requests at once, one text each; those that wait together share a call of the network."""
+    """Many requests at once, one text each; texts that wait share a call of the network."""
 
     parallel_types = ()
 

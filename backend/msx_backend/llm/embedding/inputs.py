@@ -1,4 +1,4 @@
-"""From a request to the token ids that the network gets."""
+"""Converts a request to the token ids of the network's input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LIMIT = "maxInputTokens"
 
 
 class InputTokenizer:
-    """`longest` counts the special tokens, too; `vocab_size` is the network's."""
+    """`longest` includes the special tokens; `vocab_size` is the network's."""
 
     def __init__(self, tokenizer: Tokenizer, longest: int, vocab_size: int, lower_case: bool = False) -> None:
         self._tokenizer, self._longest = tokenizer, longest
@@ -35,7 +35,7 @@ class InputTokenizer:
         return tokens
 
     def _of_text(self, text: str, truncate: int | None) -> list[int]:
-        """What is cut off is text: the special tokens around it stay, as with Hugging Face's tokenizers."""
+        """Text is truncated, but its special tokens are kept, as in Hugging Face's tokenizers."""
         ids = self._tokenizer.encode(text.lower() if self._lower_case else text, add_special_tokens=False)
         frame = len(self._tokenizer.before) + len(self._tokenizer.after)
         if truncate is not None:

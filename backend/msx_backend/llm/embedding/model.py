@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 ROWS = (1, 4, 8, 32)
 LENGTHS = (32, 128, 512, 2048)
 TOKENS = {"CPU": 2048, "Ascend": 16_384}
-"""Of one call: what keeps the device busy; more only makes those wait who share it."""
+"""Tokens of one call: enough to keep the device busy; more would only delay the texts that share it."""
 
 
 @dataclass(frozen=True)
 class EmbeddingModel:
     model_type: str
     size: int
-    """Of an embedding."""
+    """The size of an embedding."""
     longest: int
-    """Tokens of an input."""
+    """The most tokens of an input."""
     inputs: InputTokenizer
     shapes: BatchShapes
     sentence: Sentence
@@ -44,7 +44,7 @@ class EmbeddingModel:
         return self.sentence.finish(*self.network(texts, shape))
 
     def warm_up(self, report: Callable[[str], None]) -> None:
-        """Compile every shape; none is compiled later."""
+        """Compiles the graphs of all shapes, so that none is compiled later."""
         self.network.warm_up(list(self.shapes), report)
 
 

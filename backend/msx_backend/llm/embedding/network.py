@@ -1,4 +1,4 @@
-"""The network of an embedding model as a function of texts, one graph a shape."""
+"""The network of an embedding model as a function of texts, with one graph for each shape."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msx_backend.llm.embedding.pooling import Array, Pooling
 from msx_backend.llm.embedding.shapes import BatchShape
 
 HIDDEN = -3e4
-"""Added to the scores of padding: their softmax is 0, and half precision holds it."""
+"""Added to the scores of padding: the softmax becomes 0, and half precision can hold it."""
 
 
 class PooledNetwork(nn.Cell):  # type: ignore[misc]
@@ -54,7 +54,7 @@ class EmbeddingNetwork:
         return self._rows(sums, len(texts)), self._rows(largest, len(texts))
 
     def warm_up(self, shapes: Sequence[BatchShape], report: Callable[[str], None]) -> None:
-        """Compile the graph of every shape."""
+        """Compiles the graphs of all shapes."""
         for number, shape in enumerate(shapes, 1):
             report(f"compiling {shape.rows} x {shape.length} tokens ({number} of {len(shapes)})")
             self([[0]], shape)

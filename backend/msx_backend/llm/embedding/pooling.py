@@ -38,7 +38,7 @@ class Pooling:
         return tuple(mode for mode in self.modes if mode != "max")
 
     def weights(self, sizes: Sequence[int], length: int) -> Array:
-        """[texts, sums, length] float32: what each token counts; 0 for padding."""
+        """[texts, sums, length] float32: the weight of each token; 0 for padding."""
         weights = np.zeros((len(sizes), len(self.sums), length), np.float32)
         for row, size in zip(weights, sizes, strict=True):
             for values, mode in zip(row, self.sums, strict=True):
@@ -52,7 +52,7 @@ class Pooling:
 
 
 def read_pooling(raw: dict[str, Any]) -> Pooling:
-    """Of `1_Pooling/config.json`. Raises HandlerLoadError when it has no mode that is known."""
+    """Reads `1_Pooling/config.json`. Raises HandlerLoadError if none of its modes is known."""
     named = raw.get("pooling_mode")
     named = [named] if isinstance(named, str) else named or []
     named = ["last" if mode == "lasttoken" else mode for mode in named]
@@ -63,7 +63,7 @@ def read_pooling(raw: dict[str, Any]) -> Pooling:
 
 
 def normalized(vectors: Array) -> Array:
-    """[..., size] of length 1."""
+    """Vectors [..., size] scaled to length 1."""
     norms: Array = np.linalg.norm(vectors, axis=-1, keepdims=True)
     unit: Array = vectors / np.maximum(norms, 1e-12)
     return unit

@@ -1,4 +1,4 @@
-"""What sentence-transformers keeps beside a network: how its states become one vector, and how long a text may be."""
+"""The settings of sentence-transformers: how a network's states become one vector, and how long a text may be."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from msx_sdk.errors import HandlerLoadError
 
 MODULES = "modules.json"
 _PASSES = ("Dropout",)
-"""Modules that do nothing when a model is served."""
+"""Modules that have no effect when a model is served."""
 
 
 class EmbeddingOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`embedding:` of model-config.yaml; what it names overrides the model's own files."""
+    """The section `embedding:` of model-config.yaml, which overrides the model's own files."""
 
     pooling: Mode | None = None
     normalize: bool | None = None
@@ -39,11 +39,11 @@ class Sentence:
     lower_case: bool = False
 
     def size(self, hidden: int) -> int:
-        """Of an embedding, given the size of a state."""
+        """The size of an embedding, for states of the given size."""
         return self.dense[-1].size if self.dense else hidden * len(self.pooling.modes)
 
     def finish(self, sums: Array, largest: Array) -> Array:
-        """What the network has summed up → [texts, size]"""
+        """The network's sums → [texts, size]"""
         vectors = self.pooling.join(sums, largest)
         for dense in self.dense:
             vectors = dense(vectors)

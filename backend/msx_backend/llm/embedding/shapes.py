@@ -1,4 +1,4 @@
-"""The shapes that are compiled, and which of the waiting texts share a call of the network."""
+"""The shapes for which graphs are compiled, and the choice of the waiting texts that share a call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class BatchShape(NamedTuple):
 
 @dataclass(frozen=True)
 class BatchShapes:
-    """`rows` and `lengths` ascend; a shape has at most `tokens` tokens, unless it has a single row."""
+    """`rows` and `lengths` are ascending; a shape has at most `tokens` tokens, unless it has a single row."""
 
     rows: tuple[int, ...]
     lengths: tuple[int, ...]
@@ -28,14 +28,12 @@ class BatchShapes:
         return [rows for rows in self.rows if rows == 1 or rows * length <= self.tokens]
 
     def length_of(self, tokens: int) -> int:
-        """The shortest length that holds a text of so many tokens, which must fit the longest."""
+        """The shortest length that holds a text of this many tokens, which must not exceed the longest."""
         return self.lengths[bisect_left(self.lengths, tokens)]
 
     def choose(self, sizes: Sequence[int]) -> tuple[list[int], BatchShape]:
-        """Which of the waiting texts are next, given each one's tokens in the order of arrival.
-
-        The oldest is among them, with others of its length; shorter ones take rows that would stay empty.
-        """
+        """Chooses the next texts by each one's number of tokens, in the order of arrival. The oldest text is always
+        among them, with others of its length; shorter texts take rows that would stay empty."""
         lengths = [self.length_of(size) for size in sizes]
         length = lengths[0]
         alike = [index for index, other in enumerate(lengths) if other == length]
@@ -45,7 +43,7 @@ class BatchShapes:
         return (alike + shorter)[:rows], BatchShape(rows, length)
 
     def _rows_for(self, count: int, length: int) -> int:
-        """At most a quarter of the rows may be empty; else a smaller shape now and the rest after it."""
+        """At most a quarter of the rows may be empty; otherwise a smaller shape is taken now and the rest later."""
         possible = self.rows_of(length)
         larger = next((rows for rows in possible if rows >= count), None)
         if larger is not None and 4 * count >= 3 * larger:
@@ -54,6 +52,6 @@ class BatchShapes:
 
 
 def shapes_of(rows: Sequence[int], lengths: Sequence[int], longest: int, tokens: int) -> BatchShapes:
-    """One text alone has a shape in any case, and so has the longest text."""
+    """There is always a shape for a single text, and one for the longest text."""
     fitting = {length for length in lengths if length < longest}
     return BatchShapes(tuple(sorted({1, *rows})), tuple(sorted({*fitting, longest})), tokens)

@@ -21,7 +21,7 @@ Amount = Annotated[float, Meta(gt=0)]
 
 
 class HubConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The keys of `config.json` that some family reads."""
+    """The keys of `config.json` that at least one family reads."""
 
     model_type: str
     vocab_size: Positive
@@ -54,7 +54,7 @@ class HubConfig(msgspec.Struct, frozen=True, kw_only=True):
 READ = frozenset(HubConfig.__struct_fields__) - {
     "attention_bias", "layer_types", "max_window_layers", "mlp_bias", "sliding_window", "use_sliding_window",
 }  # fmt: skip
-"""By every family; the others are read by some."""
+"""Keys that every family reads; some families read the others."""
 
 
 class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,25 +68,25 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     kv_heads: int
     head_dim: int
     context: int
-    """Positions that the model was made for."""
+    """Positions that the model supports."""
     native: int
-    """`max_position_embeddings`; with dynamic rope a text longer than this turns slower, by its own length."""
+    """`max_position_embeddings`; with dynamic rope, the angles of a text longer than this depend on its length."""
     norm_eps: float
     rope: dict[str, Any]
     """Hugging Face's `rope_parameters`."""
     windows: tuple[int | None, ...]
-    """Of each layer: how many positions back it sees, its own included; None sees all."""
+    """For each layer, how many positions a token sees, its own included; None: all."""
     tied: bool
-    """The head's weight is the embedding's."""
+    """The head uses the embedding's weight."""
     qkv_bias: bool = False
     o_bias: bool = False
     mlp_bias: bool = False
     qk_norm: bool = False
-    """Queries and keys are normed head by head."""
+    """Queries and keys are normed for each head."""
     causal: bool = True
-    """A token sees those before it only; else the whole text."""
+    """True: a token sees earlier tokens only. False: it sees the whole text."""
     dtype: str = "float32"
-    """Of the file, as its maker states it."""
+    """The data type that the file states."""
 
     @property
     def layers(self) -> int:
@@ -94,11 +94,12 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def group(self) -> int:
-        """Query heads per key-value head."""
+        """Query heads for each key-value head."""
         return self.heads // self.kv_heads
 
     def kv_heads_of(self, shards: int) -> int:
-        """Of one rank of a tensor-parallel group: where there are more ranks than heads, several have the same one."""
+        """Key-value heads of one rank of a tensor-parallel group: with more ranks than heads, several ranks have the
+        same head."""
         return max(self.kv_heads // shards, 1)
 
     def kv_copies(self, shards: int) -> int:
@@ -107,23 +108,24 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stretches(self) -> bool:
-        """Angles depend on the length of the text, where it is above `native`."""
+        """Whether angles depend on the length of the text above `native`."""
         return self.rope["rope_type"] == "dynamic" and self.context > self.native
 
     def dtype_on(self, target: str) -> str:
-        """What it is computed in: on a CPU what files have in 16 bits is widened, and no device has what is smaller."""
+        """The data type of the computation: a CPU widens 16 bits to float32, and devices do not compute in fewer than
+        16."""
         if target == "CPU" or self.dtype == "float32":
             return "float32"
         return "float16" if self.dtype == "float16" else "bfloat16"
 
     def token_bytes(self, stages: int = 1, shards: int = 1, target: str = "CPU") -> int:
-        """What keys and values of one token take on the rank that holds most of them."""
+        """Bytes of one token's keys and values on the rank that holds most of them."""
         itemsize = 4 if self.dtype_on(target) == "float32" else 2
         return -(-self.layers // stages) * 2 * self.kv_heads_of(shards) * self.head_dim * itemsize
 
 
 def read_raw(folder: Path) -> dict[str, Any]:
-    """All of `config.json`. Raises HandlerLoadError."""
+    """Reads all of `config.json`. Raises HandlerLoadError."""
     try:
         return msgspec.json.decode((folder / FILE).read_bytes(), type=dict[str, Any])
     except OSError as error:
@@ -191,7 +193,8 @@ def windows_of(hub: HubConfig, window: int | None, first: int = 0) -> tuple[int 
 
 
 def _rope(hub: HubConfig) -> dict[str, Any]:
-    """Two ages of files: `rope_theta` and `rope_scaling`, or both in `rope_parameters`. The older key wins."""
+    """Older files have `rope_theta` and `rope_scaling`, newer ones have both in `rope_parameters`. The older key
+    wins."""
     key = "rope_scaling" if hub.rope_scaling else "rope_parameters"
     given = dict(hub.rope_scaling or hub.rope_parameters or {})
     if nested := [name for name, value in given.items() if isinstance(value, dict)]:

@@ -28,23 +28,23 @@ from msx_sdk.mindspore.layers import (
 from msx_sdk.mindspore.parallel import Parallel
 
 FEW = 64
-"""Rows up to which broadcasting is worth it: on a CPU each kernel that does keeps four buffers of the result's size."""
+"""Broadcasting pays up to this many rows: on a CPU each kernel that does it keeps four buffers of the result's size."""
 
 
 @dataclass(frozen=True)
 class DecoderParts:
-    """What this rank's layers are made with."""
+    """The sizes and options of this rank's layers."""
 
     parallel: Parallel
     dtype: Any = ms.float32
 
     def options(self, bias: bool) -> dict[str, Any]:
-        """Of a linear layer."""
+        """Options of a linear layer."""
         return {"parallel": self.parallel, "bias": bias, "dtype": self.dtype}
 
 
 class RMSNorm(nn.Cell):  # type: ignore[misc]
-    """Of the weight's type; its squares are of float32, for in 16 bits they overflow from 256 on."""
+    """Computes squares in float32: in 16 bits they overflow from 256 on."""
 
     def __init__(self, size: int, eps: float, dtype: Any) -> None:
         super().__init__()
@@ -114,12 +114,12 @@ class Attention(nn.Cell):  # type: ignore[misc]
 
 
 def shared_by(parallel: Parallel, copies: int) -> Parallel:
-    """The place of a rank among parts of which neighbouring ranks hold the same one, so many each."""
+    """A rank's place among the parts, where this many neighbouring ranks hold the same part."""
     return replace(parallel, rank=parallel.tp_rank // copies, stages=1, tp_size=parallel.tp_size // copies)
 
 
 class DecoderLayer(nn.Cell):  # type: ignore[misc]
-    """`mask` is the index of its window's mask."""
+    """`mask` is the index of the mask for its window."""
 
     def __init__(self, config: DecoderConfig, parts: DecoderParts, mask: int) -> None:
         super().__init__()
@@ -135,14 +135,14 @@ class DecoderLayer(nn.Cell):  # type: ignore[misc]
 
 
 class WholeEmbedding(VocabParallelEmbedding):
-    """On one rank no id is another's."""
+    """The embedding on one rank, which has all ids."""
 
     def construct(self, ids: Any) -> Any:
         return ops.gather(self.weight, ids, 0)
 
 
 class DecoderBody(nn.Cell):  # type: ignore[misc]
-    """The layers `own` of the model, after the embedding on the first stage. It can be called once it is prepared."""
+    """The layers `own` of the model, after the embedding on the first stage. Call `prepare` before the first use."""
 
     def __init__(self, config: DecoderConfig, parts: DecoderParts, own: range) -> None:
         super().__init__()
@@ -160,8 +160,8 @@ class DecoderBody(nn.Cell):  # type: ignore[misc]
         self.gather, self.tile = ops.Gather(), ops.Tile()
 
     def prepare(self, length: int, make_cache: MakeCache) -> None:
-        """For texts of up to `length` tokens; apart from the weights, as these may have to be there before one knows
-        how much room there is."""
+        """Makes the cache for texts of up to `length` tokens. It is separate from loading weights, because the room may
+        be known only after that."""
         if not self.stretches:
             cos, sin = rope_tables(self.config, length)
             self.cos, self.sin = Tensor(cos, self.dtype), Tensor(sin, self.dtype)
@@ -208,7 +208,7 @@ class LanguageModelHead(nn.Cell):  # type: ignore[misc]
 
 
 class Decoder(nn.Cell):  # type: ignore[misc]
-    """`body`, and on the last stage `head`; both together are one step of decoding."""
+    """`body`, and on the last stage `head`; together they are one decoding step."""
 
     def __init__(self, config: DecoderConfig, parts: DecoderParts, own: range) -> None:
         super().__init__()

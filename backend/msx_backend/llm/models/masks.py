@@ -1,4 +1,4 @@
-"""What is added to the scores of attention, so that a token sees only what it may see.
+"""Masks that are added to attention scores, so that a token sees only what it may see.
 
 In shapes, B is texts, P tokens of each, T the positions that are attended to.
 """
@@ -11,11 +11,12 @@ import mindspore as ms
 from mindspore import nn, ops
 
 UNSEEN, LOWEST = -1e9, -65504.0
-"""Added to the scores of what a token does not see. In float16 the lowest number: 0 times infinity is not a number."""
+"""Added to the scores of unseen positions. In float16 it is the lowest number, because 0 times infinity is not a
+number."""
 
 
 class Masks(nn.Cell):  # type: ignore[misc]
-    """Which positions each token sees: of the T first, those up to its own, and no further back than a window."""
+    """Each token sees the first T positions up to its own, and no further back than a window."""
 
     def __init__(self, windows: tuple[int | None, ...], heads: int, kv: int, dtype: Any) -> None:
         super().__init__()
@@ -42,7 +43,7 @@ class Masks(nn.Cell):  # type: ignore[misc]
 
 
 class TwoWayMasks(Masks):
-    """Each token sees its whole text, or a window to both sides; `places` is what to add for padding [B, 1, 1, T]."""
+    """Each token sees its whole text, or a window on both sides; `places` is the mask of padding [B, 1, 1, T]."""
 
     def construct(self, positions: Any, reach: Any, places: Any) -> Any:
         ahead = reach - ops.expand_dims(positions, -1)

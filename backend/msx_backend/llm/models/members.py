@@ -34,7 +34,7 @@ class ConfigMembers:
     def check(self, given: Mapping[str, Any], **sizes: tuple[Any, ...]) -> None:
         """Raises HandlerLoadError for the first member that would change the numbers; warns of unknown ones.
 
-        `given`: all of the file. `sizes`: more neutral values, those that follow from the sizes of this model.
+        `given`: the whole file. `sizes`: further neutral values, which follow from the sizes of this model.
         """
         neutral, kind = {**self.neutral, **sizes}, given.get("model_type")
         for name, value in given.items():
@@ -69,18 +69,18 @@ _OFF = """
     tie_encoder_decoder use_alibi use_bidirectional_attention use_dynamic_ntk use_logn_attn use_mrope
     use_parallel_residual use_post_norm use_qk_norm
 """
-"""Switches that have to be off."""
+"""Switches that must be off."""
 _ONE = """
     attention_scale emb_scale embedding_multiplier logit_scale logits_scaling partial_rotary_factor
     residual_multiplier rope_ratio rotary_pct scale_emb
 """
-"""Factors."""
+"""Factors that must be 1."""
 _NONE = """
     attention_chunk_size attn_scale block_configs clip_qkv compression_config dim_model_base embedding_size
     hidden_size_per_layer_input no_rope_layer_interval no_rope_layers num_kv_shared_layers rope_local_base_freq
     scale_depth sliding_window sliding_window_pattern
 """
-"""What has to be left out."""
+"""Members that must be absent."""
 NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     **dict.fromkeys(_OFF.split(), (None, False)),
     **dict.fromkeys(_ONE.split(), (None, 1)),
@@ -97,28 +97,29 @@ NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "position_embedding_type": (None, "rope", "rotary"),
     "pruned_heads": (None, {}),
 }  # fmt: skip
-"""Of what Hugging Face's decoders have, and what the families here do not compute unless they read it."""
+"""Members of Hugging Face's decoders that our networks ignore unless their family reads them, with their neutral
+values."""
 
 _ORIGIN = """
     architectures auto_map finetuning_task is_llama_config max_sequence_length model_max_length name_or_path prefix
     task_specific_params tokenizer_class transformers.js_config transformers_version unsloth_fixed unsloth_version
 """
-"""What the file says of itself, and of who reads it."""
+"""Members about the file itself, and about the software that reads it."""
 _TRAINING = """
     attention_dropout attn_implementation classifier_dropout embd_pdrop gradient_checkpointing hidden_dropout_prob
     initializer_range output_router_logits pretraining_tp resid_pdrop residual_dropout router_aux_loss_coef
     use_flash_attention use_flash_attn
 """
-"""Training."""
+"""Members about training."""
 _RUNNING = """
     chunk_size_feed_forward cross_attention_hidden_size is_decoder keys_to_ignore_at_inference output_attentions
     output_hidden_states return_dict return_dict_in_generate tf_legacy_loss torchscript use_bfloat16 use_cache
 """
-"""How transformers runs it, and what its functions return."""
+"""Members about how transformers runs the model, and what its functions return."""
 _TASKS = """
     id2label label2id num_labels num_nextn_predict_layers problem_type type_vocab_size
 """
-"""Heads of other tasks."""
+"""Members about heads for other tasks."""
 _SAMPLING = """
     bad_words_ids begin_suppress_tokens bos_token_id decoder_start_token_id diversity_penalty do_sample
     early_stopping encoder_no_repeat_ngram_size eos_token_id exponential_decay_length_penalty forced_bos_token_id
@@ -126,6 +127,6 @@ _SAMPLING = """
     num_beams num_return_sequences output_scores pad_token_id remove_invalid_values repetition_penalty sep_token_id
     suppress_tokens temperature top_k top_p typical_p unk_token_id
 """
-"""Tokens and sampling, which generation_config.json and requests say."""
+"""Tokens and sampling: generation_config.json and requests decide these."""
 IGNORED = frozenset(f"{_ORIGIN} {_TRAINING} {_RUNNING} {_TASKS} {_SAMPLING}".split())
-"""Without effect on what any of the networks computes."""
+"""Members that do not change what any of the networks computes."""

@@ -1,4 +1,4 @@
-"""Mistral: a Llama whose layers see a window of positions."""
+"""Mistral: a Llama whose layers have a window."""
 
 from msgspec import UNSET
 

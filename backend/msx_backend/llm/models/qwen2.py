@@ -1,4 +1,4 @@
-"""Qwen 2 and 2.5: queries, keys and values have a bias; a window is on in some layers, if at all."""
+"""Qwen 2 and 2.5: queries, keys and values have a bias; some layers may have a window."""
 
 from msgspec import UNSET
 

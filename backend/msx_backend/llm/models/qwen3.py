@@ -1,4 +1,4 @@
-"""Qwen 3: queries and keys are normed head by head, and the size of a head is its own."""
+"""Qwen 3: queries and keys are normed for each head, and the size of a head is a key of its own."""
 
 from msx_backend.llm.models.config import READ, DecoderConfig, HubConfig, neutral
 from msx_backend.llm.models.members import IGNORED, NEUTRAL, ConfigMembers

@@ -1,5 +1,5 @@
-"""Families by the `model_type` of `config.json`. A new one is a function from its keys to a `DecoderConfig`, and the
-lists of what becomes of each key."""
+"""Families by the `model_type` of `config.json`. To add one, write a function from its keys to a `DecoderConfig`, and
+list the keys that it reads, ignores or refuses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ FAMILIES: Mapping[str, DecoderFamily] = {
 
 
 def read_config(folder: Path) -> DecoderConfig:
-    """The model of a folder in Hugging Face's layout. Raises HandlerLoadError, which names the key and its value."""
+    """Reads the configuration of a folder in Hugging Face's layout. Raises HandlerLoadError, which names the key and
+    its value."""
     raw = read_raw(folder)
     hub = hub_config(raw)
     if hub.model_type not in FAMILIES:
@@ -44,7 +45,7 @@ def read_config(folder: Path) -> DecoderConfig:
 
 
 def _of_heads(size: int) -> dict[str, tuple[Any, ...]]:
-    """Members that say what follows from the size of a head anyhow."""
+    """Members whose values follow from the size of a head."""
     return {
         "attention_multiplier": (None, size**-0.5),
         "query_pre_attn_scalar": (None, size),

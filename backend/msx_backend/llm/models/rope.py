@@ -22,7 +22,7 @@ log = logging.getLogger("msx.llm")
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Scaled = tuple[Array, float]
-"""Inverse frequencies [head_dim / 2], and what cosine and sine are multiplied by."""
+"""Inverse frequencies [head_dim / 2], and the factor of cosine and sine."""
 MEMBERS = frozenset(
     {
         "attention_factor", "beta_fast", "beta_slow", "factor", "high_freq_factor", "low_freq_factor", "mscale",
@@ -30,11 +30,11 @@ MEMBERS = frozenset(
         "truncate", "type",
     }
 )  # fmt: skip
-"""Of `rope_scaling` and `rope_parameters`; some types have no use for some of them, as in transformers."""
+"""Members of `rope_scaling` and `rope_parameters`; some types ignore some of them, as in transformers."""
 
 
 def check_rope(config: DecoderConfig) -> None:
-    """Raises HandlerLoadError for a scaling that is unknown or incomplete; warns of members that are not known."""
+    """Raises HandlerLoadError for an unknown or incomplete scaling; warns of unknown members."""
     kind = config.rope["rope_type"]
     if kind not in SCALINGS:
         raise HandlerLoadError(f"{FILE}, rope_type: {kind!r} is unknown; known are {', '.join(SCALINGS)}")
@@ -46,10 +46,9 @@ def check_rope(config: DecoderConfig) -> None:
 
 
 def rope_tables(config: DecoderConfig, length: int) -> tuple[Array, Array]:
-    """cos and sin of positions 0 … length-1, float32 [length, head_dim]; the halves of a head turn together.
-
-    Of texts of up to `config.native` tokens, where the angles depend on that. Raises HandlerLoadError.
-    """
+    """cos and sin of positions 0 … length-1, float32 [length, head_dim]; the halves of a head rotate together. If the
+    angles depend on the text's length, the tables are for texts of up to `config.native` tokens. Raises
+    HandlerLoadError."""
     check_rope(config)
     inverse, factor = SCALINGS[config.rope["rope_type"]](config)
     return _turned(np.outer(np.arange(length), inverse), factor)
@@ -77,13 +76,13 @@ def _linear(config: DecoderConfig) -> Scaled:
 
 
 def _dynamic(config: DecoderConfig) -> Scaled:
-    """Of texts that are not longer than the model was trained for."""
+    """For texts that are not longer than `config.native`."""
     _number(config.rope, "factor")
     return _default(config)
 
 
 def _llama3(config: DecoderConfig) -> Scaled:
-    """Slow turns are stretched, fast ones stay, and those between are blended."""
+    """Low frequencies are scaled, high ones are kept, and those between are blended."""
     rope = config.rope
     low, high = _number(rope, "low_freq_factor"), _number(rope, "high_freq_factor")
     inverse = _default(config)[0]
@@ -109,7 +108,7 @@ def _yarn_factor(config: DecoderConfig) -> float:
 
 
 def _yarn_range(config: DecoderConfig) -> tuple[float, float]:
-    """The pairs between which turns go from kept to stretched."""
+    """The pairs between which frequencies change from kept to scaled."""
     rope, size, original = config.rope, config.head_dim, _original(config)
 
     def pair(turns: float) -> float:

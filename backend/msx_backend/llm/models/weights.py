@@ -1,4 +1,4 @@
-"""The tensors of a checkpoint in Hugging Face's layout, held against what `config.json` promises."""
+"""The tensors of a checkpoint in Hugging Face's layout, checked against `config.json`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msx_sdk.mindspore._weights import Weights
 Shape = tuple[int, ...]
 HEAD = "lm_head.weight"
 _DERIVED = ("rotary_emb.inv_freq", "masked_bias", "attn.bias")
-"""Buffers that old files have, and that are made anew."""
+"""Buffers in old files that are computed anew."""
 
 
 class Checkpoint(Weights):
@@ -25,7 +25,7 @@ class Checkpoint(Weights):
     def __init__(self, folder: Path, config: DecoderConfig) -> None:
         super().__init__(folder)
         self.prefix = "" if "embed_tokens.weight" in self else "model."
-        """Before all names but the head's: models saved without a head have none."""
+        """The prefix of all names but the head's; empty for models that were saved without a head."""
         self._check(dict(shapes(config, self.prefix)), config.tied)
 
     def __enter__(self) -> Checkpoint:

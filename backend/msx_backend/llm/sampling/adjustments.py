@@ -1,4 +1,4 @@
-"""What moves the logits before a token is chosen: logit bias, penalties, and bans until `min_tokens`."""
+"""Changes of the logits before a token is chosen: logit bias, penalties, and bans until `min_tokens`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import SamplingParams
 
 MAX_BIAS = 100
-"""OpenAI's limit: more than any model's logits differ by."""
+"""OpenAI's limit: larger than any difference between a model's logits."""
 
 
 class Adjustments:
-    """Of one text. Raises InvalidInput for tokens that the model does not have and biases beyond ±100."""
+    """The adjustments for one text. Raises InvalidInput for tokens that the model does not have and biases beyond
+    ±100."""
 
     def __init__(self, params: SamplingParams, prompt: Sequence[int], vocab_size: int) -> None:
         self._frequency, self._presence = params.frequency_penalty, params.presence_penalty

@@ -1,4 +1,4 @@
-"""Words that a text must not say, as the tokens that would complete them."""
+"""Words that must not occur in a text, as the tokens that would complete them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from msx_backend.llm.sampling.largest import Row
 
 
 class BadWords:
-    """Of one text. Each of `sequences` [1 or more] are the tokens of a word, all below the vocabulary's size."""
+    """The bad words of one text. Each of `sequences` [1 or more] has the tokens of a word, all below the vocabulary's
+    size."""
 
     def __init__(self, sequences: Iterable[Sequence[int]]) -> None:
         self._alone: set[int] = set()
         self._last: dict[int, set[tuple[tuple[int, ...], int]]] = defaultdict(set)
-        """By the token before the last: all before the last, and the last."""
+        """By the last token but one: the tokens before the last, and the last."""
         for *before, last in sequences:
             if before:
                 self._last[before[-1]].add((tuple(before), last))
@@ -27,7 +28,7 @@ class BadWords:
         self._said = deque[int](maxlen=longest)
 
     def ban(self, row: Row) -> None:
-        """[vocab] logits: minus infinity for what would complete a word, in place."""
+        """Sets logits [vocab] of tokens that would complete a word to minus infinity, in place."""
         row[self._always] = -np.inf
         if not self._said:
             return

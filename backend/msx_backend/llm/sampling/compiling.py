@@ -1,4 +1,4 @@
-"""Compiles constraints that strangers wrote."""
+"""Compiles constraints from untrusted clients."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from msx_sdk.generation import Constraint
 
 MAX_CHARACTERS = {"json_schema": 256 << 10}
 MAX_OTHERS = 32 << 10
-"""Characters. What a grammar of this length can cost at worst is about a second."""
+"""Characters. A grammar of this length costs about a second at worst."""
 STACK = 256 << 20
 """Bytes, of which only what is used takes memory. The compiler descends into every `$ref`: a chain of 1,000 needs more
 than the usual 8 MiB, and a stack overflow would end the process. A schema at the limit needs less than half of this."""
 MAX_MESSAGE = 500
 NO_TEXT = "NoExtensionBias"
-"""llguidance's word for a grammar that leads nowhere."""
+"""llguidance's message for a grammar that matches no text."""
 _starting = threading.Lock()
 
 
 def compiled(tokenizer: LLTokenizer, constraint: Constraint) -> LLMatcher:
-    """With its first step taken by way of trial: it finds out more errors, and is the dearest. Raises InvalidInput."""
+    """Compiles, and takes the first step as a trial: it finds more errors, and is the most expensive step. Raises
+    InvalidInput."""
     limit = MAX_CHARACTERS.get(constraint.kind, MAX_OTHERS)
     if len(constraint.value) > limit:
         raise InvalidInput(
@@ -39,7 +40,7 @@ def compiled(tokenizer: LLTokenizer, constraint: Constraint) -> LLMatcher:
 
 
 def one_line(text: str) -> str:
-    """llguidance's message without its drawing of the place."""
+    """llguidance's message without its sketch of the position."""
     if text.startswith(NO_TEXT):
         return "there is not a text that it allows"
     lines = [line.strip() for line in text.splitlines() if line and not line[0].isspace() and not line.startswith("<")]
@@ -57,7 +58,7 @@ def _compile(tokenizer: LLTokenizer, constraint: Constraint, result: Future[LLMa
 
 
 def _trial(matcher: LLMatcher) -> str:
-    """What goes wrong with the first token."""
+    """The error of the first token's step, if any."""
     bits = np.frombuffer(matcher.compute_bitmask(), np.uint8)
     trial = matcher.deep_copy()
     if bits.any() and not matcher.is_error():

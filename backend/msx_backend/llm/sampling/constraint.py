@@ -16,31 +16,31 @@ from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.generation import Constraint
 
 KEPT = 64
-"""Compiled constraints: applications send the same schema again and again."""
+"""The number of compiled constraints that are kept: applications send the same schema again and again."""
 
 
 class ConstraintState:
-    """How far one text has come in its constraint."""
+    """The progress of one text in its constraint."""
 
     def __init__(self, matcher: LLMatcher, vocab_size: int) -> None:
         self._matcher, self._vocab_size = matcher, vocab_size
         self._mask: NDArray[np.bool_] | None = None
 
     def mask(self) -> NDArray[np.bool_]:
-        """[vocab]: the tokens that may come next. Made once for each place in the text."""
+        """[vocab]: the tokens that are allowed next. It is computed once for each place in the text."""
         if self._mask is None:
             bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
             self._mask = np.unpackbits(bits, count=self._vocab_size, bitorder="little").view(np.bool_)
         return self._mask
 
     def accept(self, token: int) -> bool:
-        """False when the token is not allowed here, or a limit was hit: see `failure`."""
+        """Returns False if the token is not allowed here, or a limit was exceeded: see `failure`."""
         self._mask = None
         return self._matcher.consume_token(token)
 
     @property
     def is_stopped(self) -> bool:
-        """Nothing but the end of the text may follow."""
+        """Only the end of the text may follow."""
         return self._matcher.is_stopped()
 
     @property
@@ -51,9 +51,9 @@ class ConstraintState:
 
 
 class Constraints:
-    """What a model's tokenizer can be held to. Compiled constraints are kept for the next request that has the same.
+    """Compiles constraints for a model's tokenizer, and keeps them for later requests.
 
-    `tokenizer` is the text of a tokenizer.json whose tokens are bytes (byte-level or with byte fallback), or else
+    `tokenizer` is the text of a tokenizer.json whose tokens are bytes (byte-level or with byte fallback); otherwise
     ValueError is raised. `eos` must not be empty. `vocab_size` is the model's: the width of its logits.
     """
 

@@ -1,4 +1,4 @@
-"""Random numbers of one text, and what they choose."""
+"""Draws tokens by random numbers of one text."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ BLOCK = 64
 
 
 class RandomNumbers:
-    """The i-th number depends on the seed and i alone. Philox is keyed: neighbouring seeds are unrelated streams."""
+    """The i-th number depends only on the seed and i. Philox is keyed: neighbouring seeds give unrelated streams."""
 
     def __init__(self, seed: int) -> None:
         self._random = np.random.Generator(np.random.Philox(key=seed))
 
     def throw(self) -> float:
-        """In [0, 1)."""
+        """A number in [0, 1)."""
         return self._random.random()
 
 
 def draw(weights: Row, uniform: float) -> int:
-    """The place that `uniform` falls on when the weights lie side by side. Never one of weight 0.
+    """The index whose interval contains `uniform` when the weights are laid side by side; never one of weight 0.
 
-    Sums of blocks first, then one block: the cumulated sum of a whole vocabulary costs thrice as much.
+    It sums blocks first, then within one block: the cumulative sum of a whole vocabulary costs three times as much.
     """
     blocks = np.add.reduceat(weights, np.arange(0, weights.size, BLOCK), dtype=np.float64)
     ends = blocks.cumsum()
@@ -35,6 +35,6 @@ def draw(weights: Row, uniform: float) -> int:
 
 
 def _place(ends: np.ndarray[tuple[int], np.dtype[np.float64]], target: float) -> int:
-    """The first end above the target, or, where rounding put the target behind all, the last one that has weight."""
+    """The first end above the target or, if rounding put the target beyond all, the last index with weight."""
     place = int(ends.searchsorted(target, side="right"))
     return place if place < ends.size else int(ends.searchsorted(ends[-1]))

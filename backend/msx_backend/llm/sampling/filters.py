@@ -1,6 +1,7 @@
-"""Which tokens may be drawn: temperature, top-k, top-p, min-p, typical. None of them sorts the vocabulary.
+"""Filters of the tokens that may be drawn: temperature, top-k, top-p, min-p, typical.
 
-Each keeps what ties with the last that it keeps, so that the order of equal tokens never matters.
+None of them sorts the vocabulary. Each keeps all ties of the last token that it keeps, so that the order of equal
+tokens never matters.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class TokenWeights(NamedTuple):
 
 
 def weights(logits: Row, params: SamplingParams) -> TokenWeights:
-    """What to draw from. logits [vocab], of which the largest is finite; temperature above 0."""
+    """The weights to draw from. logits [vocab], of which the largest is finite; temperature above 0."""
     ids = at_least_kth(logits, params.top_k) if 0 < params.top_k < logits.size else None
     scaled = scale(logits if ids is None else logits[ids], params.temperature)
     value = np.exp(scaled)
@@ -43,20 +44,21 @@ def weights(logits: Row, params: SamplingParams) -> TokenWeights:
 
 
 def scale(logits: Row, temperature: float) -> Row:
-    """Log-weights at this temperature, the largest of them 0. Colder than float32 can say is the likeliest alone."""
+    """Log-weights at this temperature, the largest of them 0. At temperatures too low for float32 only the likeliest
+    token has weight."""
     with np.errstate(over="ignore"):
         scaled: Row = (logits - logits.max()) / np.float32(max(temperature, 1e-30))
     return scaled
 
 
 def top_p(scaled: Row, value: Row, mass: float) -> NDArray[np.bool_]:
-    """The fewest likeliest that have this share of the weight (Holtzman et al. 2020)."""
+    """Keeps the fewest of the likeliest tokens that have this share of the weight (Holtzman et al. 2020)."""
     distance = -scaled
     return distance <= radius(distance, value, mass)
 
 
 def typical(scaled: Row, value: Row, mass: float) -> NDArray[np.bool_]:
-    """The fewest with a log-probability nearest to the mean one that have this share (Meister et al. 2023)."""
+    """Keeps the fewest tokens with a log-probability near the mean that have this share (Meister et al. 2023)."""
     kept = value > 0
     logprob = scaled[kept].astype(np.float64) - np.log(value.sum(dtype=np.float64))
     entropy = -float(np.exp(logprob) @ logprob)
@@ -66,9 +68,9 @@ def typical(scaled: Row, value: Row, mass: float) -> NDArray[np.bool_]:
 
 
 def radius(distance: Distances, weight: Row, mass: float) -> float:
-    """How far the nearest reach that have the share `mass` of all weight. distance, weight [n] >= 0.
+    """The distance within which the nearest have the share `mass` of all weight. distance, weight [n] >= 0.
 
-    Most models are sure of themselves, and what is near is enough.
+    Most distributions are narrow, so that looking at near values is usually enough.
     """
     wanted = mass * float(weight.sum(dtype=np.float64))
     near = np.flatnonzero(distance <= NEAR)
@@ -78,7 +80,7 @@ def radius(distance: Distances, weight: Row, mass: float) -> float:
 
 
 def _reach(distance: Distances, weight: Row, wanted: float) -> float:
-    """A histogram says in which narrow band the distance is; only what is in this band is sorted."""
+    """A histogram finds a narrow band that contains the distance; only values in this band are sorted."""
     band = np.minimum(distance * BINS_PER_UNIT, BINS - 1).astype(np.intp)
     sums = np.bincount(band, weight, BINS)
     ends = sums.cumsum()

@@ -1,4 +1,4 @@
-"""A request's constraint in llguidance's own notation."""
+"""Translates a request's constraint to llguidance's notation."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ UNHELD = (
     *("uniqueItems", "not", "if", "then", "else", "contains", "minContains", "maxContains", "unevaluatedItems"),
     *("dependentRequired", "dependentSchemas", "propertyNames", "unevaluatedProperties", *COUNTED),
 )
-"""Keywords that llguidance ignores then."""
+"""Keywords that llguidance ignores with these options."""
 
 
 def grammar(constraint: Constraint) -> str:
-    """Raises InvalidInput where the value has not even the right form. Whether it makes sense is seen in compiling."""
+    """Raises InvalidInput for a value of the wrong form. Other errors are found when it is compiled."""
     match constraint.kind:
         case "json_object":
             return LLMatcher.grammar_from_json_schema({"type": "object"}, defaults=JSON_OPTIONS)
@@ -49,7 +49,7 @@ def _text(constraint: Constraint) -> str:
 
 
 def _schema(value: str) -> str:
-    """As text: the compiler reads numbers of any size there."""
+    """The schema as text: the compiler reads numbers of any size in it."""
     schema = _json(value, "json_schema")
     if schema is True:
         return "{}"

@@ -1,4 +1,4 @@
-"""The largest of many numbers, without sorting the many."""
+"""Finds the largest of many numbers without sorting them all."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ GROUPS = 256
 
 
 def at_least_kth(values: Row, k: int) -> Ids:
-    """Places of the `k` largest and of what ties with the last of them, in ascending order. values [n], 1 <= k."""
+    """Indices of the `k` largest values and of ties with the last of them, ascending. values [n], 1 <= k."""
     if k >= values.size:
         return np.arange(values.size)
     return np.flatnonzero(values >= _kth(values, k))
 
 
 def largest(values: Row, k: int) -> Ids:
-    """Places of the `k` largest, the largest first; of equal ones the first. values [n]."""
+    """Indices of the `k` largest values, the largest first; among equal ones the first. values [n]."""
     places = at_least_kth(values, k) if k else np.arange(0)
     order: Ids = np.argsort(-values[places], kind="stable")[:k]
     return np.take(places, order)
@@ -31,7 +31,7 @@ def _kth(values: Row, k: int) -> np.float32:
 
 
 def _bound(values: Row, k: int) -> np.float32 | float:
-    """The k-th largest of the maxima of many groups: k values at least are not below it, and few more."""
+    """The k-th largest among the maxima of many groups: at least k values, and few more, are not below it."""
     rows = values.size // max(4 * k, GROUPS)
     if rows < 2:
         return -np.inf

@@ -12,7 +12,7 @@ from msx_backend.llm.sampling.largest import Row, largest
 
 
 class Logprobs:
-    """Of one place in the text. logits [vocab], before penalties and temperature."""
+    """The log-probabilities at one place in the text. logits [vocab], before penalties and temperature."""
 
     def __init__(self, logits: Row) -> None:
         self._logits = logits
@@ -27,14 +27,15 @@ class Logprobs:
 
 
 class PromptScore(NamedTuple):
-    """The log-probability of a token of a prompt, None for the first one, and the likeliest at its place."""
+    """The log-probability of a prompt's token, None for the first one, and the likeliest tokens at its place."""
 
     logprob: float | None = None
     top: tuple[tuple[int, float], ...] = ()
 
 
 def prompt_logprobs(logits: Row, tokens: Sequence[int], top: int = 0) -> list[PromptScore]:
-    """Of each token, with the `top` likeliest. logits [n, vocab]: those of the places before the `n` tokens."""
+    """The score of each token, with the `top` likeliest. logits [n, vocab]: those of the places before the `n`
+    tokens."""
     scored = zip(logits, log_sum_exp(logits), tokens, strict=True)
     return [_score(row, float(normaliser), token, top) for row, normaliser, token in scored]
 

@@ -9,7 +9,8 @@ _ESCAPE_OR_BRACKET = re.compile(r"\\(.)|([\[\]])", re.DOTALL)
 
 
 def with_ascii_classes(pattern: str) -> str:
-    r"""The same with `\d` and `\w` as ASCII's, as in `pattern` of a schema: llguidance's own are Unicode's."""
+    r"""The same expression with `\d` and `\w` restricted to ASCII, as in `pattern` of a schema: llguidance's own
+    include Unicode."""
     depth = 0
 
     def written(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""The choice of a text's next token."""
+"""Chooses a text's next token."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class Sampler:
 
     @property
     def finished(self) -> bool:
-        """The constraint is complete: nothing may follow but the end of the text."""
+        """The constraint is complete: only the end of the text may follow."""
         return self._constraint is not None and self._constraint.is_stopped
 
     def choose(self, logits: Row) -> Chosen:
-        """The next token, which counts from now on. logits [vocab] float32, which stay as they are."""
+        """Chooses the next token, and counts it. logits [vocab] float32, which are not changed."""
         row = self._allowed(logits)
         token = int(row.argmax())
         if not np.isfinite(row[token]):
@@ -97,7 +97,7 @@ class Sampler:
         return row
 
     def _mask(self, constraint: ConstraintState, early: bool) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """A constraint that allows the end alone has its way, whatever `min_tokens` says."""
+        """A constraint that allows only the end of the text overrides `min_tokens`."""
         mask = constraint.mask()
         if not early:
             return mask

@@ -1,4 +1,4 @@
-"""llguidance's view of a tokenizer: the bytes of every token in a trie."""
+"""A tokenizer in llguidance's form: the bytes of every token in a trie."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BYTES_OF_PIECES = {
 
 
 def trie_tokenizer(tokenizer: str, eos: Iterable[int], vocab_size: int) -> LLTokenizer:
-    """Of a tokenizer.json, with at least `vocab_size` tokens. Raises ValueError where llguidance cannot read it."""
+    """Reads a tokenizer.json, with at least `vocab_size` tokens. Raises ValueError if llguidance cannot read it."""
     ends, spec = sorted(eos), json.loads(tokenizer)
     if not ends:
         raise ValueError("the model names no token that ends a text (eos_token_id)")

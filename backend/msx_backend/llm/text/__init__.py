@@ -1,4 +1,4 @@
-"""From text to tokens, from chats to prompts, and from tokens to a stream of text."""
+"""From text to tokens, from conversations to prompts, and from tokens to a stream of text."""
 
 from msx_backend.llm.text.chat import ChatTemplate
 from msx_backend.llm.text.stream import TextPiece, TextStream

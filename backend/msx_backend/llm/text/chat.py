@@ -1,4 +1,4 @@
-"""The prompt that a chat becomes, by the model's own template."""
+"""Makes the prompt of a conversation by the model's own template."""
 
 from __future__ import annotations
 
@@ -20,10 +20,8 @@ DEFAULT, TOOLS = "default", "tool_use"
 
 
 class ChatTemplate:
-    """`sources` by name: `default`, perhaps `tool_use` for requests that have tools. `tokens`: `bos_token` and so on.
-
-    Raises HandlerLoadError for a template that is not valid Jinja.
-    """
+    """`sources` by name: `default`, and optionally `tool_use` for requests with tools. `tokens`: `bos_token` and so on.
+    Raises HandlerLoadError for a template that is not valid Jinja."""
 
     def __init__(self, sources: Mapping[str, str], tokens: Mapping[str, str]) -> None:
         self._templates = {name: _compiled(name, source) for name, source in sources.items()}
@@ -31,9 +29,9 @@ class ChatTemplate:
             raise HandlerLoadError(f"None of the chat templates {sorted(sources)} is called {DEFAULT!r}")
         self._tokens = dict(tokens)
         self.tool_parser = format_of_template(sources.get(TOOLS, sources[DEFAULT]))
-        """The format in which its model was taught to write calls, by the name of a tool parser."""
+        """The name of the tool parser: the format in which the model was trained to write calls."""
         self.variables = tuple(sorted(set().union(*map(_variables, sources.values())) - {"messages", "tools", *tokens}))
-        """What it reads beyond these."""
+        """The variables that the template reads beyond these."""
 
     @classmethod
     def from_folder(cls, folder: Path) -> ChatTemplate | None:

@@ -1,4 +1,4 @@
-"""What a chat template is given, and the prompt that is made of what it writes."""
+"""The variables of a chat template, and the prompt that is made of its output."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from msx_sdk.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Conversation:
-    """`values` for a template. `mark` stands where a message ends that is to be continued; empty where none is."""
+    """`values` for a template. `mark` stands at the end of a message that is to be continued; empty otherwise."""
 
     values: dict[str, Any]
     mark: str = ""
 
     def prompt(self, written: str) -> str:
-        """Of what the template wrote, up to the mark. Raises InvalidInput where it is not there."""
+        """The template's output up to the mark. Raises InvalidInput if the mark is missing."""
         if not self.mark:
             return written
         before, mark, behind = written.rpartition(self.mark)
@@ -31,7 +31,7 @@ class Conversation:
 
 
 SPACE = " "
-"""Behind the mark: where the template takes it away, it takes it from the end of every message."""
+"""White space after the mark: a template that strips it, strips it from the end of every message."""
 
 
 def conversation(

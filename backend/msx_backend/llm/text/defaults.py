@@ -1,4 +1,4 @@
-"""How a model's makers want its text sampled, where a request says nothing: generation_config.json."""
+"""The default sampling of a model, from generation_config.json."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ FILE = "generation_config.json"
 
 
 def sampling_defaults(folder: Path) -> SamplingDefaults:
-    """`do_sample: false` is greedy. A value that no request may have is left out, with a warning.
-
-    Raises HandlerLoadError where the file is not a JSON object.
-    """
+    """`do_sample: false` is greedy. A value that requests may not have is ignored with a warning. Raises
+    HandlerLoadError if the file is not a JSON object."""
     config = read_object(folder, FILE)
     if config.get("do_sample") is False:
         return SamplingDefaults(temperature=0.0)

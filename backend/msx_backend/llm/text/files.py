@@ -12,7 +12,7 @@ TOKEN_NAMES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", 
 
 
 def read_object(folder: Path, name: str) -> dict[str, Any]:
-    """An optional JSON file; without it, an empty object. Raises HandlerLoadError where it is something else."""
+    """An optional JSON file; an empty object if it is missing. Raises HandlerLoadError if it is not an object."""
     try:
         value = json.loads((folder / name).read_bytes())
     except FileNotFoundError:
@@ -25,12 +25,12 @@ def read_object(folder: Path, name: str) -> dict[str, Any]:
 
 
 def tokenizer_config(folder: Path) -> dict[str, Any]:
-    """tokenizer_config.json, which may leave the special tokens to special_tokens_map.json."""
+    """tokenizer_config.json, completed with the special tokens of special_tokens_map.json."""
     return {**read_object(folder, "special_tokens_map.json"), **read_object(folder, "tokenizer_config.json")}
 
 
 def special_tokens(config: dict[str, Any]) -> dict[str, str]:
-    """By name: `bos_token` and so on. A token is a text, or an object that has it as `content`."""
+    """Special tokens by name: `bos_token` and so on. A token is a text, or an object with the text as `content`."""
     texts = {name: content(config.get(name)) for name in TOKEN_NAMES}
     return {name: text for name, text in texts.items() if text is not None}
 
@@ -41,6 +41,6 @@ def content(token: Any) -> str | None:
 
 
 def token_ids(value: Any) -> frozenset[int]:
-    """An `eos_token_id`: a number, a list of numbers, or nothing."""
+    """The token ids in an `eos_token_id`: a number, a list of numbers, or null."""
     ids = value if isinstance(value, list) else [value]
     return frozenset(id for id in ids if isinstance(id, int) and not isinstance(id, bool))

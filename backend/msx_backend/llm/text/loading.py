@@ -1,4 +1,4 @@
-"""tokenizer.json, and the tokens that only tokenizer_config.json has."""
+"""Loads tokenizer.json, with the tokens that only tokenizer_config.json has."""
 
 from __future__ import annotations
 

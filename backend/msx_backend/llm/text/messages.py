@@ -1,4 +1,4 @@
-"""OpenAI's chat messages as chat templates expect them."""
+"""Converts OpenAI's chat messages to what chat templates expect."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ Message = dict[str, Any]
 
 
 def prepared(messages: list[Message]) -> list[Message]:
-    """Copies with texts as contents and objects as arguments of tool calls. Raises InvalidInput, naming the place."""
+    """Copies with texts as contents and objects as arguments of tool calls. Raises InvalidInput, which names the
+    place."""
     return [_prepared(message, f"messages[{number}]") for number, message in enumerate(messages)]
 
 
@@ -46,7 +47,7 @@ def _part(part: Any, place: str) -> str:
 
 
 def _call(call: Any, place: str) -> Any:
-    """Templates write the arguments as JSON; OpenAI's clients have done so already."""
+    """Templates encode the arguments as JSON, but OpenAI's clients send JSON: it is decoded here."""
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict):
         raise InvalidInput(f"{place}.function: expected an object")

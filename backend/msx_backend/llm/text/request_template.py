@@ -24,12 +24,12 @@ from msx_sdk.errors import InvalidInput
 from msx_sdk.generation._wire import decode, encode
 
 CPU_SECONDS = 2
-"""Of processor time, a quarter of a second of which is the start."""
+"""Seconds of processor time; the start takes a quarter of a second."""
 SECONDS = 20
-"""By the clock, on a machine that is busy with other things."""
+"""Seconds of elapsed time, for a machine that is busy."""
 MEMORY = 512 << 20
 LONGEST = 4 << 20
-"""Characters of a prompt."""
+"""The most characters of a prompt."""
 AT_ONCE = 2
 
 
@@ -39,7 +39,7 @@ class RenderTask(msgspec.Struct):
 
 
 class RenderResult(msgspec.Struct):
-    """One of them."""
+    """The prompt, or the failure."""
 
     written: str | None = None
     failure: str = ""
@@ -55,7 +55,7 @@ class RequestTemplates:
     async def render(
         self, template: str, messages: list[Message], tools: list[dict[str, Any]] | None = None, /, **options: Any
     ) -> str:
-        """As `ChatTemplate.render`. Raises InvalidInput, which names `chat_template`, for one that fails or exceeds a
+        """As `ChatTemplate.render`. Raises InvalidInput, which names `chat_template`, if it fails or exceeds a
         limit."""
         asked = conversation(self._tokens, messages, tools, **options)
         async with self._turns:
@@ -64,7 +64,7 @@ class RequestTemplates:
 
 
 def written_apart(template: str, values: dict[str, Any]) -> str:
-    """By a process that ends with it, within `SECONDS`. Raises InvalidInput."""
+    """Renders in a process of its own, within `SECONDS`. Raises InvalidInput."""
     env = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
         done = subprocess.run(
@@ -100,7 +100,8 @@ def outcome_of(work: RenderTask) -> RenderResult:
 
 
 def main() -> None:
-    """The other process: `RenderTask` on its standard input, an `RenderResult` on its standard output."""
+    """The main function of that process: reads a `RenderTask` from standard input, writes a `RenderResult` to standard
+    output."""
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

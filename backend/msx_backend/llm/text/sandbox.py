@@ -1,4 +1,4 @@
-"""Where chat templates run: they come with checkpoints that strangers made."""
+"""The sandbox of chat templates, which come with untrusted checkpoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_MESSAGE = 500
 
 
 class GenerationTag(Extension):
-    """`{% generation %}` marks for training what the model says; here it is what stands in it."""
+    """`{% generation %}` marks the model's answers for training; here it renders its content."""
 
     tags = {"generation"}
 
@@ -27,7 +27,7 @@ class GenerationTag(Extension):
 
 
 def environment() -> ImmutableSandboxedEnvironment:
-    """With what Hugging Face transformers gives to templates."""
+    """A Jinja environment with the functions that Hugging Face transformers gives to templates."""
     result = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", GenerationTag]
     )
@@ -37,7 +37,7 @@ def environment() -> ImmutableSandboxedEnvironment:
 
 
 def failure_of(error: Exception) -> str:
-    """What a template says of itself, or what went wrong in it."""
+    """The template's own message, or the error in it."""
     said = error.message if isinstance(error, TemplateError) else f"{type(error).__name__}: {error}"
     return shortened(said or type(error).__name__, MAX_MESSAGE)
 
@@ -49,7 +49,7 @@ def _to_json(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """Jinja's own would write `<` as `\\u003c`."""
+    """JSON without HTML escapes: Jinja's own filter writes `<` as `\u003c`."""
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 

@@ -1,4 +1,4 @@
-"""Stop strings in a text that comes in pieces."""
+"""Finds stop strings in a text that comes in pieces."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class StopMatch(NamedTuple):
 
 
 class StopFinder:
-    """The stop string that a text reaches first, as if its characters came one by one: the one that ends first, and of
-    those that end together the longest. So the answer does not depend on the pieces."""
+    """Finds the stop string that a text reaches first, as if it came character by character: the one that ends first,
+    and among those that end together the longest. The result does not depend on the pieces."""
 
     def __init__(self, stops: tuple[str, ...]) -> None:
         self._stops = tuple(stop for stop in dict.fromkeys(stops) if stop)
@@ -29,7 +29,7 @@ class StopFinder:
         return min(found, key=lambda it: (it.end, it.start), default=None)
 
     def safe(self, text: str) -> int:
-        """How many characters of a text without a stop string cannot be part of one, whatever follows."""
+        """How many characters of a text without a stop string cannot become a part of one."""
         for length in range(min(self._longest, len(text)), 0, -1):
             if text[-length:] in self._beginnings:
                 return len(text) - length

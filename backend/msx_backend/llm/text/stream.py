@@ -1,4 +1,4 @@
-"""The text of tokens, as they come."""
+"""The text of tokens as they are generated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _decoder = codecs.getincrementaldecoder("utf-8")
 
 
 class TextPiece(msgspec.Struct, frozen=True):
-    """`stop` is the stop string that was reached: the text is over."""
+    """`stop` is the stop string that ended the text."""
 
     text: str = ""
     stop: str | None = None
@@ -42,7 +42,7 @@ class TextStream:
         self._held, self._over = "", False
 
     def push(self, token: int) -> TextPiece:
-        """What can be shown now that this token has come. After a stop string, nothing any more."""
+        """Returns the text that can be shown after this token; nothing after a stop string."""
         self._early -= 1
         if self._over:
             return TextPiece()
@@ -51,13 +51,13 @@ class TextStream:
         return self._show(self._characters.decode(self._tokenizer.token_bytes(token)))
 
     def finish(self) -> str:
-        """What was held back; U+FFFD for a character that never became whole."""
+        """Returns the text that was held back; U+FFFD for an incomplete character."""
         held = "" if self._over else self._held + self._characters.decode(b"", final=True)
         self._over = True
         return held
 
     def _pass(self, special: str) -> TextPiece:
-        """A special token is not shown, but it may be a stop string all the same."""
+        """A special token is not shown, but it may still be a stop string."""
         if self._early > 0 or special not in self._stops:
             return TextPiece()
         return TextPiece(self.finish() + special * self._keep_stop, special)

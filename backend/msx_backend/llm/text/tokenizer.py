@@ -16,10 +16,10 @@ from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import TextSpan
 
 LONG = 2_000
-"""Characters: to make tokens of more takes longer than a thread does to start."""
+"""Characters: to tokenize longer texts takes longer than to start a thread."""
 
 KEPT = 16
-"""Lists of words: applications send the same again and again."""
+"""The number of word lists that are kept: applications send the same ones again and again."""
 
 
 class Tokenizer:

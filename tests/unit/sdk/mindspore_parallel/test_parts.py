@@ -70,7 +70,7 @@ def test_counts_name_the_ranks_of_the_group(monkeypatch: pytest.MonkeyPatch) -> 
     collectives.count("all_reduce", "tp-1", 2)
     collectives.count("all_reduce", "alone")
     assert collectives.counts() == {"all_reduce[2,3]": 2}
-    with pytest.raises(ValueError, match=r"no group 'tp-2' on this rank \(known: tp-1, alone\)"):
+    with pytest.raises(ValueError, match=r"this rank does not know the group 'tp-2' \(known: tp-1, alone\)"):
         collectives.count("all_reduce", "tp-2")
 
 

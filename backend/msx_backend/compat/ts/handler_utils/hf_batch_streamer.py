@@ -40,7 +40,7 @@ class TextIteratorStreamerBatch:
         self.text_queue.put([self._new(idx, final=False) for idx in range(self.batch_size)], timeout=self.timeout)
 
     def end(self) -> None:
-        """What is left, and the end of the iteration."""
+        """Yields the remaining text, then ends the iteration."""
         self.text_queue.put([self._new(idx, final=True) for idx in range(self.batch_size)], timeout=self.timeout)
         self.text_queue.put(None, timeout=self.timeout)
         self._prompt = True

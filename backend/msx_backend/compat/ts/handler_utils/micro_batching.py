@@ -41,7 +41,8 @@ class MicroBatching:
 
     @parallelism.setter
     def parallelism(self, wanted: Mapping[str, int]) -> None:
-        """What it does not name stays. Raises HandlerLoadError for other steps, or for fewer than one thread."""
+        """Steps that are not named keep their number of threads. Raises HandlerLoadError for other steps, or for fewer
+        than one thread."""
         for step, threads in wanted.items():
             if step not in HANDLER_METHODS or not isinstance(threads, int) or threads < 1:
                 steps = ", ".join(HANDLER_METHODS)
@@ -58,7 +59,7 @@ class MicroBatching:
         self._pools = {}
 
     def get_micro_batch_idx(self) -> int | None:
-        """In a step: which part it works on; None elsewhere."""
+        """The index of the part on which the calling step works; None outside of a step."""
         return getattr(self._local, "idx", None)
 
     def handle(self, data: list[Any]) -> list[Any]:
@@ -76,7 +77,7 @@ class MicroBatching:
         return answers
 
     def _answer(self, data: list[Any]) -> list[Any]:
-        """A batch in parts; what the model is, or an explanation, as a `BaseHandler` itself would."""
+        """Answers a batch in parts, and other requests (describe, explain) as `BaseHandler` does."""
         answers: list[Any]
         if self._is("describe"):
             answers = [self.handler.describe_handle()]

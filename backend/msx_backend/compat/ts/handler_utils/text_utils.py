@@ -1,4 +1,4 @@
-"""`ts.handler_utils.text_utils`: what TorchServe's text handlers took from torchtext."""
+"""`ts.handler_utils.text_utils`: the functions of torchtext that TorchServe's text handlers use."""
 
 from __future__ import annotations
 

@@ -13,10 +13,7 @@ from .metric_abstract import MetricAbstract
 
 
 class CachingMetric(MetricAbstract):
-    """Each update is a line on the worker's output, as TorchServe's workers write them.
-
-    What is wrong with an update is logged, and it is left out.
-    """
+    """Each update is printed as a line, as TorchServe's workers do. A wrong update is logged and dropped."""
 
     def add_or_update(self, value: float, dimension_values: Sequence[str] = (), request_id: str = "") -> None:
         metrics = Metrics()

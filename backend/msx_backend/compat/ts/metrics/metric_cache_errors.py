@@ -1,4 +1,4 @@
-"""`ts.metrics.metric_cache_errors`: names for what `context.metrics` raises."""
+"""`ts.metrics.metric_cache_errors`: TorchServe's names of the errors that `context.metrics` raises."""
 
 from __future__ import annotations
 

@@ -15,5 +15,5 @@ class MetricsStore(Metrics):
 
     @property
     def store(self) -> list[Sample]:
-        """What was recorded and not yet taken."""
+        """The samples that were not taken yet."""
         return list(self._samples)

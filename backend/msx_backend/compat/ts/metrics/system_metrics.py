@@ -46,7 +46,7 @@ def disk_available() -> None:
 
 
 def gpu_utilization(num_of_gpu: int | None) -> None:
-    """Nothing: the server itself has the figures of its NPUs where `system_metrics_cmd` is not set."""
+    """Does nothing: without `system_metrics_cmd` the server itself measures its NPUs."""
 
 
 def collect_all(mod: ModuleType, num_of_gpu: int | None = 0) -> None:

@@ -1,1 +1,1 @@
-"""The handlers that TorchServe brings."""
+"""TorchServe's default handlers."""

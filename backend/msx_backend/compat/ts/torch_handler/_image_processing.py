@@ -36,7 +36,7 @@ class ImageProcessing:
 
 
 IMAGENET = ImageProcessing(resize=256, crop=224, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
-"""What the classifiers of torchvision were trained with."""
+"""The normalisation with which torchvision's classifiers were trained."""
 
 
 def _resized(image: Any, side: int) -> Any:
@@ -47,7 +47,7 @@ def _resized(image: Any, side: int) -> Any:
 
 
 def _cropped(image: Any, side: int) -> Any:
-    """What lies beyond the image's border is black."""
+    """Pixels outside of the image are black."""
     left, top = (round((length - side) / 2) for length in image.size)
     return image.crop((left, top, left + side, top + side))
 

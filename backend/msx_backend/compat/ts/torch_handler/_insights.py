@@ -15,18 +15,18 @@ def attributions(model: Any) -> Any:
 
 
 def integrated_gradients(model: Any, inputs: Any, target: Any) -> Any:
-    """How much each value of the inputs counts for `target`, normalised; shaped as the inputs."""
+    """How much each value of the inputs contributes to `target`, normalised; shaped as the inputs."""
     return normalised(attributions(model).attribute(inputs, target=target, n_steps=15))
 
 
 def layer_gradients(model: Any, layer: Any, inputs: Any, offsets: Any, target: Any) -> Any:
-    """How much each token counts for `target`, normalised."""
+    """How much each token contributes to `target`, normalised."""
     gradients = _captum().LayerIntegratedGradients(model, layer)
     return normalised(gradients.attribute(inputs, additional_forward_args=(offsets,), target=target).sum(dim=-1))
 
 
 def normalised(attributions: Any) -> Any:
-    """Divided by their norm; all zeros stay."""
+    """The values divided by their norm; zeros stay zeros."""
     norm = need("torch").norm(attributions)
     return attributions if norm == 0 else attributions / norm
 

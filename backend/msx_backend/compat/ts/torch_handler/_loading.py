@@ -1,4 +1,4 @@
-"""The forms in which a torch model comes."""
+"""Loads torch models from their file formats."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def load_eager(model_dir: str, model_file: str, model_pt_path: str | None) -> An
 
 
 def load_exported(path: str, device: Any) -> Any:
-    """What `torch.export` and AOTInductor compiled, as a shared library or a package. Raises HandlerLoadError."""
+    """Loads a shared library or package that `torch.export` and AOTInductor made. Raises HandlerLoadError."""
     need("torch")
     try:
         if path.endswith(".so"):
@@ -52,7 +52,7 @@ def load_onnx(path: str, device: Any) -> Any:
 
 
 def run_onnx(session: Any, tensor: Any) -> Any:
-    """The first output, of the first input."""
+    """The model's first output for its first input."""
     torch = need("torch")
     name = session.get_inputs()[0].name
     return torch.as_tensor(session.run(None, {name: tensor.cpu().numpy()})[0])

@@ -10,7 +10,7 @@ from .vision_handler import VisionHandler
 
 
 class ObjectDetector(VisionHandler):
-    """`[{label: [left, top, right, bottom], "score": probability}, …]` of those above `threshold`."""
+    """`[{label: [left, top, right, bottom], "score": probability}, …]` of the objects above `threshold`."""
 
     image_processing: Any = ImageProcessing()
     threshold = 0.5

@@ -50,7 +50,7 @@ class TextClassifier(TextHandler):
         return [self._number(token) for token in ngrams_iterator(tokens, self.ngrams)]
 
     def _number(self, token: str) -> int:
-        """Of a word that a plain dict does not know, the one of `<unk>`."""
+        """The number of a word. For an unknown word in a plain dict, it is the number of `<unk>`."""
         known = not isinstance(self.source_vocab, dict) or token in self.source_vocab
         return int(self.source_vocab[token] if known else self.source_vocab.get("<unk>", 0))
 

@@ -1,4 +1,4 @@
-"""`ts.torch_handler.text_handler`: text to the tokens of a vocabulary."""
+"""`ts.torch_handler.text_handler`: from text to tokens of a vocabulary."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TextHandler(BaseHandler, ABC):
         self.tokenizer = get_tokenizer("basic_english")
 
     def get_source_vocab_path(self, ctx: Any) -> str:
-        """Raises HandlerLoadError where the archive has none."""
+        """Raises HandlerLoadError if the archive does not have a vocabulary."""
         name = ctx.manifest.get("model", {}).get("sourceVocab") or "source_vocab.pt"
         path = Path(ctx.system_properties["model_dir"]) / name
         if not path.is_file():
@@ -45,7 +45,7 @@ class TextHandler(BaseHandler, ABC):
         return str(path)
 
     def get_word_token(self, input_tokens: Any) -> list[str]:
-        """The words of these numbers. Raises HandlerLoadError for a vocabulary that cannot be read backwards."""
+        """The words of these numbers. Raises HandlerLoadError for a vocabulary without a reverse mapping."""
         vocab = self.source_vocab
         if hasattr(vocab, "get_itos"):
             words = vocab.get_itos()
@@ -56,7 +56,7 @@ class TextHandler(BaseHandler, ABC):
         return [words[number] for number in (int(token) for token in input_tokens)]
 
     def summarize_attributions(self, attributions: Any) -> Any:
-        """One number a token, of its embedding's."""
+        """One number for each token: the sum over its embedding."""
         return normalised(attributions.sum(dim=2).squeeze(0))
 
     def _expand_contractions(self, text: str) -> str:

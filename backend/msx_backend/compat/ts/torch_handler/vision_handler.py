@@ -55,7 +55,7 @@ class VisionHandler(BaseHandler, ABC):
         raise InvalidInput(f"data: expected an image, base64 text or nested lists, got {type(value).__name__}")
 
     def get_insights(self, tensor_data: Any, _: Any, target: Any = 0) -> Any:
-        """One attribution an image, by captum's integrated gradients."""
+        """One attribution for each image, by captum's integrated gradients."""
         return integrated_gradients(self.model, tensor_data, target).tolist()
 
 
@@ -67,7 +67,7 @@ def _from_base64(text: str) -> bytes:
 
 
 def _image(data: bytes | bytearray) -> Any:
-    """Read to its end, so that a file that is cut off fails here."""
+    """Reads the whole file, so that a truncated one fails here."""
     images = need("PIL.Image")
     try:
         image = images.open(io.BytesIO(data))

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 CLEANUP_REGEX = re.compile(r"<[^>]*>|&(?:[a-z0-9]+|#[0-9]{1,6}|#x[0-9a-f]{1,6});", re.IGNORECASE)
-"""Tags and entities of HTML, which text handlers take out."""
+"""HTML tags and entities, which text handlers remove."""
 
 
 class PT2Backend(str, Enum):
@@ -74,10 +74,8 @@ def check_valid_pt2_backend(backend: str) -> bool:
 
 
 def load_label_mapping(mapping_file_path: str | Path) -> dict[str, Any] | None:
-    """Class number to label of `index_to_name.json`, None without the file. Of `["n01440764", "tench"]` the last is it.
-
-    Raises ValueError for a file of another form.
-    """
+    """Class number to label from `index_to_name.json`; None without the file. If an entry is a list, such as
+    `["n01440764", "tench"]`, its last item is the label. Raises ValueError for a file of another form."""
     path = Path(mapping_file_path)
     if not path.is_file():
         log.warning("%s is missing: answers will not include class names", path)
@@ -95,7 +93,8 @@ def map_class_to_label(
     mapping: Mapping[str, Any] | None = None,
     lbl_classes: Iterable[Sequence[int]] | None = None,
 ) -> list[dict[Any, float]]:
-    """Of each row `{label: probability}`; `lbl_classes` are the rows' classes, where they are not 0, 1, 2, …"""
+    """Each row as `{label: probability}`; `lbl_classes` are the classes of the rows' values, if they are not 0, 1, 2,
+    …"""
     rows = list(probs)
     classes = [range(len(row)) for row in rows] if lbl_classes is None else lbl_classes
     return [

@@ -1,1 +1,1 @@
-"""Helpers of parallel handlers, which are different here."""
+"""Helpers of TorchServe's parallel handlers, which are not supported here."""

@@ -1,4 +1,4 @@
-"""Where the ways of TorchServe's parallel handlers lead to."""
+"""What replaces the helpers of TorchServe's parallel handlers."""
 
 from __future__ import annotations
 

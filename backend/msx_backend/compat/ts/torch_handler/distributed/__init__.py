@@ -1,1 +1,1 @@
-"""Bases of parallel handlers, which are different here."""
+"""Base classes of TorchServe's parallel handlers, which are not supported here."""
