@@ -14,6 +14,7 @@ MODULES = {
     "batching": "benchmarks.batching.batching",
     "grpc": "benchmarks.throughput.grpc",
     "stream": "benchmarks.throughput.stream",
+    "families": "benchmarks.throughput.families",
     "overload": "benchmarks.failures.overload",
     "worker_kill": "benchmarks.failures.worker_kill",
     "cancel": "benchmarks.failures.cancel",

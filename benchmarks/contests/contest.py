@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 import click
 import psutil
 
+from benchmarks.contests.before import Pair, name_before
 from benchmarks.load.client import Address
 from benchmarks.load.wrk import Result
 from benchmarks.reports.figures import figure, median, paired_ratio, spread
@@ -145,7 +146,11 @@ def per_second(unit: str) -> str:
 
 
 def at(connections: int) -> str:
-    return f"{connections} connection{'s' if connections > 1 else ''}"
+    return _several(connections, "connection")
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' if count > 1 else ''}"
 
 
 def targets(
@@ -172,6 +177,19 @@ def latency_targets(
     return [
         Target(f"{name}: p50 of {peer}, {at(connections)}", f"{ratio:.3f}", f"≤ {most:g}", ratio <= most)
         for name, ratio in _ratios(contestants, ours, peer, lambda one: one.latencies(connections))
+    ]
+
+
+def pairs_with_before(
+    contestants: Sequence[Contestant], connections: Sequence[int], *, unit: str = "request", load: str = "connection"
+) -> list[Pair]:
+    """The rates of each server beside those of the one that bears its name and `before`; `load`: one of these."""
+    present = {one.name: one for one in contestants}
+    return [
+        Pair(f"{name}, {_several(count, load)}", per_second(unit), one.rates(count), other.rates(count))
+        for name, one in present.items()
+        if (other := present.get(name_before(name)))
+        for count in connections
     ]
 
 

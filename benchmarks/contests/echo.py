@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from benchmarks.contests.before import BEFORE
 from benchmarks.contests.contest import Contestant
 from benchmarks.load.client import Connection
 from benchmarks.peers import litserve, mosec, torchserve
@@ -29,8 +30,6 @@ PRODUCTS = {
     "litserve": f"LitServe {litserve.VERSION}",
 }
 PACKAGES = {"mosec": mosec.PACKAGES, "torchserve": torchserve.PACKAGES, "litserve": litserve.PACKAGES}
-BEFORE = "before"
-"""The setting of a server of another checkout: usually of the commit before a change."""
 JAVA = 3
 """Times the warm-up of others: it compiles meanwhile."""
 

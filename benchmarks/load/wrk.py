@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,7 @@ from benchmarks.load.client import Address
 
 SCRIPT = """\
 wrk.method = "POST"
-wrk.body = '"' .. string.rep("x", %d) .. '"'
-wrk.headers["Content-Type"] = "application/octet-stream"
+%s
 function done(summary, latency, requests)
   local e = summary.errors
   local errors = e.connect + e.read + e.write + e.status + e.timeout
@@ -26,6 +25,16 @@ function done(summary, latency, requests)
     summary.requests, summary.duration, latency:percentile(50), latency:percentile(99), errors))
 end
 """
+
+
+STRING = """\
+wrk.body = '"' .. string.rep("x", %d) .. '"'
+wrk.headers["Content-Type"] = "application/octet-stream"
+"""
+FILE = """\
+wrk.body = io.open("%s", "rb"):read("*a")
+"""
+"""The body, whatever its bytes are."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -79,10 +88,24 @@ def parse(output: str) -> Result | None:
 @contextmanager
 def wrk(body_size: int) -> Iterator[Wrk]:
     """Posts JSON strings of this size in bytes, quotes and all. Raises click.ClickException without wrk."""
+    with TemporaryDirectory(prefix="msx-benchmark-") as folder:
+        yield _wrk(Path(folder), STRING % (body_size - 2))
+
+
+@contextmanager
+def wrk_of(body: bytes, headers: Mapping[str, str]) -> Iterator[Wrk]:
+    """Posts this body with these headers. Raises click.ClickException without wrk."""
+    with TemporaryDirectory(prefix="msx-benchmark-") as folder:
+        file = Path(folder, "body")
+        file.write_bytes(body)
+        lines = [f'wrk.headers["{name}"] = "{value}"' for name, value in headers.items()]
+        yield _wrk(Path(folder), FILE % file + "\n".join(lines))
+
+
+def _wrk(folder: Path, request: str) -> Wrk:
     program = shutil.which("wrk")
     if program is None:
         raise click.ClickException("This benchmark needs wrk, which is not on PATH: sudo apt-get install wrk.")
-    with TemporaryDirectory(prefix="msx-benchmark-") as folder:
-        script = Path(folder, "post.lua")
-        script.write_text(SCRIPT % (body_size - 2))
-        yield Wrk(program, script)
+    script = folder / "post.lua"
+    script.write_text(SCRIPT % request)
+    return Wrk(program, script)

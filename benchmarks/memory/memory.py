@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import click
-import psutil
 
 from benchmarks.cli.benchmark import benchmark, progress
 from benchmarks.contests.contest import Load, rotated
@@ -17,6 +16,7 @@ from benchmarks.reports.figures import figure, median, paired_ratio, spread
 from benchmarks.reports.plot import Lines
 from benchmarks.reports.table import Report, Table, Target
 from benchmarks.servers.msx import Server, serve, wait_ready
+from benchmarks.servers.processor import frontend_micros
 
 QUICK = ("--requests", "2000", "--streams", "200", "--warm-up", "1000", "--models", "5", "--rounds", "1")
 GROWTH, FLAT = 5.0, 0.05
@@ -179,17 +179,10 @@ def _ask(method: str, url: str) -> None:
 
 
 def _cost(server: Server, load: Wrk, seconds: float) -> float:
-    """Of all that the frontend does meanwhile, not only of what the requests cause. The first second does not count."""
+    """The first second does not count."""
     for lasting in (1.0, seconds):
-        before = _processor(server.process)
-        result = load.run(server.address, "/predictions/echo", connections=CONNECTIONS, seconds=lasting)
-        spent = _processor(server.process) - before
-    return spent * 1e6 / result.requests
-
-
-def _processor(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
+        cost = frontend_micros(load, server, "/predictions/echo", connections=CONNECTIONS, seconds=lasting)
+    return cost
 
 
 def cost_table(crowds: Sequence[Crowd]) -> Table:

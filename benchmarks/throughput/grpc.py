@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import click
 import grpc
 
 from benchmarks.cli.benchmark import benchmark, progress
-from benchmarks.contests.contest import Contestant, play_round, rotated, table, targets
+from benchmarks.contests.before import before_option, compare, name_before
+from benchmarks.contests.contest import Contestant, pairs_with_before, play_round, rotated, table, targets
 from benchmarks.load.client import Address
 from benchmarks.load.h2load import h2load
 from benchmarks.peers import torchserve
@@ -35,7 +37,17 @@ LIMIT = 30.0
 @click.option("--in-flight", default=32, type=click.IntRange(4), help="Calls at a time, over 4 connections.")
 @click.option("--body", default=128, type=click.IntRange(0), help="Bytes.")
 @click.option("--peer/--no-peer", default=True, help="Compare with TorchServe.")
-def main(report: Report, rounds: int, seconds: float, warm_up: float, in_flight: int, body: int, peer: bool) -> None:
+@before_option
+def main(
+    report: Report,
+    rounds: int,
+    seconds: float,
+    warm_up: float,
+    in_flight: int,
+    body: int,
+    peer: bool,
+    before: Path | None,
+) -> None:
     """Unary predictions per second of an echo model: batchSize 1, one worker each, load by h2load.
 
     Beside them gRPC's own server in Python, which answers without a worker. All run for the whole time
@@ -43,7 +55,7 @@ def main(report: Report, rounds: int, seconds: float, warm_up: float, in_flight:
     """
     data = b"x" * body
     with ExitStack() as stack:
-        contestants = [_ours(stack), _bare(stack), *(_peer(stack, report) if peer else [])]
+        contestants = [*_ours(stack, before), _bare(stack), *(_peer(stack, report) if peer else [])]
         for contestant in contestants:
             _check_echo(contestant, data)
         answer = Response(prediction=data).SerializeToString()
@@ -64,15 +76,21 @@ def main(report: Report, rounds: int, seconds: float, warm_up: float, in_flight:
     rates = {one.name: one.rates(in_flight) for one in contestants}
     report.plots.append(Bars("grpc", f"gRPC, {body} bytes", "requests/s", {title: rates}, CAPTION))
     report.targets += targets(contestants, in_flight, [OURS], PEER, TARGET, f"{in_flight} in flight")
+    compare(report, pairs_with_before(contestants, [in_flight], load="call"), what="Unary echo")
 
 
 CAPTION = "The calls that each server answers in a second; longer is better."
 
 
-def _ours(stack: ExitStack) -> Contestant:
-    server = stack.enter_context(serve("echo", CONFIG))
+def _ours(stack: ExitStack, before: Path | None) -> list[Contestant]:
+    others = [_msx(stack, name_before(OURS), before)] if before is not None else []
+    return [_msx(stack, OURS, None), *others]
+
+
+def _msx(stack: ExitStack, name: str, program: Path | None) -> Contestant:
+    server = stack.enter_context(serve("echo", CONFIG, program=program))
     host, _, port = server.info["grpc_inference"].rpartition(":")
-    return Contestant(OURS, Address(host, int(port)), PATH, server.process.pid)
+    return Contestant(name, Address(host, int(port)), PATH, server.process.pid)
 
 
 def _bare(stack: ExitStack) -> Contestant:

@@ -10,7 +10,18 @@ from pathlib import Path
 import click
 
 from benchmarks.cli.benchmark import benchmark, progress
-from benchmarks.contests.contest import Contestant, at, bars, latency_targets, play_round, rotated, table, targets
+from benchmarks.contests.before import before_option, compare
+from benchmarks.contests.contest import (
+    Contestant,
+    at,
+    bars,
+    latency_targets,
+    pairs_with_before,
+    play_round,
+    rotated,
+    table,
+    targets,
+)
 from benchmarks.contests.echo import (
     PRODUCTS,
     Entrant,
@@ -29,8 +40,6 @@ from benchmarks.servers import trivial
 
 QUICK = ("--rounds", "1", "--seconds", "1", "--warm-up", "1", "--connections", "32")
 BATCH = 32
-LEAST_OF_BEFORE = 0.98
-"""Of the rate of the commit before a change: less is a loss, and not noise."""
 OURS = (msx_echo(), msx_echo("tokens on", tokens=True))
 MOSEC, TORCHSERVE = mosec_echo(), torchserve_echo()
 BATCHING = msx_echo(f"batch {BATCH}", batch=BATCH)
@@ -113,11 +122,7 @@ class Plan:
 @click.option("--connections", "-c", multiple=True, default=(1, 32, 128), type=click.IntRange(1), help="Repeatable.")
 @click.option("--body", default=128, type=click.IntRange(2), help="Bytes.")
 @click.option("--only", multiple=True, default=PRODUCTS, type=click.Choice([*PRODUCTS]), help="Who; repeatable.")
-@click.option(
-    "--before",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="msx-serve of another checkout, which takes part in each setting.",
-)
+@before_option
 @click.option("--contest", multiple=True, default=CONTESTS, type=click.Choice([*CONTESTS]), help="Repeatable.")
 def main(
     report: Report,
@@ -147,8 +152,7 @@ def main(
 def _hold(contest: Contest, name: str, plan: Plan, load: Wrk, only: Sequence[str], report: Report) -> None:
     with ExitStack() as stack:
         entrants = [one for one in contest.entrants if one.product in only]
-        pairs = _with_before(entrants, plan.before)
-        field = enter(stack, [*entrants, *(other for _, other in pairs)], plan.body, report)
+        field = enter(stack, _with_before(entrants, plan.before), plan.body, report)
         for contestant in field:
             contestant.warm_up(load, max(plan.connections), plan.warm_up)
         for number in range(plan.rounds):
@@ -158,14 +162,13 @@ def _hold(contest: Contest, name: str, plan: Plan, load: Wrk, only: Sequence[str
     report.tables += [table(f"{contest.title}, {at(count)}", field, count, peers) for count in plan.connections]
     report.plots.append(bars(contest.plot, f"{contest.title}, {plan.body} bytes", field, plan.connections))
     report.targets += contest.targets(field, plan.connections)
-    for one, other in pairs:
-        for count in plan.connections:
-            report.targets += targets(field, count, [one.name], other.name, LEAST_OF_BEFORE, at(count))
+    compare(report, pairs_with_before(field, plan.connections), what=contest.title)
 
 
-def _with_before(entrants: Sequence[Entrant], program: Path | None) -> list[tuple[Entrant, Entrant]]:
-    """Each of ours with the same setting of the other checkout."""
-    return [(one, one.at(program)) for one in entrants if one.at is not None] if program is not None else []
+def _with_before(entrants: Sequence[Entrant], program: Path | None) -> list[Entrant]:
+    """All of these, and the settings of ours as the other checkout has them."""
+    others = [one.at(program) for one in entrants if one.at is not None] if program is not None else []
+    return [*entrants, *others]
 
 
 def _ceiling(load: Wrk, plan: Plan) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 import click
 
 from benchmarks.cli.benchmark import benchmark, progress
-from benchmarks.contests.contest import Contestant, play_round, rotated, table, targets
+from benchmarks.contests.before import before_option, compare, name_before
+from benchmarks.contests.contest import Contestant, pairs_with_before, play_round, rotated, table, targets
 from benchmarks.load.streams import EVENT, StreamLoad, allow_files
 from benchmarks.peers import mosec
 from benchmarks.peers.venv import NotInstalled
@@ -56,7 +58,10 @@ AT_ONCE = (1, 10)
 @click.option("--streams", default=1000, type=click.IntRange(1), help="At once, each on a connection of its own.")
 @click.option("--chunks", default=100, type=click.IntRange(1), help="Of each stream.")
 @click.option("--peer/--no-peer", default=True, help="Compare with mosec.")
-def main(report: Report, rounds: int, seconds: float, streams: int, chunks: int, peer: bool) -> None:
+@before_option
+def main(
+    report: Report, rounds: int, seconds: float, streams: int, chunks: int, peer: bool, before: Path | None
+) -> None:
     """Events per second of many streams at once; both servers send the same bytes as fast as they can.
 
     All servers run for the whole time, but only one has load at a time; they take turns in rounds. The ratio is the
@@ -66,6 +71,7 @@ def main(report: Report, rounds: int, seconds: float, streams: int, chunks: int,
     load = StreamLoad(chunks)
     with ExitStack() as stack:
         contestants = [_ours(stack, name, streams) for name in OURS]
+        contestants += [_ours(stack, name, streams, before) for name in OURS] if before is not None else []
         contestants += _peers(stack, streams, report) if peer else []
         play_round(load, contestants, [streams], 0.1)
         for contestant in contestants:
@@ -78,6 +84,7 @@ def main(report: Report, rounds: int, seconds: float, streams: int, chunks: int,
         f"The client took at most {max(load.cores):.2f} of a core while it read from these servers",
     ]
     _compare(report, contestants, streams, f"{streams:,} streams of {chunks} events")
+    compare(report, pairs_with_before(contestants, [streams], unit="event", load="stream"), what="Streams")
     report.tables.append(_client(streams, chunks, rounds))
 
 
@@ -94,9 +101,11 @@ def _compare(report: Report, contestants: Sequence[Contestant], streams: int, ti
         report.targets += targets(contestants, streams, [*OURS], name, TARGET, title, unit="event")
 
 
-def _ours(stack: ExitStack, name: str, streams: int) -> Contestant:
-    server = stack.enter_context(serve(OURS[name], CONFIG.format(streams=streams, batch=BATCH)))
-    return Contestant(name, server.address, f"/predictions/{OURS[name]}", server.process.pid)
+def _ours(stack: ExitStack, setting: str, streams: int, before: Path | None = None) -> Contestant:
+    model, config = OURS[setting], CONFIG.format(streams=streams, batch=BATCH)
+    server = stack.enter_context(serve(model, config, program=before))
+    name = setting if before is None else name_before(setting)
+    return Contestant(name, server.address, f"/predictions/{model}", server.process.pid)
 
 
 def _peers(stack: ExitStack, streams: int, report: Report) -> list[Contestant]:

@@ -7,7 +7,7 @@ import asyncio
 import psutil
 
 from benchmarks.load.client import Address, Answer, Connection, answers
-from benchmarks.load.wrk import SCRIPT
+from benchmarks.load.wrk import STRING
 from benchmarks.servers import trivial
 from benchmarks.servers.trivial import request_size
 
@@ -16,7 +16,7 @@ def test_every_request_of_the_load_is_as_long_as_the_trivial_server_takes_it_to_
     head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 128\r\n\r\n"
     assert request_size(head + b"x" * 300) == len(head) + 128
     assert request_size(b"GET / HTTP/1.1\r\n\r\n") == 18
-    assert """'"' .. string.rep("x", 126) .. '"'""" in SCRIPT % 126
+    assert """'"' .. string.rep("x", 126) .. '"'""" in STRING % 126
 
 
 async def ask(address: Address) -> list[Answer]:

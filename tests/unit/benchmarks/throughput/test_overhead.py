@@ -21,9 +21,9 @@ NAMES = [one.name for one in OURS]
 
 
 def test_each_setting_of_ours_takes_part_as_another_checkout_has_it_too() -> None:
-    pairs = _with_before([*OURS, MOSEC], Path("elsewhere/msx-serve"))
-    assert [(one.name, other.name) for one, other in pairs] == [(name, f"{name}, before") for name in NAMES]
-    assert _with_before(OURS, None) == []
+    both = [*NAMES, MOSEC.name, *(f"{name}, before" for name in NAMES)]
+    assert [one.name for one in _with_before([*OURS, MOSEC], Path("elsewhere/msx-serve"))] == both
+    assert _with_before(OURS, None) == [*OURS]
 
 
 def test_batch_1_has_to_beat_both_peers() -> None:

@@ -1,0 +1,60 @@
+"""A server of another checkout that takes part in the same rounds: what a change costs is the ratio to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from benchmarks.reports.figures import figure, median, paired_ratio
+from benchmarks.reports.table import Report, Table, Target
+
+BEFORE = "before"
+"""The setting of a server of another checkout: usually of the commit before a change."""
+LEAST = 0.97
+"""Of the rate of the commit before a change. Less is a loss, and not noise."""
+COLUMNS = ("setting", "unit", BEFORE, "now", f"now / {BEFORE}, median", "lowest – highest")
+
+
+class Pair(NamedTuple):
+    """The same figure of both servers, one a round."""
+
+    setting: str
+    unit: str
+    now: Sequence[float]
+    before: Sequence[float]
+
+
+def before_option(measure: Callable[..., None]) -> Callable[..., None]:
+    """Adds the option `--before`, which is None or the path of an `msx-serve`."""
+    path = click.Path(exists=True, dir_okay=False, path_type=Path)
+    option: Callable[[Callable[..., None]], Any] = click.option(
+        "--before", type=path, help="msx-serve of another checkout, which takes part in each setting of ours."
+    )
+    decorated: Callable[..., None] = option(measure)
+    return decorated
+
+
+def name_before(name: str) -> str:
+    return f"{name}, {BEFORE}"
+
+
+def compare(report: Report, pairs: Sequence[Pair], *, what: str, least: float | None = LEAST) -> None:
+    """Adds the table of the ratios and, with `least`, a target for each; nothing where there is no pair."""
+    if not pairs:
+        return
+    report.tables.append(Table(f"{what}: now and {BEFORE}", COLUMNS, [_row(pair) for pair in pairs]))
+    report.targets += [] if least is None else [_target(pair, least) for pair in pairs]
+
+
+def _row(pair: Pair) -> Sequence[str]:
+    middle, low, high = paired_ratio(pair.now, pair.before)
+    figures = (figure(median(pair.before)), figure(median(pair.now)))
+    return (pair.setting, pair.unit, *figures, f"{middle:.3f}", f"{low:.3f} – {high:.3f}")
+
+
+def _target(pair: Pair, least: float) -> Target:
+    middle = paired_ratio(pair.now, pair.before)[0]
+    return Target(f"{pair.setting}: {pair.unit} of {BEFORE}", f"{middle:.3f}", f"≥ {least:g}", middle >= least)

@@ -1,0 +1,88 @@
+"""What a change costs: the figures beside those of another checkout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from benchmarks.cli.names import command
+from benchmarks.contests.before import LEAST, Pair, compare
+from benchmarks.contests.contest import Contestant, pairs_with_before
+from benchmarks.reports.machine import machine
+from benchmarks.reports.table import Report
+from benchmarks.servers.msx import Server
+from benchmarks.throughput import grpc, stream
+from tests.unit.benchmarks.contestants import contestant
+
+OTHER = Path("elsewhere/msx-serve")
+
+
+def report() -> Report:
+    return Report("sample", "command", machine())
+
+
+def test_ratios_are_of_the_same_round_and_stand_with_their_spread() -> None:
+    found = report()
+    compare(found, [Pair("msx, 32 streams", "events/s", [96, 90, 300], [100, 100, 200])], what="Streams")
+    assert found.tables[0].title == "Streams: now and before"
+    assert [*found.tables[0].rows] == [("msx, 32 streams", "events/s", "100", "96", "0.960", "0.900 – 1.500")]
+    assert [(one.measured, one.limit, one.met) for one in found.targets] == [("0.960", f"≥ {LEAST:g}", False)]
+
+
+def test_a_median_at_the_limit_is_met() -> None:
+    found = report()
+    compare(found, [Pair("msx", "requests/s", [97, 1, 99], [100, 100, 100])], what="Echo")
+    assert [one.met for one in found.targets] == [True]
+
+
+def test_without_another_checkout_there_is_neither_table_nor_target() -> None:
+    found = report()
+    compare(found, pairs_with_before([contestant("msx", 1), contestant("mosec", 1)], [32]), what="Echo")
+    assert found.tables == []
+    assert found.targets == []
+
+
+def test_servers_are_paired_by_their_names_at_each_number_of_connections() -> None:
+    now, before = contestant("msx, batch 32", 30, 31), contestant("msx, batch 32, before", 20, 21)
+    for one, rates in ((now, 5), (before, 4)):
+        one.turns |= contestant("", rates, connections=1).turns
+    pairs = pairs_with_before([now, contestant("mosec", 9), before], [32, 1])
+    assert [(pair.setting, pair.now, pair.before) for pair in pairs] == [
+        ("msx, batch 32, 32 connections", [30, 31], [20, 21]),
+        ("msx, batch 32, 1 connection", [5], [4]),
+    ]
+
+
+@contextmanager
+def served(model: str, config: str, *, program: Path | None = None) -> Iterator[Server]:
+    info = {"inference": "http://127.0.0.1:1", "grpc_inference": "127.0.0.1:2", "key_file": None, "pid": 1}
+    yield Server(Path("/nowhere"), info, program or Path("msx-serve"))
+
+
+@pytest.mark.parametrize(
+    ("module", "enter", "names"),
+    [
+        (grpc, lambda stack: grpc._ours(stack, OTHER), ["msx", "msx, before"]),
+        (
+            stream,
+            lambda stack: [stream._ours(stack, name, 9, program) for name in stream.OURS for program in (None, OTHER)],
+            [f"{name}{suffix}" for name in stream.OURS for suffix in ("", ", before")],
+        ),
+    ],
+)
+def test_each_setting_is_served_by_both_checkouts(
+    monkeypatch: pytest.MonkeyPatch, module: object, enter: Callable[[ExitStack], list[Contestant]], names: list[str]
+) -> None:
+    monkeypatch.setattr(module, "serve", served)
+    with ExitStack() as stack:
+        assert [one.name for one in enter(stack)] == names
+
+
+@pytest.mark.parametrize("name", ["overhead", "grpc", "stream", "families"])
+def test_these_benchmarks_take_another_checkout(name: str, tmp_path: Path) -> None:
+    program = tmp_path / "msx-serve"
+    program.touch()
+    assert command(name).make_context(name, ["--before", str(program)]).params["before"] == program
