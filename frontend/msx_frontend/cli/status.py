@@ -58,7 +58,12 @@ def _rows(version: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _unhealthy(version: dict[str, Any]) -> list[str]:
-    return [f"device {one['device']} is unhealthy: {one['health']}" for one in version.get("unhealthyDevices", [])]
+    return [f"{_device(**one)} is unhealthy: {one['health']}" for one in version.get("unhealthyDevices", [])]
+
+
+def _device(device: int, id: str, **_: str) -> str:
+    """The driver's id where it is not the server's number."""
+    return f"device {device}" + ("" if id == str(device) else f" (id {id})")
 
 
 def _worker(worker: dict[str, Any]) -> tuple[str, ...]:

@@ -113,7 +113,7 @@ class DevicePool:
         return [lease.model_key for lease in self._on(device)]
 
     def unhealthy(self, config: ModelConfig) -> dict[int, str]:
-        """Of the devices that this model may have, the unhealthy ones, each with its health."""
+        """Of the devices that this model may have, the unhealthy ones: the driver's word, by number."""
         if not self.serves(config):
             return {}
         candidates = self._candidates(config)

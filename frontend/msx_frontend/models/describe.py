@@ -57,8 +57,7 @@ def describe(version: ModelVersion) -> dict[str, Any]:
 
 def _unhealthy(version: ModelVersion) -> dict[str, Any]:
     """Of the devices that it may have; nothing where all are well."""
-    unhealthy = version.resources.unhealthy_devices
-    listed = [{"device": device, "health": word} for device, word in unhealthy.items()]
+    listed = [device._asdict() for device in version.resources.unhealthy_devices]
     return {"unhealthyDevices": listed} if listed else {}
 
 

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from msx_frontend.resources.claims import Claim, Resources
 from msx_frontend.resources.starts import Sibling
 from msx_sdk._internal.config import ModelConfig
+
+
+class UnhealthyDevice(NamedTuple):
+    device: int
+    """The server's number."""
+    id: str
+    """The driver's name."""
+    health: str
+    """The driver's word for it."""
 
 
 class ModelResources:
@@ -41,9 +52,10 @@ class ModelResources:
         return self._devices.kind(self._config)
 
     @property
-    def unhealthy_devices(self) -> dict[int, str]:
-        """Of the devices that it may have, each with its health."""
-        return self._devices.unhealthy(self._config)
+    def unhealthy_devices(self) -> list[UnhealthyDevice]:
+        """Of the devices that it may have."""
+        unhealthy = self._devices.unhealthy(self._config)
+        return [UnhealthyDevice(number, self._devices.devices[number].id, word) for number, word in unhealthy.items()]
 
     @property
     def default_workers(self) -> int:

@@ -55,10 +55,10 @@ def test_unhealthy_devices_are_named_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = {"modelName": "m", "modelVersion": "1.0", "state": "READY", "workers": []}
-    unhealthy = {**one, "unhealthyDevices": [{"device": 3, "health": "Critical"}]}
+    unhealthy = {**one, "unhealthyDevices": [{"device": 3, "id": "7", "health": "Critical"}]}
     monkeypatch.setattr(status, "ask", lambda path: Status([unhealthy, {**unhealthy, "modelName": "n"}, one]))
     assert status.show(info(tmp_path))
-    assert capsys.readouterr().out.splitlines()[-1] == "  device 3 is unhealthy: Critical"
+    assert capsys.readouterr().out.splitlines()[-1] == "  device 3 (id 7) is unhealthy: Critical"
     monkeypatch.setattr(status, "ask", lambda path: Status([one]))
     assert status.show(info(tmp_path))
     assert "unhealthy" not in capsys.readouterr().out

@@ -92,7 +92,7 @@ def test_a_worker_without_another_device_waits_and_comes_back(tmp_path: Path) ->
         described = describe(bench.harness.registry.find("m"))
         sentence = "m:1.0 needs 1 device, and none of 1 device is left for it: 0 is unhealthy (Critical)"
         assert described["workers"][0]["waitsFor"] == {"resource": "devices", "reason": sentence}
-        assert described["unhealthyDevices"] == [{"device": 0, "health": "Critical"}]
+        assert described["unhealthyDevices"] == [{"device": 0, "id": "f0", "health": "Critical"}]
         await bench.set(readings=1)
         assert bench.state("m") is ModelState.WAITING, "one good reading is not enough either"
         await bench.set(readings=1)

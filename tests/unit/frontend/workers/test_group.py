@@ -19,7 +19,7 @@ from msgspec import structs
 
 from msx_frontend.errors import HandlerFailed, RequestCancelled, WorkerDied, WorkerTimedOut
 from msx_frontend.job import Job
-from msx_frontend.workers import heartbeat, memory_watch
+from msx_frontend.workers import endings, heartbeat, memory_watch
 from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workers.group import GroupState, WorkerGroup
 from msx_frontend.workers.launcher import GroupSpec
@@ -604,6 +604,23 @@ def test_drain_does_not_wait_beyond_its_limit(tmp_path: Path) -> None:
         assert bench.owner.returned == [waiting]
 
     on(spec_of(tmp_path, "hang"), test)
+
+
+def test_a_group_that_is_drained_for_a_reason_ends_with_it(tmp_path: Path) -> None:
+    reason = endings.device_lost("device 3 is unhealthy (Critical)")
+
+    async def idle(bench: Bench) -> None:
+        await bench.group.drain(10, reason)
+        assert await bench.group.wait_ended() is reason
+
+    async def running(bench: Bench) -> None:
+        (job,) = bench.predict(b"/dev/null")
+        await bench.group.drain(0.05, reason)
+        told = "Worker died. The worker had to leave its devices: device 3 is unhealthy (Critical)."
+        assert error_of(job).message == told
+
+    on(spec_of(tmp_path, "echo"), idle)
+    on(spec_of(tmp_path, "hang"), running)
 
 
 def test_drain_may_be_called_twice_and_after_the_end(tmp_path: Path) -> None:
