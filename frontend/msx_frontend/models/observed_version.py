@@ -9,7 +9,7 @@ from msx_frontend.models.version_status import VersionStatus
 from msx_frontend.queueing.dispatcher import Dispatcher
 from msx_frontend.resources.model_resources import ModelResources
 from msx_frontend.resources.shortage import Shortage
-from msx_frontend.workers.endings import GroupEnd
+from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.replica import Replica, ReplicaState
 
 

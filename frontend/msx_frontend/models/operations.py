@@ -14,7 +14,7 @@ from msx_frontend.errors import ServiceError, ServiceUnavailable
 from msx_frontend.management_errors import ResourcesMissing, TooManyWorkers, UnregisterTimedOut, WorkersNotStarted
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.resources.processes import TooManyProcessesError
-from msx_frontend.workers.endings import GroupEnd
+from msx_frontend.workers.group_end import GroupEnd
 
 log = logging.getLogger("msx.management")
 

@@ -10,7 +10,7 @@ from msx_frontend.errors import ServiceError, ServiceUnavailable
 from msx_frontend.models.states import ModelState, move
 from msx_frontend.public_text import public_text
 from msx_frontend.resources.shortage import Shortage
-from msx_frontend.workers.endings import GroupEnd
+from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.replica import Replica, ReplicaState
 
 log = logging.getLogger("msx.models")
@@ -82,10 +82,10 @@ class VersionStatus:
         if self.shortage is not None and not coming(replicas):
             return f"it waits for {self.shortage.resource}: {public_text(self.shortage.reason)}"
         if not alive(replicas):
-            last = self.last_end.told if self.last_end else "no worker is left"
+            last = self.last_end.public_reason if self.last_end else "no worker is left"
             return f"it was given up after maxRetryTimeoutInSec, until it is scaled or registered again: {last}"
         if self._unloaded is not None and not any(map(_proven, replicas)):
-            return f"its last load failed, and it is tried again: {self._unloaded.told}"
+            return f"its last load failed, and it is tried again: {self._unloaded.public_reason}"
         return ""
 
     def move(self, state: ModelState) -> None:

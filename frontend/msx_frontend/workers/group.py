@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from msx_frontend.workers import endings
+from msx_frontend.workers import group_end
 from msx_frontend.workers.batch_runner import BatchEvents, BatchRunner
-from msx_frontend.workers.endings import GroupEnd
+from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.launcher import GroupSpec, LaunchedRank, Launcher
 from msx_frontend.workers.rank import Rank
 from msx_frontend.workers.rank_group import RankGroup
@@ -74,7 +74,7 @@ class WorkerGroup:
         self.load_seconds = 0.0
         self.capabilities = Capabilities()
         self.signature = Signature()
-        self._drained = endings.asked_to_stop()
+        self._drained = group_end.asked_to_stop()
         """How it ends when it is drained."""
         self.ranks = RankGroup(spec, self)
         self.runner = BatchRunner(spec, self.ranks.leader, events, self._replied)
@@ -91,7 +91,7 @@ class WorkerGroup:
             self.ranks.begin(await self._launched())
             await self.ranks.connect()
         except OSError as error:
-            return self._end(endings.not_started(error))
+            return self._end(group_end.not_started(error))
         if self.state is not GroupState.STARTING:
             self.ranks.kill()  # the group ended meanwhile: what was started after that must end, too
             return self._ended.result()
@@ -100,7 +100,7 @@ class WorkerGroup:
         self.ranks.load()
         await self._first(self._loaded, timeout=self.spec.startup_timeout)
         if not self._loaded.done() and not self._ended.done():
-            self._end(endings.load_too_slow(self.spec.startup_timeout, self.ranks.slowest))
+            self._end(group_end.load_too_slow(self.spec.startup_timeout, self.ranks.slowest))
         return self._ended.result() if self._ended.done() else None
 
     async def _launched(self) -> Sequence[LaunchedRank]:
@@ -172,7 +172,7 @@ class WorkerGroup:
                 self._agreed(message)
             self._ready_when_all_are()
         elif isinstance(message, LoadFailed):
-            self._end(endings.load_failed(message, self.ranks.named(rank.rank)))
+            self._end(group_end.load_failed(message, self.ranks.named(rank.rank)))
 
     def _agreed(self, message: Loaded) -> None:
         self.runner.agreed(message)
@@ -208,7 +208,7 @@ class WorkerGroup:
                 self._end(self._drained)
         else:
             ended = self.ranks[rank]
-            self._end(endings.exited(rank, ended.status.pid, code, ended.last_words))
+            self._end(group_end.exited(rank, ended.status.pid, code, ended.crash_cause))
 
     def _end(self, end: GroupEnd) -> GroupEnd:
         """The first reason counts. What was running fails; what waited behind it goes back to the queue."""

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from msx_frontend.metrics.line import MARK, parse_metric
-from msx_frontend.workers.last_words import LastWords
+from msx_frontend.workers.crash_cause import CrashCause
 from msx_protocol import MetricSample
 
 RECORD_SEPARATOR = "\x1e"
@@ -38,7 +38,7 @@ class WorkerOutput(asyncio.Protocol):
         """The line that comes in is too long: its beginning has been logged, the rest is left out."""
         self._window, self._lines, self._dropped = 0, 0, 0
         self._report: asyncio.TimerHandle | None = None
-        self.last_words = LastWords()
+        self.crash_cause = CrashCause()
         self._transport: asyncio.BaseTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -71,7 +71,7 @@ class WorkerOutput(asyncio.Protocol):
         if text.startswith(MARK) and self._on_metric is not None:
             return self._metric(text, self._on_metric)
         entry = _record(text)
-        self.last_words.add(entry["message"] if entry else text)
+        self.crash_cause.add(entry["message"] if entry else text)
         if text and self._allowed():
             self._log(entry or {"message": text})
         return None

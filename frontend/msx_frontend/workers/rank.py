@@ -92,9 +92,9 @@ class Rank:
         return RankStatus() if self._launched is None else self._launched.describe()
 
     @property
-    def last_words(self) -> str:
+    def crash_cause(self) -> str:
         """What it last said on stderr: for a crash, its cause."""
-        return str(self.stderr.last_words)
+        return str(self.stderr.crash_cause)
 
     def describe(self) -> dict[str, Any]:
         state, status = "READY" if self.loaded else "ENDED" if self.exited else "LOADING", self.status

@@ -15,10 +15,10 @@ from msx_frontend.management_errors import RequirementsFailed
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.resources.claims import Claim
 from msx_frontend.resources.shortage import Shortage
-from msx_frontend.workers import endings
+from msx_frontend.workers import group_end
 from msx_frontend.workers.backoff import Backoff
-from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import GroupEvents, WorkerGroup
+from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.launcher import GroupSpec, Launcher
 from msx_frontend.workers.torchserve_lines import TorchServeLines
 
@@ -153,17 +153,17 @@ class Replica:
             await self._unless_stopping(self._recipe.prepare)
             await self._unless_stopping(partial(self._uncounted, self._claim.turn))
             if self._claim.revoked:
-                return endings.device_lost(self._claim.revoked)
-            return endings.asked_to_stop() if self._stopping.is_set() else await self._one_generation()
+                return group_end.device_lost(self._claim.revoked)
+            return group_end.asked_to_stop() if self._stopping.is_set() else await self._one_generation()
         except RequirementsFailed as error:
-            return endings.requirements_failed(error)
+            return group_end.requirements_failed(error)
         except ServiceError as error:
-            return endings.not_prepared(error)
+            return group_end.not_prepared(error)
         except Exception as error:
             log.exception("worker %d could not be started", self.number)
             if self.group is not None:
                 await self.group.drain(0)
-            return endings.not_started(error)
+            return group_end.not_started(error)
         finally:
             self._claim.started()
 
@@ -199,7 +199,7 @@ class Replica:
     def _leave_devices(self) -> None:
         """One of them is unhealthy: running work may end, then the group does."""
         if self.group is not None:
-            drain = self.group.drain(LEAVE_LIMIT, endings.device_lost(self._claim.revoked))
+            drain = self.group.drain(LEAVE_LIMIT, group_end.device_lost(self._claim.revoked))
             self._leaving_devices = asyncio.create_task(drain, name=f"replica-{self.number}-leaves-devices")
 
     def _start_elsewhere(self) -> None:

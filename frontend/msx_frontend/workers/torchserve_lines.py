@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Mapping
 
-from msx_frontend.workers.endings import GroupEnd
+from msx_frontend.workers.group_end import GroupEnd
 
 log = logging.getLogger("org.pytorch.serve.wlm.WorkerThread")
 

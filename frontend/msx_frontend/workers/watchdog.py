@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msx_frontend.workers import endings, heartbeat
+from msx_frontend.workers import group_end, heartbeat
 from msx_frontend.workers.batch_runner import BatchRunner
-from msx_frontend.workers.endings import GroupEnd
+from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.heartbeat import Heartbeat
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.lockstep import Lockstep
@@ -80,15 +80,15 @@ class Watchdog:
         running = bool(self._runner.busy)
         together = not self._lockstep.busy  # no rank has ended a call in which others still are
         if running and now - self._runner.progressed > limit:
-            self._end(endings.no_response(limit, self._ranks.named(silent), self._stragglers.words()))
+            self._end(group_end.no_response(limit, self._ranks.named(silent), self._stragglers.words()))
         elif running and together and (straggler := self._stragglers.overdue(now)):
             self._diverged(straggler)
         elif self._runner.idle and together and silent is not None:
-            self._end(endings.no_heartbeat(heartbeat.MISSED_HEARTBEAT, self._ranks.named(silent)))
+            self._end(group_end.no_heartbeat(heartbeat.MISSED_HEARTBEAT, self._ranks.named(silent)))
 
     def _diverged(self, sentence: str) -> None:
-        self._end(endings.diverged(sentence))
+        self._end(group_end.diverged(sentence))
 
     def _too_much_memory(self, rank: int, taken: int) -> None:
         pid, limit = self._ranks[rank].status.pid, self._spec.max_memory or 0
-        self._end(endings.too_much_memory(rank, pid, taken, limit))
+        self._end(group_end.too_much_memory(rank, pid, taken, limit))

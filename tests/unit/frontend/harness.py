@@ -33,9 +33,9 @@ from msx_frontend.resources.claims import Resources
 from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.starts import Starts
 from msx_frontend.snapshots.restore import versions_of
-from msx_frontend.workers import endings, replica
-from msx_frontend.workers.endings import GroupEnd
+from msx_frontend.workers import group_end, replica
 from msx_frontend.workers.group import GroupEvents, WorkerGroup
+from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.launcher import GroupSpec
 from msx_protocol import Loaded, LoadProgress
 from msx_sdk.generation import Capabilities
@@ -44,7 +44,7 @@ from tests.unit.frontend.packing import pack_model
 from tests.unit.frontend.workers.fake_launcher import FakeLauncher, FakeRank
 
 FAILED = GroupEnd(
-    "The model could not be loaded: no weights", endings.load_too_slow(1, "").error, traceback="Traceback: no weights"
+    "The model could not be loaded: no weights", group_end.load_too_slow(1, "").error, traceback="Traceback: no weights"
 )
 
 

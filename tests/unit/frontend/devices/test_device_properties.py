@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from msx_frontend.devices.errors import DevicesHeldError
 from msx_frontend.errors import ServiceError
-from msx_frontend.workers import endings
+from msx_frontend.workers import group_end
 from tests.unit.frontend.harness import Harness, open_harness, until
 from tests.unit.frontend.jobs import run
 
@@ -42,7 +42,7 @@ async def act(harness: Harness, what: str, model: str, number: int) -> None:
         elif what == "unregister":
             await harness.management.unregister(model, None)
         elif groups := harness.groups(model):
-            groups[number % len(groups)].end(endings.exited(0, 1, 3, ""))
+            groups[number % len(groups)].end(group_end.exited(0, 1, 3, ""))
             await until(lambda: settled(harness, model))
     except ServiceError:
         pass  # it is not there, or nothing fits

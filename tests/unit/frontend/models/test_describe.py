@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msx_frontend.models.describe import describe
 from msx_frontend.models.states import ModelState
-from msx_frontend.workers import endings
+from msx_frontend.workers import group_end
 from tests.contract.torchserve.shapes import MEMBERS
 from tests.unit.frontend.harness import FAILED, FakeGroup, Harness, in_harness, until
 
@@ -36,7 +36,7 @@ def test_workers(tmp_path: Path) -> None:
         FakeGroup.loading.add("m")
         version = harness.registry.find("m")
         (group,) = [group for group in harness.groups() if group is version.replicas[0].group]
-        group.end(endings.exited(0, 12, 3, "no room"))
+        group.end(group_end.exited(0, 12, 3, "no room"))
         await until(lambda: version.replicas[0].generation == 2 and version.replicas[0].phase == "initializing")
         again, ready = describe(version)["workers"]
         assert int(ready["id"]) == int(again["id"]) + 1

@@ -10,11 +10,11 @@ import pytest
 from msx_frontend.models.health import Health
 from msx_frontend.models.startup import Startup
 from msx_frontend.models.states import ModelState
-from msx_frontend.workers import endings
+from msx_frontend.workers import group_end
 from tests.unit.frontend.harness import FakeGroup, Harness, Scenario, open_harness, until
 from tests.unit.frontend.jobs import run
 
-DIED = endings.exited(0, 1, 3, "")
+DIED = group_end.exited(0, 1, 3, "")
 
 
 def in_harness(folder: Path, test: Scenario) -> None:

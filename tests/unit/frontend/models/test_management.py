@@ -22,7 +22,7 @@ from msx_frontend.management_errors import (
 )
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.states import ModelState
-from msx_frontend.workers import endings
+from msx_frontend.workers import group_end
 from tests.unit.frontend.harness import FakeGroup, Harness, in_harness, until
 from tests.unit.frontend.jobs import error_of, make_job
 
@@ -293,7 +293,7 @@ def test_scaling_that_cannot_be(tmp_path: Path) -> None:
 def test_a_worker_that_failed_once_does_not_hide_another_that_fails_now(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         await harness.register("m")
-        harness.groups()[0].end(endings.exited(0, 1, 3, ""))
+        harness.groups()[0].end(group_end.exited(0, 1, 3, ""))
         await until(lambda: harness.registry.find("m").ready_workers == 1)
         FakeGroup.failing.add("m")
         with pytest.raises(WorkersNotStarted, match="no weights"):
@@ -452,7 +452,7 @@ def test_jobs_that_a_dying_group_returns_to_a_version_that_goes_are_answered(tmp
         await until(lambda: version.state is ModelState.DRAINING and not version.dispatcher.groups)
         (group,) = harness.groups()
         returned = make_job("ahead")
-        group.end(endings.exited(0, 1, -9, ""))
+        group.end(group_end.exited(0, 1, -9, ""))
         group._events.jobs_returned([returned])
         await going
         assert isinstance(error_of(returned), ServiceUnavailable)
@@ -501,12 +501,12 @@ def test_the_content_is_looked_at_before_each_worker(tmp_path: Path, monkeypatch
         file = version.source.model_dir / "echo.py"
         whole = file.read_text()
         file.write_text("changed")
-        harness.groups()[0].end(endings.exited(0, 1, 3, ""))
+        harness.groups()[0].end(group_end.exited(0, 1, 3, ""))
         await until(lambda: version.replicas[0].generation == 2 and version.state is ModelState.READY)
         assert file.read_text() == whole
         archive = (harness.root / "m.mar").rename(harness.root / "away.mar")
         shutil.rmtree(version.source.model_dir)
-        harness.groups()[0].end(endings.exited(0, 1, 3, ""))
+        harness.groups()[0].end(group_end.exited(0, 1, 3, ""))
         job = harness.submit("m")
         await until(lambda: job.done)
         with pytest.raises(ServiceUnavailable, match=r"its last load failed.* What was unpacked of m\.mar was changed"):

@@ -10,18 +10,18 @@ from msx_frontend.errors import ServiceError, ServiceUnavailable
 from msx_frontend.generation.directory import Directory
 from msx_frontend.management_errors import RequirementsFailed
 from msx_frontend.models.states import ModelState
-from msx_frontend.workers import endings
-from msx_frontend.workers.endings import GroupEnd
+from msx_frontend.workers import group_end
+from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.replica import ReplicaState
 from msx_protocol import LoadFailed
 from msx_sdk.generation import GENERATE
 from tests.unit.frontend.harness import FakeGroup, Harness, in_harness, until
 from tests.unit.frontend.jobs import error_of
 
-BROKEN = endings.load_failed(
+BROKEN = group_end.load_failed(
     LoadFailed("FileNotFoundError: [Errno 2] No such file or directory: '/srv/my models/m/w.bin'", "Traceback …", False)
 )
-KILLED = endings.exited(0, 4711, -9, "")
+KILLED = group_end.exited(0, 4711, -9, "")
 
 
 async def failed(harness: Harness, end: GroupEnd = BROKEN) -> None:
@@ -140,10 +140,10 @@ def test_one_that_is_given_up_says_what_helps(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("end", "words"),
     [
-        (endings.not_started(OSError(12, "Cannot allocate memory")), "[Errno 12] Cannot allocate memory."),
-        (endings.requirements_failed(RequirementsFailed("no parcel", "pip's lines", "m")), "for model m: no parcel"),
-        (endings.exited(0, 4711, -11, "Fatal at /srv/m.py:7 in load"), "Rank 0 (pid 4711) was ended by signal 11"),
-        (endings.load_too_slow(9, "it was initializing"), "raise startupTimeout in model-config.yaml"),
+        (group_end.not_started(OSError(12, "Cannot allocate memory")), "[Errno 12] Cannot allocate memory."),
+        (group_end.requirements_failed(RequirementsFailed("no parcel", "pip's lines", "m")), "for model m: no parcel"),
+        (group_end.exited(0, 4711, -11, "Fatal at /srv/m.py:7 in load"), "Rank 0 (pid 4711) was ended by signal 11"),
+        (group_end.load_too_slow(9, "it was initializing"), "raise startupTimeout in model-config.yaml"),
     ],
 )
 def test_whatever_ended_it(tmp_path: Path, end: GroupEnd, words: str) -> None:

@@ -16,7 +16,7 @@ from msx_frontend.models.health import Health
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.states import ModelState
 from msx_frontend.resources import starts
-from msx_frontend.workers import endings
+from msx_frontend.workers import group_end
 from tests.unit.frontend.harness import FakeGroup, Harness, in_harness, until
 
 TP2 = "parallelType: tp\nparallelLevel: 2\n"
@@ -157,7 +157,7 @@ def test_a_failed_one_that_is_tried_again_gets_its_devices_back_or_waits(tmp_pat
         await harness.register("m", config="exclusiveDevices: true\nmaxRetryTimeoutInSec: 0\n")
         version = harness.registry.find("m")
         await harness.register("other", config="exclusiveDevices: true\n")
-        harness.groups("m")[0].end(endings.exited(0, 1, 3, ""))
+        harness.groups("m")[0].end(group_end.exited(0, 1, 3, ""))
         await until(lambda: harness.registry.find("other").state is ModelState.READY)
         assert (version.state, harness.devices_of("m")) == (ModelState.FAILED, [])
         await harness.management.scale("m", None, 1, 1, wait=True)
@@ -320,7 +320,7 @@ def test_one_without_a_sibling_is_tried(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         harness.memory = 0
         await harness.register("m")
-        harness.groups("m")[0].end(endings.exited(0, 1, 3, ""))
+        harness.groups("m")[0].end(group_end.exited(0, 1, 3, ""))
         version = harness.registry.find("m")
         await until(lambda: version.state is ModelState.READY and version.replicas[0].generation == 2)
 
@@ -333,7 +333,7 @@ def test_waiting_for_memory_is_not_a_failure(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         await harness.register("m", initial_workers=2)
         harness.memory = 0
-        harness.groups("m")[1].end(endings.exited(0, 1, 3, ""))
+        harness.groups("m")[1].end(group_end.exited(0, 1, 3, ""))
         version = harness.registry.find("m")
         await until(lambda: version.waiting_workers)
         waits = next(one for one in version.replicas if one.state.value == "WAITING")

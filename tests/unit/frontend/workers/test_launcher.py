@@ -297,4 +297,4 @@ LOCAL = {"confine", "confinement", "local", "local_rank", "local_streams", "own_
 def test_only_the_local_launcher_knows_processes() -> None:
     words = ("import subprocess", "import socket", "import psutil", "import signal", "os.kill", "/proc/", "os.pipe")
     knowing = {file.stem for file in FOLDER.glob("*.py") if any(word in file.read_text() for word in words)}
-    assert knowing - {"endings"} <= LOCAL, "endings names signals by their numbers"
+    assert knowing - {"group_end"} <= LOCAL, "group_end names signals by their numbers"

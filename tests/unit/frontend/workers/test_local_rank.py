@@ -220,7 +220,7 @@ def test_the_end_is_told_after_all_that_was_said(tmp_path: Path, loop: str) -> N
         await bench.rank.gone()
         assert len(bench.chunks) == 50
         assert bench.told[-1] == 7
-        assert bench.rank.last_words == "goodbye"
+        assert bench.rank.crash_cause == "goodbye"
 
 
 HOLDERS = {
@@ -275,10 +275,10 @@ def handle(data, context):
 """
 
     async def test(bench: Bench) -> None:
-        assert bench.rank.last_words == ""
+        assert bench.rank.crash_cause == ""
         bench.predict()
         await bench.rank.gone()
-        assert bench.rank.last_words == "why it ended"
+        assert bench.rank.crash_cause == "why it ended"
 
     on(code, tmp_path, loop, test)
 

@@ -208,8 +208,8 @@ def test_lines_left_out_are_told_at_the_end(logged: pytest.LogCaptureFixture) ->
 @on_a_loop
 def test_the_last_words_are_remembered_even_when_they_are_not_logged() -> None:
     lines = b"".join(b"%d\n" % n for n in range(LINES_PER_SECOND * 2))
-    assert str(fed(lines).last_words) == "999"
-    assert str(fed(lines, record(message="the end") + b"\n").last_words) == "the end"
+    assert str(fed(lines).crash_cause) == "999"
+    assert str(fed(lines, record(message="the end") + b"\n").crash_cause) == "the end"
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])

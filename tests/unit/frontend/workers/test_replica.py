@@ -19,11 +19,11 @@ from msx_frontend.resources import starts
 from msx_frontend.resources.claims import Resources
 from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.starts import Starts
-from msx_frontend.workers import endings, replica
+from msx_frontend.workers import group_end, replica
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.batch_runner import BatchRunner
-from msx_frontend.workers.endings import GroupEnd
 from msx_frontend.workers.group import WorkerGroup
+from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.launcher import GroupSpec, Launcher
 from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState
 from msx_protocol import LoadFailed
@@ -32,8 +32,8 @@ from tests.unit.frontend.devices.fake_accelerator import npu_pool
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.workers.fake_launcher import FakeLauncher, spec_of
 
-DIED = endings.exited(0, 1, 3, "")
-STOPPED = endings.asked_to_stop()
+DIED = group_end.exited(0, 1, 3, "")
+STOPPED = group_end.asked_to_stop()
 
 
 class FakeGroup(WorkerGroup):
@@ -244,7 +244,7 @@ def test_torchserves_lines(caplog: pytest.LogCaptureFixture) -> None:
             group.load()
             await bench.until(ReplicaState.READY)
             group.end()
-            (await bench.group(2)).end(endings.load_failed(LoadFailed("no luck", "", False)))
+            (await bench.group(2)).end(group_end.load_failed(LoadFailed("no luck", "", False)))
             (await bench.group(3)).load()
             await bench.until(ReplicaState.READY)
 

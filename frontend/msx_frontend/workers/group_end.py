@@ -28,7 +28,7 @@ class GroupEnd:
     """It was not at fault: it starts again at once, on other devices."""
 
     @property
-    def told(self) -> str:
+    def public_reason(self) -> str:
         """What clients read who are refused because of it."""
         return public_text(self.brief or self.reason)
 
@@ -104,12 +104,12 @@ def too_much_memory(rank: int, pid: int, taken: int, limit: int) -> GroupEnd:
     return GroupEnd(reason, WorkerDied(reason, killed=True), out_of_memory=True)
 
 
-def exited(rank: int, pid: int, code: int, last_words: str) -> GroupEnd:
+def exited(rank: int, pid: int, code: int, crash_cause: str) -> GroupEnd:
     """A negative code is the signal. SIGKILL is the OOM killer's: TorchServe answers 507."""
     killed = code == -signal.SIGKILL
     reason = f"Rank {rank} (pid {pid}) {_how(code)}."
-    if last_words and not killed:
-        reason += f" Its last words: {last_words}"
+    if crash_cause and not killed:
+        reason += f" Its last words: {crash_cause}"
     return GroupEnd(reason, WorkerDied(reason, killed=killed), out_of_memory=killed)
 
 

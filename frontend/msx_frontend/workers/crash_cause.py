@@ -8,7 +8,7 @@ FATAL = "Fatal Python error: "
 _INNERMOST = re.compile(r"\s*File \"(?P<file>[^\"]*)\", line (?P<line>\d+) in (?P<name>.*)")
 
 
-class LastWords:
+class CrashCause:
     """The last line that says something. After a fault: Python's own name for it, C++'s, and the place.
 
     `faulthandler` ends with the stacks of all threads and the list of all extension modules, which are many.

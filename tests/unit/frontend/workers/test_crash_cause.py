@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from msx_frontend.workers.last_words import LastWords
+from msx_frontend.workers.crash_cause import CrashCause
 
 
 def words(text: str) -> str:
-    last = LastWords()
+    last = CrashCause()
     for line in text.splitlines():
         last.add(line)
     return str(last)
