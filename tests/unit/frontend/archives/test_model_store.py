@@ -85,6 +85,19 @@ def test_the_same_content_is_unpacked_once_and_kept_until_the_last_has_gone(root
     run(test())
 
 
+def test_content_is_in_use_until_each_that_shares_it_has_released_it(root: Path, store: ModelStore) -> None:
+    async def test() -> None:
+        digest = (await store.contents.unpack(pack_model(root))).digest
+        assert store.contents.in_use(digest)
+        store.contents.share(digest)
+        await store.contents.release(digest)
+        assert (store.contents.in_use(digest), contents(root)) == (True, [digest])
+        await store.contents.release(digest)
+        assert (store.contents.in_use(digest), contents(root)) == (False, [])
+
+    run(test())
+
+
 def test_a_release_takes_the_compiled_graphs_too(root: Path, store: ModelStore) -> None:
     async def test() -> None:
         unpacked = await store.contents.unpack(pack_model(root))
