@@ -19,7 +19,7 @@ from msgspec import structs
 
 from msx_frontend.errors import HandlerFailed, RequestCancelled, WorkerDied, WorkerTimedOut
 from msx_frontend.job import Job
-from msx_frontend.workers import endings, heartbeat, memory_watch
+from msx_frontend.workers import group_end, heartbeat, memory_watch
 from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workers.group import GroupState, WorkerGroup
 from msx_frontend.workers.launcher import GroupSpec
@@ -607,7 +607,7 @@ def test_drain_does_not_wait_beyond_its_limit(tmp_path: Path) -> None:
 
 
 def test_a_group_that_is_drained_for_a_reason_ends_with_it(tmp_path: Path) -> None:
-    reason = endings.device_lost("device 3 is unhealthy (Critical)")
+    reason = group_end.device_lost("device 3 is unhealthy (Critical)")
 
     async def idle(bench: Bench) -> None:
         await bench.group.drain(10, reason)
