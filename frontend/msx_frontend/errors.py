@@ -15,7 +15,7 @@ ServiceError
 ├── HandlerFailed                              what the handler raised or chose
 ├── WorkerDied, WorkerTimedOut                 the worker group ended under the request
 ├── Bug                                        the server's own mistake
-└── RequestCancelled                           nobody waits any more
+└── RequestCancelled                           the client has left
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Hold:
 
     def resize(self, size: int, times: int = 1) -> None:
         """So many bytes of the request are held now. Raises Overloaded, or PayloadTooLarge where it alone is too large;
-        whoever hears that lets go of them. `times` the limit may be held before that."""
+        the caller releases them then. `times` the limit may be held before that."""
         every = self._all
         every.held += size - self.size
         grown, self.size = size > self.size, size

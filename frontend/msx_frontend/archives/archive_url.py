@@ -78,6 +78,6 @@ class ArchiveUrl:
         return self.parts._replace(netloc=netloc, query="", fragment="").geturl()
 
     def check_allowed(self, allowed: Iterable[re.Pattern[str]]) -> None:
-        """Raises ArchiveNotFound unless one of them matches all of it, whatever the case."""
+        """Raises ArchiveNotFound unless one of the patterns matches the whole URL, in upper or lower case."""
         if not any(re.fullmatch(pattern.pattern, self.text, re.IGNORECASE) for pattern in allowed):
             raise ArchiveNotFound(f"Given URL {self.shown} does not match any allowed URL(s)")

@@ -117,7 +117,7 @@ class ArchiveContents:
             return
         del self._users[digest]
         async with self._removing:
-            if not self._unpacking and digest not in self._users:  # else somebody may have found it
+            if not self._unpacking and digest not in self._users:  # else another call may use it
                 await asyncio.to_thread(self._remove, digest)
 
     def compile_cache(self, digest: str) -> Path:

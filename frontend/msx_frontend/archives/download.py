@@ -120,7 +120,7 @@ async def _read_file(path: Path, size: _SizeLimit) -> AsyncGenerator[bytes, None
 
 
 def _private(path: str, flags: int) -> int:
-    """Whoever may not read it there may not read it here."""
+    """Readable by the server's user only, because the source may be private."""
     return os.open(path, flags, 0o600)
 
 

@@ -1,4 +1,4 @@
-"""Where clouds hand credentials to whoever asks from inside: no archive is there, and nobody may ask through us."""
+"""Metadata services of clouds, which hand out credentials to every process on a machine: the server never asks them."""
 
 from __future__ import annotations
 

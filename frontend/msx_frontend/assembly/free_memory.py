@@ -17,13 +17,13 @@ EVERY = 5.0
 """Seconds between two looks."""
 
 WORTHWHILE = 32 << 20
-"""Bytes that nobody has used at two looks in a row. A GiB takes some tens of milliseconds, on a thread, in which others
-may have to wait for memory."""
+"""Bytes that were unused at two checks in a row. Giving back a GiB takes some tens of milliseconds on a thread; other
+threads may wait for memory meanwhile."""
 
 
 class FreeMemory:
-    """`freed` tells the bytes that the allocator holds for nobody, whether or not the system has them back; `give_back`
-    gives it all of them."""
+    """`freed` returns the free bytes of the allocator, whether or not the system has them back; `give_back` returns all
+    of them to the system."""
 
     def __init__(self, freed: Callable[[], int], give_back: Callable[[], object]) -> None:
         self._freed = freed

@@ -130,7 +130,7 @@ class Instance:
         self._list(f"{info.pid}.json", data)
 
     def _list(self, name: str, data: bytes) -> None:
-        """Only a convenience of `--stop` and `--status`: not everybody has a home."""
+        """Only a convenience for `--stop` and `--status`: some users do not have a home."""
         try:
             if self._index is not None:
                 write_whole(self._index / name, data)
@@ -197,7 +197,7 @@ def _read(path: Path) -> InstanceInfo | None:
 
 
 def _index() -> Path | None:
-    """None for a user without a home, for whom `~` stays as it is."""
+    """None for a user without a home: `~` is not expanded then."""
     path = Path(platformdirs.user_state_dir("msx-serve")) / "servers"
     return path if path.is_absolute() else None
 

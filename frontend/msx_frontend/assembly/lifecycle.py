@@ -29,7 +29,7 @@ class Lifecycle:
         self._hurry = asyncio.Event()
 
     async def run(self) -> None:
-        """Raises whatever kept the server from starting; then nothing of it is left."""
+        """Raises the error that kept the server from starting; all its parts are stopped then."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled)

@@ -1,6 +1,6 @@
 """What `msx-serve --status` reads: the models and workers, by a Unix socket that the server's own user alone can open.
 
-It needs no key, so that it answers when keys have expired, and no listener, whatever TLS or address they have.
+It answers without a key, also when all keys have expired, and does not depend on the listeners, their TLS or addresses.
 """
 
 from __future__ import annotations

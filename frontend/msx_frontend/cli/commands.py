@@ -50,7 +50,7 @@ def _missing(options: Options) -> Iterator[str]:
 
 
 def stop(options: Options) -> int:
-    """That none runs is no failure: scripts of TorchServe stop before they start."""
+    """Returns 0 when no server runs: scripts for TorchServe call --stop before --start."""
     try:
         info = _the_one(options)
     except _SeveralServersError:

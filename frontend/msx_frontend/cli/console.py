@@ -1,4 +1,4 @@
-"""Whether a server that is started in the background goes on writing to the stdout of whoever started it."""
+"""Whether a server in the background also writes its log to the stdout of the command that started it."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def run_in_background(options: Options) -> int:
     except StartError as error:
         click.echo(str(error), err=True)
         return 1
-    for notice in notices:  # the log has them too, where nobody may look for a while
+    for notice in notices:  # the log has them too, but the user may not look there for a while
         click.echo(notice, err=True)
     read, write = os.pipe()
     env = {**options.env, READY_FD: str(write), LOG_FILE: str(log_file)}

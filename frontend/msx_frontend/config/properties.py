@@ -97,6 +97,6 @@ def _unescape(text: str, number: int) -> str:
 
 
 def _escape(text: str, also: str = "") -> str:
-    """Blanks everywhere in a key, in a value only the first one: elsewhere they are no separators."""
+    """Escapes every blank of a key, and only the first one of a value: other blanks do not separate key and value."""
     escaped = "".join(f"\\{char}" if char in also else _SPECIAL.get(char, char) for char in text)
     return f"\\{escaped}" if escaped.startswith(" ") else escaped

@@ -94,7 +94,7 @@ class StateFolder:
 
     def _make(self) -> None:
         shared = _temporary()
-        if shared in self.path.parents:  # where everybody may write
+        if shared in self.path.parents:  # where all users may write
             shared.mkdir(mode=0o700, exist_ok=True)
             _check_own(shared)
         self.path.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,10 @@ def log_location(env: Mapping[str, str]) -> Path:
 
 
 def settle_logs(env: MutableMapping[str, str], state: StateFolder) -> None:
-    """The folders of logs, metric logs and snapshots, where nobody has named them and `./logs` cannot be written."""
+    """Put logs, metric logs and snapshots into the state folder where `./logs` cannot be written.
+
+    Variables that the user has set stay as they are.
+    """
     folder = in_current_folder("logs", state)
     if folder.parent == state.path:
         env.update({name: str(folder) for name in _LOGS if not env.get(name)})

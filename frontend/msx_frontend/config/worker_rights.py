@@ -51,7 +51,7 @@ def worker_users(config: ServerConfig) -> Users | None:
         return None
     users = _range(text) if re.fullmatch(r"\d+-\d+", text) else _single(text)
     if 0 in users.uids:
-        raise ServerConfigError(f"worker_user: {text!r} is root, from whom nothing can be kept: name another user")
+        raise ServerConfigError(f"worker_user: {text!r} is root, who can read everything: name another user")
     if os.geteuid() != 0:
         raise ServerConfigError(
             f"worker_user: only root can start workers as another user, and this server runs as user {os.geteuid()}: "

@@ -32,14 +32,14 @@ class WorkerPython(NamedTuple):
     site_dir: str | None = None
 
     def stands(self) -> bool:
-        """Nobody has removed it. Asks the disk."""
+        """Whether it is still on the disk. Blocks."""
         return os.path.exists(self.python) and (self.site_dir is None or os.path.isdir(self.site_dir))
 
 
 class Build:
     """In `root/<key>-<random>`, which counts once it holds the file `complete`.
 
-    A folder of its own for each attempt: what an attempt of a killed server still writes disturbs nobody.
+    Each attempt has a folder of its own, so that pip of a killed server cannot write into a later attempt.
     """
 
     def __init__(self, root: Path, key: str, requirements: Requirements, limit: float, env: Mapping[str, str]) -> None:
@@ -62,7 +62,7 @@ class Build:
         return await asyncio.shield(self._task)
 
     async def stop(self) -> None:
-        """Nobody wants it any more; what is complete stays."""
+        """No version uses it any more: a running installation ends, and a complete one stays on the disk."""
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -187,6 +187,6 @@ class Environments:
         await asyncio.to_thread(remove, self._folder, is_unfinished)
 
     async def clean(self, used: Iterable[Environment]) -> None:
-        """Once the models of the start are known: throw away what is for nobody."""
+        """Once the models of the start are known: remove the environments that none of them uses."""
         keys = {await environment.key() for environment in used}
         await asyncio.to_thread(remove, self._folder, lambda folder: key_of(folder) not in keys)

@@ -1,4 +1,4 @@
-"""Run pip beside the server: its lines as they come, its end, and its end when nobody waits any more."""
+"""Run pip in a process: read its lines as they come, wait for its end, and end it when the caller is cancelled."""
 
 from __future__ import annotations
 

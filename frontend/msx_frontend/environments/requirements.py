@@ -24,7 +24,7 @@ class Requirements:
     interpreter: Interpreter
 
     def key(self) -> str:
-        """The same for whatever installs the same; 40 hex digits. Reads the file; raises OSError."""
+        """40 hex digits, the same for requirements that install the same packages. Reads the file; raises OSError."""
         text = self.file.read_bytes().decode("utf-8", "replace")
         archive = self.digest if any(map(_NEEDS_ARCHIVE.match, text.splitlines())) else ""
         parts = ("venv" if self.venv else "folder", self.interpreter.path, self.interpreter.version, text, archive)

@@ -19,7 +19,7 @@ KeyKind = Literal["inference", "management", "API"]
 """The third opens nothing but `/token`."""
 
 LONGEST = 512
-"""Characters of a key that somebody gives."""
+"""Characters of a key that an operator gives."""
 
 _BEARER = re.compile(r"bearer\s+(\S+)", re.IGNORECASE)
 """RFC 9110, 11.1: the name of a scheme is the same in any case."""
@@ -27,7 +27,7 @@ _SALT = secrets.token_bytes(32)
 
 
 class Key:
-    """`until`: seconds since the epoch; 0 for one that has been withdrawn, which whoever keeps it sees at once."""
+    """`until`: seconds since the epoch; 0 for a withdrawn key. A connection that has kept the key sees that at once."""
 
     __slots__ = ("digest", "kinds", "models", "name", "rate", "until")
 

@@ -22,9 +22,9 @@ class TokenFileError(StartError):
 
 
 class LockedFile:
-    """A file that is always whole, mode 0600, with a flock on whatever inode its name has at the moment.
+    """A file that is always complete, with mode 0600. The inode that has its name is locked by flock.
 
-    Whoever finds the file unlocked knows that its server has died, and takes it over.
+    A server that finds the file unlocked knows that the server before it has died, and takes the file over.
     """
 
     def __init__(self, path: Path, text_after: Callable[[bytes], str]) -> None:

@@ -70,7 +70,7 @@ class AccessLog:
         if self._timer is None:
             self._timer = loop.call_later(FLUSH_AFTER, self.flush)
         if len(self._entries) >= FLUSH_AT and self._soon is None:
-            # Not here: what cannot be written is no matter of these requests.
+            # Not here: a log that cannot be written must not disturb these requests.
             self._soon = loop.call_soon(self._write_gathered)
         return None
 

@@ -30,7 +30,7 @@ class BackgroundLog:
                 return
 
     def look(self) -> None:
-        """Another file is not ours to move: somebody else has rotated it."""
+        """Rotate the log when it is too large, unless logrotate or the user has put another file in its place."""
         now = os.fstat(self._fds[0])
         if now.st_size < self._most or not os.path.samestat(now, self._path.stat()):
             return

@@ -1,4 +1,4 @@
-"""A copy of the log for the console of whoever started the server: read late or never, it holds up nobody."""
+"""A copy of the log for the console of the command that started the server. A slow reader never delays the server."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Console:
                     self._size -= len(self._lines.popleft())
                 self._tell()
         except OSError as error:
-            log.warning("The log is no longer copied to the console: %s.", error.strerror)
+            log.warning("The server has stopped copying its log to the console: %s.", error.strerror)
         finally:
             with self._changed:
                 self._open = False

@@ -81,11 +81,11 @@ def _check(path: Path, spec: MetricsSpec) -> None:
     seen: set[str] = set()
     for kind, metric in [*spec.ts, *spec.model]:
         if not _NAME.fullmatch(metric.name):
-            raise MetricsConfigError(f"metrics_config: {path}: {metric.name!r} is no name of a metric")
+            raise MetricsConfigError(f"metrics_config: {path}: {metric.name!r} is not a valid name of a metric")
         if metric.name in seen:
             raise MetricsConfigError(f"metrics_config: {path}: the metric {metric.name} is declared twice")
         if odd := [name for name in metric.dimensions if not _LABEL.fullmatch(name)]:
-            raise MetricsConfigError(f"metrics_config: {path}: {metric.name}: {odd[0]!r} is no name of a dimension")
+            raise MetricsConfigError(f"metrics_config: {path}: {metric.name}: {odd[0]!r} is not a valid dimension")
         if len(set(metric.dimensions)) < len(metric.dimensions):
             raise MetricsConfigError(f"metrics_config: {path}: {metric.name}: a dimension is given twice")
         _check_form(path, kind, metric)

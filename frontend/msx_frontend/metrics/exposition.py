@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 from prometheus_client.utils import floatToGoString
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a second sample for each of ours, which nobody reads
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a second sample for each counter, which dashboards do not use
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

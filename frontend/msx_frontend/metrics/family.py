@@ -119,7 +119,7 @@ class MetricFamily(Collector):
         help: str = "",
         buckets: tuple[float, ...] = (),
     ) -> None:
-        """Raises ValueError for a name that is no metric's or is in use. Without a registry it is only logged.
+        """Raises ValueError for a name that is not valid or is in use. Without a registry it is only logged.
 
         Without `help` and `buckets` they are the unit's.
         """
@@ -139,7 +139,7 @@ class MetricFamily(Collector):
             registry.register(self)
 
     def remove(self, values: tuple[str, ...]) -> None:
-        """The series of these label values is no longer exposed."""
+        """Stop exposing the series of these label values."""
         self._series.pop(values, None)
         if self.histogram is not None:
             self.histogram.remove(*values)

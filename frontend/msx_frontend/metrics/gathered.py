@@ -31,7 +31,7 @@ class CountsJobs(Protocol):
 class PendingCounts:
     """Of all models together, so that many models make no long work of a scrape.
 
-    On the loop's thread. Whoever reads what is counted calls `settle` before.
+    Used on the loop's thread. Call `settle` before reading a count.
     """
 
     def __init__(self, most: int = MOST) -> None:

@@ -68,7 +68,7 @@ class HandlerMetrics:
                 self._complain(sample.name, str(error))
 
     def forget(self, owner: Owner) -> None:
-        """The series that nobody else has written to are gone, and new metrics without series."""
+        """Remove the series that no other owner has written to, and new metrics that have no series left."""
         for series in self._owners.forget(owner):
             family = series.family
             family.remove(series.labels)

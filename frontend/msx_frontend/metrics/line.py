@@ -19,7 +19,7 @@ def parse_metric(line: str) -> MetricSample:
     match = _LINE.fullmatch(line)
     kind = (match["type"] or "counter").strip().lower() if match else ""
     if match is None or kind not in _KINDS:
-        raise ValueError(f"it is no metric: {line[:200]!r}")
+        raise ValueError(f"it is not a metric: {line[:200]!r}")
     pairs = [tuple(pair.split(":")) for pair in match["dimensions"].split(",")]
     labels = [(pair[0], pair[1]) for pair in pairs if len(pair) == 2]
     labels.append(("Hostname", match["hostname"]))

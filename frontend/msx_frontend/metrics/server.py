@@ -95,7 +95,7 @@ class ServerMetrics:
         return await asyncio.to_thread(exposition, wanted)  # takes tens of ms with many models
 
     def replied(self, status: int, count: int = 1) -> None:
-        """HTTP requests have been answered, on whatever listener."""
+        """Count HTTP requests that were answered, on any listener."""
         (self._replied.get(status) or self._replies_of(status)).add_all([1.0] * count)
 
     def _replies_of(self, status: int) -> SampleTarget:

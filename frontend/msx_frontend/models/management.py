@@ -31,7 +31,7 @@ from msx_frontend.resources.claims import Resources
 from msx_sdk._internal.config import ModelConfig
 
 RUNNING_CALL = 0.5
-"""Seconds that a call which nobody waits for has to end when the server stops."""
+"""Seconds in which a call without a client has to end when the server stops."""
 
 
 class Management:
@@ -203,7 +203,7 @@ class Management:
         ]
 
     def refuse_new(self) -> None:
-        """The server is ending: no more changes, and nobody waits for workers any longer."""
+        """The server is ending: calls are refused, and calls that wait for workers end."""
         self.operations.refuse_new()
 
     def busy(self) -> bool:

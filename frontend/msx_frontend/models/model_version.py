@@ -82,7 +82,7 @@ class ModelVersion(ObservedVersion):
         await self._replicas.scale(min_workers, max_workers, self.config.response_timeout)
 
     def lose(self, reason: str, min_workers: int, max_workers: int) -> None:
-        """There is no archive to start workers from. It is FAILED, with what was wanted of it."""
+        """The archive is missing: no worker can start. The version is FAILED; `reason` says why."""
         self._status.lost, self._replicas.least, self._replicas.most = reason, min_workers, max_workers
         self._judge()
 

@@ -46,12 +46,12 @@ class ObservedVersion:
 
     @property
     def busy(self) -> bool:
-        """Somebody waits for a job that is queued or running."""
+        """Clients wait for a job that is queued or running."""
         return bool(self.dispatcher.waiting) or any(group.runner.awaited for group in self._replicas.groups)
 
     @property
     def at_rest(self) -> bool:
-        """No worker is in a call, for nobody either."""
+        """No worker is in a call, not even in one whose client has left."""
         return not any(group.runner.busy for group in self._replicas.groups)
 
     @property

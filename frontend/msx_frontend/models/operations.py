@@ -1,4 +1,4 @@
-"""What calls of the management do to versions: one at a time on each, and also when nobody waits any longer."""
+"""Runs management calls on versions: one at a time on each version, to the end also when the client has left."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Operations:
         return task
 
     def refuse_new(self) -> None:
-        """The server is ending: no more changes, and nobody waits for workers any longer."""
+        """The server is ending: calls are refused, and calls that wait for workers end."""
         self._ending.set()
 
     async def stop(self) -> None:

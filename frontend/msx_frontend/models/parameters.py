@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def integer(values: Values, name: str, default: int | None = None) -> int | None:
-    """TorchServe's rule: what is no integer of 32 bits counts as not given."""
+    """TorchServe's rule: a value that is not a 32-bit integer counts as not given."""
     try:
         value = int(values[name])
     except (KeyError, TypeError, ValueError, OverflowError):

@@ -96,8 +96,9 @@ class Startup:
         return [failure.text for failure in self._failures if failure.file in absent or failure.version in lost]
 
     async def _load_all(self, wanted: Mapping[tuple[str, str], _RequestedArchive], state: list[StoredVersion]) -> None:
-        """In the state's order, so that the first of all, and of each name's versions, is the same as before. Of a
-        version that both know, the state knows it better than the last snapshot, and worse than one that somebody gave.
+        """Loads in the order of the state, so that the oldest model and the oldest version of a name stay the same.
+
+        For a version in both, the state beats the last snapshot; any other snapshot that is named beats the state.
         """
         named, given = self._snapshot, dict(wanted)
         self.account.of_snapshot = [said_of(stored) for stored in named.values()]

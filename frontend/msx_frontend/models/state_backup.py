@@ -49,7 +49,7 @@ def _size(state: Path) -> int:
 
 
 def _opened(state: Path) -> sqlite3.Connection:
-    """What a server that was killed had begun is undone by the first read, hence not opened for reading only."""
+    """Opened for writing, because the first read undoes the unfinished change of a server that was killed."""
     return sqlite3.connect(f"{state.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=PATIENCE)
 
 

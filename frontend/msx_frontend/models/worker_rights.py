@@ -116,5 +116,5 @@ class WorkerRights:
 
 
 def _running() -> set[int]:
-    """Users of whom processes are left, also those that have left the worker's group, or are another server's."""
+    """The users of all processes, also of those that have left their worker's group, or belong to another server."""
     return {uids.real for one in psutil.process_iter(["uids"]) if (uids := one.info["uids"])}

@@ -29,7 +29,7 @@ def reason(error: BaseException) -> str:
 
 
 def use_plugins_path(folders: Sequence[Path]) -> None:
-    """Behind everything that is installed. Raises PluginError for what is no folder."""
+    """Appends the folders to sys.path. Raises PluginError for a path that is not a folder."""
     for folder in folders:
         if not folder.is_dir():
             raise PluginError(f"plugins_path (--plugins-path): {folder} is not an existing folder")
@@ -50,7 +50,7 @@ def load_plugin(group: str, name: str, key: str) -> Plugin:
             return _load(point)
     known = ", ".join(point.name for point in found) or "none"
     raise PluginError(
-        f"{key}: there is no plugin {name} in the group {group} (found: {known}): install its package, or add its "
+        f"{key}: the group {group} does not have a plugin {name} (found: {known}): install its package, or add its "
         "folder to plugins_path"
     )
 

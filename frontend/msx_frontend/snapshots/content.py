@@ -23,7 +23,7 @@ NOT_WRITTEN = {
     "model_snapshot",
     "snapshots",
 }
-"""A start says itself that it opens the server, lest it happens by a forgotten file; the models are said better."""
+"""Keys that open the server must be given at each start, not by a forgotten file. `model_snapshot` has the models."""
 
 
 def properties_of(config: ServerConfig) -> dict[str, str]:

@@ -22,7 +22,7 @@ def with_snapshot(config: ServerConfig, serializer: SnapshotSerializer) -> Serve
 
 
 def _read(name: str, serializer: SnapshotSerializer) -> Snapshot | None:
-    """Its models; None for `last` where there is no snapshot."""
+    """The models of the snapshot; None for `last` when none exists."""
     saved = serializer.get_last() if name == LAST else serializer.get(name)
     if saved is None:
         return None

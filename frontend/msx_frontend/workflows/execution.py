@@ -15,7 +15,7 @@ from msx_frontend.workflows.node_call import NodeAnswer, NodeCall
 from msx_frontend.workflows.workflow import Workflow
 
 JSON = ("content-type", "application/json")
-"""TorchServe's, whatever it is. Ours unless the handler says otherwise."""
+"""TorchServe sends it with every answer. MSX sends it unless the handler sets another one."""
 
 
 class _Stopped(Exception):

@@ -209,7 +209,7 @@ def _checked(name: str) -> str:
 
 
 def _failure(workflow: Workflow, node: str, error: BaseException) -> str:
-    """TorchServe's words. A bug is no failure to be told in a sentence."""
+    """TorchServe's words. An exception that is not a ServiceError is a bug, and is raised."""
     if not isinstance(error, ServiceError):
         raise error
     if isinstance(error, WorkersNotStarted):

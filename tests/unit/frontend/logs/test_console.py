@@ -88,7 +88,7 @@ def test_a_console_that_is_gone(caplog: pytest.LogCaptureFixture) -> None:
     console = Console(write)
     console.write("lost\n")
     console._thread.join(SOON)
-    assert caplog.messages == ["The log is no longer copied to the console: Broken pipe."]
+    assert caplog.messages == ["The server has stopped copying its log to the console: Broken pipe."]
     console.write("lost\n")
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(write)

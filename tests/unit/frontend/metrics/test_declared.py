@@ -39,8 +39,8 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
         ("ts_metrics: {summary: [{name: A, unit: Count}]}", "summary"),
         ("just words", "object"),
         ("{", "line 2, column 1"),
-        ("ts_metrics: {counter: [{name: a b, unit: Count}]}", "'a b' is no name of a metric"),
-        ("model_metrics: {gauge: [{name: A, unit: ms, dimensions: [x-y]}]}", "'x-y' is no name of a dimension"),
+        ("ts_metrics: {counter: [{name: a b, unit: Count}]}", "'a b' is not a valid name of a metric"),
+        ("model_metrics: {gauge: [{name: A, unit: ms, dimensions: [x-y]}]}", "'x-y' is not a valid dimension"),
         ("model_metrics: {gauge: [{name: A, unit: ms, dimensions: [x, x]}]}", "twice"),
         ("ts_metrics: {counter: [{name: A, unit: x}], gauge: [{name: A, unit: x}]}", "A is declared twice"),
         (

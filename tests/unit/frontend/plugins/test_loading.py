@@ -93,7 +93,7 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
 
 
 def test_a_name_that_no_process_has() -> None:
-    with pytest.raises(PluginError, match=r"^it: there is no plugin absent in the group msx\.nothing \(found: none\)"):
+    with pytest.raises(PluginError, match=r"^it: the group msx\.nothing does not have a plugin absent \(found: none\)"):
         load_plugin("msx.nothing", "absent", "it")
 
 
