@@ -22,7 +22,7 @@ class Block:
 
 def pages() -> list[str]:
     """README, docs and the examples' READMEs, from the root."""
-    found = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/README.md")]
+    found = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/README.md")]
     return sorted(str(path.relative_to(ROOT)) for path in found)
 
 
