@@ -1,4 +1,4 @@
-"""What a generation of a worker group is started from: load message, environment, folders."""
+"""Makes the specification that a generation of a worker group is started from: load messages and environments."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From a request to a worker, and its answer back: jobs, queues, batches."""
+"""Queues of jobs and batches: from an admitted request to the worker group that runs it."""

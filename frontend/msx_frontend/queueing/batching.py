@@ -1,4 +1,4 @@
-"""When a free group takes a batch, and how large: the policies that `batchingPolicy` picks from."""
+"""The batching policies (`batchingPolicy`): when a free group takes a batch, and how large it is."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Protocol
 
 
 class BatchingPolicy(Protocol):
-    """`wait` is asked whenever a group is free and jobs are queued."""
+    """The dispatcher calls `wait` whenever a group is free and jobs are queued."""
 
     def arrived(self, now: float) -> None:
         """A job came in."""
 
     def wait(self, now: float, waiting: int, oldest: float, idle: int) -> float:
-        """Seconds to wait for more before a group takes `waiting` jobs, the first of them queued at `oldest`; 0 is now.
+        """Seconds to wait for more jobs before a group takes the `waiting` ones; 0: take them now.
 
-        `idle` groups have nothing to do, this one included.
+        The first of them was queued at `oldest`. `idle` groups have no job, this one included.
         """
 
     def finished(self, size: int, seconds: float) -> None:
@@ -23,11 +23,11 @@ class BatchingPolicy(Protocol):
 
     @property
     def typical_seconds(self) -> float:
-        """What a batch takes, as far as is known; infinity before the first."""
+        """How long a batch takes on average; infinity before the first one has finished."""
 
 
 class LatencyModel:
-    """Latency of a batch as `fixed + per_item * size`, learnt with exponential forgetting (least squares)."""
+    """Models the latency of a batch as `fixed + per_item * size`, by least squares with exponential forgetting."""
 
     FORGET = 0.98
 
@@ -48,7 +48,7 @@ class LatencyModel:
 
     @property
     def fixed(self) -> float:
-        """What a batch costs whatever its size: all there is to gain from waiting. 0 while sizes do not vary."""
+        """The cost of a batch that does not depend on its size: what waiting can save. 0 while sizes do not vary."""
         spread = self._n * self._xx - self._x * self._x
         if spread <= 1e-9 * max(self._xx * self._n, 1.0):
             return 0.0
@@ -57,14 +57,14 @@ class LatencyModel:
 
 
 class ArrivalRate:
-    """The mean gap between two arrivals, in seconds; one that nobody would wait for counts as `longest` only.
+    """The mean gap between two arrivals, in seconds. A gap above `longest` counts as `longest`.
 
-    So what comes in bursts is known by the gaps within them.
+    So the gaps within bursts decide, not the pauses between them.
     """
 
     WEIGHT = 0.1
     OVERDUE = 2
-    """Gaps after which nobody is expected any more: the stream of requests has ended."""
+    """After so many gaps without an arrival, no more arrivals are expected."""
 
     def __init__(self) -> None:
         self._last: float | None = None
@@ -77,20 +77,20 @@ class ArrivalRate:
             self.gap = gap if self.gap == INFINITY else self.gap + self.WEIGHT * (gap - self.gap)
 
     def patience(self, now: float) -> float:
-        """For how long the next arrival may still be expected; 0 or less when it is overdue."""
+        """Seconds for which the next arrival is still expected; 0 or less when it is overdue."""
         return 0.0 if self._last is None else self._last + self.OVERDUE * self.gap - now
 
 
 class DynamicPolicy:
-    """Take what is queued at once, unless waiting for one more pays: then up to `max_delay` seconds.
+    """Take the queued jobs at once, unless it pays to wait for one more: then wait up to `max_delay` seconds.
 
-    Waiting for the next arrival holds up everybody who waits by one gap; what it saves is the fixed cost of a batch
-    of its own, for the one who would have had to wait behind this batch. Nobody has to while another group is idle.
+    Waiting for the next arrival delays every queued job by one gap. It saves the fixed cost of a second batch for the
+    job that would have to wait behind this one. While another group is idle, no job has to wait, so nothing is saved.
     """
 
     MARGIN = 2
-    """Times that the saving must outweigh the wait: the gap is a guess, and random arrivals come singly. With less, the
-    p99 of Poisson arrivals at light load is up to a third above that of never waiting."""
+    """The saving must be this many times the wait, because the gap is an estimate and random arrivals come singly. With
+    a smaller factor, the p99 of Poisson arrivals at light load is up to a third above that of never waiting."""
 
     def __init__(self, batch_size: int, max_delay: float) -> None:
         self._batch_size, self._max_delay = batch_size, max_delay
@@ -120,7 +120,7 @@ class DynamicPolicy:
 
 
 class FixedPolicy:
-    """TorchServe's rule: a batch leaves when it is full, or `max_delay` seconds after its first job was there."""
+    """TorchServe's rule: a batch leaves when it is full, or `max_delay` seconds after its first job was queued."""
 
     def __init__(self, batch_size: int, max_delay: float) -> None:
         self._batch_size, self._max_delay = batch_size, max_delay

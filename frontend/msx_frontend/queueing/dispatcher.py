@@ -15,24 +15,24 @@ from msx_frontend.queueing.job_queue import JobQueue
 from msx_sdk._internal.config import ModelConfig
 
 PREFETCH_BELOW = 0.02
-"""Seconds: a batch waits behind a running one only where batches are this short, so that it is never held up."""
+"""Seconds. A batch waits behind a running one only if batches take less than this: it would wait too long otherwise."""
 
 AHEAD = 0.001
-"""Seconds of work that may stand in a worker's socket: so many batches that it never waits for the next one, and that
-what many requests cost is paid once for all."""
+"""Seconds of work that may wait in a worker's socket: the worker never waits for its next batch, and many requests
+share the cost of one write."""
 
 MOST_AHEAD = 32
 """Batches."""
 
 JOINS_FROM = 0.0005
-"""Seconds: where batches take that long, requests for the only group are sent on as they come, and its worker begins
-its next batch with all that are there by then, without a pause. Shorter batches are not worth a frame for each."""
+"""Seconds. If batches take at least this long, requests for the only group are sent as they come, and its worker begins
+its next batch at once with all that have arrived. For shorter batches a frame for each request costs too much."""
 
 EXPIRY_LOOK = 0.25
 
 
 class Dispatcher:
-    """Owns the queue. `groups` are those that are ready."""
+    """Owns the queue of a model version. `groups` are the worker groups that are ready."""
 
     def __init__(self, name: str, version: str, config: ModelConfig) -> None:
         self._name, self._version, self._config = name, version, config
@@ -43,18 +43,18 @@ class Dispatcher:
             config.batching_policy, config.batch_size, config.max_batch_delay / 1000
         )
         self.answered = 0
-        """By workers, in all."""
+        """Requests that workers have answered since the start."""
         self._rate = AnswerRate()
         self.groups: list[BatchTarget] = []
         self.expecting_workers = False
         self.refusal = ""
-        """What clients hear instead of waiting for workers, where those have failed."""
+        """Why requests are refused while all workers have failed; "" while they may wait for workers."""
         self._soon: asyncio.Handle | None = None
         self._waiting: asyncio.TimerHandle | None = None
         self._looking: asyncio.TimerHandle | None = None
 
     def submit(self, job: Job) -> None:
-        """Queue the job, or raise at once what the client shall see."""
+        """Queue the job. Raises at once the ServiceError that the client gets, if it cannot be taken."""
         if not self.groups and not self.may_serve:
             raise ServiceUnavailable(self.refusal or self._refusal(job, ""))
         if self._config.use_job_ticket and self._tickets() <= self.waiting:
@@ -71,25 +71,25 @@ class Dispatcher:
 
     @property
     def may_serve(self) -> bool:
-        """Somebody is ready, or may well be soon."""
+        """A group is ready, or will probably be soon."""
         return bool(self.groups) or (self.expecting_workers and not self.refusal)
 
     def _queue_of(self, job: Job) -> JobQueue:
-        """Where the job waits. Raises Overloaded."""
+        """The queue that the job waits in. Raises Overloaded."""
         if self.queue.full:
-            self.pump()  # what came in this turn of the loop may go to a worker that is free
+            self.pump()  # jobs that arrived in this turn of the loop may go to a worker that is free
             if not self.queue.full:
                 return self.queue
             raise self._overloaded(job, f"the queue is full: jobQueueSize is {self.queue.capacity}")
         return self.queue
 
     def pump_soon(self) -> None:
-        """What arrives, and what comes back, in one turn of the loop is seen to at once."""
+        """At the end of this turn of the loop, for all jobs and replies that arrive in it."""
         if self._soon is None:
             self._soon = self._loop.call_soon(self.pump)
 
     def pump(self) -> None:
-        """Hand out work while there is some and somebody has room."""
+        """Hand batches to groups while jobs wait and a group has room."""
         if self._soon is not None:
             self._soon.cancel()
             self._soon = None
@@ -122,12 +122,12 @@ class Dispatcher:
         self.groups.append(group)
 
     def group_gone(self, group: BatchTarget) -> None:
-        """It takes no more work. May be called again."""
+        """The group takes no more jobs. Idempotent."""
         if group in self.groups:
             self.groups.remove(group)
 
     def fail_all(self, error: ServiceError) -> None:
-        """Every job that waits fails."""
+        """Fail every job that waits."""
         self.queue.fail_all(error)
 
     @property
@@ -137,7 +137,7 @@ class Dispatcher:
 
     @property
     def oldest_age(self) -> float:
-        """Seconds that the oldest of them has waited; 0 when none waits."""
+        """Seconds that the oldest job has waited; 0 when none waits."""
         return self.queue.oldest_age
 
     def close(self) -> None:
@@ -153,20 +153,20 @@ class Dispatcher:
 
     @property
     def _ahead(self) -> int:
-        """Batches that a group may be sent before it has finished the running one; none while they are long."""
+        """How many batches may wait behind the running one of a group; 0 while batches take long."""
         seconds = self.policy.typical_seconds
         if self._config.use_job_ticket or seconds > PREFETCH_BELOW:
             return 0
         return max(1, min(MOST_AHEAD, int(AHEAD / seconds))) if seconds > 0 else MOST_AHEAD
 
     def _joins(self, head: Job) -> bool:
-        """Whether it may be sent to a busy worker, for the batch that this begins next with all that are there."""
+        """Whether the job may be sent to a busy worker, which takes it into its next batch."""
         if len(self.groups) != 1 or self._config.use_job_ticket or head.kind != PREDICT or self._config.batch_size == 1:
             return False
         return JOINS_FROM <= self.policy.typical_seconds <= PREFETCH_BELOW
 
     def _free_group(self, ahead: int, joins: bool) -> tuple[BatchTarget | None, int]:
-        """The least busy group with room, else one whose socket may hold the next batch; and the jobs that it takes."""
+        """The least busy group with room, else one that may have the next batch waiting; and how many jobs it takes."""
         groups = self.groups
         best = groups[0] if len(groups) == 1 else min(groups, key=_busy, default=None)
         if best is None or (room := best.room()):
@@ -193,14 +193,14 @@ class Dispatcher:
     def _watch_queue(self) -> None:
         if self._looking is None and self.waiting:
             self._looking = self._loop.call_later(EXPIRY_LOOK, self._look)
-            self._rate.look(time.monotonic(), self.answered)
+            self._rate.sample(time.monotonic(), self.answered)
 
     def _look(self) -> None:
         self._looking = None
         self._expire(self._config.response_timeout)
         self._watch_queue()
         if self._looking is None:
-            self._rate.rest(time.monotonic(), self.answered)
+            self._rate.pause(time.monotonic(), self.answered)
 
     def _expire(self, longest_wait: float) -> None:
         self.queue.expire(longest_wait)
@@ -216,7 +216,7 @@ class Dispatcher:
         )
 
     def _overloaded(self, job: Job, reason: str) -> Overloaded:
-        """With the time in which what waits now will have been answered."""
+        """With the time after which the jobs that wait now will have been answered."""
         at_once = self._config.batch_size * max(len(self.groups), 1)
         wait = self._rate.seconds(time.monotonic(), self.answered, self.waiting, at_once)
         plain = f"{reason[0].upper()}{reason[1:]} (model {self._name}). Ask again later, or add workers."

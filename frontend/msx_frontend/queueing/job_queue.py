@@ -1,4 +1,4 @@
-"""The bounded queue of one model version. Groups pull from it; it never pushes."""
+"""The bounded queue of one model version."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class JobQueue:
 
     @property
     def head(self) -> Job | None:
-        """The job that goes next."""
+        """The next job."""
         return self._jobs[0] if self._jobs else None
 
     @property
@@ -36,13 +36,13 @@ class JobQueue:
         self._jobs.append(job)
 
     def put_back(self, jobs: list[Job]) -> None:
-        """Jobs whose batch had not begun when their group ended go to the head, in their order."""
+        """Put jobs whose batch had not begun when their group ended at the head again, in their order."""
         for job in reversed(jobs):
             job.queue = self
             self._jobs.appendleft(job)
 
     def take(self, limit: int) -> list[Job]:
-        """Up to `limit` jobs of the head's kind, in order; one of a kind that shares no batch."""
+        """Up to `limit` jobs of the head's kind, in order; only one of a kind that is never batched."""
         jobs, taken = self._jobs, list[Job]()
         if jobs and jobs[0].kind in ALONE:
             limit = min(limit, 1)
@@ -53,12 +53,12 @@ class JobQueue:
         return taken
 
     def discard(self, job: Job) -> None:
-        """Cancelled: nobody waits for it any more."""
+        """The job was cancelled."""
         job.queue = None
         self._jobs.remove(job)
 
     def expire(self, longest_wait: float) -> None:
-        """Answer those that have waited for `longest_wait` seconds."""
+        """Fail the jobs that have waited for more than `longest_wait` seconds."""
         now = time.monotonic()
         while self._jobs and now - self._jobs[0].enqueued > longest_wait:
             job = self._pop()

@@ -1,4 +1,4 @@
-"""Between the group's reader, which never waits, and one client, who may be slow."""
+"""Holds the reply of one job between the group's reader, which never waits, and its client, which may be slow."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from msx_frontend.job import Cancellable
 from msx_frontend.queueing.notifier import Notifier
 
 HIGH_WATER = 1 << 20
-"""Bytes. A buffer that holds more is full: its reader has `STALL_LIMIT` seconds to take something."""
+"""Bytes. If a buffer holds more, its reader has `STALL_LIMIT` seconds to take something."""
 
 STALL_LIMIT = 30.0
 
 MOST = 64 << 20
-"""Bytes. A buffer that holds this much takes one chunk more, then cancels its job at once."""
+"""Bytes. If a buffer holds this much, the next chunk cancels its job at once."""
 
 
 class Head(NamedTuple):
@@ -35,18 +35,18 @@ class ReaderTooSlow(RequestCancelled):
 
 
 class ReplyBuffer:
-    """The Sink of one job, for one reader: `head`, then `take` or `async for`, and `close` at last in any case.
+    """The Sink of one job, for one reader, which calls `head`, then `take` or `async for`, and always `close`.
 
-    What was sent before an error is read before the error is raised; a reader that is too slow loses the rest.
+    Bytes that came before an error are read before the error is raised. A reader that is too slow loses the rest.
     """
 
     __slots__ = ("_chunks", "_ended", "_error", "_head", "_notifier", "_size", "_stall", "_stall_limit", "hold", "job")
 
     def __init__(self, stall_limit: float = STALL_LIMIT) -> None:
         self.job: Cancellable | None = None
-        """Whom to cancel; set by whoever makes the job."""
+        """The job that `close` cancels; set by the caller that makes the job."""
         self.hold: Hold | None = None
-        """Of the request's bytes, where they are counted by its job; released by `close`."""
+        """Counts the bytes of the request; released by `close`."""
         self._head: Head | None = None
         self._chunks: deque[bytes] = deque()
         self._size = 0
@@ -94,7 +94,7 @@ class ReplyBuffer:
     # -- what the client's side calls --
 
     async def head(self) -> Head:
-        """Raises the job's ServiceError when it came before any bytes."""
+        """Raises the job's ServiceError if it came before any bytes."""
         while self._head is None or (self._error is not None and not self._chunks):
             if self._error is not None:
                 raise self._error
@@ -103,16 +103,16 @@ class ReplyBuffer:
 
     @property
     def whole(self) -> bool:
-        """All of the answer is there, in one piece: what was sent in several stays a stream, however fast it came."""
+        """The complete reply has arrived in one chunk. A reply of several chunks stays a stream."""
         return self._ended and self._error is None and len(self._chunks) <= 1
 
     @property
     def exhausted(self) -> bool:
-        """Everything was taken, and it is known already that nothing more will come."""
+        """Everything was taken, and nothing more will come."""
         return self._ended and self._error is None and not self._chunks
 
     async def take(self) -> tuple[bytes, bool]:
-        """All that is there, joined, and whether that was the last; waits for something.
+        """Wait for bytes; returns all that have arrived, joined, and whether they were the last.
 
         Raises the job's ServiceError after the bytes that came before it.
         """
@@ -129,16 +129,16 @@ class ReplyBuffer:
 
     @property
     def over(self) -> bool:
-        """Nothing more will come, though some may not have been taken."""
+        """Nothing more will come; some bytes may not have been taken yet."""
         return self._ended or self._error is not None
 
     @property
     def error(self) -> ServiceError | None:
-        """What the job failed with."""
+        """The error that the job failed with."""
         return self._error
 
     def take_now(self) -> list[bytes]:
-        """The chunks that are there, as they were sent."""
+        """The chunks that have arrived, as they were sent."""
         chunks = list(self._chunks)
         self._chunks.clear()
         self._taken(self._size)
@@ -152,7 +152,7 @@ class ReplyBuffer:
             yield data
 
     def close(self) -> None:
-        """The reader has left: cancels the job unless it is done, and drops what was not read. Idempotent."""
+        """The reader has left: cancel the job unless it is done, and drop unread bytes. Idempotent."""
         job, self.job = self.job, None  # ends the reference cycle of the two
         if job is not None:
             job.cancel()

@@ -1,4 +1,4 @@
-"""From the sequences of a stateful model to its groups: one group a sequence, one request of each at a time."""
+"""Hands the requests of sequences to the groups of a stateful model: each sequence stays with one group."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def make_dispatcher(name: str, version: str, config: ModelConfig, keys: Sequence
 
 
 class SequenceDispatcher(Dispatcher):
-    """TorchServe's sequence batching. Jobs that belong to no sequence, such as describe, take the plain queue.
+    """TorchServe's sequence batching. Jobs without a sequence, such as describe, wait in the plain queue.
 
-    A batch has at most one request of each sequence. A continuous handler may work on several of one sequence, so
-    that a later one can stop an earlier one; but each begins only after the one before it has said something.
+    A batch has at most one request of each sequence. A continuous handler may work on several requests of a sequence,
+    so that a later one can stop an earlier one; each begins only after the one before it has sent its first chunk.
     """
 
     def __init__(self, name: str, version: str, config: ModelConfig, keys: SequenceKeys) -> None:
@@ -35,7 +35,7 @@ class SequenceDispatcher(Dispatcher):
         self._keys = keys
         self._sequences = Sequences(config, self._end)
         self._queued: dict[Sequence, None] = {}
-        """Those with requests that wait, in the order in which it is their turn."""
+        """Sequences with waiting requests, in the order in which their requests are taken."""
         self._at_work: dict[Sequence, None] = {}
 
     # -- admission --
@@ -47,9 +47,9 @@ class SequenceDispatcher(Dispatcher):
         if sequence.full:
             reason = f"sequence {sequence.id} is full: maxSequenceJobQueueSize is {sequence.capacity}"
             raise self._overloaded(job, reason)
-        sequence.closing = _says_yes(job, self._keys.end)
-        job.sink = _EndWatch(job.sink, self._keys.end, lambda value: self._ended_by_reply(sequence, value))
-        self._sequences.stir(sequence)
+        sequence.closing = _is_true(job, self._keys.end)
+        job.sink = _SequenceEndSink(job.sink, self._keys.end, lambda value: self._ended_by_reply(sequence, value))
+        self._sequences.mark_active(sequence)
         self._queued[sequence] = None
         return sequence
 
@@ -64,18 +64,18 @@ class SequenceDispatcher(Dispatcher):
         return sequence
 
     def _name_new(self, job: Job) -> str:
-        """The client begins a sequence and leaves its name to the server: the handler answers with it."""
+        """The client begins a sequence and leaves its name to the server; the handler returns the name."""
         id = f"ts-seq-{uuid.uuid4()}"
         others = [pair for pair in job.headers if pair[0].lower() != self._keys.id.lower()]
         job.headers = [*others, (self._keys.id, id), (self._keys.start, "true")]
         return id
 
     def _open(self, job: Job, id: str) -> Sequence:
-        """TorchServe opens one for any new name. One that has ended is begun anew only by who says so.
+        """As in TorchServe, any new name opens a sequence. One that has ended starts again only with the start header.
 
-        Its state is gone: to go on silently would answer wrongly.
+        Its state is gone: a request that went on without it would get a wrong answer.
         """
-        if (why := self._sequences.why_ended(id)) and not _says_yes(job, self._keys.start):
+        if (why := self._sequences.why_ended(id)) and not _is_true(job, self._keys.start):
             reason = f"sequence {id} has ended: {why}; begin it anew with the header {self._keys.start}: true"
             raise ServiceUnavailable(self._refusal(job, reason))
         if self._sequences.full:
@@ -86,7 +86,7 @@ class SequenceDispatcher(Dispatcher):
     # -- dispatch --
 
     def pump_soon(self) -> None:
-        """At once: a sequence may be so short that its next request would find it full."""
+        """At once: a sequence may be so short that its next request would find its queue full."""
         self.pump()
 
     def pump(self) -> None:
@@ -97,7 +97,7 @@ class SequenceDispatcher(Dispatcher):
             self._pump_later(min(delays))
 
     def _assign(self) -> None:
-        """A new sequence goes to the group with the fewest, among those that could begin now."""
+        """Give each new sequence to the group with the fewest sequences, among those that have room."""
         for sequence in [one for one in self._queued if one.group is None]:
             free = [group for group in self.groups if group.room()]
             if not free:
@@ -106,7 +106,7 @@ class SequenceDispatcher(Dispatcher):
             sequence.group = min(free, key=lambda group: (held.count(group), group.busy))
 
     def _serve(self, group: BatchTarget) -> float:
-        """Hand out batches while there is room; returns the seconds that it pays to wait for more."""
+        """Hand batches to the group while it has room; returns the seconds to wait for more requests."""
         while (room := group.room()) and (ready := self._ready(group)):
             if _kind(ready[0]) in ALONE:
                 ready = ready[:1]
@@ -117,10 +117,14 @@ class SequenceDispatcher(Dispatcher):
         return 0.0
 
     def _ready(self, group: BatchTarget) -> list[Sequence]:
-        """Whose next request could go to this group now, and shares a kind."""
+        """The sequences whose next requests could form the next batch of this group."""
         for sequence in [one for one in self._queued if not len(one)]:
             del self._queued[sequence]
-        mine = [one for one in self._queued if one.group is group and all(_speaks(group, job) for job in one.running)]
+        mine = [
+            one
+            for one in self._queued
+            if one.group is group and all(_can_be_followed(group, job) for job in one.running)
+        ]
         return [one for one in mine if _kind(one) == _kind(mine[0])]
 
     def _wait_for_more(self, ready: list[Sequence]) -> float:
@@ -153,17 +157,17 @@ class SequenceDispatcher(Dispatcher):
         sequence.settle()
         if not sequence.running:
             self._at_work.pop(sequence, None)
-        self._sequences.rest(sequence)
+        self._sequences.check_idle(sequence)
 
     def _ended_by_reply(self, sequence: Sequence, value: str) -> None:
-        """TorchServe's handlers name the sequences that are over, with semicolons between them."""
+        """TorchServe's handlers name the sequences that have ended, separated by semicolons."""
         for id in value.split(";"):
             ended = self._sequences.get(sequence.id if id.strip().lower() == "true" else id.strip())
             if ended is not None:
                 self._end(ended, "the handler ended it")
 
     def _end(self, sequence: Sequence, why: str) -> None:
-        """What runs is answered; what waits is refused."""
+        """Running requests are still answered; waiting ones are refused."""
         self._sequences.remove(sequence, why)
         self._queued.pop(sequence, None)
         self._at_work.pop(sequence, None)
@@ -176,7 +180,7 @@ class SequenceDispatcher(Dispatcher):
         super().fail_all(error)
         for sequence in list(self._queued):
             sequence.fail_all(error)
-            self._sequences.rest(sequence)
+            self._sequences.check_idle(sequence)
 
     @property
     def waiting(self) -> int:
@@ -200,8 +204,8 @@ class SequenceDispatcher(Dispatcher):
         self._sequences.close()
 
 
-class _EndWatch:
-    """A job's sink, which looks whether the reply's headers end a sequence."""
+class _SequenceEndSink:
+    """A job's sink that finds out whether the headers of the reply end a sequence."""
 
     def __init__(self, sink: Sink, key: str, ended: Callable[[str], None]) -> None:
         self.chunk, self.end, self.fail = sink.chunk, sink.end, sink.fail
@@ -225,7 +229,7 @@ def _header(job: Job, key: str) -> str:
     return next((value for name, value in job.headers if name.lower() == key.lower()), "")
 
 
-def _says_yes(job: Job, key: str) -> bool:
+def _is_true(job: Job, key: str) -> bool:
     return _header(job, key).lower() not in ("", "false")
 
 
@@ -233,8 +237,8 @@ def _kind(sequence: Sequence) -> str:
     return sequence.head.kind if sequence.head is not None else ""
 
 
-def _speaks(group: BatchTarget, job: Job) -> bool:
-    """Whether the next request of the same sequence may join this one."""
+def _can_be_followed(group: BatchTarget, job: Job) -> bool:
+    """Whether the next request of the same sequence may begin beside this one."""
     return group.continuous and job.first_chunk > 0
 
 

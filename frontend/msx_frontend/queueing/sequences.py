@@ -1,4 +1,4 @@
-"""The sequences of a stateful model: which there are, which worker holds the state of each, and when they end."""
+"""The open sequences of a stateful model: which group has the state of each, and when they end."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from msx_frontend.queueing.job_queue import JobQueue
 from msx_sdk._internal.config import ModelConfig
 
 REMEMBERED = 10_000
-"""Sequences that have ended, for whose late requests the reason is kept."""
+"""How many ended sequences are remembered, so that late requests hear the reason."""
 
 
 class Sequence(JobQueue):
-    """The bounded queue of one sequence, and the group that has its state, as soon as one has."""
+    """The bounded queue of one sequence; `group` has its state, once its first request was assigned."""
 
     def __init__(self, id: str, capacity: int, emptied: Callable[[Sequence], None]) -> None:
         super().__init__(capacity)
@@ -24,12 +24,12 @@ class Sequence(JobQueue):
         self.group: BatchTarget | None = None
         self.running: list[Job] = []
         self.closing = False
-        """A request that ends it has been accepted."""
+        """A request that ends the sequence has been accepted."""
         self.idle_timer: asyncio.TimerHandle | None = None
         self.age_timer: asyncio.TimerHandle | None = None
 
     @property
-    def quiet(self) -> bool:
+    def is_idle(self) -> bool:
         return not len(self) and not self.running
 
     def settle(self) -> None:
@@ -47,7 +47,7 @@ class Sequence(JobQueue):
 
 
 class Sequences:
-    """At most `maxNumSequence` at a time. `on_end` is told of each that ends by itself, with the reason."""
+    """At most `maxNumSequence` at a time. `on_end` is called for each that times out, with the reason."""
 
     def __init__(self, config: ModelConfig, on_end: Callable[[Sequence, str], None]) -> None:
         self._config, self._on_end = config, on_end
@@ -69,11 +69,11 @@ class Sequences:
         return self._open.get(id)
 
     def why_ended(self, id: str) -> str:
-        """Empty for a sequence that is open, or was never heard of."""
+        """Empty for a sequence that is open or unknown."""
         return self._ended.get(id, "")
 
     def open(self, id: str) -> Sequence:
-        sequence = Sequence(id, self._config.max_sequence_job_queue_size, self.rest)
+        sequence = Sequence(id, self._config.max_sequence_job_queue_size, self.check_idle)
         self._ended.pop(id, None)
         self._open[id] = sequence
         if limit := self._config.sequence_timeout_msec:
@@ -81,20 +81,20 @@ class Sequences:
             sequence.age_timer = self._loop.call_later(limit / 1000, self._on_end, sequence, reason)
         return sequence
 
-    def rest(self, sequence: Sequence) -> None:
-        """Nothing of it may be queued or running any more: then it ends, or its idle time begins."""
-        if not sequence.quiet or self._open.get(sequence.id) is not sequence:
+    def check_idle(self, sequence: Sequence) -> None:
+        """If it has no queued and no running request, it ends, or its idle time begins."""
+        if not sequence.is_idle or self._open.get(sequence.id) is not sequence:
             return None
         if sequence.closing:
             return self._on_end(sequence, "a request ended it")
-        self.stir(sequence)
+        self.mark_active(sequence)
         limit = self._config.sequence_max_idle_msec
         reason = f"it had no request for sequenceMaxIdleMSec ({limit} ms)"
         sequence.idle_timer = self._loop.call_later(limit / 1000, self._on_end, sequence, reason)
         return None
 
-    def stir(self, sequence: Sequence) -> None:
-        """A request has come: it is not idle."""
+    def mark_active(self, sequence: Sequence) -> None:
+        """A request has come: its idle time ends."""
         if sequence.idle_timer is not None:
             sequence.idle_timer.cancel()
             sequence.idle_timer = None
@@ -111,6 +111,6 @@ class Sequences:
             self._stop_timers(sequence)
 
     def _stop_timers(self, sequence: Sequence) -> None:
-        self.stir(sequence)
+        self.mark_active(sequence)
         if sequence.age_timer is not None:
             sequence.age_timer.cancel()

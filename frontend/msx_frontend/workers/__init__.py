@@ -1,1 +1,1 @@
-"""Worker groups: processes, channels, supervision."""
+"""Worker groups: launchers, ranks, batches, supervision."""

@@ -20,7 +20,7 @@ class Backoff:
         self._paused_since: float | None = None
 
     def pause(self) -> None:
-        """Until `resume` the time does not count: the group waits for what others have."""
+        """Until `resume` the time does not count: the group waits for resources that others use."""
         self._paused_since = self._clock()
 
     def resume(self) -> None:

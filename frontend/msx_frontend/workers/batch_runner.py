@@ -50,12 +50,12 @@ class BatchRunner:
         """The handler is called again and again, each time with the requests that are there (`continuousBatching`)."""
         self._slots = 0
         self.progressed = time.monotonic()
-        """When the leader had something to do for the first time, or some rank said something for the last."""
+        """When the leader got its first job after a pause, or a rank sent its last message."""
         self._loop = asyncio.get_running_loop()
         self._outgoing: list[bytes | bytearray] = []
 
-    def agreed(self, message: Loaded) -> None:
-        """The handler says how it takes requests."""
+    def configure(self, message: Loaded) -> None:
+        """The handler has told how it takes requests."""
         self.continuous = message.continuous
         self.is_async = message.is_async or message.continuous
         self._slots = self._spec.max_concurrent if message.is_async else self._spec.slots
@@ -133,7 +133,7 @@ class BatchRunner:
     # -- replies --
 
     def answered(self, message: Answers, body: bytes) -> None:
-        """Whole replies of many jobs; what is to be done once for all of them is done once."""
+        """Complete replies of several jobs with the same status and headers."""
         answers, numbers, end, held = [], [], 0, self.in_flight.open
         for number, size in zip(message.numbers, message.sizes, strict=True):
             start, end = end, end + size
@@ -173,8 +173,8 @@ class BatchRunner:
         self.in_flight.join(message.batches, self.progressed)
         self._events.group_has_room(self)
 
-    def over(self, message: Failed | Dropped) -> None:
-        """Without an answer."""
+    def failed(self, message: Failed | Dropped) -> None:
+        """The job ends without an answer."""
         job = self.in_flight.job(message.number)
         if job is None:
             return
@@ -182,9 +182,9 @@ class BatchRunner:
             job.fail(HandlerFailed(message.status, message.message, message.code))
         self._finish([message.number])
 
-    def let_go(self, error: ServiceError) -> None:
-        """The group has ended: what was running fails; what waited behind it goes back to the queue."""
-        begun, waiting = self.in_flight.let_go()
+    def close(self, error: ServiceError) -> None:
+        """The group has ended: running jobs fail, jobs that waited behind them go back to the queue."""
+        begun, waiting = self.in_flight.release()
         for job in begun:
             job.fail(error)
         returned = [job for job in waiting if not job.done]

@@ -9,7 +9,7 @@ _INNERMOST = re.compile(r"\s*File \"(?P<file>[^\"]*)\", line (?P<line>\d+) in (?
 
 
 class CrashCause:
-    """The last line that says something. After a fault: Python's own name for it, C++'s, and the place.
+    """The last line that is not empty. After a fault: Python's name for it, that of C++, and the place.
 
     `faulthandler` ends with the stacks of all threads and the list of all extension modules, which are many.
     """

@@ -1,4 +1,4 @@
-"""What of the server's environment is a secret of the server."""
+"""Which variables of the server's environment are secrets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 KEYS = frozenset({"MSX_API_KEY"})
-"""They open the server; no worker has any use for them."""
+"""Keys of this server: a worker never needs them."""
 
 _STORES = re.compile(
     r"AWS_(ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN|SECURITY_TOKEN|CONTAINER_AUTHORIZATION_TOKEN)"
@@ -16,11 +16,11 @@ _STORES = re.compile(
     r"|HF_TOKEN|HUGGING_FACE_HUB_TOKEN|HUGGINGFACE_TOKEN|HUGGINGFACEHUB_API_TOKEN"
     r"|MODELSCOPE_(API_TOKEN|ACCESS_TOKEN)|MODELERS_TOKEN|OPENMIND_TOKEN"
 )
-"""By which models are fetched from stores and hubs."""
+"""Credentials for stores and hubs, from which models are fetched."""
 
 
 def stores_credentials(env: Mapping[str, str]) -> list[str]:
-    """The names of those that are there."""
+    """The names of the credentials for stores that `env` has."""
     return sorted(name for name in env if _STORES.fullmatch(name))
 
 

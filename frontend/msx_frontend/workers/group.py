@@ -44,7 +44,7 @@ class GroupState(Enum):
     LOADING = "LOADING"
     READY = "READY"
     DRAINING = "UNLOADING"
-    """TorchServe's word for it."""
+    """TorchServe's word."""
     ENDED = "ENDED"
 
 
@@ -63,7 +63,7 @@ class GroupEvents(BatchEvents, Protocol):
 
 
 class WorkerGroup:
-    """Knows data and control streams, output and ends of its ranks; what runs them is the launcher's."""
+    """Knows streams, output and ends of its ranks. How and where they run is the launcher's concern."""
 
     def __init__(self, spec: GroupSpec, launcher: Launcher, events: GroupEvents) -> None:
         self.spec = spec
@@ -86,7 +86,7 @@ class WorkerGroup:
     # -- life --
 
     async def start(self) -> GroupEnd | None:
-        """Until the model is loaded; the GroupEnd if it was not."""
+        """Returns when the model is loaded, or with the reason why it is not."""
         try:
             self.ranks.begin(await self._launched())
             await self.ranks.connect()
@@ -151,7 +151,7 @@ class WorkerGroup:
         elif isinstance(message, Chunk):
             runner.chunk(message, body)
         elif isinstance(message, Dropped):
-            runner.over(message)
+            runner.failed(message)
         elif isinstance(message, Failed):
             self._watchdog.failed(message)
         elif isinstance(message, Joined):
@@ -169,18 +169,18 @@ class WorkerGroup:
             rank.loads(message)
             self.load_seconds = max(message.seconds, self.load_seconds)
             if rank is self.ranks.leader:
-                self._agreed(message)
+                self._describe_handler(message)
             self._ready_when_all_are()
         elif isinstance(message, LoadFailed):
             self._end(group_end.load_failed(message, self.ranks.named(rank.rank)))
 
-    def _agreed(self, message: Loaded) -> None:
-        self.runner.agreed(message)
+    def _describe_handler(self, message: Loaded) -> None:
+        self.runner.configure(message)
         self.capabilities = msgspec.convert(message.capabilities, Capabilities)
         self.signature = msgspec.convert(message.signature, Signature)
 
     def _ready_when_all_are(self) -> None:
-        """The ranks that the leader leads tell that they are loaded before they warm up with it."""
+        """The other ranks report that they are loaded before they warm up together with the leader."""
         if self.state is GroupState.LOADING and self.ranks.all_loaded and not self._watchdog.in_call:
             self._become(GroupState.READY)
             self._watchdog.ready()
@@ -211,7 +211,7 @@ class WorkerGroup:
             self._end(group_end.exited(rank, ended.status.pid, code, ended.crash_cause))
 
     def _end(self, end: GroupEnd) -> GroupEnd:
-        """The first reason counts. What was running fails; what waited behind it goes back to the queue."""
+        """The first reason counts. Running jobs fail; jobs that waited behind them go back to the queue."""
         if self._ended.done():
             return self._ended.result()
         self._become(GroupState.ENDED)
@@ -219,7 +219,7 @@ class WorkerGroup:
         self.ranks.kill()
         self._ended.set_result(end)
         self._events.group_ended(self)
-        self.runner.let_go(end.error)
+        self.runner.close(end.error)
         return end
 
     # -- for the describe API and the log --
@@ -235,7 +235,7 @@ class WorkerGroup:
 
     @property
     def phase(self) -> str:
-        """What it does while the model is loaded."""
+        """What the ranks do while the model is being loaded."""
         return self.ranks.phase if self.state in (GroupState.STARTING, GroupState.LOADING) else ""
 
     @property

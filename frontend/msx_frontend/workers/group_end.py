@@ -1,4 +1,4 @@
-"""Why a worker group ended, in words for the client and for the log."""
+"""Why a worker group ended, in sentences for clients and for the log."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class GroupEnd:
     out_of_memory: bool = False
     traceback: str = ""
     brief: str = ""
-    """The reason without what its reader knows already."""
+    """A shorter reason, for readers that know the model and the group."""
     elsewhere: bool = False
     """It was not at fault: it starts again at once, on other devices."""
 
     @property
     def public_reason(self) -> str:
-        """What clients read who are refused because of it."""
+        """The reason as clients read it that are refused because of this end."""
         return public_text(self.brief or self.reason)
 
 
@@ -51,7 +51,7 @@ def not_started(error: Exception) -> GroupEnd:
 
 
 def not_prepared(error: ServiceError) -> GroupEnd:
-    """What it would be started from is not there."""
+    """Something that its ranks are started from is missing."""
     return GroupEnd(error.message, WorkerDied(error.message))
 
 
@@ -67,7 +67,7 @@ def load_failed(message: LoadFailed, rank: str = "") -> GroupEnd:
 
 
 def load_too_slow(limit: float, phases: str) -> GroupEnd:
-    """`phases`: `it was initializing`, or who was doing what."""
+    """`phases`: `it was initializing`, or what each rank was doing."""
     reason = (
         f"The model was not loaded within startupTimeout ({limit:g} s; {phases}): "
         f"raise startupTimeout in model-config.yaml if it needs longer."
@@ -76,7 +76,7 @@ def load_too_slow(limit: float, phases: str) -> GroupEnd:
 
 
 def no_response(limit: float, silent: str = "", waiting: str = "") -> GroupEnd:
-    """`silent` is the rank that does not even answer pings, `waiting` says who waits for whom."""
+    """`silent` is the rank that does not answer pings; `waiting` says which ranks wait for which."""
     more = [waiting, f"{silent} does not answer pings either" if silent else ""]
     details = "; ".join(filter(None, [f"{limit:g} s", *more]))
     reason = f"The worker did not respond within responseTimeout ({details})."
@@ -94,7 +94,7 @@ def diverged(sentence: str) -> GroupEnd:
 
 
 def too_much_memory(rank: int, pid: int, taken: int, limit: int) -> GroupEnd:
-    """TorchServe's status for the OOM killer: it would have been next."""
+    """With TorchServe's status for a worker that the OOM killer ended, which would have been next."""
     mine, most = taken >> 20, limit >> 20
     reason = (
         f"Rank {rank} (pid {pid}) was ended: it had taken {mine} MiB of memory, and maxWorkerMemory lets it have "

@@ -1,4 +1,4 @@
-"""Pings the ranks of a ready group, and knows which of them has been silent for too long."""
+"""Pings the ranks of a ready group, and finds one that has been silent for too long."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from msx_protocol import Ping, encode_frame
 
 HEARTBEAT = 1.0
 MISSED_HEARTBEAT = 5.0
-"""Seconds without a word after which a rank is taken for silent."""
+"""Seconds without a message after which a rank counts as silent."""
 
 
 class Heartbeat:
     """Once a beat: `judge(now)`, then the next ping, unless it was stopped.
 
-    After a beat that comes late nothing is judged: the server itself had stood still (frozen, or its machine asleep),
-    and what the ranks said meanwhile lies unread in their sockets.
+    After a late beat `judge` is not called: the server itself had stopped (frozen, or its machine asleep), and what the
+    ranks sent meanwhile is still unread in their sockets.
     """
 
     def __init__(self, ranks: int, ping: Callable[[bytes], None], judge: Callable[[float], None]) -> None:
@@ -41,7 +41,7 @@ class Heartbeat:
             self._tick.cancel()
 
     def silent(self, now: float) -> int | None:
-        """The rank that has been silent for longest, if that is too long."""
+        """The rank that has been silent for longest, if that is more than MISSED_HEARTBEAT."""
         rank = min(self.last_heard, key=self.last_heard.__getitem__)
         return rank if now - self.last_heard[rank] > MISSED_HEARTBEAT else None
 

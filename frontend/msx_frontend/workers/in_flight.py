@@ -1,4 +1,4 @@
-"""What a worker group holds: batches in the order in which they were sent, and which of their jobs are open."""
+"""The batches that were sent to a worker group, in their order, and which of their jobs are not answered yet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msx_frontend.job import INFER, OPERATIONS, Job, KeptHeaders
 from msx_protocol import FieldHead, Predict, RequestHead, encode_frame_parts, encode_headers
 
 NAMED = OPERATIONS | {INFER}
-"""Kinds of jobs that the worker is told."""
+"""Kinds of jobs that a request names to the worker."""
 
 
 class SentBatch:
@@ -21,7 +21,7 @@ class SentBatch:
         self.size = self.left = len(jobs)
         self.began = began
         self.joining = jobs if joins else []
-        """Those that are to know when they begin: they may have been sent long before."""
+        """Jobs whose `started` is set when the batch begins: they may have been sent long before."""
 
     def begin(self, now: float) -> None:
         self.began = now
@@ -30,12 +30,12 @@ class SentBatch:
 
 
 class InFlight:
-    """Numbers the jobs of one generation. A worker of batches works on one after the other, an async one on all."""
+    """Numbers the jobs of one generation. A batch handler runs one batch after the other, an async one all at once."""
 
     def __init__(self) -> None:
         self.batches: deque[SentBatch] = deque()
         self.open: dict[int, tuple[Job, SentBatch]] = {}
-        """By number, the jobs that have not been answered to the end."""
+        """By number, the jobs whose answers are not complete."""
         self._number = 0
 
     @property
@@ -64,7 +64,7 @@ class InFlight:
         return encode_frame_parts(Predict(heads, joins), bodies)
 
     def join(self, batches: int, now: float) -> None:
-        """The worker has begun the first ones as one; what runs began when the one before was over."""
+        """The worker has begun the first `batches` as one; it began when the batch before it was over."""
         first, *others = (self.batches.popleft() for _ in range(batches))
         for batch in others:
             batch.begin(now)
@@ -83,10 +83,9 @@ class InFlight:
         return [job for job, _ in self.open.values()]
 
     def finish(self, numbers: Iterable[int], now: float) -> list[tuple[int, float]]:
-        """These jobs are over; returns size and seconds of the batches of which they were the last.
+        """These jobs are over. Returns size and seconds of each batch that ended with them.
 
-        The next batch begins now. Those whose last answers came together have the time since the first began in equal
-        shares.
+        The next batch begins now. Batches that end together share the time since the first of them began equally.
         """
         over = []
         for number in numbers:
@@ -102,8 +101,8 @@ class InFlight:
         share = 1 + sum(not batch.began for batch in over)
         return [(batch.size, (now - (batch.began or over[0].began)) / share) for batch in over]
 
-    def let_go(self) -> tuple[list[Job], list[Job]]:
-        """The group has ended: open jobs whose batch had begun, and those that had only been sent."""
+    def release(self) -> tuple[list[Job], list[Job]]:
+        """The group has ended: returns the open jobs whose batch had begun, and those whose batch had not."""
         begun = [job for job, batch in self.open.values() if batch.began]
         waiting = [job for job, batch in self.open.values() if not batch.began]
         self.batches.clear()

@@ -1,4 +1,4 @@
-"""Finds the rank of a parallel group that diverges or hangs, by what each rank reports after each call."""
+"""Finds a rank of a parallel group that diverges or hangs, from the reports of all ranks after each call."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _errors(reports: Reports) -> dict[int, str]:
 
 
 def _difference(reports: Reports) -> str:
-    """In what all ranks must have in common; empty when nothing differs."""
+    """The first difference between reports that must be equal; "" if there is none."""
     errors = _errors(reports)
     others = [rank for rank in sorted(reports) if rank not in errors]
     if errors and others:

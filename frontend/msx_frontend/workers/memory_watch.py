@@ -1,4 +1,4 @@
-"""Looks at the memory of a group's ranks, and tells when one has taken more than it may."""
+"""Measures the memory of a group's ranks, and reports a rank that has taken more than it may."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 LOOK = 1.0
-"""Seconds between two looks."""
+"""Seconds between two measurements."""
 
 
 class MeasuredRank(Protocol):

@@ -1,4 +1,4 @@
-"""What a worker prints: into the log, with model, version and rank, and remembered for the case that it dies."""
+"""Writes what a worker prints into the log, with model, version and rank, and remembers why it crashed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from msx_protocol import MetricSample
 RECORD_SEPARATOR = "\x1e"
 LONGEST_LINE = 8192
 LONGEST_RECORD = 1 << 18
-"""Bytes; a record of the worker's own logging, with its traceback. A part of one is no JSON."""
+"""Bytes of a record of the worker's own logging, with its traceback. A part of one is not JSON."""
 LINES_PER_SECOND = 500
-"""More than that is counted, not logged: a handler that prints megabytes must not fill the disk."""
+"""More lines are counted, not logged: a handler that prints megabytes must not fill the disk."""
 
 log = logging.getLogger("msx.model")
 
@@ -31,11 +31,11 @@ class WorkerOutput(asyncio.Protocol):
     def __init__(
         self, labels: dict[str, Any], stream: str, on_metric: Callable[[MetricSample], None] | None = None
     ) -> None:
-        """`on_metric` is given what lines with TorchServe's mark say; those that it can read are not logged."""
+        """`on_metric` gets the samples of lines with TorchServe's mark; such lines are not logged."""
         self._labels, self._stream, self._on_metric = labels, stream, on_metric
         self._rest = b""
         self._cut = False
-        """The line that comes in is too long: its beginning has been logged, the rest is left out."""
+        """The current line is too long: its beginning has been logged, the rest is left out."""
         self._window, self._lines, self._dropped = 0, 0, 0
         self._report: asyncio.TimerHandle | None = None
         self.crash_cause = CrashCause()

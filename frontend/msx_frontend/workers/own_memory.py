@@ -1,4 +1,4 @@
-"""How much memory a process has for itself."""
+"""How much memory a process has that other processes do not share."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def own_memory(pid: int) -> int:
 
 
 def own_memory_of_all(pid: int) -> int:
-    """The same, and of the processes that it has started what they share with nobody: a fork has its parent's pages."""
+    """The same, plus the private pages of the processes that it has started: a fork shares pages with its parent."""
     return own_memory(pid) + sum(_private(child) for child in _descendants(pid))
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    """At most MOST_DESCENDANTS. None where the kernel does not tell them."""
+    """At most MOST_DESCENDANTS; none where the kernel does not list them."""
     found = [pid]
     for parent in found:
         found += _children(parent)[: MOST_DESCENDANTS + 1 - len(found)]
@@ -35,7 +35,7 @@ def _descendants(pid: int) -> Iterator[int]:
 
 
 def _children(pid: int) -> list[int]:
-    """Each thread has its own."""
+    """Of all its threads: each has a list of its own."""
     children = list[int]()
     try:
         for thread in Path(f"/proc/{pid}/task").iterdir():
@@ -54,7 +54,7 @@ def _private(pid: int) -> int:
 
 
 def _resident(pid: int) -> int:
-    """Where the kernel does not tell them apart."""
+    """All resident bytes, where the kernel does not tell shared pages apart."""
     try:
         return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:

@@ -1,4 +1,4 @@
-"""One worker of a model version as an operator counts them: a group, and the next one when it has ended."""
+"""One worker of a model version: a worker group, and its successor when it has ended."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LEAVE_LIMIT = 10.0
 
 class ReplicaState(Enum):
     WAITING = "WAITING"
-    """Something that it needs before a start is missing: neither a failure nor a pause after one."""
+    """Something that it needs to start is missing. This is neither a failure nor a pause after one."""
     STARTING = "STARTING"
     READY = "READY"
     RESTARTING = "RESTARTING"
@@ -43,7 +43,7 @@ class ReplicaOwner(GroupEvents, Protocol):
     def replica_changed(self, replica: Replica) -> None: ...
 
     def replica_leaves(self, replica: Replica) -> None:
-        """It is told to stop: no new work for it."""
+        """It was told to stop: it gets no more jobs."""
 
 
 class GroupMaker(Protocol):
@@ -93,7 +93,7 @@ class Replica:
 
     @property
     def lease(self) -> Lease | None:
-        """None while it waits for devices, and when it has given them back."""
+        """Its devices; None while it waits for them, and after it has released them."""
         return self._claim.lease
 
     @property
@@ -103,20 +103,20 @@ class Replica:
 
     @property
     def phase(self) -> str:
-        """What its group does while it loads, or what it is in line for."""
+        """What its group does while it loads, or what it waits for."""
         return self.group.phase if self.group is not None else self._claim.phase
 
     def release(self) -> None:
-        """Its last process is gone and it starts no other: others may have its devices. May be called again."""
+        """Release its devices, when its last process is gone and it will not start another. Idempotent."""
         self._claim.release()
 
     @property
     def leaving(self) -> bool:
-        """It was told to stop: nobody counts on it any more."""
+        """It was told to stop: it does not count as a worker any more."""
         return self._stopping.is_set()
 
     def leave(self) -> None:
-        """Before `stop`: no new work from now on."""
+        """Called before `stop`: it gets no more jobs."""
         self._stopping.set()
         self._owner.replica_leaves(self)
 
@@ -128,7 +128,7 @@ class Replica:
         await asyncio.shield(self._task)  # a caller that is cancelled must not end it: another one may wait, too
 
     def replied(self) -> None:
-        """A good reply: whatever went wrong before is over."""
+        """A good reply: earlier failures do not count any more."""
         self._backoff.reset()
 
     async def _supervise(self) -> None:
@@ -146,7 +146,7 @@ class Replica:
             self._move(ReplicaState.STOPPED)
 
     async def _next_end(self) -> GroupEnd:
-        """What cannot even be sent to a worker ends a generation like any other failure: this task lives on."""
+        """Any error while a generation starts counts as its failure; this task goes on."""
         try:
             self._claim.renew()
             await self._unless_stopping(partial(self._uncounted, self._claim.satisfied))
@@ -168,7 +168,7 @@ class Replica:
             self._claim.started()
 
     async def _unless_stopping(self, call: Callable[[], Awaitable[None]]) -> None:
-        """Its end, or that of the replica, if that comes first."""
+        """Await the call, unless the replica is stopped first."""
         if self._stopping.is_set():
             return
         awaited, stopping = asyncio.ensure_future(call()), asyncio.ensure_future(self._stopping.wait())
@@ -181,7 +181,7 @@ class Replica:
             stopping.cancel()
 
     async def _uncounted(self, wait: Callable[[], Awaitable[None]]) -> None:
-        """What others have is no failure of this one: maxRetryTimeoutInSec does not run meanwhile."""
+        """Waiting for what other workers have is not a failure: maxRetryTimeoutInSec does not run meanwhile."""
         self._backoff.pause()
         try:
             await wait()

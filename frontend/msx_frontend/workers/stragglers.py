@@ -1,4 +1,4 @@
-"""Finds the rank that others wait for in a collective: the one that has taken part in fewer."""
+"""Finds the rank that the others wait for in a collective: the one that has taken part in fewer of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msx_frontend.workers.lockstep import named
 
 ONE_SIDED = ("send", "broadcast")
-"""One rank computes first, and the other may wait for as long as that takes: a stage for the one before it."""
+"""Collectives in which one rank may wait as long as another computes, as a pipeline stage does for the one before."""
 
 
 class Wait(NamedTuple):
@@ -20,7 +20,7 @@ class Wait(NamedTuple):
 
 
 class Stragglers:
-    """What the SDK's collectives have counted on each rank as they began, as the ranks tell it with every pong."""
+    """How many collectives have begun on each rank, as the ranks report with every pong."""
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
@@ -32,14 +32,14 @@ class Stragglers:
             self._counts[rank], self._changed = counts, now
 
     def overdue(self, now: float) -> str:
-        """Who has let the others wait for `limit` seconds, in which no rank has begun another one; or nothing."""
+        """Names the rank that the others have waited for during `limit` seconds without any progress; else ""."""
         if now - self._changed <= self._limit:
             return ""
         waits = (wait for wait in self._waits() if not wait.collective.startswith(ONE_SIDED))
         return next((self._sentence(wait) for wait in waits), "")
 
     def words(self) -> str:
-        """`rank 0 waits in all_reduce[0,1] for rank 1`, where somebody waits."""
+        """`rank 0 waits in all_reduce[0,1] for rank 1`, if a rank waits; else ""."""
         for name, waiting, missing in self._waits():
             verb = "waits" if len(waiting) == 1 else "wait"
             return f"{named(waiting).lower()} {verb} in {name} for {named(missing).lower()}"
@@ -50,7 +50,7 @@ class Stragglers:
         return f"{named(wait.missing)} did not come to {wait.collective} within {limit} after {others}."
 
     def _waits(self) -> Iterator[Wait]:
-        """The ranks in the brackets of a name (`all_reduce[0,1]`) take part in each of them together."""
+        """The ranks in brackets (`all_reduce[0,1]`) take part in each of these collectives together."""
         for name in sorted({name for counts in self._counts.values() for name in counts}):
             ranks = [int(number) for number in re.findall(r"\d+", name.partition("[")[2])]
             counted = {rank: self._counts.get(rank, {}).get(name, 0) for rank in ranks}

@@ -1,4 +1,4 @@
-"""TorchServe's own lines on the life of a worker, beside ours: alerts and scripts of its users look for them."""
+"""TorchServe's log lines about the life of a worker, beside ours: alerts and scripts of its users match them."""
 
 from __future__ import annotations
 

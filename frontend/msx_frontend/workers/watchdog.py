@@ -58,14 +58,14 @@ class Watchdog:
         if not self._lockstep.in_doubt:
             withheld, self._withheld = self._withheld, []
             for message in withheld:
-                self._runner.over(message)
+                self._runner.failed(message)
 
     def failed(self, message: Failed) -> None:
         """If one rank of several failed, not the handler, the client is told of that rank: so the message waits."""
         if self._lockstep.in_doubt:
             self._withheld.append(message)
         else:
-            self._runner.over(message)
+            self._runner.failed(message)
 
     def ponged(self, rank: int, pong: Pong, now: float) -> None:
         self.last_heard[rank] = now

@@ -10,7 +10,7 @@ from msx_frontend.queueing.answer_rate import WINDOW, AnswerRate
 def looked(*looks: tuple[float, int]) -> AnswerRate:
     rate = AnswerRate()
     for now, answered in looks:
-        rate.look(now, answered)
+        rate.sample(now, answered)
     return rate
 
 
@@ -35,15 +35,15 @@ def test_only_the_last_while_counts() -> None:
 
 def test_a_pause_does_not_count() -> None:
     rate = looked((0, 0), (2, 20))
-    rate.rest(2, 20)
+    rate.pause(2, 20)
     assert rate.seconds(1000, 25, waiting=10, at_once=1) == pytest.approx(1)
-    rate.look(1000, 25)
+    rate.sample(1000, 25)
     assert rate.seconds(1000.5, 25, waiting=10, at_once=1) == pytest.approx(1), "half a second says little"
     assert rate.seconds(1002, 29, waiting=10, at_once=1) == pytest.approx(5)
 
 
 def test_workers_that_answer_nothing_any_more() -> None:
     rate = looked((0, 0), (2, 20))
-    rate.rest(2, 20)
-    rate.look(10, 20)
+    rate.pause(2, 20)
+    rate.sample(10, 20)
     assert rate.seconds(30, 20, waiting=10, at_once=1) >= 1

@@ -86,4 +86,4 @@ def test_after_a_crash_those_who_had_joined_have_begun() -> None:
     for job in jobs:
         held.add([job], 10.0, at_once=False, joins=True)
     held.join(2, 11.0)
-    assert held.let_go() == (jobs[:2], jobs[2:])
+    assert held.release() == (jobs[:2], jobs[2:])
