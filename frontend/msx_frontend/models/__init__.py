@@ -1,1 +1,1 @@
-"""The models being served: registration, versions, workers, and what is said of them."""
+"""The models that are served: registration, versions, workers and their status."""

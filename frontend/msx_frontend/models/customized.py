@@ -1,4 +1,4 @@
-"""`?customized=true`: what the handler says of itself."""
+"""`?customized=true`: the metadata that the handler returns about itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msx_frontend.models.model_version import ModelVersion
 
 
 class _CollectedAnswer:
-    """A sink for one answer as a whole."""
+    """A sink that collects one answer."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -39,7 +39,7 @@ class _CollectedAnswer:
 
 
 async def customized_metadata(version: ModelVersion, number: str | None, request_id: str) -> Any:
-    """The handler, called with the header `describe`. `number` is the version that was asked for, if any.
+    """Call the handler with the header `describe`. `number` is the requested version, if any.
 
     Raises ServiceError; 503 without a worker.
     """

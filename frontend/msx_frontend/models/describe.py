@@ -1,4 +1,4 @@
-"""The describe API's object of one model version, in TorchServe's order of members, ours behind them."""
+"""The describe API's object of one model version: TorchServe's members in their order, then those of MSX."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def describe(version: ModelVersion) -> dict[str, Any]:
 
 
 def _unhealthy(version: ModelVersion) -> dict[str, Any]:
-    """Of the devices that it may have; nothing where all are well."""
+    """The unhealthy devices that the version may use; empty if all are healthy."""
     listed = [device._asdict() for device in version.resources.unhealthy_devices]
     return {"unhealthyDevices": listed} if listed else {}
 
 
 def kserve_ready(version: ModelVersion) -> dict[str, Any]:
-    """KServe v1: ready is what has a worker that answers (TorchServe's rule)."""
+    """KServe v1: a model is ready when one of its workers answers (TorchServe's rule)."""
     return {"name": version.source.name, "ready": version.ready_workers > 0}
 
 
@@ -87,7 +87,7 @@ def _worker(version: ModelVersion, replica: Replica) -> dict[str, Any]:
 
 
 def _status(replica: Replica) -> str:
-    """TorchServe knows READY and UNLOADING; ours says what it is doing besides."""
+    """TorchServe has READY and UNLOADING; MSX adds the states between them."""
     if replica.group is not None and replica.state.value in ("READY", "STARTING"):
         return replica.group.state.value
     return replica.state.value

@@ -1,4 +1,4 @@
-"""What the worker groups of one model version are made from, and how."""
+"""How the worker groups of one model version are made."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class GroupRecipe:
         return self.spawner.launcher
 
     async def prepare(self) -> None:
-        """Make sure of its content, of its user's rights and of what it requires. Raises ServiceError."""
+        """Check the unpacked archive, the rights of the worker's user and the installed requirements. Raises
+        ServiceError."""
         await self.contents.intact(self.source.digest)
         await self.spawner.prepare(self.source)
         await self.environment.ready()

@@ -1,4 +1,4 @@
-"""Is the server alive, is it ready: one truth for every probe."""
+"""Whether the server is alive and ready: all probes read this."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Health:
         self.started = False
         self.draining = False
         self._awaited: frozenset[tuple[str, str]] = frozenset()
-        """Names and versions of the start, until each has had a ready worker; from then on none."""
+        """Names and versions of the start, until each of them has had a ready worker; then empty."""
         self._absent: Callable[[], Iterable[str]] = tuple
         self.unhealthy_devices: Callable[[], Mapping[int, str]] = dict
-        """By the server's number, the word for each. By themselves they do not make the server not ready."""
+        """The health of each unhealthy device, by the server's number. It does not change the server's readiness."""
 
     def begin(self, absent: Callable[[], Iterable[str]] = tuple) -> None:
-        """The models of the start are registered now; `absent` names those that could not be, as long as that is so."""
+        """The models of the start are registered now. `absent` returns the names of those that are still missing."""
         self._awaited = frozenset(version.labels for version in self._registry.all_versions())
         self._absent = absent
         self.started = True
@@ -64,11 +64,12 @@ class Health:
         return missing
 
     def _of_the_start(self) -> Iterator[ModelVersion]:
-        """Without those that were unregistered meanwhile; what was registered again stands for what failed."""
+        """Without the versions that were unregistered meanwhile; a version that was registered again replaces the
+        failed one."""
         return (self._registry.find(*labels) for labels in self._awaited if self._registry.has(*labels))
 
     def _not_serving(self) -> list[ModelVersion]:
-        """Those that matter: all of them if strict, else all that want workers if none of these can serve."""
+        """Strict: all versions that do not serve. Else all versions with wanted workers, if none of them serves."""
         versions = self._registry.all_versions()
         if self._strict:
             return [version for version in versions if not version.serving]

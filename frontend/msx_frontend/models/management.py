@@ -1,4 +1,4 @@
-"""What an operator can do to models. REST, gRPC and start-up all call these."""
+"""The operations on models: register, scale, unregister. REST, gRPC and the start of the server call these."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Management:
     async def register(self, wanted: Registration) -> ModelVersion:
         """Register a version and start its workers; waits for them when `synchronous`.
 
-        Raises ServiceError; then nothing of it is left.
+        Raises ServiceError; the version and its files are removed then.
         """
         url = ArchiveUrl.parse(wanted.url)
         async with self.store.obtained(url, signed=wanted.s3_sse_kms, replace=wanted.replace) as found:
@@ -77,7 +77,8 @@ class Management:
         return version
 
     async def restore(self, path: Path, wanted: Registration, stored: StoredVersion) -> None:
-        """A version of the state, as it was left; nothing is written. Raises ServiceError."""
+        """Register a version of the state again, with the workers that it had; the state is not written. Raises
+        ServiceError."""
         async with self._factory.built(path, wanted) as version:
             if version.labels != (stored.name, stored.version):
                 raise InvalidModel(f"{path} holds {' '.join(version.labels)} now; register it anew.")
@@ -89,18 +90,19 @@ class Management:
                 raise
 
     async def adopt(self, path: Path, wanted: Registration, stored: StoredVersion) -> None:
-        """A version of a snapshot: like `restore`, and remembered."""
+        """Register a version of a snapshot, and write it to the state."""
         await self.restore(path, wanted, stored)
         version = self.registry.find(stored.name, stored.version)
         await self._state.save(version, self.registry.is_default(version))
 
     async def adopt_lost(self, wanted: Registration, stored: StoredVersion, reason: str) -> None:
-        """A version of a snapshot that cannot be had: like `keep_lost`, and remembered."""
+        """Register a version of a snapshot whose archive is missing as FAILED, and write it to the state."""
         version = self.keep_lost(wanted, stored, reason)
         await self._state.save(version, self.registry.is_default(version))
 
     def keep_lost(self, wanted: Registration, stored: StoredVersion, reason: str) -> ModelVersion:
-        """One that cannot be had: it is FAILED for `reason` until it is registered again or unregistered."""
+        """Register a version whose archive is missing: it is FAILED for `reason` until it is registered again or
+        unregistered."""
         config = ModelConfig().with_overrides(**wanted.overrides())
         source = ModelSource(
             stored.name, stored.version, stored.url, "", Path(), "", {}, config, wanted.to_dict(), True
@@ -152,7 +154,7 @@ class Management:
     # -- scale, default, unregister --
 
     async def scale(self, name: str, number: str | None, min_workers: int, max_workers: int, wait: bool) -> None:
-        """Raises BadRequest for max < min, WorkersNotStarted when the new workers fail, or could never be started."""
+        """Raises BadRequest for max < min, WorkersNotStarted when the new workers fail or could never start."""
         if max_workers < min_workers:
             raise BadRequest("max_worker cannot be less than min_worker.")
         version = self.registry.find(name, number)
@@ -197,7 +199,7 @@ class Management:
             await self.operations.closed(self._unregistration.close(version), name, version.config.response_timeout)
 
     def default_versions(self) -> list[tuple[str, str]]:
-        """Names and versions that the key `models` makes defaults."""
+        """Names and versions that are defaults by the key `models`."""
         return [
             (name, number) for name, of in self._config.models.items() for number in of if of[number].default_version
         ]
@@ -215,7 +217,8 @@ class Management:
             version.cancel_all(error)
 
     async def close(self, limit: float) -> None:
-        """End of the server: all versions at once; handlers at rest have `limit` seconds to close. The state stays."""
+        """Close all versions at once, at the end of the server. Idle handlers have `limit` seconds to close. The state
+        stays."""
         await self.operations.stop()
         versions = self.registry.all_versions()
         await asyncio.gather(*(v.close(limit if v.at_rest else min(limit, RUNNING_CALL)) for v in versions))

@@ -1,4 +1,5 @@
-"""TorchServe's management calls, by the names of their parameters: what REST and gRPC both answer, in its words."""
+"""TorchServe's management calls, with parameters by name. REST and gRPC send the same answers, in TorchServe's
+words."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from msx_frontend.models.registration import Registration
 
 
 class StatusMessage(NamedTuple):
-    """A sentence for the operator, and its HTTP status."""
+    """A sentence for the operator, and the HTTP status."""
 
     text: str
     status: int = 200
@@ -37,7 +38,7 @@ class ModelApi:
         return self._management.registry.find(name, number)
 
     def models(self, values: Values) -> dict[str, Any]:
-        """All but the functions of workflows, which TorchServe does not list either."""
+        """All models except functions of workflows, which TorchServe does not list either."""
         registry = self._management.registry
         listed = [version for name in registry.names() if (version := registry.find(name)).source.url]
         following, shown = page(listed, values)
@@ -127,7 +128,7 @@ def _registered(version: ModelVersion, wanted: Registration) -> StatusMessage:
 
 
 def _with_missing(version: ModelVersion, done: str) -> StatusMessage:
-    """What was done, or 202 and what its workers wait for: they start by themselves when it is there."""
+    """What was done; or 202 and what the workers wait for: they start when it becomes free."""
     shortage = version.shortage
     if shortage is None:
         return StatusMessage(done)

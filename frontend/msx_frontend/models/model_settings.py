@@ -1,4 +1,4 @@
-"""The settings of a version: what its registration asks for, else its yaml, else the key `models`, else our own."""
+"""The settings of a version: those of its registration, else its yaml, else the key `models`, else the defaults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger("msx.management")
 
 
 def model_settings(archive: Path, unpacked: UnpackedModel, wanted: Registration, server: ServerConfig) -> ModelConfig:
-    """Raises InvalidModel, which names the archive and the file in it, not where that is unpacked."""
+    """Raises InvalidModel, which names the archive and the file in it, not the folder of the unpacked file."""
     model = unpacked.manifest.model
     name = model.config_file
     try:

@@ -1,4 +1,4 @@
-"""What a version is started with: of its archive, of its registration, of the server's defaults."""
+"""The settings that a version is started with: from its archive, its registration and the server's defaults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger("msx.management")
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Where a version came from, and what it is started with."""
+    """The origin of a version, and the settings that it is started with."""
 
     name: str
     version: str
@@ -33,10 +33,10 @@ class ModelSource:
     manifest: dict[str, Any]
     config: ModelConfig
     options: dict[str, Any] = field(default_factory=dict)
-    """What the registration asked for, to be asked again after a restart."""
+    """The options of the registration, which a restarted server uses again."""
     at_startup: bool = False
     workflow: str = ""
-    """Whose node it is. A node that is a function has no `url`."""
+    """The workflow whose node this is, or "". A node that is a function has no `url`."""
 
     @cached_property
     def archive(self) -> ArchiveUrl:
@@ -44,7 +44,7 @@ class ModelSource:
 
 
 def make_source(archive: Path, unpacked: UnpackedModel, wanted: Registration, server: ServerConfig) -> ModelSource:
-    """Raises InvalidModel for what the archive or the registration says, or both leave unsaid."""
+    """Raises InvalidModel for settings that are wrong, or missing in both the archive and the registration."""
     model = unpacked.manifest.model
     runtime = wanted.runtime or unpacked.manifest.runtime
     source = ModelSource(

@@ -49,9 +49,9 @@ class ModelVersion(ObservedVersion):
         self._replicas = Replicas(source.config, self.labels, resources, recipe, metrics, self, self._judge)
         self.created = time.time()
         self.capabilities: Capabilities | None = None
-        """What its handler offers; None until its first worker has told."""
+        """The operations of its handler; None until the first worker has loaded it."""
         self.signature: Signature | None = None
-        """The tensors that it takes and gives; likewise."""
+        """The tensors of its inputs and outputs; None until the first worker has loaded it."""
 
     # -- requests --
 
@@ -67,7 +67,7 @@ class ModelVersion(ObservedVersion):
         self.dispatcher.submit(job)
 
     def _check_offered(self, operation: str) -> None:
-        """Without workers, and none to come, the dispatcher has a better word."""
+        """When no worker is expected, the dispatcher refuses the job with the reason."""
         if self.capabilities is not None and not getattr(self.capabilities, operation):
             raise NotOffered(self.source.name, operation)
         if self.capabilities is None and self.expecting_workers:
@@ -87,9 +87,10 @@ class ModelVersion(ObservedVersion):
         self._judge()
 
     async def settled(self) -> GroupEnd | None:
-        """Until all workers are ready or wait for what is missing (None), or one has failed its first load (its end).
+        """Wait until all workers are ready or wait for resources: returns None. Returns the end of a worker whose first
+        load failed.
 
-        Raises RequirementsFailed when there are none, and none could be started.
+        Raises RequirementsFailed when there are no workers and the requirements cannot be installed.
         """
         if not self.replicas:
             await self.environment.ready()
@@ -102,7 +103,7 @@ class ModelVersion(ObservedVersion):
             await self.changed()
 
     async def changed(self) -> None:
-        """Until something may have become different."""
+        """Wait until the status may have changed."""
         self._status.changed.clear()
         await self._status.changed.wait()
 
@@ -128,7 +129,7 @@ class ModelVersion(ObservedVersion):
             group.runner.cancel_all(error)
 
     async def _drain_queue(self, limit: float) -> None:
-        """Queued jobs were accepted: they run as long as there is time."""
+        """Accepted jobs may run until the limit."""
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._queue_empty(), limit)
 
@@ -179,7 +180,7 @@ class ModelVersion(ObservedVersion):
         self.metrics.handler_forms(forms)
 
     def samples_arrived(self, group: WorkerGroup, samples: list[MetricSample]) -> None:
-        """Its last ones come after its end."""
+        """The last samples of a group arrive after its end."""
         self.metrics.handler_samples(samples, None if group.state is GroupState.ENDED else group.number)
 
     def _judge(self) -> None:

@@ -1,4 +1,4 @@
-"""What is read of a model version: by the describe API, probes, metrics and `--status`."""
+"""The figures of a model version that the describe API, probes, metrics and `--status` read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msx_frontend.workers.replica import Replica, ReplicaState
 
 
 class ObservedVersion:
-    """The reading half of a `ModelVersion`, which owns these members and changes them."""
+    """The read-only part of a `ModelVersion`, which owns these members and changes them."""
 
     source: ModelSource
     resources: ModelResources
@@ -28,7 +28,7 @@ class ObservedVersion:
 
     @property
     def _kept(self) -> list[Replica]:
-        """Those that are wanted: one that was told to stop only finishes what it has."""
+        """The wanted replicas, without those that are stopping."""
         return [replica for replica in self.replicas if not replica.leaving]
 
     @property
@@ -37,7 +37,7 @@ class ObservedVersion:
 
     @property
     def asked_workers(self) -> int:
-        """The minimum before it was capped by the devices that there are."""
+        """The minimum before the number of devices limited it."""
         return self._replicas.asked
 
     @property
@@ -80,22 +80,22 @@ class ObservedVersion:
 
     @property
     def waiting_workers(self) -> int:
-        """Those that cannot start, because something is missing."""
+        """Workers that wait for a resource before they can start."""
         return sum(replica.state is ReplicaState.WAITING for replica in self._kept)
 
     @property
     def shortage(self) -> Shortage | None:
-        """What they wait for."""
+        """The resource that they wait for."""
         return self._status.shortage
 
     @property
     def expecting_workers(self) -> bool:
-        """Requests are taken, for workers that are there or may well come."""
+        """Requests are accepted: a worker serves, or may serve soon."""
         return self.dispatcher.may_serve
 
     @property
     def refusal(self) -> str:
-        """Why no worker can be waited for, as clients are told; "" while one serves, or none is wanted."""
+        """The reason for clients why requests are refused; "" while a worker serves, or none is wanted."""
         return "" if self.ready_workers else self.dispatcher.refusal
 
     @property
@@ -104,12 +104,12 @@ class ObservedVersion:
 
     @property
     def device_type(self) -> str:
-        """What its workers run on: the accelerator's kind, or "cpu", also while it has none."""
+        """The kind of device of its workers, or "cpu", also while it has no workers."""
         return self.resources.device_type if self.replicas else "cpu"
 
     @property
     def serving(self) -> bool:
-        """Answers requests now; a version without wanted workers is not missing any."""
+        """Answers requests now, or has no wanted workers."""
         return self.state in (ModelState.READY, ModelState.DEGRADED) and (self.ready_workers > 0 or not self._kept)
 
     @property
@@ -123,7 +123,7 @@ class ObservedVersion:
 
     @property
     def healthy(self) -> bool:
-        """TorchServe's: no worker of the wanted ones has been given up; one that restarts counts as healthy."""
+        """TorchServe's rule: no wanted worker has been given up. A worker that restarts counts as healthy."""
         kept = self._kept
         lasting = sum(replica.state is not ReplicaState.FAILED for replica in kept)
         return self.state is not ModelState.FAILED and lasting >= min(self.min_workers, len(kept))
@@ -134,12 +134,12 @@ class ObservedVersion:
 
     @property
     def reason(self) -> str:
-        """Why it is not READY, in the last worker's words."""
+        """Why it is not READY: the reason of the last worker."""
         return self._status.reason
 
     @property
     def lost(self) -> str:
-        """Why its archive cannot be had: it is known, and serves nothing until it is registered again."""
+        """Why its archive is missing; "" if it is there. The version serves nothing until it is registered again."""
         return self._status.lost
 
     @property

@@ -20,7 +20,7 @@ log = logging.getLogger("msx.management")
 
 
 class Operations:
-    """`unregister_timeout`: seconds that a call waits for the end of what it unregisters."""
+    """`unregister_timeout`: seconds that a call waits for the end of an unregistration."""
 
     def __init__(self, unregister_timeout: int) -> None:
         self._unregister_timeout = unregister_timeout
@@ -30,16 +30,16 @@ class Operations:
 
     @asynccontextmanager
     async def only(self, name: str, number: str) -> AsyncIterator[None]:
-        """Two calls on one version must not meet: the later waits. Raises ServiceUnavailable when the server ends."""
+        """Calls on one version run one after the other. Raises ServiceUnavailable when the server ends."""
         async with self._locks.setdefault((name, number), asyncio.Lock()):
             if self._ending.is_set():
                 raise _shutting_down()
             yield
 
     async def workers_settled(self, version: ModelVersion) -> None:
-        """Wait until its workers are ready, but for those that wait for what is missing.
+        """Wait until its workers are ready or wait for resources.
 
-        Raises WorkersNotStarted, or ServiceUnavailable at the server's end.
+        Raises WorkersNotStarted, or ServiceUnavailable when the server ends.
         """
         settled, ending = asyncio.ensure_future(version.settled()), asyncio.ensure_future(self._ending.wait())
         try:
@@ -53,9 +53,9 @@ class Operations:
             raise _not_started(version, end)
 
     async def closed(self, work: Coroutine[Any, Any, object], name: str, left: float) -> None:
-        """Wait for the end of what is unregistered, which takes up to `left` seconds, but no longer than is allowed.
+        """Wait for the end of an unregistration, which takes up to `left` seconds, but no longer than the limit.
 
-        Raises UnregisterTimedOut; the work goes on then.
+        Raises UnregisterTimedOut; the unregistration goes on then.
         """
         closing = self.in_background(work)
         await asyncio.wait({closing}, timeout=self._unregister_timeout)
@@ -89,7 +89,7 @@ async def start_workers(version: ModelVersion, least: int, most: int) -> None:
 
 
 def check_workers(version: ModelVersion, least: int) -> None:
-    """Raises ResourcesMissing or TooManyWorkers when this server could never start so many."""
+    """Raises ResourcesMissing or TooManyWorkers when this server could never start that number of workers."""
     try:
         version.resources.check(least)
     except DeviceError as error:
@@ -99,7 +99,7 @@ def check_workers(version: ModelVersion, least: int) -> None:
 
 
 def check_all_start(version: ModelVersion) -> None:
-    """For a call that must not wait for what others hold. Raises ResourcesMissing."""
+    """For a call that must not wait for resources of other models. Raises ResourcesMissing."""
     if version.shortage is not None:
         raise ResourcesMissing(*version.labels, f"{version.shortage.reason}.")
 

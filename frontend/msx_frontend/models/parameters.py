@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 Values = Mapping[str, Any]
-"""Parameters by their names; what was not given is not there."""
+"""Parameters by name, without those that were not given."""
 
 MOST_LISTED = 100
 
@@ -32,9 +32,9 @@ def text(values: Values, name: str) -> str | None:
 
 
 def page(entries: Sequence[T], values: Values) -> tuple[dict[str, str], Sequence[T]]:
-    """The entries that `limit` and `next_page_token` mean, after the member that leads to the next ones.
+    """The entries of the page that `limit` and `next_page_token` select, after the member `nextPageToken`.
 
-    TorchServe's paging: a next token is given as long as it is not beyond the number of entries.
+    TorchServe's paging: the token is sent while it is not greater than the number of entries.
     """
     limit = integer(values, "limit", MOST_LISTED)
     if limit is None or not 0 <= limit <= MOST_LISTED:

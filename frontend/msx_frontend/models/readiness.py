@@ -1,4 +1,4 @@
-"""`--start --wait`: until every model serves, or one of them has shown that it does not."""
+"""`--start --wait`: waits until every model serves, or one of them has failed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from msx_frontend.models.model_version import ModelVersion
 
 
 async def why_not_ready(versions: Sequence[ModelVersion], limit: float) -> list[str]:
-    """A sentence for each of `versions` that does not serve, as soon as one has failed; none when all are ready.
+    """A sentence for each of `versions` that does not serve, once one of them has failed; empty when all are ready.
 
-    `limit`: seconds, after which those that are still loading are named.
+    After `limit` seconds the versions that are still loading are named, too.
     """
     tasks = {asyncio.ensure_future(_why_not(version)): version for version in versions}
     over = asyncio.get_running_loop().time() + max(limit, 0)
@@ -39,7 +39,8 @@ def _failed(tasks: dict[asyncio.Task[str], ModelVersion]) -> list[str]:
 
 
 async def _why_not(version: ModelVersion) -> str:
-    """Once it is settled: empty when it is ready. What others hold will stay away, memory may come as others load."""
+    """The reason once its status is settled; empty when it is ready. Devices of other models will not become free;
+    memory may."""
     if version.lost:
         return version.lost
     try:

@@ -1,4 +1,4 @@
-"""What a registration asks for."""
+"""The options of a registration."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`POST /models`, by TorchServe's names; None is not asked for. `replace` and `at_startup` are ours."""
+    """`POST /models`, by TorchServe's names; None: not given. `replace` and `at_startup` exist in MSX only."""
 
     url: str = ""
     model_name: str | None = None
@@ -23,11 +23,11 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Sign the download by the AWS keys of the environment."""
     synchronous: bool = True
     replace: bool = False
-    """Take the place of a version of the same number, which serves until the new one is ready."""
+    """Replace a version of the same number, which serves until the new one is ready."""
     at_startup: bool = False
 
     def overrides(self) -> dict[str, Any]:
-        """What beats model-config.yaml."""
+        """The options that override model-config.yaml."""
         names = ("batch_size", "max_batch_delay", "response_timeout", "startup_timeout")
         return {name: getattr(self, name) for name in names}
 

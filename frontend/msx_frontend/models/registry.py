@@ -1,4 +1,4 @@
-"""The models being served: names, versions, defaults."""
+"""The models that are served: names, versions, defaults."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class _Model:
 
 
 class Registry:
-    """Finds the version that a request means. The first version of a name is its default until told otherwise."""
+    """Finds the version of a request. The first version of a name is the default until another one is set."""
 
     def __init__(self, metrics: ServerMetrics) -> None:
         self._models: dict[str, _Model] = {}
         self._ages: dict[tuple[str, str], None] = {}
-        """Names and versions, the one that was registered first in front."""
+        """Names and versions in the order of registration."""
         self._metrics = metrics
         self._refusing = False
 
@@ -61,7 +61,7 @@ class Registry:
         return sorted(self._models)
 
     def names_by_age(self) -> list[str]:
-        """By when the oldest of their versions was registered: a restarted server has the same order."""
+        """In the order in which their oldest versions were registered. A restarted server has the same order."""
         return list(dict.fromkeys(name for name, _ in self._ages))
 
     def has(self, name: str, version: str) -> bool:
@@ -80,7 +80,7 @@ class Registry:
         self._metrics.versions.append(version)
 
     def replace(self, old: ModelVersion, new: ModelVersion) -> None:
-        """From now on requests go to `new`; `old` is the caller's to close."""
+        """From now on requests go to `new`; the caller closes `old`."""
         self._models[old.source.name].versions[old.source.version] = new
         self._metrics.versions.remove(old)
         self._metrics.versions.append(new)

@@ -23,7 +23,7 @@ _worker_ids = count(FIRST_WORKER_ID)
 
 
 class Replicas:
-    """Starts and removes the workers of one version. `owner` is told what becomes of them."""
+    """Starts and removes the workers of one version. `owner` is notified of their changes."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class Replicas:
         self._scaling = asyncio.Lock()
 
     async def scale(self, least: int, most: int, drain_limit: float) -> None:
-        """Start workers up to `least`, remove those above `most` (those that wait, then the newest).
+        """Start workers up to `least`, and remove those above `most`: first those that wait, then the newest.
 
-        No more groups than fit on the devices that there are; the caller has checked that one does.
+        The number of groups is limited by the devices; the caller has checked that one group fits.
         """
         async with self._scaling:
             self.asked = least
@@ -73,7 +73,7 @@ class Replicas:
 
     @property
     def groups(self) -> list[WorkerGroup]:
-        """All that have processes, those that drain too."""
+        """All groups that have processes, also those that drain."""
         return [replica.group for replica in self.all if replica.group is not None]
 
     def memory(self) -> Iterator[tuple[str, str, int]]:
@@ -83,7 +83,7 @@ class Replicas:
                 yield str(replica.number), str(one.rank), one.status.memory
 
     def _capped(self, least: int, most: int) -> tuple[int, int]:
-        """TorchServe's rule; the caller's reply states what was asked for, describe what there is."""
+        """TorchServe's rule: the reply to the call states the wanted number, the describe API the real one."""
         capacity = self._resources.capacity
         if not capacity or most <= capacity:
             return least, most
@@ -92,7 +92,7 @@ class Replicas:
         return min(least, capacity), capacity
 
     def _sibling_memory(self) -> int | None:
-        """Of the worker that has served for the longest."""
+        """The memory of the worker that has served for the longest time."""
         ready = (replica.group for replica in self.all if replica.state is ReplicaState.READY and not replica.leaving)
         oldest = next(ready, None)
         return oldest.own_memory if oldest is not None else None

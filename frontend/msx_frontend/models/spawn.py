@@ -31,7 +31,7 @@ OWN_PYTHON = WorkerPython(sys.executable)
 
 
 class Spawner:
-    """Knows the server's part of it; a model version brings its source, its lease and its numbers."""
+    """Knows the server's settings; a model version gives its source, its lease and its numbers."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Spawner:
         rights: WorkerRights | None = None,
         device_variables: frozenset[str] = frozenset(),
     ) -> None:
-        """`device_variables`: those of the accelerator, which workers do not inherit."""
+        """`device_variables`: the variables of the accelerator, which workers do not inherit."""
         self.launcher = launcher
         self._config = config
         self._compiled_dir = compiled_dir
@@ -139,7 +139,8 @@ class Spawner:
 
 
 def _told(config: ServerConfig, env: Mapping[str, str]) -> dict[str, str]:
-    """What TorchServe tells its workers by variables; folders are absolute, for a worker runs in one of its own."""
+    """The variables that TorchServe sets for its workers. Folders are absolute, because a worker has its own working
+    folder."""
     return {
         "LOG_LOCATION": os.path.abspath(log_location(env)),
         "METRICS_LOCATION": os.path.abspath(env.get("METRICS_LOCATION") or "logs"),

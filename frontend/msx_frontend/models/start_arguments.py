@@ -12,12 +12,12 @@ from msx_frontend.start_errors import StartError
 from msx_sdk._internal.names import MODEL_NAME
 
 MOST_SHOWN = 5
-"""Of the archives in a model store that lacks the one asked for."""
+"""Archives that a message names when the wanted one is missing."""
 _FLAGS = ("start", "stop", "status", "version", "help")
 
 
 class StartupError(StartError):
-    """What the command line asks for does not exist."""
+    """An archive of the command line does not exist."""
 
 
 def expand(model: str, store: ModelStore) -> list[tuple[str | None, Path | ArchiveUrl]]:
@@ -46,7 +46,8 @@ def _name_and_location(model: str) -> tuple[str | None, str]:
 
 
 def _meant(model: str, there: Sequence[Path]) -> str:
-    """Of what is not an archive: a list of config.properties, a flag without its dashes, or one that is not there."""
+    """A hint for an argument that is not an archive: a comma-separated list, a flag without dashes, or a missing
+    file."""
     if "," in model:
         models = " ".join(part for part in map(str.strip, model.split(",")) if part)
         return f"; models are separated by spaces: --models {models}"

@@ -1,4 +1,4 @@
-"""What a server says of the models that it starts with."""
+"""The summary of the models that a server starts with."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from msx_frontend.models.state_store import StoredVersion
 
 MOST = 10
-"""Versions that are named of each kind."""
+"""Versions that the summary names for each origin."""
 
 
 @dataclass
 class StartSummary:
-    """Texts, a version each."""
+    """Each text is one version."""
 
     asked: Sequence[str] = field(default_factory=list)
-    """By `--models` or `load_models`."""
+    """Given by `--models` or `load_models`."""
     of_snapshot: Sequence[str] = field(default_factory=list)
-    """By `model_snapshot`."""
+    """Given by `model_snapshot`."""
     remembered: Sequence[str] = field(default_factory=list)
-    """By the state."""
+    """Remembered in the state."""
 
     def text(self) -> str:
         said = {"asked for": self.asked, "of the snapshot": self.of_snapshot, "remembered": self.remembered}

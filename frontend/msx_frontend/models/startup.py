@@ -1,4 +1,4 @@
-"""Which models a server starts with: those of its state, then those of the command line."""
+"""Registers the models of the start: those of the state, then those of the command line."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _RequestedArchive(NamedTuple):
 
 
 class _Failure(NamedTuple):
-    """Why a model is not there: the one of this file of the command line, or a version of the state."""
+    """Why a model could not be registered: a file of the command line, or a version of the state."""
 
     text: str
     file: str = ""
@@ -67,9 +67,9 @@ class Startup:
         self.account = StartSummary()
 
     async def load(self) -> list[str]:
-        """Returns why models are not there, which does not stop the server.
+        """Returns the reasons for models that could not be loaded; the server starts without them.
 
-        Raises StartupError for a missing `--models`.
+        Raises StartupError for an archive of `--models` that does not exist.
         """
         asked = [
             await self._look(name, path)
@@ -84,7 +84,7 @@ class Startup:
         return [failure.text for failure in self._failures]
 
     def absent(self) -> list[str]:
-        """The files of the command line that could not be loaded, until a model from one of that name has served."""
+        """Files of the command line that could not be loaded, until a model of a file of that name has served."""
         versions = self._management.registry.all_versions()
         served = {one.source.archive.file_name for one in versions if one.has_served or not one.wants_workers}
         return [failure.file for failure in self._failures if failure.file and failure.file not in served]
@@ -143,7 +143,7 @@ class Startup:
 
     @asynccontextmanager
     async def _archive_of(self, stored: StoredVersion) -> AsyncIterator[Path]:
-        """Downloaded again if it came from elsewhere and is not there any more."""
+        """The archive of the version, which is downloaded again if it is missing."""
         if Path(stored.url).is_absolute():
             yield Path(stored.url)
             return
@@ -153,7 +153,7 @@ class Startup:
             yield found.path
 
     async def _restore(self, stored: StoredVersion, *, given: bool) -> None:
-        """One that the command line gives, too, may still be had from there."""
+        """`given`: the command line names the version, too, so that it may be loaded from there."""
         try:
             async with self._archive_of(stored) as path:
                 await self._management.restore(path, _registration(stored), stored)
@@ -208,19 +208,20 @@ def _registration(stored: StoredVersion) -> Registration:
 
 
 def _groups_first(wanted: list[_RequestedArchive]) -> list[_RequestedArchive]:
-    """Workers of one process share what parallel groups leave. Versions of a name keep their order."""
+    """Parallel groups come first, because other workers share the devices that remain. Versions of a name keep their
+    order."""
     names = {one.name for one in wanted if one.owns_devices}
     return sorted(wanted, key=lambda one: one.name not in names)
 
 
 def _stem(path: Path) -> str:
-    """What a model is called that neither the command line nor its manifest names (TorchServe's rule)."""
+    """The model's name if neither the command line nor the manifest has one: the file's name (TorchServe's rule)."""
     suffix = next((suffix for suffix in ARCHIVE_SUFFIXES if path.name.endswith(suffix)), "")
     return path.name.removesuffix(suffix)
 
 
 def _owns_devices(unpacked: UnpackedModel) -> bool:
-    """What is wrong with the config is told when the model is registered."""
+    """A wrong config is reported when the model is registered."""
     file = unpacked.manifest.model.config_file
     try:
         return file is not None and load_model_config(unpacked.path / file)[0].layout.devices > 0

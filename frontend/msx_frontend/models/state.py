@@ -1,4 +1,4 @@
-"""The registry's state on disk, off the loop; or nowhere, with `--ncs`."""
+"""The registered models on disk, written by a thread; with `--ncs` nothing is written."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from msx_frontend.models.state_store import StateStore, StateStoreError, StoredV
 
 
 class State(Protocol):
-    """Each call is one transaction, on disk when it returns. Raises NotSaved; `load` raises StateStoreError."""
+    """Each call is one transaction, which is on the disk when the call returns. Raises NotSaved; `load`
+    StateStoreError."""
 
     new: bool
-    """Nothing has ever been written: it knows less than a snapshot does."""
+    """Nothing has been written yet, so that the last snapshot counts."""
     on_change: Callable[[], None]
     """Called after a change, when the registry has changed too."""
 
@@ -47,7 +48,7 @@ class State(Protocol):
 
 
 class PersistentState:
-    """SQLite on one thread of its own."""
+    """SQLite, on a thread of its own."""
 
     def __init__(self, store: StateStore) -> None:
         self._store = store
@@ -118,7 +119,7 @@ def _nobody_asks() -> None:
 
 
 class UnsavedState:
-    """`--ncs`: neither read nor written."""
+    """With `--ncs`: nothing is read or written."""
 
     new = True
 

@@ -1,4 +1,4 @@
-"""A copy of the state, taken at any time: while the server runs, or when it does not."""
+"""Copies the state, whether the server runs or not."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ class Backup(NamedTuple):
     path: Path
     schema: int
     versions: int
-    """Of models."""
+    """The number of model versions."""
     workflows: int
 
 
 def back_up(state: Path, folder: Path) -> Backup:
-    """Into `folder`, by the name of the file; one of an earlier backup is replaced when the new one is whole.
+    """Copy the state into `folder`, under its own name. The file of an earlier backup is replaced by the complete
+    new one.
 
     Raises StateStoreError.
     """
@@ -63,6 +64,6 @@ def _copied(db: sqlite3.Connection, target: Path) -> Backup:
 
 
 def _count(db: sqlite3.Connection, table: str) -> int:
-    """0 for a table that a schema has not."""
+    """0 for a table that this schema does not have."""
     known = db.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone()[0]
     return int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) if known else 0  # noqa: S608 - constants

@@ -34,13 +34,13 @@ class StateStoreError(StartError):
 
 
 class StateFile:
-    """For one server at a time: the lock of its folder says that, not this file's. Methods block."""
+    """Used by one server at a time, which holds the lock of the folder. Methods block."""
 
     def __init__(self, path: Path) -> None:
         """Opens it, or creates it with its folder. Raises StateStoreError."""
         self.path = path
         self.new = False
-        """It was made just now."""
+        """The file was created by this start."""
         self._committed = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ class StateFile:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """On the disk at its end, or at that of the one that was begun; nothing has happened when it fails."""
+        """A change that is on the disk at its end, or at `commit` after `begin`. A change that fails is undone."""
         within = self.db.in_transaction
         begin, end, undo = _WITHIN if within else _ALONE
         with errors_named(self.path):
@@ -129,12 +129,12 @@ class StateFile:
 
 
 def copy_of_schema(path: Path, version: int) -> Path:
-    """Of the file as it was before its migration from that version."""
+    """The path of the copy that is kept before a migration from that version."""
     return path.with_name(f"{path.stem}-schema-{version}{path.suffix}")
 
 
 def copy_whole(source: sqlite3.Connection, target: Path) -> None:
-    """A checked copy, put at `target` whole, private, and on the disk. Raises OSError, sqlite3.Error."""
+    """Put a checked copy at `target`: complete, private, and on the disk. Raises OSError, sqlite3.Error."""
     aside = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     sweep(target.parent, target.name)
     try:
@@ -151,7 +151,7 @@ def copy_whole(source: sqlite3.Connection, target: Path) -> None:
 
 @contextmanager
 def _held(source: sqlite3.Connection) -> Iterator[None]:
-    """A lock for reading, or an error after the connection's time-out: `backup` itself would wait without an end."""
+    """Take the lock for reading, or raise after the connection's time-out: `backup` itself would wait forever."""
     source.execute("BEGIN")
     try:
         schema_of(source)
@@ -182,7 +182,7 @@ def check(db: sqlite3.Connection) -> None:
 
 @contextmanager
 def errors_named(path: Path) -> Iterator[None]:
-    """SQLite's errors as StateStoreError."""
+    """Raise SQLite's errors as StateStoreError."""
     try:
         yield
     except sqlite3.ProgrammingError:

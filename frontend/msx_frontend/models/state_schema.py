@@ -27,7 +27,8 @@ SCRIPTS = (
     );
     """,
 )
-"""One a version; a file of version n gets those from n on. What an older MSX wrote must stay readable: append only."""
+"""One script per version; a file of version n runs those from n on. Only append: files of older MSX must stay
+readable."""
 
 
 def migration(version: int) -> str:

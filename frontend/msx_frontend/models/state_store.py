@@ -57,7 +57,7 @@ class StateStore:
         self._file.commit()
 
     def save_version(self, record: StoredVersion) -> None:
-        """Adds the version, or replaces what is known of it. A new default takes the place of the old one."""
+        """Add the version, or replace its record. A new default replaces the old one."""
         values = msgspec.to_builtins(record) | {"options": msgspec.json.encode(record.options).decode()}
         with self._transaction():
             if record.is_default:
@@ -81,7 +81,7 @@ class StateStore:
             self._change(name, version, "is_default = ?", True)
 
     def remove_version(self, name: str, version: str) -> None:
-        """Of an unknown version too."""
+        """Remove a version; an unknown one is not an error."""
         with self._transaction():
             self._db.execute("DELETE FROM versions WHERE name = ? AND version = ?", (name, version))
 
@@ -95,7 +95,7 @@ class StateStore:
             )
 
     def set_node_workers(self, workflow: str, node: str, min_workers: int, max_workers: int) -> None:
-        """Of an unknown workflow too: it is just being registered or unregistered."""
+        """An unknown workflow is not an error: it is being registered or unregistered."""
         with self._transaction():
             self._db.execute(
                 "UPDATE workflows SET workers = json_set(workers, '$.' || json_quote(?), json_array(?, ?))"

@@ -1,4 +1,4 @@
-"""The states of a model version. Probes, the describe API and the gauges read this one."""
+"""The states of a model version, which probes, the describe API and the gauges show."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from enum import Enum
 
 class ModelState(Enum):
     WAITING = "WAITING"
-    """No worker serves or starts, because what they need is missing; it goes on by itself when that is there."""
+    """No worker serves or starts, because a resource is missing. Workers start when the resource becomes free."""
     LOADING = "LOADING"
     READY = "READY"
     DEGRADED = "DEGRADED"
-    """Some of the wanted workers are not ready: starting again, or added just now."""
+    """Some of the wanted workers are not ready: they restart, or were just added."""
     FAILED = "FAILED"
     """No worker will come back by itself; the reason is known."""
     DRAINING = "DRAINING"
@@ -27,7 +27,7 @@ _MOVES |= {ModelState.DRAINING: {ModelState.GONE}, ModelState.GONE: set()}
 
 
 class ImpossibleTransition(Exception):
-    """A programming error: nothing that a user does may lead here."""
+    """A programming error: no action of a user may cause it."""
 
 
 def move(current: ModelState, wanted: ModelState) -> ModelState:

@@ -19,17 +19,17 @@ class Unregistration:
         self._leaving: set[ModelVersion] = set()
 
     def all_versions(self) -> list[ModelVersion]:
-        """Those of the registry, and those that leave."""
+        """The registered versions, and those that are being unregistered."""
         return [*self._registry.all_versions(), *self._leaving]
 
     async def take_back(self, version: ModelVersion) -> None:
-        """It has not come to be; the caller releases its content."""
+        """Remove a version whose registration failed; the caller releases its content."""
         self._registry.remove(version)
         await asyncio.shield(version.close(0))
         await self._environments.forget(version.environment)
 
     async def close(self, version: ModelVersion) -> None:
-        """It is out of the registry: its requests may finish for `responseTimeout`, then all of it goes."""
+        """Close a version that is no longer in the registry: its requests may finish for `responseTimeout`."""
         self._leaving.add(version)
         try:
             await version.close(version.config.response_timeout)
@@ -39,6 +39,6 @@ class Unregistration:
         await self.free(version.source)
 
     async def free(self, source: ModelSource) -> None:
-        """Its content, unless others are served from it."""
+        """Release its content and its download, unless other versions use them."""
         await self._store.contents.release(source.digest)
         await self._store.forget(source.archive, [other.source.archive for other in self.all_versions()])

@@ -1,4 +1,4 @@
-"""Makes model versions: of an archive, and of what a registration asks for."""
+"""Makes model versions of an archive and the options of a registration."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from msx_frontend.resources.model_resources import ModelResources
 
 
 class VersionFactory:
-    """What it makes is not registered yet, and has no workers."""
+    """Its versions are not registered yet, and have no workers."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class VersionFactory:
 
     @asynccontextmanager
     async def built(self, path: Path, wanted: Registration) -> AsyncIterator[ModelVersion]:
-        """Of the archive at `path`, which is unpacked; its content is released if the block fails."""
+        """A version of the archive at `path`, which is unpacked; the content is released if the block fails."""
         unpacked = await self._store.contents.unpack(path)
         try:
             yield self.make(await asyncio.to_thread(make_source, path, unpacked, wanted, self._config))

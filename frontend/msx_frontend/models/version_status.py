@@ -17,34 +17,34 @@ log = logging.getLogger("msx.models")
 
 
 class VersionStatus:
-    """`changed` is set whenever something may have become different."""
+    """`changed` is set whenever the status may have changed."""
 
     def __init__(self, name: str, version: str) -> None:
         self._name = name
         self._version = version
         self.state = ModelState.READY
         self.leaving = False
-        """It is being removed: its state follows from nothing else any more."""
+        """The version is being removed: replicas no longer change its state."""
         self.last_end: GroupEnd | None = None
         self.served = False
         """A worker has been ready once."""
         self._waits: Replica | None = None
-        """The first of its workers that cannot start."""
+        """The first of its workers that waits for a resource."""
         self.lost = ""
-        """Why its archive cannot be had: it is known, and serves nothing until it is registered again."""
+        """Why its archive is missing; "" if it is there. The version serves nothing until it is registered again."""
         self._unloaded: GroupEnd | None = None
-        """Why the last try to load it failed; None once one has succeeded."""
+        """The end of the last worker that failed to load; None once a worker has loaded."""
         self.changed = asyncio.Event()
         self._been_ready = False
 
     @property
     def shortage(self) -> Shortage | None:
-        """What workers of it wait for, as it is just now."""
+        """The resource that its workers wait for now."""
         return self._waits.shortage if self._waits is not None else None
 
     @property
     def reason(self) -> str:
-        """Why it is not READY: what is missing, or the last worker's words."""
+        """Why it is not READY: the missing resource, or the reason of the last worker."""
         if self.lost:
             return self.lost
         if self.shortage is not None:
@@ -52,7 +52,7 @@ class VersionStatus:
         return "" if self.state is ModelState.READY or self.last_end is None else self.last_end.reason
 
     def replica_changed(self, replica: Replica) -> None:
-        """It has loaded the model, has failed to, or has ended after it had served."""
+        """The replica has loaded the model, failed to load it, or ended."""
         if replica.state is ReplicaState.READY:
             self._unloaded, self.served = None, True
         else:
@@ -65,12 +65,12 @@ class VersionStatus:
         self.move(self._state_of(replicas, ready))
 
     def refusal(self, replicas: Sequence[Replica]) -> str:
-        """What clients hear at once while no worker is ready, in one line; "" where it is worth to wait for one."""
+        """One line for clients while no worker is ready; "" where a worker may soon be ready."""
         why = self._why_none(replicas)
         return f'Model "{self._name}" has no worker to serve inference request: {why}' if why else ""
 
     def error(self, replicas: Sequence[Replica]) -> ServiceError:
-        """What those hear who waited in vain."""
+        """The error of requests that waited in the queue."""
         gone = f'Model "{self._name}" was scaled to 0 workers before the request could run.'
         return ServiceUnavailable(self.refusal(replicas) or gone)
 
@@ -108,16 +108,16 @@ class VersionStatus:
 
 
 def _proven(replica: Replica) -> bool:
-    """It serves, or has served: its successor will most likely, too."""
+    """It serves, or has served, so that its successor will probably serve, too."""
     return replica.state in (ReplicaState.READY, ReplicaState.RESTARTING) and replica.unloaded is None
 
 
 def alive(replicas: Sequence[Replica]) -> bool:
-    """Some serve, or may come to."""
+    """Some replicas serve, or may serve later."""
     return any(replica.state not in (ReplicaState.FAILED, ReplicaState.STOPPED) for replica in replicas)
 
 
 def coming(replicas: Sequence[Replica]) -> bool:
-    """Some serve, or are on their way to."""
+    """Some replicas serve, or are starting."""
     away = (ReplicaState.WAITING, ReplicaState.FAILED, ReplicaState.STOPPED)
     return any(replica.state not in away for replica in replicas)

@@ -1,4 +1,4 @@
-"""Which user the workers of an archive are, and what they find open to them."""
+"""The user that runs the workers of an archive, and the folders that this user may open."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _CLOSED = ("logs", "archives", "downloads", "home", "cache")
 
 
 class WorkerRights:
-    """Of `worker_user` with a range, each content of an archive has a user of its own as long as a version uses it."""
+    """With a range in `worker_user`, each archive has a user of its own as long as a version uses it."""
 
     def __init__(self, config: ServerConfig, folder: StateFolder, in_use: Callable[[str], bool]) -> None:
-        """`in_use` tells of a digest whether any version has it. Raises ServerConfigError."""
+        """`in_use` returns whether any version uses a digest. Raises ServerConfigError."""
         self._folder = folder
         self._in_use = in_use
         self._users = worker_users(config)
@@ -38,14 +38,15 @@ class WorkerRights:
         self._taking = asyncio.Lock()
 
     def of(self, digest: str) -> Confinement:
-        """After `prepare`."""
+        """The rights of a worker; call `prepare` before."""
         user = None if self._users is None else self._users.user(self._taken[digest])
         return Confinement(user, self._limits, self._no_new_privileges)
 
     def open(self, python: str, env: Mapping[str, str]) -> None:
-        """At the start: workers come through to their own folders, and to nothing else that lies there.
+        """At the start: open the state folder so far that workers reach their own folders only.
 
-        Takes as long as a start of Python. Raises ServerConfigError where they come neither to it nor to MSX.
+        Takes as long as a start of Python. Raises ServerConfigError where the workers' user cannot read Python or
+        MSX.
         """
         if self._users is None:
             return
@@ -58,7 +59,7 @@ class WorkerRights:
         self._try(self._users, python, env)
 
     async def prepare(self, digest: str) -> None:
-        """Before a worker starts. Raises ServiceUnavailable: more archives than users."""
+        """Call this before a worker starts. Raises ServiceUnavailable when there are more archives than users."""
         if self._users is None:
             return
         async with self._taking:
@@ -78,7 +79,7 @@ class WorkerRights:
         os.chown(compiled, user.uid, user.gid)
 
     def _free(self, users: Users, digest: str) -> int:
-        """By the digest, so that it is mostly the same after a restart."""
+        """A free user, chosen by the digest, so that it is mostly the same after a restart."""
         self._taken = {one: uid for one, uid in self._taken.items() if self._in_use(one)}
         uids = users.uids
         if not users.is_range:

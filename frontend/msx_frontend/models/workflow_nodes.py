@@ -1,4 +1,4 @@
-"""The nodes of workflows: served like any other version, but remembered and removed with their workflow."""
+"""The nodes of workflows: served like other versions, but stored and removed with their workflow."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class WorkflowNodes:
         return version
 
     async def remove(self, version: ModelVersion) -> None:
-        """Unless the end of the server has closed it."""
+        """Unregister a node, unless the server has closed it at its end."""
         if version.state in (ModelState.DRAINING, ModelState.GONE):
             return
         self._registry.remove(version)

@@ -1,1 +1,1 @@
-"""Workflows: a graph of models and functions that answers a request as one."""
+"""Workflows: graphs of models and functions that answer a request together."""

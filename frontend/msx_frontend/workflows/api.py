@@ -1,4 +1,4 @@
-"""TorchServe's calls on workflows, by the names of their parameters, in its words."""
+"""TorchServe's calls on workflows, with parameters by name, answered in TorchServe's words."""
 
 from __future__ import annotations
 

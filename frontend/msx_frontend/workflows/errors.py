@@ -33,7 +33,7 @@ class WorkflowNotRegistered(ServiceError):
 
 
 class NodeFailed(ServiceError):
-    """The node's name is before the message, and in a header. TorchServe has the name only."""
+    """The message begins with the node's name, which is also in a header. TorchServe sends the name only."""
 
     def __init__(self, node: str, cause: ServiceError) -> None:
         super().__init__(f"Error executing {node}: {cause.message}")

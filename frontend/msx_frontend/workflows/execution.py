@@ -1,4 +1,4 @@
-"""One request on its way through a workflow."""
+"""One request to a workflow."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ JSON = ("content-type", "application/json")
 
 
 class _Stopped(Exception):
-    """A node has ended the request; how is known to its execution."""
+    """A node has ended the request; the execution knows the answer or error."""
 
 
 class Execution:
-    """A task a node, which waits for those that it needs: branches run side by side.
+    """Each node is a task that waits for its predecessors, so that branches run in parallel.
 
-    The first failure, or `cancel`, ends all that run.
+    The first failure, or `cancel`, ends all tasks.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Execution:
         self._limit = limit
         self._tasks: dict[str, asyncio.Task[NodeAnswer]] = {}
         self._end: NodeAnswer | ServiceError | None = None
-        """What it ended with, if not with what its leaves answer."""
+        """The answer or error of a node that ended the request early."""
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> NodeAnswer:
@@ -86,7 +86,8 @@ class Execution:
         return answer
 
     async def _inputs(self, name: str) -> list[Field]:
-        """TorchServe's: the request for the start node, the one answer as `body`, or several by their nodes' names."""
+        """TorchServe's inputs: the request for the start node, one answer as `body`, several answers by the names of
+        their nodes."""
         before = self._spec.dag.predecessors[name]
         if not before:
             return self._fields
@@ -105,7 +106,7 @@ class Execution:
             task.cancel()
 
     async def _leaves(self) -> NodeAnswer:
-        """One leaf's answer as it is; several as JSON, by their names (TorchServe's)."""
+        """The answer of one leaf as it is; of several leaves as JSON by their names (TorchServe's rule)."""
         answers = {name: self._tasks[name].result() for name in self._spec.dag.leaves}
         if len(answers) == 1:
             (only,) = answers.values()
@@ -120,7 +121,7 @@ def _joined(bodies: dict[str, bytes]) -> bytes:
 
 
 def _value(body: bytes) -> Any:
-    """What is no JSON is a text."""
+    """A body that is not JSON becomes a text."""
     try:
         return msgspec.json.decode(body)
     except msgspec.DecodeError:

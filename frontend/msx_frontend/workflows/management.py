@@ -1,4 +1,4 @@
-"""What an operator can do to workflows."""
+"""The operations on workflows: register, restore, unregister."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class WorkflowManagement:
         self._archives = management.store.beside((config.workflow_store or config.model_store).resolve())
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._lost: dict[str, str] = {}
-        """In the state, but not restored, and why: until they are registered again or unregistered."""
+        """Why workflows of the state could not be restored, until they are registered again or unregistered."""
 
     async def register(self, url: str, name: str | None) -> Workflow:
-        """Returns when every node has its workers. Raises ServiceError; then nothing of it is left."""
+        """Returns when every node has its workers. Raises ServiceError; nothing of the workflow is left then."""
         async with self._unpacked(url) as (found, unpacked):
             name = name or unpacked.manifest.workflow.workflow_name
             workflow = Workflow(_checked(name), found.url, unpacked.digest, await _spec(found.path, unpacked))
@@ -69,14 +69,15 @@ class WorkflowManagement:
         return workflow
 
     async def restore(self, stored: StoredWorkflow) -> None:
-        """As it was left; workers load in the background, and nothing is written. Raises ServiceError."""
+        """Restore a workflow of the state; workers load in the background, and nothing is written. Raises
+        ServiceError."""
         async with self._unpacked(stored.url, reuse=True) as (found, unpacked):
             workflow = Workflow(stored.name, stored.url, unpacked.digest, await _spec(found.path, unpacked))
             await self._add_nodes(workflow, unpacked, stored.workers)
             self.registry.add(workflow)
 
     async def restore_all(self) -> list[str]:
-        """Returns why workflows are not there."""
+        """Returns the reasons for workflows that could not be restored."""
         for stored in await self._state.load_workflows():
             try:
                 await self.restore(stored)
@@ -90,11 +91,11 @@ class WorkflowManagement:
         return list(self._lost.values())
 
     def lost(self) -> list[str]:
-        """Those in the state that could not be restored."""
+        """Workflows of the state that could not be restored."""
         return [f"workflow {name}" for name in sorted(self._lost)]
 
     async def unregister(self, name: str) -> None:
-        """Requests that run may finish, within the longest responseTimeout of its nodes.
+        """Running requests may finish within the longest responseTimeout of the nodes.
 
         Raises WorkflowNotFound, UnregisterTimedOut.
         """
@@ -111,7 +112,10 @@ class WorkflowManagement:
     # -- nodes --
 
     async def _add_nodes(self, workflow: Workflow, unpacked: UnpackedWorkflow, stored: Workers | None) -> None:
-        """All at once. Raises WorkflowNotRegistered with what is wrong with each, when none is left."""
+        """Start all nodes at once. If one fails, all are removed.
+
+        Raises WorkflowNotRegistered with the failure of each node.
+        """
         sources = NodeSources(self._management, self._config, workflow.name, unpacked)
         nodes = workflow.spec.nodes
         tasks = {name: asyncio.create_task(self._add_node(sources, nodes[name], stored)) for name in nodes}
@@ -156,7 +160,7 @@ class WorkflowManagement:
 
     @asynccontextmanager
     async def _unpacked(self, url: str, *, reuse: bool = False) -> AsyncIterator[tuple[FoundArchive, UnpackedWorkflow]]:
-        """Released when the block raises; else the workflow holds it."""
+        """The content is released if the block raises; else the workflow holds it."""
         store = self._management.store
         async with self._obtained(url, reuse=reuse) as found:
             try:
@@ -171,7 +175,8 @@ class WorkflowManagement:
 
     @asynccontextmanager
     async def _obtained(self, url: str, *, reuse: bool) -> AsyncIterator[FoundArchive]:
-        """From the workflow store, or from elsewhere where `allowed_urls` has it. Raises WorkflowNotFound."""
+        """The archive in the workflow store, or downloaded if `allowed_urls` allows its URL. Raises
+        WorkflowNotFound."""
         try:
             async with self._archives.obtained(ArchiveUrl.parse(url), reuse=reuse) as found:
                 yield found

@@ -1,4 +1,4 @@
-"""One node's part in one request: attempts, each with its time limit."""
+"""The call of one node for one request: attempts, each with a time limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger("msx.workflows")
 
 @dataclass(frozen=True)
 class NodeAnswer:
-    """A node's, or the workflow's own. A status of 400 and above ends the workflow."""
+    """The answer of a node or of the workflow. A status of 400 and above ends the workflow."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -78,7 +78,7 @@ class NodeCall:
             reply.close()
 
     def _submit(self, job: Job) -> None:
-        """Past the registry, which takes no more requests when the server ends: this one was taken before."""
+        """Does not use the registry, which refuses requests when the server ends: this request was accepted before."""
         try:
             self._version.submit(job)
         except ServiceError as error:

@@ -1,4 +1,4 @@
-"""What the models behind the nodes of a workflow are started from."""
+"""The sources from which the nodes of a workflow are started."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from msx_sdk._internal.workflow_spec import WorkflowNode
 
 
 class NodeSources:
-    """Of one workflow's nodes. The content of a source has one user more, who must release it."""
+    """The nodes of one workflow. The caller must release the content of each source."""
 
     def __init__(self, management: Management, config: ServerConfig, workflow: str, unpacked: UnpackedWorkflow) -> None:
         self._management = management
@@ -53,7 +53,7 @@ class NodeSources:
                 raise
 
     def _function(self, node: WorkflowNode, at_startup: bool) -> ModelSource:
-        """A worker like any other, on the CPU, whose handler is this function of the workflow's file."""
+        """A function of the workflow's file: it runs in a worker on the CPU, as its handler."""
         name, settings = node_model(self._workflow, node.name), node.settings
         handler = f"{self._handler_file(node.name)}:{node.name}"
         config = ModelConfig().with_overrides(

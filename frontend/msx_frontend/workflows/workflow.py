@@ -1,4 +1,4 @@
-"""One registered workflow, and those that are registered."""
+"""A registered workflow, and the registry of workflows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RunningRequest(Protocol):
 
 @dataclass(eq=False)
 class Workflow:
-    """`digest` is its unpacked archive's, `versions` are its nodes' models by the names of the nodes."""
+    """`digest` is that of its unpacked archive; `versions` are the models of its nodes, by the names of the nodes."""
 
     name: str
     url: str
@@ -36,7 +36,7 @@ class Workflow:
     spec: WorkflowSpec
     versions: dict[str, ModelVersion] = field(default_factory=dict)
     executions: set[RunningRequest] = field(default_factory=set)
-    """The requests that run."""
+    """The running requests."""
 
     @cached_property
     def archive(self) -> ArchiveUrl:
@@ -49,7 +49,7 @@ class WorkflowRegistry:
         self._refusing = False
 
     def refuse_new(self) -> None:
-        """From now on no request is taken: the server is ending. Those that run may finish."""
+        """The server is ending: requests are refused from now on. Running requests may finish."""
         self._refusing = True
 
     def check_serving(self) -> None:
