@@ -105,7 +105,7 @@ class Ascend:
         return status
 
     def _cores(self, npu: Npu) -> frozenset[int]:
-        """As npu-smi shows them, else as the kernel knows them of the PCI device."""
+        """The cores near a chip, as npu-smi shows them, else as the kernel knows them of the PCI device."""
         rows = (self._topo[label] for label in npu.labels if label in self._topo)
         return next((row.cores for row in rows if row.cores), frozenset()) or _local_cores(self._pci, npu.bus_id)
 
@@ -145,7 +145,7 @@ def visible_ids(env: Mapping[str, str], present: Collection[int]) -> list[int] |
 
 
 def _local_cores(pci: Path, bus_id: str) -> frozenset[int]:
-    """Of the NUMA node that the kernel has the device on; empty on a machine with one node, whose number is -1."""
+    """The cores of the device's NUMA node, as the kernel knows it; empty where it knows none (node -1)."""
     folder = pci / bus_id.lower()
     try:
         on_a_node = bool(bus_id) and int((folder / "numa_node").read_text()) >= 0

@@ -1,4 +1,4 @@
-"""Which accelerator this machine has: the one place that lists them."""
+"""Chooses the accelerator of this machine. All accelerators are listed here."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def _together(words: Mapping[int, str], form: str) -> str:
 
 
 def _numbers(devices: Sequence[int]) -> str:
-    """With the verb."""
+    """The numbers with their verb, as in `0 and 1 are`."""
     *others, last = map(str, devices)
     return f"{', '.join(others)} and {last} are" if others else f"{last} is"
 

@@ -11,7 +11,7 @@ from msx_frontend.devices.accelerator import Device, DeviceStatus
 log = logging.getLogger("msx.devices")
 
 READINGS = 2
-"""So many in a row change the verdict on a device; at the start, when no worker has it yet, one does."""
+"""So many readings in a row change the verdict. At the start one does, because no worker has the device yet."""
 
 MISSING = "missing"
 """The health of a device that was listed before and is not any more."""
@@ -23,22 +23,22 @@ class DeviceHealth:
     def __init__(self, devices: Sequence[Device]) -> None:
         self._devices = devices
         self.unhealthy: dict[int, str] = {}
-        """By the server's number, the driver's word for it."""
+        """The driver's word for each unhealthy device, by the server's number."""
         self._listed: set[int] = set()
         self._against: Counter[int] = Counter()
-        """Of each device, the last readings in a row that contradict the verdict on it."""
+        """How many readings in a row contradict the verdict, by device."""
         self._readings = 1
 
     def read(self, statuses: Mapping[str, DeviceStatus]) -> list[int]:
         """One reading of all devices; empty where the tool failed. Returns those that have become unhealthy."""
         if not statuses:
             return []
-        changed = [number for number, device in enumerate(self._devices) if self._contradicts(number, device, statuses)]
+        changed = [number for number, device in enumerate(self._devices) if self._changes(number, device, statuses)]
         self._readings = READINGS
         return [number for number in changed if number in self.unhealthy]
 
-    def _contradicts(self, number: int, device: Device, statuses: Mapping[str, DeviceStatus]) -> bool:
-        """Whether the verdict on this device has changed."""
+    def _changes(self, number: int, device: Device, statuses: Mapping[str, DeviceStatus]) -> bool:
+        """Counts this reading of one device, and returns whether it changes the verdict."""
         healthy, word = self._judged(number, statuses.get(device.id))
         if healthy is None:
             return False

@@ -1,6 +1,6 @@
-"""Which devices a worker group gets of those that it may have.
+"""Which devices a worker group gets of those that it may have: the least held ones, in TorchServe's order.
 
-The least held ones, else TorchServe's order. Ranks of one group are put on devices that lie close together.
+The ranks of one group get devices that lie close together.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def place_group(
 
 
 def _closest(allowed: Sequence[int], size: int, weigh: Weigh, topology: Topology) -> Sequence[int]:
-    """Of the least held ones: those of which more have the last weight than are needed may be chosen among."""
+    """The least held devices; the topology chooses among those that have as many holders as the last one needed."""
     loosest = sorted(allowed, key=weigh)
     if not topology.known:
         return loosest[:size]

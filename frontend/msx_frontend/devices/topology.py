@@ -46,11 +46,11 @@ class Topology:
         return sorted(devices)
 
     def _nearest(self, device: int, left: Sequence[int]) -> int:
-        """Of two devices that add the same, the one with a close neighbour lets the next one add less."""
+        """The cost to the closest device that is left: a close neighbour lets the next step add little."""
         return min((self._costs[device][other] for other in left if other != device), default=0)
 
     def _improved(self, devices: list[int], required: Sequence[int], others: Sequence[int]) -> list[int]:
-        """Each exchange of one device makes the set better: there is an end."""
+        """Exchanges one device at a time, while that brings the set closer together."""
         while True:
             kept = [[one for one in devices if one != out] for out in devices if out not in required]
             sets = (sorted([*rest, new]) for rest in kept for new in others if new not in devices)

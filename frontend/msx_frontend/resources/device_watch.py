@@ -1,4 +1,4 @@
-"""Looks at the devices again and again: workers leave unhealthy ones, and those that wait get what is free again."""
+"""Reads the health of the devices at an interval: workers leave unhealthy devices, waiting ones get healthy devices."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class ModelResources:
         self._key, self._config = model_key, config
 
     def claim(self, sibling: Sibling) -> Claim:
-        """For one more worker group. Raises DeviceError when it could never be satisfied."""
+        """A claim for one more worker group. Raises DeviceError when it could never be satisfied."""
         return self._resources.claim(self._key, self._config, sibling)
 
     def check(self, workers: int) -> None:
@@ -35,7 +35,7 @@ class ModelResources:
             self._resources.processes.check(self._key, fit, self._config.layout.ranks)
 
     def forget(self) -> None:
-        """The model is unregistered: its placement starts anew when it comes back."""
+        """For an unregistered model: its placement starts anew when it is registered again."""
         self._devices.forget(self._key)
 
     @property
@@ -53,7 +53,7 @@ class ModelResources:
 
     @property
     def unhealthy_devices(self) -> list[UnhealthyDevice]:
-        """Of the devices that it may have."""
+        """The unhealthy ones of the devices that it may have."""
         unhealthy = self._devices.unhealthy(self._config)
         return [UnhealthyDevice(number, self._devices.devices[number].id, word) for number, word in unhealthy.items()]
 
