@@ -1,4 +1,4 @@
-"""Options may be shortened as long as one is meant, as argparse lets torch-model-archiver's users do."""
+"""Options may be abbreviated if the abbreviation is unique, as argparse allows in torch-model-archiver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An open archive of any format: what it holds, its manifest, and its bytes."""
+"""An open archive of any format: its files, its manifest, and its bytes."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from msx_archiver.sizes import MIB, human
 from msx_sdk._internal.manifest import FileEntry, ManifestError
 
 MAX_TEXT = 16 * MIB
-"""Manifests and configs are read into memory; larger ones are not what they claim to be."""
+"""The largest manifest or config in bytes, since they are read into memory."""
 
 View = tuple[bytes | mmap.mmap, int, int]
-"""A buffer, and where in it a file's bytes begin and end."""
+"""A buffer, and where a file's bytes begin and end in it."""
 
 _DAMAGE = (
     EOFError,
@@ -47,7 +47,7 @@ _DAMAGE = (
 
 @contextmanager
 def damage_named(path: Path, what: str = "") -> Iterator[None]:
-    """Whatever the libraries raise about bytes that they cannot read becomes an ArchiveError with the file's name."""
+    """Turns any error of the format's library about unreadable bytes into an ArchiveError with the file's name."""
     try:
         yield
     except (OSError, *_DAMAGE) as error:
@@ -66,17 +66,18 @@ class Archive(ABC, Generic[M]):
         self.path = path
         self.schema: ArchiveSchema[M] = schema
         self.stamp = stamp(path)
-        """To tell later whether the file at `path` is still the one that was opened."""
+        """Used to detect later whether the file at `path` is still the one that was opened."""
         self.members: list[ArchiveMember] = []
         self.manifest: M
         self.warnings: list[str] = []
 
     @abstractmethod
     def open(self, member: ArchiveMember) -> AbstractContextManager[ByteSource]:
-        """The bytes of a file member; may raise what `damage_named` knows."""
+        """Opens the bytes of a file member; may raise the errors that `damage_named` translates."""
 
     def copy(self, member: ArchiveMember, target: BinaryIO, progress: Progress = ignore) -> FileEntry:
-        """Write a file member into the empty file `target`, which can be read too; may raise what `open` may."""
+        """Writes a file member into the empty file `target`, which is also readable; may raise the same errors as
+        `open`."""
         with self.open(member) as source:
             return copy(source, target, progress)
 
@@ -93,7 +94,7 @@ class Archive(ABC, Generic[M]):
         return sum(member.size for member in self.members)
 
     def read(self, path: str) -> bytes:
-        """A small text file of the archive. Raises ArchiveError if there is none, or if it is not small."""
+        """Reads a small text file of the archive. Raises ArchiveError if it is missing or too large."""
         member = next((member for member in self.files if member.path == path), None)
         if member is None:
             raise ArchiveError(f"{self.path} has no '{path}'.")
@@ -104,7 +105,7 @@ class Archive(ABC, Generic[M]):
 
     @contextmanager
     def view(self, member: ArchiveMember) -> Iterator[View]:
-        """The bytes of a member as a buffer. Nothing large is held in memory."""
+        """The bytes of a member as a buffer; large members are mapped, not read into memory."""
         with tempfile.TemporaryFile() as spool:
             with damage_named(self.path, member.path), self.open(member) as source:
                 copy(source, spool)
@@ -129,7 +130,7 @@ class Archive(ABC, Generic[M]):
         self._check_named_files()
 
     def _is_manifest(self, name: str) -> bool:
-        """torch-model-archiver packs the old manifest of a folder that it is given, and then the new one."""
+        """torch-model-archiver packs both the old manifest of a given folder and the new one."""
         return name == self.schema.manifest_path or name.endswith(f"/{self.schema.manifest_path}")
 
     def _check_named_files(self) -> None:

@@ -1,4 +1,4 @@
-"""Unpacked archives by the digest of their content: each once, whole or not at all."""
+"""Unpacked archives by the digest of their content: each is unpacked once, and completely or not at all."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ class ArchiveCache:
         self._digests = DigestFile(root / "digests.json")
 
     def unpack(self, archive: Path, progress: Progress = ignore) -> UnpackedModel:
-        """The model of `archive`, unpacked if it is not yet. A folder is used where it is.
+        """The model of `archive`, unpacked if necessary. A folder is used in place.
 
         Blocks; reads the archive once, or twice if its manifest has no digests. Raises ArchiveError or
-        HostileArchiveError; nothing is left then.
+        HostileArchiveError; then nothing is left behind.
         """
         return self._unpacked(MODEL, archive, progress)
 
@@ -76,15 +76,16 @@ class ArchiveCache:
         return self._unpacked(WORKFLOW, archive, progress)
 
     def is_intact(self, digest: str) -> bool:
-        """Whether the files that were unpacked for `digest` are still what they were. Blocks; raises OSError.
+        """Whether the files that were unpacked for `digest` are unchanged. Blocks; raises OSError.
 
-        Only what has another size, time or inode is read.
+        Only files with another size, time or inode are read.
         """
         noted = record.read(self._record(digest))
         return noted is not None and (self.root / digest).is_dir() and not self._changed(digest, noted)
 
     def clean(self, in_use: Collection[str]) -> None:
-        """Remove what is neither in `in_use` (digests) nor being unpacked by anybody right now, and unused locks."""
+        """Removes contents that are neither in `in_use` (digests) nor being unpacked by another process, and unused
+        locks."""
         self._digests.clean()
         found = {match[1] for entry in self.root.iterdir() if (match := _OURS.match(entry.name))}
         for digest in found:
@@ -95,7 +96,7 @@ class ArchiveCache:
                     lock.unlink(missing_ok=True)
 
     def remove(self, digest: str) -> None:
-        """Remove one content that is not used any more; a folder used in place is left alone."""
+        """Removes a content that is not used any more; a folder that is used in place is left alone."""
         with self._locked(digest):
             self._remove(digest, keep=False)
 
@@ -118,7 +119,7 @@ class ArchiveCache:
             return cached or self._unpack(schema, archive, progress)
 
     def _cached(self, schema: ArchiveSchema[M], digest: str) -> UnpackedArchive[M] | None:
-        """What is unpacked already, unless a power failure took some of its bytes, or they were changed."""
+        """The unpacked content, unless files of it were changed or lost by a power failure."""
         folder = self.root / digest
         if not folder.is_dir():
             return None
@@ -140,7 +141,7 @@ class ArchiveCache:
         return self.root / f".record-{digest}"
 
     def _aside(self, digest: str) -> Path:
-        """Rename away first: what is half removed must not be taken for whole."""
+        """Renames the folder first: a partly removed one must not be taken for complete."""
         aside = Path(tempfile.mkdtemp(prefix=f".tmp-{digest}-", dir=self.root))
         (self.root / digest).rename(aside / "old")
         return aside
@@ -156,7 +157,7 @@ class ArchiveCache:
             return UnpackedArchive(self.root / digest, digest, archive.manifest, warnings)
 
     def _why_again(self, archive: Archive[M], digest: str) -> list[str]:
-        """A sentence about what was there already and is not good any more."""
+        """A warning that an unpacked content cannot be used any more, with the reason."""
         known = record.read(self._record(digest))
         if known is None and not (self.root / digest).is_dir():
             return []

@@ -1,6 +1,6 @@
 """The command `msx-archiver`: torch-model-archiver's options, and `inspect`, `verify`, `unpack`.
 
-Nothing is imported before it is needed, so that `--help` answers at once.
+Modules are imported on demand, so that `--help` answers at once.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def inspect(archive: Path, as_json: bool) -> None:
 @main.command()
 @click.argument("archive", type=_FILE)
 def verify(archive: Path) -> None:
-    """Read an archive whole and compare every file with its digest."""
+    """Read an archive completely and compare every file with its digest."""
     from msx_archiver.contents import verify as compare
     from msx_archiver.progress import progress_bar
     from msx_archiver.reader import open_archive

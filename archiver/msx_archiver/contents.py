@@ -1,4 +1,4 @@
-"""Compare what an archive holds with what its manifest says."""
+"""Compares the files of an archive with its manifest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msx_sdk._internal.manifest import FileEntry
 
 
 def read_entries(archive: Archive[M], progress: Progress = ignore) -> dict[str, FileEntry]:
-    """Size and digest of every file, by reading all of them once. Raises ArchiveError where one cannot be read."""
+    """Size and digest of every file; reads all of them once. Raises ArchiveError if one cannot be read."""
     entries: dict[str, FileEntry] = {}
     for member in archive.files:
         if member.kind is MemberKind.FILE:
@@ -22,7 +22,7 @@ def read_entries(archive: Archive[M], progress: Progress = ignore) -> dict[str, 
 
 
 def differences(archive: Archive[M], entries: dict[str, FileEntry]) -> list[str]:
-    """One clause for every file that is not as the manifest says; none if the manifest lists no files."""
+    """One clause for each file that differs from the manifest; empty if the manifest does not list files."""
     listed = archive.manifest.files
     if not listed:
         return []
@@ -48,10 +48,10 @@ def missing(archive: Archive[M]) -> list[str]:
 
 
 def verify(archive: Archive[M], progress: Progress = ignore) -> int:
-    """Read every byte and compare it with the manifest; the number of files without it.
+    """Reads every byte and compares it with the manifest; returns the number of files without the manifest. Raises
+    ArchiveError, which names all files that differ.
 
-    Raises ArchiveError, which names all that differ. Archives of torch-model-archiver have no digests to
-    compare: there the zip's own sums are checked.
+    Archives of torch-model-archiver do not have digests: there the zip's own checksums are checked.
     """
     entries = read_entries(archive, progress)
     wrong = differences(archive, entries)

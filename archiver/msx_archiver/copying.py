@@ -1,4 +1,4 @@
-"""Copy bytes once, and know their digest afterwards."""
+"""Copies bytes once and computes their digest."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, Protocol
 from msx_sdk._internal.manifest import FileEntry
 
 CHUNK = 256 << 10
-"""Bytes. The allocator takes much larger ones anew from the system each time, which costs more than the reading."""
+"""Bytes. Much larger buffers would be allocated from the system each time, which costs more than reading."""
 
 Progress = Callable[[int], Any]
-"""Called with the number of bytes done since the last call."""
+"""Called with the number of bytes since the last call."""
 
 
 Watch = Callable[[str, int], AbstractContextManager[Progress]]
-"""Given a label and a number of bytes to come: a context that has the Progress to call."""
+"""Takes a label and a number of bytes; returns a context manager with the Progress to call."""
 
 
 class ByteSource(Protocol):
@@ -38,14 +38,14 @@ def unwatched(label: str, total: int) -> AbstractContextManager[Progress]:
 
 
 class NullSink:
-    """A sink that forgets: to digest without copying."""
+    """A sink that drops its bytes: for a digest without a copy."""
 
     def write(self, data: bytes, /) -> int:
         return len(data)
 
 
 def copy(source: ByteSource, sink: ByteSink, progress: Progress = ignore) -> FileEntry:
-    """Copy all that `source` has into `sink`; the size and SHA-256 of what was copied."""
+    """Copies all bytes of `source` into `sink`; returns their number and SHA-256."""
     hashing = HashingSource(source)
     pour(hashing, sink, progress)
     return hashing.entry
@@ -59,7 +59,7 @@ def pour(source: ByteSource, sink: ByteSink, progress: Progress = ignore) -> Non
 
 
 class HashingSource:
-    """A source that digests what is read through it."""
+    """A source that computes the digest of the bytes that are read through it."""
 
     def __init__(self, source: ByteSource, progress: Progress = ignore) -> None:
         self._source = source
@@ -80,7 +80,7 @@ class HashingSource:
 
 
 class FilePart:
-    """A source of the next `size` bytes of `file`; EOFError if the file ends before."""
+    """A source of the next `size` bytes of `file`. Raises EOFError if the file ends before."""
 
     def __init__(self, file: ByteSource, size: int) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""Digests of large files, remembered so that a second start does not read them again."""
+"""Digests of large files, kept so that a second start does not read them again."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ Known = dict[str, tuple[int, int, int, str]]
 
 
 class DigestFile:
-    """A small JSON file of `Known`. One that cannot be read is as good as empty; a lost write costs a re-read."""
+    """A small JSON file of `Known`. An unreadable one counts as empty; a lost write costs reading again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
 
     def recall(self, file: Path) -> str | None:
-        """The digest if the file was read before and has not changed since. Raises OSError."""
+        """The digest, if the file was read before and has not changed since. Raises OSError."""
         known = self._load().get(str(file.resolve()))
         return known[3] if known and known[:3] == stamp(file) else None
 
     def of(self, file: Path, opened: Stamp, compute: Callable[[], str]) -> str:
-        """The digest that is remembered, or else computed from the file that had the stamp `opened`. Raises OSError."""
+        """The kept digest; otherwise it is computed from the file that had the stamp `opened`. Raises OSError."""
         if known := self.recall(file):
             return known
         digest = compute()
@@ -40,7 +40,7 @@ class DigestFile:
         return digest
 
     def clean(self) -> None:
-        """Remove what a process that was killed was just writing."""
+        """Removes the unfinished file of a process that was killed."""
         with self._lock, suppress(OSError):
             for aside in self._path.parent.glob(f"{_ASIDE}*"):
                 aside.unlink(missing_ok=True)
@@ -69,6 +69,6 @@ class DigestFile:
 
 
 def stamp(file: Path) -> Stamp:
-    """What tells one content of a file from another without reading it: size, modification time in ns, inode."""
+    """Distinguishes contents of a file without reading it: size, modification time in ns, inode."""
     status = file.stat()
     return status.st_size, status.st_mtime_ns, status.st_ino

@@ -13,7 +13,7 @@ class ArchiveError(Exception):
 
 
 class HostileArchiveError(ArchiveError):
-    """The archive was refused before a byte of it was written, because of the member that the message names."""
+    """The archive was refused, before a byte of it was written, because of the member that the message names."""
 
 
 class PackError(ArchiveError):

@@ -16,8 +16,8 @@ _DROPPED = ("__pycache__", "__MACOSX")
 def expand_extra_files(listed: str) -> tuple[list[tuple[str, Path]], list[str]]:
     """Pairs of path in the archive and file on disk, and warnings.
 
-    A file goes to the archive's root, a folder's content too (with its sub-folders, but without hidden ones
-    and `__pycache__`); `*`, `?` and `[]` are globs. Raises PackError for a file that does not exist.
+    A file goes to the archive's root, and so does a folder's content (with its sub-folders, but without hidden ones and
+    `__pycache__`); `*`, `?` and `[]` are globs. Raises PackError for a file that does not exist.
     """
     found: list[tuple[str, Path]] = []
     warnings: list[str] = []

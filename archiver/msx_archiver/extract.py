@@ -1,4 +1,4 @@
-"""Write an archive's files into a folder: the only place where bytes of an archive reach the disk."""
+"""Writes an archive's files into a folder: the only place where bytes of an archive are written to disk."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from msx_archiver.sizes import human
 
 
 def extract(archive: Archive[M], folder: Path, progress: Progress = ignore) -> None:
-    """Write all files of a checked archive below `folder`, which must be empty and ours alone.
+    """Writes all files of a checked archive below `folder`, which must be empty and ours alone.
 
-    Digests of the manifest are compared while writing; a file that the manifest does not list is an error
-    too if it lists any. Raises ArchiveError, and then the folder is to be thrown away.
+    Digests of the manifest are compared while writing; if the manifest lists files, any other file is an error, too.
+    Raises ArchiveError; then the caller deletes the folder.
     """
     if lost := missing(archive):
         raise ArchiveError(f"{archive.path} is damaged: {'; '.join(sorted(lost))}.")
@@ -39,7 +39,7 @@ def extract(archive: Archive[M], folder: Path, progress: Progress = ignore) -> N
 
 
 def unpack_to(path: Path, folder: Path, limits: ArchiveLimits | None = None, watch: Watch = unwatched) -> None:
-    """Unpack the archive at `path` as the new folder `folder`, aside first. Raises ArchiveError."""
+    """Unpacks the archive at `path` as the new folder `folder`; it is unpacked aside first. Raises ArchiveError."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ArchiveError(f"{folder} already exists; name a folder that does not, or an empty one.")
     with open_archive(path, limits) as archive:
@@ -55,7 +55,7 @@ def unpack_to(path: Path, folder: Path, limits: ArchiveLimits | None = None, wat
 
 
 def check_room(archive: Archive[M], folder: Path) -> None:
-    """Raise ArchiveError if the disk of `folder` has too little room, before anything is written."""
+    """Raises ArchiveError if the disk of `folder` does not have enough room, before anything is written."""
     free = shutil.disk_usage(folder).free
     if archive.unpacked_size > free:
         raise ArchiveError(
@@ -85,7 +85,7 @@ def _write(archive: Archive[M], member: ArchiveMember, target: Path, progress: P
 
 
 def _fill(file: BinaryIO, archive: Archive[M], member: ArchiveMember, progress: Progress) -> str | None:
-    """What is wrong with the member, by the manifest."""
+    """Writes the member; returns its difference from the manifest, if any."""
     listed = archive.manifest.files
     if listed and member.path != archive.schema.manifest_path:
         return difference(listed, member.path, archive.copy(member, file, progress))

@@ -1,4 +1,4 @@
-"""Folders: `--archive-format no-archive`, used where they are."""
+"""Folders as archives: `--archive-format no-archive`. They are used in place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MANIFEST_FOLDERS = ("MAR-INF", "WAR-INF")
 
 
 class FolderArchive(Archive[M]):
-    """`root` is the model's folder: `path`, or the only thing in it if that is a folder (as SageMaker mounts them)."""
+    """`root` is the model's folder: `path`, or the only entry in it if that is a folder (as SageMaker mounts them)."""
 
     format = "no-archive"
 
@@ -32,11 +32,11 @@ class FolderArchive(Archive[M]):
             yield file
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Does nothing: no file is held open."""
 
 
 def walk_files(root: Path) -> Iterator[Path]:
-    """All files below `root` in a fixed order; links to files count, links to folders are not followed."""
+    """All files below `root` in a fixed order, including links to files; links to folders are not followed."""
     for folder, folders, names in os.walk(root, onerror=_unreadable):
         folders.sort()
         yield from (Path(folder, name) for name in sorted(names))
@@ -47,7 +47,7 @@ def _unreadable(error: OSError) -> None:
 
 
 def model_root(path: Path) -> Path:
-    """`path`, or the only thing in it, if that is a folder."""
+    """`path`, or its only entry if that is a folder."""
     inside = list(path.iterdir())
     is_wrapped = len(inside) == 1 and inside[0].is_dir() and inside[0].name not in _MANIFEST_FOLDERS
     return inside[0] if is_wrapped else path

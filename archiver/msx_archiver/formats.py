@@ -1,4 +1,4 @@
-"""What the options of `msx-archiver` may be, apart so that its `--help` needs nothing else."""
+"""The choices of `msx-archiver`'s options, in a module of their own so that `--help` imports nothing else."""
 
 from __future__ import annotations
 

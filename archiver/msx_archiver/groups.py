@@ -1,4 +1,5 @@
-"""Does the model run on the ranks that its config gives? What would fail on the server is refused when it is packed."""
+"""Checks that the model can run on the ranks of its config: what would fail on the server is refused when it is
+packed."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ MINDSPORE_FILES = (MINDIR, ".ckpt", ".safetensors")
 def check_group(handler: HandlerFile, config: ModelConfig, serialized_file: str | None) -> list[str]:
     """Returns warnings; raises PackError.
 
-    What a handler of one's own makes of its files is not known: they are looked at for the built-in handlers, and
-    not for TorchServe's, one of which bears the name of one of ours.
+    Only files of MSX's built-in handlers are checked: what other handlers do with their files is unknown, and
+    TorchServe has a handler with the same name as one of ours.
     """
     ours = installed(handler) is not None
     if ours and serialized_file and not serialized_file.endswith(MINDSPORE_FILES):

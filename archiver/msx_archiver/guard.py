@@ -1,4 +1,4 @@
-"""Refuse hostile archives by what they list, before a byte is written."""
+"""Refuses hostile archives by their listing, before a byte is written."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from msx_archiver.sizes import MIB, human
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveLimits:
-    """What an archive may ask for. Sizes in bytes; `max_ratio` is unpacked size by size of the archive."""
+    """The limits of an archive. Sizes in bytes; `max_ratio` is the unpacked size divided by the archive's size."""
 
     max_members: int = 100_000
     max_ratio: float = 200.0
     ratio_floor: int = 100 * MIB
-    """Below this unpacked size the ratio does not matter."""
+    """Below this unpacked size the ratio is not checked."""
     max_size: int | None = None
 
 
@@ -34,13 +34,13 @@ class ExtractionGuard:
         self._total = 0
 
     def check_name(self, name: str) -> None:
-        """Refuse a name that may not be unpacked. To be called before it is normalised."""
+        """Refuses a name that must not be unpacked. Call it before the name is normalised."""
         problem = path_problem(name)
         if problem:
             self.refuse(name, problem)
 
     def admit(self, member: ArchiveMember, *, replaces: bool = False) -> None:
-        """`replaces`: an earlier file of the same name does not count."""
+        """Admits a member. `replaces`: it replaces an earlier file of the same name, which does not count."""
         self.check_name(member.name)
         if member.kind is MemberKind.SPECIAL:
             self.refuse(member.name, "is a device file, a pipe or something else that is not a file")
@@ -49,7 +49,7 @@ class ExtractionGuard:
         self._count(member)
 
     def finish(self, members: Iterable[ArchiveMember]) -> None:
-        """Once all are known: a link may only stand for a regular file of the same archive."""
+        """Called after all members: a link must lead to a regular file of the same archive."""
         for member in members:
             if member.kind is MemberKind.LINK and self._kinds.get(member.target) is not MemberKind.FILE:
                 self.refuse(member.name, f"links to '{member.target}', which is not a file of the archive")
@@ -77,11 +77,11 @@ class ExtractionGuard:
         limits = self._limits
         self._total += member.size
         if len(self._kinds) > limits.max_members:
-            self.refuse(member.name, f"is one too many: the limit is {limits.max_members} files and folders")
+            self.refuse(member.name, f"exceeds the limit of {limits.max_members} files and folders")
         if member.size < 0:
             self.refuse(member.name, "has a negative size")
         if limits.max_size is not None and self._total > limits.max_size:
-            self.refuse(member.name, f"goes past the limit of {human(limits.max_size)} unpacked")
+            self.refuse(member.name, f"exceeds the limit of {human(limits.max_size)} unpacked")
         if self._total > limits.ratio_floor and self._total > limits.max_ratio * self._archive_size:
             self.refuse(
                 member.name,

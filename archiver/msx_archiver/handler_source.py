@@ -1,4 +1,5 @@
-"""What the source of a handler says of groups. It is not imported: it may need what is not on this machine."""
+"""Reads statements about groups from a handler's source. It is not imported: it may need packages that are not
+installed here."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _KNOWN_BASES = ("Handler", "object")
 
 
 def installed(handler: HandlerFile) -> str | None:
-    """The module of a handler that an installed package brings, ours among them."""
+    """The module of a handler in an installed package, MSX's own among them."""
     if handler.file is not None:
         return None
     points = list(entry_points(group=ENTRY_POINTS, name=handler.name))
@@ -23,13 +24,13 @@ def installed(handler: HandlerFile) -> str | None:
 
 
 def source_of(handler: HandlerFile) -> ast.Module | None:
-    """None where there is none to be read."""
+    """The source; None if it cannot be read."""
     file = handler.file or _file_of(installed(handler))
     return ast.parse(file.read_bytes()) if file is not None and file.suffix == ".py" else None
 
 
 def stated(tree: ast.Module, handler: str, name: str) -> tuple[str, ...] | None:
-    """What its class, or the module of a function, states by a literal under `name`; None where nothing is stated."""
+    """The literal that its class, or the module of a function, assigns to `name`; None without one."""
     for body in (*(node.body for node in _classes(tree, handler)), tree.body):
         for node in body:
             if (value := _assigned(node, name)) is not None:
@@ -38,8 +39,8 @@ def stated(tree: ast.Module, handler: str, name: str) -> tuple[str, ...] | None:
 
 
 def cannot_be_led(tree: ast.Module, handler: str) -> bool:
-    """An `async def handle` without `follow`. Only where the source shows it: what is inherited from elsewhere is not
-    known."""
+    """Whether it has an `async def handle` without `follow`, as far as the source shows; inherited methods are
+    unknown."""
     wanted = handler.partition(":")[2] or "handle"
     functions = _functions(tree.body)
     if wanted in functions:
@@ -60,7 +61,7 @@ def _file_of(module: str | None) -> Path | None:
 
 
 def _classes(tree: ast.Module, handler: str) -> list[ast.ClassDef]:
-    """The one that is named behind the colon, or all."""
+    """The class that is named after the colon, or all classes."""
     wanted = handler.partition(":")[2]
     return [node for node in tree.body if isinstance(node, ast.ClassDef) and wanted in ("", node.name)]
 

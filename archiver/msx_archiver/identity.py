@@ -1,4 +1,4 @@
-"""What tells one content of an archive from another: 64 hex digits."""
+"""The identity of an archive's content: 64 hex digits."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from msx_archiver.schema import M
 
 
 def content_digest(archive: Archive[M]) -> str:
-    """SHA-256 of the manifest and the listing, where the manifest has the digests of the files; else of all bytes.
+    """SHA-256 of the manifest and the listing if the manifest has the digests of the files; otherwise of all bytes.
 
-    Files are compared with their digests when they are unpacked, so that the first says as much as the second and
+    Files are compared with their digests when they are unpacked, so that the first is as reliable as the second, and
     needs no reading. Raises OSError.
     """
     if not archive.manifest.files:

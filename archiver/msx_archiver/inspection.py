@@ -1,4 +1,4 @@
-"""What is in an archive, as data."""
+"""The contents of an archive as data."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class InspectionReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def inspect(archive: Archive[Manifest]) -> InspectionReport:
-    """Describe an open archive. Weights are not read, unless they are compressed MindIR files."""
+    """Describes an open archive. Weights are not read, unless they are compressed MindIR files."""
     warnings = list(archive.warnings)
     return InspectionReport(
         path=str(archive.path),

@@ -1,4 +1,4 @@
-"""What an archive says it holds, before any of it is believed."""
+"""The members of an archive as it lists them, before they are trusted."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class ArchiveMember:
 
 
 def normalise(name: str) -> str:
-    """`./a//b/` is `a/b`. Only for names that `path_problem` has nothing against."""
+    """`./a//b/` becomes `a/b`. Only for names that `path_problem` accepts."""
     return "/".join(part for part in name.split("/") if part not in ("", "."))
 
 
 def path_problem(name: str) -> str | None:
-    """Why a member of this name may not be unpacked, as the end of a sentence; None if it may."""
+    """Why a member of this name must not be unpacked, as the end of a sentence; None if it may be."""
     parts = name.split("/")
     problems = {
         "has an absolute path": name.startswith("/"),
@@ -54,7 +54,7 @@ def path_problem(name: str) -> str | None:
 
 
 def link_target(path: str, linked: str, *, relative: bool) -> str | None:
-    """The path in the model that a link at `path` leads to, or None if it leads out of the model."""
+    """The path in the model to which a link at `path` leads; None if it leads out of the model."""
     if "\\" in linked or "\0" in linked or linked.startswith("/"):
         return None
     base = posixpath.dirname(path) if relative else ""
@@ -63,9 +63,9 @@ def link_target(path: str, linked: str, *, relative: bool) -> str | None:
 
 
 def strip_single_root(members: list[ArchiveMember], marker: str) -> list[ArchiveMember]:
-    """Drop the first path component if all members share one, unless `marker` already lies at the root.
+    """Drops the first path component if all members share one, unless `marker` is at the root already.
 
-    torch-model-archiver's tgz has everything under the model's name, SageMaker's folders too.
+    torch-model-archiver's tgz has all files below the model's name, and so have SageMaker's folders.
     """
     roots = {member.path.partition("/")[0] for member in members}
     files = [member for member in members if member.kind is not MemberKind.FOLDER]

@@ -1,4 +1,5 @@
-"""What a handler cannot load without: what its archive would lack on the server is asked for when it is packed."""
+"""Checks that an archive has what its handler needs: what would be missing on the server is reported when it is
+packed."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from msx_archiver.python_files import HandlerFile
 
 
 def check_needs(handler: HandlerFile, options: PackOptions, files: Collection[str]) -> None:
-    """By what its source states as `packed_with`; `files` are the archive's. Raises PackError."""
+    """Compares `files` of the archive with `packed_with` in the handler's source. Raises PackError."""
     tree = source_of(handler)
     for need in (stated(tree, handler.name, PACKED_WITH) if tree is not None else None) or ():
         if need.startswith("--"):

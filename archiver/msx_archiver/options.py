@@ -1,4 +1,4 @@
-"""What is to be packed: torch-model-archiver's options."""
+"""The options of torch-model-archiver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ RANK = "{rank}"
 
 @dataclass(frozen=True, kw_only=True)
 class PackOptions:
-    """One field an option of `msx-archiver`, by the same name; see docs/archives.md.
+    """One field for each option of `msx-archiver`, with the same name; see docs/archives.md.
 
     `extra_files` is a comma-separated list, `serialized_file` may hold `{rank}`, `handler` may end in `:function`.
     """

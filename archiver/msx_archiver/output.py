@@ -1,4 +1,4 @@
-"""How a finished archive comes to its place, and what it says of its making."""
+"""Puts a finished archive in its place, and reads SOURCE_DATE_EPOCH."""
 
 from __future__ import annotations
 
@@ -25,10 +25,8 @@ def silent(sentence: str) -> None:
 
 
 def make(target: Path, size: int, write: Callable[[Path, Progress], None], watch: Watch) -> None:
-    """Have `write` make the archive aside and put it in its place, with the folders that are missing above it.
-
-    `size` in bytes is what will be read. Raises PackError; then nothing was replaced.
-    """
+    """Has `write` make the archive aside, then puts it in its place; missing folders above it are made. `size` is the
+    number of bytes to be read. Raises PackError; then nothing was replaced."""
     with (
         errors_named(f"{target} cannot be written, it needs about {human(size)}", target),
         watch(f"Packing {target.name}", size) as progress,
@@ -47,7 +45,7 @@ def _replace(new: Path, target: Path) -> None:
 
 @contextmanager
 def _aside(target: Path) -> Iterator[Path]:
-    """A path in a folder of our own on the target's disk; whatever lies there is removed at the end."""
+    """A path in a temporary folder on the target's disk; the folder is removed at the end."""
     folder = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         yield folder / target.name
@@ -65,7 +63,7 @@ def errors_named(problem: str, target: Path) -> Iterator[None]:
 
 
 def source_date() -> int | None:
-    """https://reproducible-builds.org/specs/source-date-epoch/: seconds since 1970."""
+    """SOURCE_DATE_EPOCH in seconds since 1970 (https://reproducible-builds.org/specs/source-date-epoch/)."""
     text = os.environ.get("SOURCE_DATE_EPOCH")
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""The version of the commands that pack."""
+"""The version option of the packing commands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import click
 
 
 def show_version(ctx: click.Context) -> None:
-    """Print it and end the command."""
+    """Prints the version and ends the command."""
     from importlib.metadata import version  # takes long: nothing that a command needs before it is known what to do
 
     click.echo(f"{ctx.info_name} {version('msx-serve')}")

@@ -18,10 +18,10 @@ _SUFFIXES = {"default": ".mar", "zip-store": ".mar", "tgz": ".tar.gz", "no-archi
 
 
 def pack(options: PackOptions, *, warn: Warn = silent, watch: Watch = unwatched) -> Path:
-    """Make the archive that the options describe and return its path; follows torch-model-archiver.
+    """Makes the archive that the options describe and returns its path; follows torch-model-archiver.
 
-    `warn` is called with one sentence for each oddity. With the environment's SOURCE_DATE_EPOCH, the same
-    input gives the same bytes. Raises PackError; then nothing is left behind and nothing was replaced.
+    `warn` is called with one sentence for each warning. With SOURCE_DATE_EPOCH in the environment, the same input gives
+    the same bytes. Raises PackError; then nothing is left behind and nothing was replaced.
     """
     _check_options(options)
     target = options.export_path / f"{options.model_name}{_SUFFIXES[options.archive_format]}"
@@ -50,7 +50,7 @@ def _check_options(options: PackOptions) -> None:
 
 
 def check_name(what: str, name: str) -> None:
-    """Raises PackError, with torch-model-archiver's words for a name of other characters."""
+    """Raises PackError, in torch-model-archiver's words for a name with other characters."""
     if problem := name_problem(name):
         kind = "contains special characters" if len(name) <= MOST_CHARACTERS else "is too long"
         raise PackError(f"{what} name {kind}: {short_name(name)}. It {problem}.")
@@ -67,7 +67,7 @@ def _check_target(target: Path, options: PackOptions) -> None:
 
 
 def _leave_out(sources: ModelSources, target: Path) -> None:
-    """`--extra-files .` finds the archive that it made the last time."""
+    """Leaves out the archive of an earlier run, which `--extra-files .` finds."""
     for path, file in list(sources.files.items()):
         if target.exists() and file.resolve().is_relative_to(target.resolve()):
             del sources.files[path]

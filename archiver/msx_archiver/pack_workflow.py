@@ -17,9 +17,9 @@ from msx_sdk._internal.workflow_manifest import WORKFLOW_MANIFEST_PATH, Workflow
 
 
 def pack_workflow(options: WorkflowOptions, *, warn: Warn = silent, watch: Watch = unwatched) -> Path:
-    """Make the archive that the options describe and return its path; follows torch-workflow-archiver.
+    """Makes the archive that the options describe and returns its path; follows torch-workflow-archiver.
 
-    `warn` is called with one sentence for each oddity. Raises PackError; then nothing was made or replaced.
+    `warn` is called with one sentence for each warning. Raises PackError; then nothing was made or replaced.
     """
     target = options.export_path / f"{options.workflow_name}.war"
     _check(options, target)

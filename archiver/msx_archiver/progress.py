@@ -1,4 +1,4 @@
-"""A progress bar for people; nothing for pipes."""
+"""A progress bar on terminals; silent in pipes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msx_archiver.copying import Progress, ignore
 
 @contextmanager
 def progress_bar(label: str, total: int) -> Iterator[Progress]:
-    """A function to call with bytes done; draws on stderr if that is a terminal."""
+    """A function to be called with numbers of bytes; it draws on stderr if that is a terminal."""
     if not sys.stderr.isatty():
         yield ignore
         return

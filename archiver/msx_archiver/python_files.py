@@ -1,4 +1,4 @@
-"""Find handlers, and see that Python files compile, before they are packed."""
+"""Finds handlers, and checks that Python files compile, before they are packed."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _LSP_HANDLERS = ("BaseHandler", "TorchScriptHandler")
 
 @dataclass(frozen=True)
 class HandlerFile:
-    """What `--handler` names: the manifest's word for it, and the file to pack unless it is built in."""
+    """The handler that `--handler` names: its name in the manifest, and the file to pack unless it is built in."""
 
     name: str
     file: Path | None = None
 
 
 def find_handler(handler: str) -> HandlerFile:
-    """`h.py`, `h`, `h.py:function`, `h:function`, or the name of a handler that is installed. Raises PackError."""
+    """Accepts `h.py`, `h`, `h.py:function`, `h:function`, or the name of an installed handler. Raises PackError."""
     location, function = _split(handler)
     file = _file_of(location)
     if file is None:
@@ -48,7 +48,7 @@ def find_handler(handler: str) -> HandlerFile:
 
 
 def find_library(handler: str) -> HandlerFile:
-    """Of runtime LSP: `h` and `h:Class` are in `h.so`. Raises PackError."""
+    """For the runtime LSP: `h` and `h:Class` are in `h.so`. Raises PackError."""
     location = _split(handler)[0]
     file = Path(f"{location}.so")
     if location in _LSP_HANDLERS:
@@ -61,7 +61,7 @@ def find_library(handler: str) -> HandlerFile:
 
 
 def check_python(file: Path) -> ast.Module:
-    """Parse and compile a Python file; raises PackError with the line of a syntax error."""
+    """Parses and compiles a Python file; raises PackError with the line of a syntax error."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -93,7 +93,7 @@ def _installed(handler: str, location: str) -> HandlerFile:
 
 
 def _defines(tree: ast.Module, name: str) -> bool:
-    """Whether the module's top level can have `name`; a conditional or starred import gets the benefit of the doubt."""
+    """Whether the module's top level may define `name`; conditional and starred imports count as definitions."""
     return any(name in _names(node) for node in ast.walk(tree)) or any(
         alias.name == "*" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
     )

@@ -1,4 +1,4 @@
-"""Copy a part of a file in the kernel: where the file system can share blocks, nothing is copied at all."""
+"""Copies a part of a file in the kernel; file systems that share blocks copy nothing at all."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from msx_archiver.copying import CHUNK, Progress, ignore
 from msx_sdk._internal.manifest import FileEntry
 
 STEP = 32 << 20
-"""Bytes that are copied while those before them are read for the digest."""
+"""Bytes that are copied while the bytes before them are read for the digest."""
 
 
 def copy_range(source: int, offset: int, size: int, target: int, progress: Progress = ignore) -> FileEntry:
-    """Copy `size` bytes from `offset` of one file descriptor to the beginning of the other.
+    """Copies `size` bytes from `offset` of one file descriptor to the beginning of the other.
 
-    Returns the size and SHA-256 of what has arrived: `target` must be readable, too. Raises OSError, or EOFError
-    if `source` ends before.
+    Returns the size and SHA-256 of what has arrived: `target` must be readable, too. Raises OSError, or EOFError if
+    `source` ends before.
     """
 
     def copy_step(at: int) -> None:
@@ -43,7 +43,7 @@ def _copy(source: int, offset: int, target: int, at: int, size: int) -> None:
 
 
 def _in_kernel(source: int, offset: int, target: int, at: int, size: int) -> int:
-    """0 where the kernel, the file system or a Python that was built for an older one cannot."""
+    """Copies in the kernel; returns 0 if the kernel, the file system or this build of Python does not support it."""
     try:
         return os.copy_file_range(source, target, size, offset, at)
     except (AttributeError, OSError):
@@ -51,7 +51,7 @@ def _in_kernel(source: int, offset: int, target: int, at: int, size: int) -> int
 
 
 def _by_hand(source: int, offset: int, target: int, at: int, size: int) -> int:
-    """The next few bytes. What really is wrong, such as a full disk, is told here."""
+    """Copies the next bytes in user space; errors such as a full disk are raised here."""
     data = os.pread(source, min(size, CHUNK), offset)
     return os.pwrite(target, data, at) if data else 0
 

@@ -1,4 +1,4 @@
-"""Open an archive by what it is, not by what it is called."""
+"""Opens an archive by its content, not by its name."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _GZIP = b"\x1f\x8b"
 
 
 def open_archive(path: Path, limits: ArchiveLimits | None = None) -> Archive[Manifest]:
-    """Open the model at `path`: a zip, a gzipped tar or a folder; every member's name, kind and size has been checked.
+    """Opens the model at `path`: a zip, a gzipped tar or a folder; every member's name, kind and size is checked.
 
-    A context manager. Raises ArchiveError if it is missing, damaged or no model archive, and
-    HostileArchiveError if it holds what no model needs.
+    A context manager. Raises ArchiveError if it is missing, damaged or not a model archive, and HostileArchiveError if
+    it holds members that models do not need.
     """
     return open_as(MODEL, path, limits)
 

@@ -15,7 +15,7 @@ from msx_archiver.folder_archive import walk_files
 from msx_sdk._internal.manifest import FileEntry
 
 SMALL = 1 << 20
-"""Bytes: files up to that size are read for their digest where the manifest has none."""
+"""Bytes: smaller files are read for their digest if the manifest does not have one."""
 
 
 class FileRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -28,21 +28,21 @@ class FileRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 Record = dict[str, FileRecord]
-"""By path in the folder."""
+"""File records by path in the folder."""
 
 
 def take(folder: Path, listed: Mapping[str, FileEntry]) -> Record:
-    """Of a folder whose content is what the manifest says. Raises OSError."""
+    """Records a folder whose content is as the manifest says. Raises OSError."""
     return {file.relative_to(folder).as_posix(): _note(folder, file, listed) for file in walk_files(folder)}
 
 
 def expected(listed: Mapping[str, FileEntry]) -> Record:
-    """By the manifest alone: the digest of every file decides."""
+    """A record from the manifest alone: only digests are compared."""
     return {path: FileRecord(entry.size, 0, 0, entry.sha256) for path, entry in listed.items()}
 
 
 def write(path: Path, record: Record) -> None:
-    """Without it all still works, only slower: a full disk is reported by who needs it."""
+    """Ignores errors: without the record everything works, only slower, and a full disk is reported elsewhere."""
     aside = path.with_name(f"{path.name}-{os.getpid()}")
     with suppress(OSError):
         aside.write_bytes(msgspec.json.encode(record))
@@ -52,7 +52,7 @@ def write(path: Path, record: Record) -> None:
 
 
 def read(path: Path) -> Record | None:
-    """None where there is none that can be read."""
+    """None if there is not a readable record."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Record)
     except (OSError, msgspec.MsgspecError):
@@ -60,9 +60,9 @@ def read(path: Path) -> Record | None:
 
 
 def changed(folder: Path, record: Record) -> tuple[list[str], Record]:
-    """The files that are not what they were, and the record as it would be now. Raises OSError.
+    """The files that have changed, and the current record. Raises OSError.
 
-    Only what has another size, time or inode is read: then its digest decides.
+    Only files with another size, time or inode are read: then their digest decides.
     """
     now: Record = {}
     for path, noted in record.items():
@@ -72,7 +72,7 @@ def changed(folder: Path, record: Record) -> tuple[list[str], Record]:
 
 
 def _look(file: Path, noted: FileRecord) -> FileRecord | None:
-    """None for a file that is gone or another."""
+    """The file's current record; None for a file that is missing or was replaced."""
     try:
         size, modified, inode = stamp(file)
         if (size, modified, inode) == (noted.size, noted.modified, noted.inode):

@@ -1,4 +1,4 @@
-"""Print a report: a table on a terminal, plain lines for pipes."""
+"""Prints a report: as a table on a terminal, as plain lines in pipes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TITLES = ("File", "Size", "SHA-256")
 
 
 def render(report: InspectionReport) -> None:
-    """Write the report to stdout."""
+    """Writes the report to stdout."""
     for key, value in _summary(report):
         click.echo(f"{key + ':':<17}{_printable(value)}")
     click.echo()
@@ -79,5 +79,5 @@ def _shape(tensor: TensorReport) -> str:
 
 
 def _printable(text: str) -> str:
-    """Archives come from strangers: no control sequences for the terminal."""
+    """Removes control sequences for the terminal, since archives may come from anywhere."""
     return "".join(char if char.isprintable() or char == "\t" else repr(char)[1:-1] for char in text)

@@ -1,4 +1,4 @@
-"""What a full disk says: the file, what it needs, what there is."""
+"""Messages about a full disk: the file, what it needs, what is left."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ def is_full(error: OSError) -> bool:
 
 
 def why(error: OSError, path: Path, needs: float | None = None) -> str:
-    """The reason of an error that was met when `path` was written, which takes `needs` bytes in all.
-
-    For a sentence that names `path` itself.
-    """
+    """The reason of an OSError while `path` was written, which needs `needs` bytes in all; for a sentence that names
+    `path`."""
     reason = error.strerror or str(error)
     return f"{reason} ({room(path, needs)})" if is_full(error) else reason
 
@@ -31,7 +29,7 @@ def room(path: Path, needs: float | None = None) -> str:
 
 
 def _left(path: Path) -> str:
-    """A quota may be less than that."""
+    """The free space; a quota may allow less."""
     try:
         found = os.statvfs(next(folder for folder in (path, *path.absolute().parents) if folder.exists()))
     except (OSError, StopIteration):

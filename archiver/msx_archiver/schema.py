@@ -1,4 +1,4 @@
-"""The two sorts of archives: of models, and of workflows."""
+"""The two kinds of archives: of models, and of workflows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ M = TypeVar("M", bound="Manifest | WorkflowManifest")
 
 @dataclass(frozen=True)
 class ArchiveSchema(Generic[M]):
-    """What tells one sort from the other; `named_files` are what a manifest names, by its keys."""
+    """What distinguishes one kind from the other; `named_files` are the manifest's keys that name files."""
 
     noun: str
     tool: str

@@ -1,4 +1,4 @@
-"""Which files go into an archive, under which paths."""
+"""Collects the files of an archive, and their paths in it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class FileSet:
-    """The files to pack, by their path in the archive."""
+    """The files to pack, by path in the archive."""
 
     files: dict[str, Path] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -34,7 +34,7 @@ class FileSet:
         return sum(file.stat().st_size for file in self.files.values())
 
     def add(self, files: Iterable[tuple[str, Path]], option: str) -> None:
-        """Raises PackError if a file is missing, or if another one has its place already."""
+        """Raises PackError if a file is missing, or if its path in the archive is taken by another file."""
         for path, file in files:
             self._check(path, file, option)
             self.files.setdefault(path, file)
@@ -59,7 +59,7 @@ class ModelSources(FileSet):
 
 
 def collect(options: PackOptions) -> ModelSources:
-    """Find and check all that the options name. Raises PackError; nothing is written."""
+    """Finds and checks all files that the options name. Raises PackError; nothing is written."""
     is_library = options.runtime == "LSP"
     handler = find_library(options.handler) if is_library else find_handler(options.handler)
     sources = ModelSources(model=_model_entry(options, handler.name))
@@ -89,7 +89,7 @@ def collect(options: PackOptions) -> ModelSources:
 
 
 def check_config(file: Path) -> list[str]:
-    """The warnings of a model config; raises PackError if it is wrong."""
+    """Returns the warnings about a model config; raises PackError if it is wrong."""
     return _read_config(file)[1]
 
 

@@ -1,4 +1,4 @@
-"""Gzipped tar archives: `--archive-format tgz`, and what SageMaker calls `model.tar.gz`."""
+"""Gzipped tar archives: `--archive-format tgz`, and SageMaker's `model.tar.gz`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class TgzArchive(Archive[M]):
         self._by_path = {member.path: member for member in self.members}
 
     def _read_to_the_end(self) -> None:
-        """gzip checks its sum when it meets its end, which tar has no reason to read up to."""
+        """Reads to the end, where gzip checks its checksum; tar stops before it."""
         for _ in range(_MAX_PADDING >> 16):
             if not self._gzip.read(1 << 16):
                 return
@@ -72,7 +72,7 @@ class TgzArchive(Archive[M]):
 
 
 class _Headers:
-    """What tarfile reads headers from: bounded, because a header may claim to be gigabytes long."""
+    """The stream from which tarfile reads headers, with a limit, because a header may claim to be gigabytes long."""
 
     def __init__(self, file: gzip.GzipFile, limit: int) -> None:
         self._file = file

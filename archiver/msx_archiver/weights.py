@@ -1,4 +1,4 @@
-"""The model's own files: one, or one a rank, and what a large MindIR keeps beside itself."""
+"""The model's own files: one, or one for each rank, and the files in which a large MindIR keeps its weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from msx_sdk._internal.mindir import EncryptedMindIRError, MindIRError, read_sig
 
 
 def serialized_name(serialized_file: str) -> str:
-    """What the manifest calls it: the base name, or all from the first part that holds `{rank}` on."""
+    """The name in the manifest: the base name, or the path from the first part with `{rank}` on."""
     parts = PurePath(serialized_file).parts
     ranked = [index for index, part in enumerate(parts) if RANK in part]
     return "/".join(parts[ranked[0] :]) if ranked else parts[-1]
@@ -39,7 +39,7 @@ def rank_files(serialized_file: str) -> list[Path]:
 
 
 def _ranks(pattern: str) -> int:
-    """How many files there are from rank 0 on, without a gap."""
+    """The number of files from rank 0 on, without a gap."""
     ranks = _existing_ranks(os.path.normpath(pattern))
     missing = next(rank for rank in count() if rank not in ranks)
     if not ranks:
@@ -67,7 +67,7 @@ def _with_variables(name: str, file: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _variables(parent: PurePath, file: Path) -> Iterator[tuple[str, Path]]:
-    """`net_graph.mindir` keeps its weights in `net_variables/`; which files, it says itself."""
+    """`net_graph.mindir` keeps its weights in files of `net_variables/`, which it names."""
     folder = file.with_name(f"{file.stem.removesuffix('_graph')}_variables")
     beside = {path.relative_to(file.parent).as_posix() for path in folder.rglob("*") if path.is_file()}
     for path in sorted(beside | _named_by(file)):

@@ -1,4 +1,4 @@
-"""What is to be packed as a workflow: torch-workflow-archiver's options."""
+"""The options of torch-workflow-archiver."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class WorkflowOptions:
-    """One field an option of `msx-workflow-archiver`, by the same name. `extra_files` is a comma-separated list."""
+    """One field for each option of `msx-workflow-archiver`, with the same name.
+
+    `extra_files` is a comma-separated list.
+    """
 
     workflow_name: str
     spec_file: str

@@ -1,4 +1,4 @@
-"""Write a model's files in one of the archive formats, each read once."""
+"""Writes a model's files in one of the archive formats; each file is read once."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ _PACKED = {
     ".pb", ".pdparams", ".png", ".pt", ".pth", ".safetensors", ".so", ".whl", ".xz", ".zip", ".zst",
 }  # fmt: skip
 _ZIP_EPOCH = 315532800
-"""1980-01-01, the first moment that zip can write down."""
+"""1980-01-01, the earliest time in a zip."""
 # Weights hardly shrink at any level, and the higher ones are slower than any disk.
 _GZIP_LEVEL = 1
 
 _LARGE = 1 << 30
-"""Bytes from which on the headers have 64-bit sizes: early enough for zipfile not to decide on its own."""
+"""From this many bytes on, headers have 64-bit sizes: below zipfile's own threshold."""
 BLOCK = 4096
-"""Bytes. File systems share blocks between files, if they begin at a multiple of this in both."""
+"""Bytes. File systems can share blocks between files that begin at a multiple of this in both."""
 _ALIGNMENT = struct.Struct("<HHH")
 _ALIGNMENT_ID = 0xD935
 """The extra field of Android's zipalign and apksigner: the alignment, and zeros up to it."""
 
 
 def _header_size(path: str, *, is_large: bool) -> int:
-    """Of a member's local header, without fields of our own."""
+    """The size of a member's local header, without our extra field."""
     return 30 + len(path.encode()) + (20 if is_large else 0)
 
 
 def _alignment(offset: int) -> bytes:
-    """The extra field that moves what would begin at `offset` to a multiple of BLOCK."""
+    """The extra field that moves data from `offset` to a multiple of BLOCK."""
     padding = -(offset + _ALIGNMENT.size) % BLOCK
     return _ALIGNMENT.pack(_ALIGNMENT_ID, _ALIGNMENT.size - 4 + padding, BLOCK) + bytes(padding)
 
 
 def is_stored(path: str, size: int) -> bool:
-    """Whether deflating is not worth its time: weights, packed files, and anything large that is not text."""
+    """Whether deflating is a waste of time: weights, compressed files, and large files that are not text."""
     suffix = PurePosixPath(path).suffix.lower()
     return suffix in _PACKED or (size > MIB and suffix not in _TEXT)
 
@@ -66,7 +66,7 @@ class ArchiveWriter(ABC):
 
     @abstractmethod
     def add(self, path: str, file: Path) -> FileEntry:
-        """Add a file; its size and digest."""
+        """Adds a file; returns its size and digest."""
 
     @abstractmethod
     def add_bytes(self, path: str, data: bytes) -> None: ...
@@ -113,7 +113,7 @@ class ZipWriter(ArchiveWriter):
 
 
 class TgzWriter(ArchiveWriter):
-    """All files lie below the model's name, as torch-model-archiver writes them."""
+    """All files are below the model's name, as torch-model-archiver writes them."""
 
     def __init__(self, target: Path, moment: int | None, progress: Progress, *, root: str) -> None:
         super().__init__(target, moment, progress)
@@ -160,7 +160,7 @@ class FolderWriter(ArchiveWriter):
         self._place(path).write_bytes(data)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Does nothing: no file is held open."""
 
     def _place(self, path: str) -> Path:
         place = self._target / path

@@ -96,12 +96,13 @@ class ZipArchive(Archive[M]):
         return info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
 
     def _is_plain(self, member: ArchiveMember) -> bool:
-        """Its bytes may be taken as they lie. Without a digest in the manifest, zipfile's CRC must be checked."""
+        """Whether its bytes can be used as they are. Without a digest in the manifest, zipfile must check the CRC."""
         has_digest = hasattr(self, "manifest") and member.path in self.manifest.files
         return has_digest and self._is_stored(self._infos[member.name])
 
     def _data_offset(self, info: zipfile.ZipInfo) -> int:
-        """Where the bytes of a stored member begin: after the local header, whose lengths may be its own."""
+        """The offset of a stored member's bytes: after the local header, whose lengths may differ from the
+        directory's."""
         self._file.seek(info.header_offset)
         magic, name, extra = _LOCAL_HEADER.unpack(self._file.read(_LOCAL_HEADER.size))
         offset = info.header_offset + _LOCAL_HEADER.size + int(name) + int(extra)

@@ -65,7 +65,7 @@ class LoadedModel:
         self._initialize()
         if self._load.continuous and not self.continuous:
             log.warning(
-                "continuousBatching has no effect: handle() yields, so that a call answers its requests for good"
+                "continuousBatching has no effect: handle() yields, so that one call answers its requests completely"
             )
         runner = self._runner(leader, isolate=self._load.isolate_batch_errors)
         if examples := self._examples():

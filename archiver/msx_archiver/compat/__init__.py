@@ -1,1 +1,2 @@
-"""The package `model_archiver` that build scripts import: thin adapters over this one. It stands last on the path."""
+"""The package `model_archiver` that build scripts import: thin adapters over msx_archiver. It is last on Python's
+path."""

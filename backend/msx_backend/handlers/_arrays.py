@@ -83,7 +83,7 @@ def is_raw_size(size: int, spec: TensorSpec) -> bool:
 def _from_raw(data: bytes, spec: TensorSpec) -> Array:
     unit = _raw_unit(spec)
     if unit == 0:
-        raise InvalidInput(f"input {spec.name!r}: raw bytes do not tell the shape; send an npy file or JSON")
+        raise InvalidInput(f"input {spec.name!r}: raw bytes do not determine the shape; send an npy file or JSON")
     if not is_raw_size(len(data), spec):
         raise InvalidInput(
             f"input {spec.name!r}: {len(data)} raw bytes are not a {spec.dtype} tensor of shape {list(spec.shape)}, "

@@ -80,7 +80,7 @@ class ImageReader:
         except Image.DecompressionBombError as error:
             raise InvalidInput(f"the image is refused: {error}") from None
         except UnidentifiedImageError:
-            raise InvalidInput(f"not an image that Pillow can read: {len(data)} bytes of no known format") from None
+            raise InvalidInput(f"not an image that Pillow can read: {len(data)} bytes of an unknown format") from None
         except (OSError, ValueError, SyntaxError) as error:
             raise InvalidInput(f"not an image that Pillow can read: {error}") from None
 
@@ -139,7 +139,9 @@ def _size(options: ImageOptions, model: list[int]) -> tuple[int, int]:
             raise HandlerLoadError(f"model-config.yaml, image.size: {options.size} is not a number of pixels")
         return size
     if -1 in model:
-        raise HandlerLoadError("model-config.yaml, image.size: the model takes any size; say which to scale images to")
+        raise HandlerLoadError(
+            "model-config.yaml, image.size: the model takes any size; set the size to which images are scaled"
+        )
     return model[0], model[1]
 
 

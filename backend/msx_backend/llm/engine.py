@@ -147,8 +147,8 @@ class Engine:
         """The runner has stopped working: all requests fail."""
         if self._state.over:
             return
-        log.critical("the model works no more", exc_info=error)
-        sentence = f"Prediction failed: the model works no more: {summary(error)}"
+        log.critical("the model has stopped working", exc_info=error)
+        sentence = f"Prediction failed: the model has stopped working: {summary(error)}"
         self._stop(sentence)
         if self._on_failure is not None:
             self._on_failure(sentence)

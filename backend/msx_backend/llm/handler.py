@@ -208,11 +208,11 @@ class TextGenerator(TextGenerationHandler):
         try:
             return Constraints(self.tokenizer.to_json(), self.tokenizer.eos, self.config.vocab_size)
         except ValueError as error:
-            log.warning("answers cannot be held to a schema or grammar: %s", error)
+            log.warning("constraints by schema or grammar are not available: %s", error)
             return None
 
     def _end_worker(self, reason: str) -> None:
-        log.critical("the worker ends, to be started again: %s", reason)
+        log.critical("the worker ends and will be restarted: %s", reason)
         asyncio.get_running_loop().call_later(LAST_WORDS, os._exit, 1)
 
 

@@ -125,7 +125,7 @@ class GenerationJobFactory:
         if params.constraint is None:
             return None
         if self._constraints is None:
-            raise InvalidInput("constraint: the tokenizer of this model cannot be held to one")
+            raise InvalidInput("constraint: not supported with the tokenizer of this model")
         return self._constraints.compile(params.constraint)
 
     def _bad_words(self, params: SamplingParams) -> BadWords | None:

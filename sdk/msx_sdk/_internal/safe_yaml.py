@@ -114,7 +114,7 @@ def parse_yaml(text: str | bytes) -> Any:
     except yaml.YAMLError as exc:
         raise ConfigError(_syntax_error(exc)) from exc
     except RecursionError as exc:
-        raise ConfigError("its merges (<<) lead from one to the next too often") from exc
+        raise ConfigError("its merges (<<) are chained too deeply") from exc
     if aliases:
         _refuse_bomb(value)
     return value

@@ -74,7 +74,9 @@ def _ranks(name: str, one: Collective, context: Context) -> int:
         )
     group = _world() if one.group in WORLD_GROUPS else one.group
     if group is None:
-        raise HandlerLoadError(f"{together}, and they have not met: call init_parallel(context) instead of setup()")
+        raise HandlerLoadError(
+            f"{together}, and this process has not joined its group: call init_parallel(context) instead of setup()"
+        )
     try:
         return len(collectives.members(group))
     except ValueError as error:

@@ -144,7 +144,7 @@ def _meeting(context: Context, config: ModelConfig) -> Rendezvous:
     missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name)]
     if missing:
         raise HandlerLoadError(
-            f"rank {context.rank}: the environment has no {' and no '.join(missing)}, where the ranks meet; msx-serve "
+            f"rank {context.rank}: the environment variables {' and '.join(missing)} are missing, by which ranks find each other; msx-serve "
             "sets both; a program that starts the ranks without the server must set them, too"
         )
     port = os.environ["MASTER_PORT"]

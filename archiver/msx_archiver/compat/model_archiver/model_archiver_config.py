@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 
 @dataclass
 class ModelArchiverConfig:
-    """One field an option of `msx-archiver`, by the same name."""
+    """One field for each option of `msx-archiver`, with the same name."""
 
     model_name: str
     handler: str

@@ -34,7 +34,7 @@ def generate_model_archive(config: ModelArchiverConfig | None = None) -> None:
 
 
 def package_model(config: ModelArchiverConfig, manifest: object = None) -> None:
-    """The same; the manifest is made of the config."""
+    """The same, with a manifest that is made of the config."""
     generate_model_archive(config)
 
 

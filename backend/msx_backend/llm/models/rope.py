@@ -39,7 +39,9 @@ def check_rope(config: DecoderConfig) -> None:
     if kind not in SCALINGS:
         raise HandlerLoadError(f"{FILE}, rope_type: {kind!r} is unknown; known are {', '.join(SCALINGS)}")
     if (config.rope.get("partial_rotary_factor") or 1) != 1:
-        raise HandlerLoadError(f"{FILE}, partial_rotary_factor: only 1 is supported: the whole of a head turns")
+        raise HandlerLoadError(
+            f"{FILE}, partial_rotary_factor: only 1 is supported: rotary positions cover the whole head"
+        )
     SCALINGS[kind](config)
     if unknown := sorted(config.rope.keys() - MEMBERS):
         log.warning("%s, rope scaling %r: members that are not known are ignored: %s", FILE, kind, ", ".join(unknown))

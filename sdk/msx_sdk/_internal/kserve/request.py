@@ -241,6 +241,6 @@ def _filled_shape(spec: TensorMeta, size: int) -> list[int]:
     open_sizes = sum(n < 0 for n in spec.shape)
     if open_sizes > 1 or not known or (open_sizes and size % known):
         raise InvalidInput(
-            f"input {spec.name!r}: {size} bytes do not tell the shape of {spec.datatype} {list(spec.shape)}"
+            f"input {spec.name!r}: {size} bytes do not determine the shape of {spec.datatype} {list(spec.shape)}"
         )
     return [size // known if n < 0 else n for n in spec.shape]

@@ -98,7 +98,7 @@ def test_a_label_that_is_not_in_the_file_is_its_index(model: LocalModel) -> None
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"no image", "not an image that Pillow can read: 8 bytes of no known format"),
+        (b"no image", "not an image that Pillow can read: 8 bytes of an unknown format"),
         (picture(1)[:40], "not an image that Pillow can read"),
         ("not base64!", "the text is not the base64 of an image"),
         ({"instances": []}, "expected an image file as the body"),

@@ -482,9 +482,9 @@ def test_a_runner_that_works_no_more_fails_everything(paged: bool) -> None:
         for handle in handles:
             with pytest.raises(PredictionError, match="RuntimeError: device lost"):
                 await read(handle)
-        assert harness.failures == ["Prediction failed: the model works no more: RuntimeError: device lost"]
+        assert harness.failures == ["Prediction failed: the model has stopped working: RuntimeError: device lost"]
         assert harness.engine.failure == harness.failures[0]
-        with pytest.raises(PredictionError, match="the model works no more") as refused:
+        with pytest.raises(PredictionError, match="the model has stopped working") as refused:
             harness.engine.submit(request([1]))
         assert refused.value.status == 503
         assert harness.idle()

@@ -78,7 +78,7 @@ def compiled(model: Any, section: Any) -> Any:
 def _module_of(path: Path) -> Any:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if not path.is_file() or spec is None or spec.loader is None:
-        raise HandlerLoadError(f"the model file {path.name} is not in the archive, or no Python file")
+        raise HandlerLoadError(f"the model file {path.name} is not in the archive, or is not a Python file")
     module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -52,7 +52,7 @@ class TextHandler(BaseHandler, ABC):
         elif isinstance(vocab, dict):
             words = {number: word for word, number in vocab.items()}
         else:
-            raise HandlerLoadError(f"a vocabulary of type {type(vocab).__name__} does not tell its words")
+            raise HandlerLoadError(f"a vocabulary of type {type(vocab).__name__} does not list its words")
         return [words[number] for number in (int(token) for token in input_tokens)]
 
     def summarize_attributions(self, attributions: Any) -> Any:
