@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_protocol import LARGE, Answers, encode_frame
+from msx_protocol import LARGE, CompleteReplies, encode_frame
 from msx_sdk._internal.reply_head import ReplyHead
 
 Head = tuple[int, str, list[tuple[str, str]]]
@@ -35,6 +35,6 @@ class GatheredAnswers:
 
     def frame(self) -> bytes:
         """The frame of the replies that were taken since the last one."""
-        frame = encode_frame(Answers(self._numbers, self._sizes, *self._head), self._body)
+        frame = encode_frame(CompleteReplies(self._numbers, self._sizes, *self._head), self._body)
         self._numbers, self._sizes, self._body = [], [], bytearray()
         return frame

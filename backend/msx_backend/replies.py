@@ -21,7 +21,7 @@ from msx_protocol import (
     encode_frame,
     encode_frame_parts,
 )
-from msx_sdk._internal.failures import Failure, shortened
+from msx_sdk._internal.failures import RequestFailure, shortened
 from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest
 
@@ -30,7 +30,7 @@ MAX_TEXT = 1 << 20
 
 
 class ReplyWriter:
-    """A `ReplySink` over the data socket. Handlers may send from any thread, so that writes take a lock.
+    """A `BatchSink` over the data socket. Handlers may send from any thread, so that writes take a lock.
 
     Replies are held until `flush()` and are then sent in one write, complete replies in as few frames as possible;
     large bodies are sent at once, without a copy.
@@ -67,7 +67,7 @@ class ReplyWriter:
             return self._answer(request, last, encode_frame(message, body))
         return self._answer(request, last, *encode_frame_parts(message, [body]))
 
-    def fail(self, request: InferenceRequest, failure: Failure) -> None:
+    def fail(self, request: InferenceRequest, failure: RequestFailure) -> None:
         texts = utf8(failure.message), utf8(failure.traceback), failure.code
         message = Failed(request.number, failure.status, *texts)
         self._answer(request, True, encode_frame(message))
@@ -135,8 +135,8 @@ class ReplyWriter:
             self._frames.clear()
             self._sock.sendall(data)
 
-    def _too_large(self, body: bytes | bytearray) -> Failure:
-        return Failure(
+    def _too_large(self, body: bytes | bytearray) -> RequestFailure:
+        return RequestFailure(
             500,
             f"The response of {len(body)} bytes is larger than max_response_size ({self._limit} bytes): "
             "raise max_response_size, or stream the response in chunks",

@@ -14,11 +14,11 @@ from msx_protocol.frame_reader import LARGE, FrameReader
 from msx_protocol.frames import MAX_BODY, MAX_HEAD, PREFIX, ProtocolError, encode_frame, encode_frame_parts
 from msx_protocol.heartbeat import Ping, Pong
 from msx_protocol.load import Load, Loaded, LoadFailed, LoadProgress
-from msx_protocol.message import Message
-from msx_protocol.metrics import DeclaredMetric, MetricInfo, MetricSample
+from msx_protocol.message import WireMessage
+from msx_protocol.metrics import MetricDeclaration, MetricInfo, MetricSample
 from msx_protocol.plan import CallDone, PlanCall, PlanEnd, PlanMessage, PlanStep
 from msx_protocol.receivers import Plan, ToFrontend, ToWorker, ToWorkerControl
-from msx_protocol.replies import Answers, Chunk, Dropped, Failed, Joined
+from msx_protocol.replies import Chunk, CompleteReplies, Dropped, Failed, Joined
 from msx_protocol.requests import Cancel, Drain, FieldHead, Predict, RequestHead, decode_headers, encode_headers
 
 __all__ = [
@@ -26,11 +26,10 @@ __all__ = [
     "MAX_BODY",
     "MAX_HEAD",
     "PREFIX",
-    "Answers",
     "CallDone",
     "Cancel",
     "Chunk",
-    "DeclaredMetric",
+    "CompleteReplies",
     "Drain",
     "Dropped",
     "Failed",
@@ -41,7 +40,7 @@ __all__ = [
     "LoadFailed",
     "LoadProgress",
     "Loaded",
-    "Message",
+    "MetricDeclaration",
     "MetricInfo",
     "MetricSample",
     "Ping",
@@ -57,6 +56,7 @@ __all__ = [
     "ToFrontend",
     "ToWorker",
     "ToWorkerControl",
+    "WireMessage",
     "decode_headers",
     "encode_frame",
     "encode_frame_parts",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from msx_protocol.message import Message
+from msx_protocol.message import WireMessage
 
 PREFIX = struct.Struct("<II")
 MAX_HEAD = 64 << 20
@@ -21,12 +21,12 @@ class ProtocolError(Exception):
     """The peer sent bytes that are not a frame of this protocol; the connection cannot be used any more."""
 
 
-def encode_frame(message: Message, body: bytes | bytearray = b"") -> bytes:
+def encode_frame(message: WireMessage, body: bytes | bytearray = b"") -> bytes:
     head = _encode(message)
     return _prefix(len(head), len(body)) + head + body
 
 
-def encode_frame_parts(message: Message, bodies: Iterable[bytes | bytearray]) -> list[bytes | bytearray]:
+def encode_frame_parts(message: WireMessage, bodies: Iterable[bytes | bytearray]) -> list[bytes | bytearray]:
     """The frame as a list of buffers for a gathering write, so that large bodies are not copied."""
     head = _encode(message)
     parts = list(bodies)

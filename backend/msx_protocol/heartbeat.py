@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from msx_protocol.message import Message
+from msx_protocol.message import WireMessage
 from msx_protocol.metrics import MetricInfo, MetricSample
 
 
-class Ping(Message, tag=10):
+class Ping(WireMessage, tag=10):
     sequence: int
 
 
-class Pong(Message, tag=30):
+class Pong(WireMessage, tag=30):
     """Proof of progress: the number of handler calls and chunks so far, and the seconds that the current call has run.
 
     `collectives`, in a group of ranks, is as in CallDone, but includes those that have only begun. `forms` describe new

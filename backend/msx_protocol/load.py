@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_protocol.message import Message
-from msx_protocol.metrics import DeclaredMetric
+from msx_protocol.message import WireMessage
+from msx_protocol.metrics import MetricDeclaration
 
 
-class Load(Message, tag=1, kw_only=True):
+class Load(WireMessage, tag=1, kw_only=True):
     """The first message: what to load and who this rank is. Answered by LoadProgress*, then Loaded or LoadFailed.
 
     `model_dir` is absolute; so is `site_dir`, with packages that come before the interpreter's own.
@@ -37,18 +37,18 @@ class Load(Message, tag=1, kw_only=True):
     server_version: str
     service_envelope: str = ""
     """The envelope that wraps the handler (`body`, `json`, `kserve`, `kservev2`, …); "" for none."""
-    model_metrics: list[DeclaredMetric] = []
+    model_metrics: list[MetricDeclaration] = []
     continuous: bool = False
     """Call the handler repeatedly with all open requests: `continuousBatching`."""
     log_calls: bool = False
     """Send the PredictionTime of each call, because each is logged, and not only the last one."""
 
 
-class LoadProgress(Message, tag=20):
+class LoadProgress(WireMessage, tag=20):
     phase: str
 
 
-class Loaded(Message, tag=21):
+class Loaded(WireMessage, tag=21):
     """The model answers now. An async handler takes many requests at once, and so does a continuous one.
 
     `capabilities` is a `msx_sdk.generation.Capabilities`, empty for a handler that only predicts; `signature` a
@@ -62,7 +62,7 @@ class Loaded(Message, tag=21):
     continuous: bool = False
 
 
-class LoadFailed(Message, tag=22):
+class LoadFailed(WireMessage, tag=22):
     message: str
     traceback: str
     out_of_memory: bool

@@ -5,5 +5,5 @@ from __future__ import annotations
 import msgspec
 
 
-class Message(msgspec.Struct, array_like=True):
+class WireMessage(msgspec.Struct, array_like=True):
     """The head of a frame: a MessagePack array whose first entry is the tag of the message's class."""

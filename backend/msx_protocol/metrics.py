@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from msx_protocol.message import Message
+from msx_protocol.message import WireMessage
 
 
-class DeclaredMetric(Message):
+class MetricDeclaration(WireMessage):
     """A metric in `model_metrics` of metrics.yaml, which handlers find by `context.metrics.get_metric`."""
 
     kind: str
@@ -14,7 +14,7 @@ class DeclaredMetric(Message):
     dimensions: list[str]
 
 
-class MetricSample(Message):
+class MetricSample(WireMessage):
     """`request_id` names the request, or all requests of the call with commas between; "" outside of calls."""
 
     name: str
@@ -25,7 +25,7 @@ class MetricSample(Message):
     request_id: str = ""
 
 
-class MetricInfo(Message):
+class MetricInfo(WireMessage):
     """A metric that a handler made by the SDK's own calls. It is labelled with the version, and a gauge also with the
     worker.
 

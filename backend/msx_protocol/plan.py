@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from msx_protocol.message import Message
+from msx_protocol.message import WireMessage
 from msx_protocol.requests import RequestHead
 
 
-class PlanCall(Message, tag=40):
+class PlanCall(WireMessage, tag=40):
     """Call the handler with this batch. `warmup`: the inputs are the rank's own examples, by their ids."""
 
     call: int
@@ -15,7 +15,7 @@ class PlanCall(Message, tag=40):
     warmup: bool = False
 
 
-class PlanStep(Message, tag=41):
+class PlanStep(WireMessage, tag=41):
     """Ask the generator of this call for more, or not; these requests were cancelled meanwhile.
 
     Rank 0 sends `go` False also after its own generator has ended, for a generator that would go on elsewhere.
@@ -26,17 +26,17 @@ class PlanStep(Message, tag=41):
     cancelled: list[int]
 
 
-class PlanEnd(Message, tag=42):
+class PlanEnd(WireMessage, tag=42):
     """No more calls will come: close the handler, exit with 0."""
 
 
-class PlanMessage(Message, tag=43):
+class PlanMessage(WireMessage, tag=43):
     """Call the handler's `follow` with the body: a message of rank 0's handler, which leads by itself."""
 
     call: int
 
 
-class CallDone(Message, tag=26):
+class CallDone(WireMessage, tag=26):
     """Sent by each rank of a group after each handler call: values that must be equal on all ranks.
 
     `steps` counts a generator's continuations; `collectives` are the SDK's counts by name since the start.

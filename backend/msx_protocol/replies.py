@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from msx_protocol.message import Message
+from msx_protocol.message import WireMessage
 
 
-class Chunk(Message, tag=23):
+class Chunk(WireMessage, tag=23):
     """A piece of one reply. `status` is 0 and `headers` are empty on all but the first piece."""
 
     number: int
@@ -15,7 +15,7 @@ class Chunk(Message, tag=23):
     headers: list[tuple[str, str]] = []
 
 
-class Answers(Message, tag=27):
+class CompleteReplies(WireMessage, tag=27):
     """Complete replies with the same head, as most replies of a batch are: `sizes` are their bytes in the body."""
 
     numbers: list[int]
@@ -25,7 +25,7 @@ class Answers(Message, tag=27):
     headers: list[tuple[str, str]]
 
 
-class Failed(Message, tag=24):
+class Failed(WireMessage, tag=24):
     number: int
     status: int
     message: str
@@ -33,13 +33,13 @@ class Failed(Message, tag=24):
     code: str = ""
 
 
-class Joined(Message, tag=28):
+class Joined(WireMessage, tag=28):
     """This many of the oldest unanswered batches have begun as one."""
 
     batches: int
 
 
-class Dropped(Message, tag=25):
+class Dropped(WireMessage, tag=25):
     """The worker has dropped a cancelled request."""
 
     number: int

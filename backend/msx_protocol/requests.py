@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from msx_protocol.message import Message
+from msx_protocol.message import WireMessage
 
 
-class FieldHead(Message):
+class FieldHead(WireMessage):
     """One field of a request; its `size` bytes stand in the body."""
 
     name: str
@@ -15,7 +15,7 @@ class FieldHead(Message):
     size: int
 
 
-class RequestHead(Message):
+class RequestHead(WireMessage):
     """One request of a batch. `timeout` is in seconds from now; None means that it may take any time.
 
     `number` names the request on these two sockets; each is larger than all that were sent before it.
@@ -31,7 +31,7 @@ class RequestHead(Message):
     operation: str = ""
 
 
-class Predict(Message, tag=2):
+class Predict(WireMessage, tag=2):
     """A batch. Every request is answered in an Answers, by Chunks (`last` on the final one), by Failed, or by Dropped.
 
     `joins`: the worker may run it together with the batches directly after it that have `joins`, too, up to the batch
@@ -42,11 +42,11 @@ class Predict(Message, tag=2):
     joins: bool = False
 
 
-class Drain(Message, tag=3):
+class Drain(WireMessage, tag=3):
     """No more work will come: finish what is running, close the handler, exit with 0."""
 
 
-class Cancel(Message, tag=11):
+class Cancel(WireMessage, tag=11):
     """The clients of these requests have left. A number that was not seen yet is remembered until it comes."""
 
     numbers: list[int]

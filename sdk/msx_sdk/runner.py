@@ -7,8 +7,8 @@ import logging
 from collections.abc import AsyncGenerator, Generator
 from typing import Any, Protocol
 
-from msx_sdk._internal.batch import Batch, InvalidResult, ReplySink
-from msx_sdk._internal.failures import Failure
+from msx_sdk._internal.batch import Batch, BatchSink, InvalidResult
+from msx_sdk._internal.failures import RequestFailure
 from msx_sdk._internal.reading import RequestReader
 from msx_sdk._internal.resolved_handler import ResolvedHandler
 from msx_sdk.context import Context
@@ -63,7 +63,7 @@ class Runner:
         self.open: list[InferenceRequest] = []
         """After a call: the requests that need another one; used by `ContinuousRunner` only."""
 
-    def run(self, requests: list[InferenceRequest], sink: ReplySink | None) -> None:
+    def run(self, requests: list[InferenceRequest], sink: BatchSink | None) -> None:
         """Answer every request; without a sink the answers are dropped, as on all ranks of a group but the first.
 
         What a handler raises never leaves here (KeyboardInterrupt apart).
@@ -75,7 +75,7 @@ class Runner:
         finally:
             self.context.bind(None)  # what the requests hold is free now
 
-    def _read(self, requests: list[InferenceRequest], sink: ReplySink | None) -> list[InferenceRequest]:
+    def _read(self, requests: list[InferenceRequest], sink: BatchSink | None) -> list[InferenceRequest]:
         """A request that cannot be read fails alone, before the other ranks hear of the call."""
         readable = []
         for request in requests:
@@ -85,10 +85,10 @@ class Runner:
             except RAISED as error:
                 _log(self.context.logger, error)
                 if sink is not None:
-                    sink.fail(request, Failure.of(error))
+                    sink.fail(request, RequestFailure.of(error))
         return readable
 
-    def _run(self, requests: list[InferenceRequest], sink: ReplySink | None) -> None:
+    def _run(self, requests: list[InferenceRequest], sink: BatchSink | None) -> None:
         batch = Batch(requests, sink)
         error = self._attempt(batch)
         if error is None:
@@ -132,7 +132,7 @@ class Runner:
             results.close()
         batch.close()
 
-    def _one_by_one(self, requests: list[InferenceRequest], sink: ReplySink | None) -> None:
+    def _one_by_one(self, requests: list[InferenceRequest], sink: BatchSink | None) -> None:
         self.context.logger.warning("the handler failed a batch of %d; each request is run alone", len(requests))
         for request in requests:
             if not request.cancelled:
@@ -148,7 +148,7 @@ class AsyncRunner:
         self.handler, self.context = handler, context
         self._reader = RequestReader(handler, context.info)
 
-    async def run(self, request: InferenceRequest, sink: ReplySink) -> None:
+    async def run(self, request: InferenceRequest, sink: BatchSink) -> None:
         """Answer one request. To cancel it, set its flag and cancel the task that runs this."""
         batch = Batch([request], sink)
         context = self.context.for_call(batch)

@@ -15,7 +15,7 @@ import msgspec
 
 from msx_sdk._internal.bodies import JSON
 from msx_sdk._internal.continuous import ContinuousRunner
-from msx_sdk._internal.failures import Failure
+from msx_sdk._internal.failures import RequestFailure
 from msx_sdk._internal.local_archive import given_files, is_archive, read_config, unpacked
 from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk._internal.resolve import resolve_object, resolve_packed
@@ -35,7 +35,7 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     chunks: list[bytes] = field(default_factory=list)
     complete: bool = False
-    failure: Failure | None = None
+    failure: RequestFailure | None = None
 
     @property
     def body(self) -> bytes:
@@ -56,7 +56,7 @@ class _Collector:
         reply.chunks.append(bytes(body))
         reply.complete = last
 
-    def fail(self, request: InferenceRequest, failure: Failure) -> None:
+    def fail(self, request: InferenceRequest, failure: RequestFailure) -> None:
         reply = self.replies[request.id]
         reply.status, reply.failure = failure.status, failure
 

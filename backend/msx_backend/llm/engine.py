@@ -80,8 +80,8 @@ class Engine:
         """`deadline` on the clock of `time.monotonic`: then the request fails with 504.
 
         Raises InvalidInput, naming the parameter; PredictionError 429 when there are `maxConcurrent` requests in
-        progress, and 503 after `close` or when the runner works no more. A constraint that `constraints` does not
-        know yet is compiled here.
+        progress, and 503 after `close` or after the runner has stopped working. A constraint that `constraints` does
+        not know yet is compiled here.
         """
         self._check_room()
         number = next(self._numbers)

@@ -22,7 +22,7 @@ from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.credentials import KEYS, without_credentials
 from msx_frontend.workers.environment import worker_environment
 from msx_frontend.workers.launcher import GroupSpec, Launcher, RankSpec
-from msx_protocol import DeclaredMetric, Load
+from msx_protocol import Load, MetricDeclaration
 from msx_sdk._internal.cgroup import cores_by_quota
 
 log = logging.getLogger("msx.workers")
@@ -54,7 +54,7 @@ class Spawner:
         if left := sorted(env.keys() - inherited.keys() - KEYS):
             log.info("workers do not inherit %s (worker_credentials=true hands them on)", ", ".join(left))
         declared = load_spec(config.metrics_config).model
-        self._metrics = [DeclaredMetric(kind, one.name, one.unit, list(one.dimensions)) for kind, one in declared]
+        self._metrics = [MetricDeclaration(kind, one.name, one.unit, list(one.dimensions)) for kind, one in declared]
 
     async def prepare(self, source: ModelSource) -> None:
         """Before each generation. Raises ServiceUnavailable."""

@@ -12,7 +12,7 @@ from msx_frontend.job import Job, answer_all
 from msx_frontend.workers.in_flight import InFlight
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.rank import Rank
-from msx_protocol import Answers, Cancel, Chunk, Dropped, Failed, Joined, Loaded, encode_frame
+from msx_protocol import Cancel, Chunk, CompleteReplies, Dropped, Failed, Joined, Loaded, encode_frame
 
 
 class BatchEvents(Protocol):
@@ -132,7 +132,7 @@ class BatchRunner:
 
     # -- replies --
 
-    def answered(self, message: Answers, body: bytes) -> None:
+    def answered(self, message: CompleteReplies, body: bytes) -> None:
         """Complete replies of several jobs with the same status and headers."""
         answers, numbers, end, held = [], [], 0, self.in_flight.open
         for number, size in zip(message.numbers, message.sizes, strict=True):

@@ -19,9 +19,9 @@ from msx_frontend.workers.rank import Rank
 from msx_frontend.workers.rank_group import RankGroup
 from msx_frontend.workers.watchdog import Watchdog
 from msx_protocol import (
-    Answers,
     CallDone,
     Chunk,
+    CompleteReplies,
     Drain,
     Dropped,
     Failed,
@@ -146,7 +146,7 @@ class WorkerGroup:
     def received(self, rank: int, message: ToFrontend, body: bytes) -> None:
         runner = self.runner
         runner.progressed = self._watchdog.last_heard[rank] = time.monotonic()
-        if isinstance(message, Answers):
+        if isinstance(message, CompleteReplies):
             runner.answered(message, body)
         elif isinstance(message, Chunk):
             runner.chunk(message, body)

@@ -6,7 +6,7 @@ import threading
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from msx_sdk._internal.failures import Failure
+from msx_sdk._internal.failures import RequestFailure
 from msx_sdk._internal.reply_head import PLAIN, ReplyHead
 from msx_sdk._internal.results import NOTHING, Last, is_json
 from msx_sdk._internal.statuses import HEAD_REFUSED, PREDICTION_FAILED
@@ -17,13 +17,13 @@ current_request_ids: ContextVar[str] = ContextVar("current_request_ids", default
 """Ids of the requests being worked on, for log lines."""
 
 
-class ReplySink(Protocol):
+class BatchSink(Protocol):
     """Where replies go. Safe to call from any thread."""
 
     def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
         """`body` may change after the call; a sink that keeps it copies it."""
 
-    def fail(self, request: InferenceRequest, failure: Failure) -> None: ...
+    def fail(self, request: InferenceRequest, failure: RequestFailure) -> None: ...
 
     def flush(self) -> None:
         """Send what was kept to be sent together with later replies."""
@@ -52,7 +52,7 @@ class Batch:
     """
 
     def __init__(
-        self, requests: list[InferenceRequest], sink: ReplySink | None, states: list[ReplyState] | None = None
+        self, requests: list[InferenceRequest], sink: BatchSink | None, states: list[ReplyState] | None = None
     ) -> None:
         self.requests = requests
         self._states = states or [ReplyState() for _ in requests]
@@ -101,7 +101,7 @@ class Batch:
             self._end(idx, NOTHING)
 
     def fail(self, error: BaseException) -> None:
-        failure = Failure.of(error)
+        failure = RequestFailure.of(error)
         for idx in self.open_indices():
             self._fail(idx, failure)
 
@@ -125,7 +125,7 @@ class Batch:
 
     def _end(self, idx: int, value: Any) -> None:
         if isinstance(value, BaseException):
-            self._fail(idx, Failure.of(value))
+            self._fail(idx, RequestFailure.of(value))
         else:
             self._chunk(idx, value, last=True)
 
@@ -137,9 +137,9 @@ class Batch:
         try:
             body = _encoded(request, state, value)
         except Exception as error:
-            return self._fail(idx, Failure.of(error))
+            return self._fail(idx, RequestFailure.of(error))
         if state.head is not None and state.head.refused and not state.started:
-            return self._fail(idx, Failure(HEAD_REFUSED, state.head.refused))
+            return self._fail(idx, RequestFailure(HEAD_REFUSED, state.head.refused))
         json = last and body is not value and type(value) is not str and not request.operation and is_json(value)
         with self._lock:
             if not state.open:
@@ -150,7 +150,7 @@ class Batch:
             state.started, state.open = True, not last
             return self._sink.chunk(request, body, head, last)
 
-    def _fail(self, idx: int, failure: Failure) -> None:
+    def _fail(self, idx: int, failure: RequestFailure) -> None:
         with self._lock:
             unwanted, self._states[idx].open = self._unwanted(idx), False
             if not unwanted and self._sink is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from msx_sdk._internal.batch import Batch, InvalidResult, ReplySink, ReplyState
+from msx_sdk._internal.batch import Batch, BatchSink, InvalidResult, ReplyState
 from msx_sdk._internal.resolved_handler import ResolvedHandler
 from msx_sdk._internal.results import NOTHING, Last
 from msx_sdk.context import Context
@@ -27,7 +27,7 @@ class ContinuousRunner(Runner):
         super().__init__(handler, context, isolate=False, conductor=conductor)
         self._states: dict[InferenceRequest, ReplyState] = {}
 
-    def _run(self, requests: list[InferenceRequest], sink: ReplySink | None) -> None:
+    def _run(self, requests: list[InferenceRequest], sink: BatchSink | None) -> None:
         if one_shot(requests[0]):
             return super()._run(requests, sink)
         self._forget_all_but(requests)

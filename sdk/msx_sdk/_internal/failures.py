@@ -21,7 +21,7 @@ code."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class RequestFailure:
     """The failure of a request: HTTP status, message and error code for the client, traceback for the log."""
 
     status: int
@@ -30,7 +30,7 @@ class Failure:
     code: str = ""
 
     @classmethod
-    def of(cls, error: BaseException) -> Failure:
+    def of(cls, error: BaseException) -> RequestFailure:
         """Maps an exception as TorchServe does: the handler's own status, 507 if memory ran out, else 503."""
         if isinstance(error, PredictionError):
             return cls(error.status, without_addresses(error.message), code=error.code)

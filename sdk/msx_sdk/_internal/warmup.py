@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_sdk._internal.failures import Failure
+from msx_sdk._internal.failures import RequestFailure
 from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.request import InferenceRequest
@@ -15,13 +15,13 @@ class _FirstFailure:
     """A sink that remembers the first failure."""
 
     def __init__(self) -> None:
-        self.failure: Failure | None = None
+        self.failure: RequestFailure | None = None
 
     def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
         if head is not None and head.status >= 400:
-            self.failure = Failure(head.status, body.decode(errors="replace"))
+            self.failure = RequestFailure(head.status, body.decode(errors="replace"))
 
-    def fail(self, request: InferenceRequest, failure: Failure) -> None:
+    def fail(self, request: InferenceRequest, failure: RequestFailure) -> None:
         self.failure = self.failure or failure
 
     def flush(self) -> None: ...

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from msx_sdk._internal.failures import Failure
+from msx_sdk._internal.failures import RequestFailure
 from msx_sdk.context import Context
 from msx_sdk.errors import PredictionError
 from msx_sdk.mindspore._wire import RankLink, StageMessage, StageMessageKind, check_sendable
@@ -57,7 +57,7 @@ class PipelinePasses:
                 return message.kind
             self._continue(message, outcomes)
 
-    def tell(self, kind: StageMessageKind, failure: Failure | None = None) -> None:
+    def tell(self, kind: StageMessageKind, failure: RequestFailure | None = None) -> None:
         """On the first stage: sends a command to all other stages."""
         self._hand_on(StageMessage(kind, failure=failure))
 
@@ -69,7 +69,7 @@ class PipelinePasses:
         except GeneratorExit:  # the stream has no reader any more: every rank is told to close its own
             raise
         except BaseException as error:
-            self.tell(StageMessageKind.END, Failure.of(error))
+            self.tell(StageMessageKind.END, RequestFailure.of(error))
             raise
         self.tell(StageMessageKind.END)
 
@@ -96,7 +96,7 @@ class PipelinePasses:
             check_sendable(tensors)
         except Exception as error:
             self._logger.error("stage %d failed", self._parallel.stage, exc_info=error)
-            return StageMessage(StageMessageKind.FAILED, failure=Failure.of(error), more=message.more)
+            return StageMessage(StageMessageKind.FAILED, failure=RequestFailure.of(error), more=message.more)
         return StageMessage(StageMessageKind.TENSORS, tensors, more=message.more)
 
 
@@ -125,5 +125,5 @@ def join(outcomes: Sequence[StageMessage]) -> StageMessage:
     return StageMessage(StageMessageKind.TENSORS, tuple(ops.concat(column, 0) for column in columns))
 
 
-def _error(failure: Failure) -> PredictionError:
+def _error(failure: RequestFailure) -> PredictionError:
     return PredictionError(failure.status, failure.message)

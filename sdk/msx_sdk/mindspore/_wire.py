@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
-from msx_sdk._internal.failures import Failure
+from msx_sdk._internal.failures import RequestFailure
 from msx_sdk.mindspore import collectives
 
 HEADER = 64
@@ -28,7 +28,7 @@ class StageMessage:
 
     kind: StageMessageKind
     tensors: tuple[Any, ...] = ()
-    failure: Failure | None = None
+    failure: RequestFailure | None = None
     more: bool = False
 
 
@@ -51,7 +51,7 @@ class RankLink:
         tensors = tuple(collectives.recv(shape, dtype, source, self.group) for dtype, shape in self._described(header))
         kind = StageMessageKind(header[0])
         if header[3]:
-            return StageMessage(kind, failure=Failure(header[3], _text_of(tensors)), more=bool(header[1]))
+            return StageMessage(kind, failure=RequestFailure(header[3], _text_of(tensors)), more=bool(header[1]))
         return StageMessage(kind, tensors, more=bool(header[1]))
 
     def _header(self, message: StageMessage, tensors: tuple[Any, ...]) -> Any:
@@ -93,7 +93,7 @@ def _known_dtypes() -> list[Any]:
     return [getattr(ms, name) for name in _DTYPES]
 
 
-def _text_tensor(failure: Failure) -> Any:
+def _text_tensor(failure: RequestFailure) -> Any:
     import mindspore as ms
     import numpy as np
 

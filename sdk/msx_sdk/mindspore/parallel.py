@@ -144,8 +144,8 @@ def _meeting(context: Context, config: ModelConfig) -> Rendezvous:
     missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name)]
     if missing:
         raise HandlerLoadError(
-            f"rank {context.rank}: the environment variables {' and '.join(missing)} are missing, by which ranks find each other; msx-serve "
-            "sets both; a program that starts the ranks without the server must set them, too"
+            f"rank {context.rank}: the environment variables {' and '.join(missing)}, by which ranks find each other, "
+            "are missing; msx-serve sets both; a program that starts the ranks without the server must set them, too"
         )
     port = os.environ["MASTER_PORT"]
     if not port.isdecimal() or not 0 < int(port) < 65536:

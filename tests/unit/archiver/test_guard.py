@@ -62,7 +62,7 @@ def test_too_many_members_count_the_folders_that_they_imply() -> None:
     check = guard(max_members=4)
     check.admit(file("a/b/c"))
     check.admit(file("d"))
-    assert "limit is 4" in refused(check, file("e"))
+    assert "limit of 4" in refused(check, file("e"))
 
 
 def test_ratio_is_that_of_all_members_together() -> None:

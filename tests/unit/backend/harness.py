@@ -17,9 +17,9 @@ from typing import Any
 
 from msx_backend.logs import RECORD_SEPARATOR
 from msx_protocol import (
-    Answers,
     Cancel,
     Chunk,
+    CompleteReplies,
     Drain,
     Dropped,
     FieldHead,
@@ -81,7 +81,7 @@ def request(number: int, body: Any, **options: Any) -> tuple[RequestHead, bytes]
 def one_by_one(frames: Iterable[tuple[Any, bytes | bytearray]]) -> Iterator[tuple[Any, bytes]]:
     """Each of several Answers as the Chunk that would have said the same."""
     for message, body in frames:
-        if isinstance(message, Answers):
+        if isinstance(message, CompleteReplies):
             start = 0
             for number, size in zip(message.numbers, message.sizes, strict=True):
                 chunk = Chunk(number, True, message.status, message.phrase, message.headers)

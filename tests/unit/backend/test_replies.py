@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from msx_backend.replies import ReplyWriter
-from msx_protocol import LARGE, Answers, Chunk, Dropped, Failed, FrameReader, Loaded, ToFrontend
-from msx_sdk._internal.failures import Failure
+from msx_protocol import LARGE, Chunk, CompleteReplies, Dropped, Failed, FrameReader, Loaded, ToFrontend
+from msx_sdk._internal.failures import RequestFailure
 from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest
 from tests.frames import fed
@@ -65,13 +65,13 @@ def test_chunks_carry_the_head_once(pipe: Pipe) -> None:
 
 def test_a_failure(pipe: Pipe) -> None:
     (request,) = requests_of(1)
-    pipe.writer.fail(request, Failure(400, "no", "Traceback"))
+    pipe.writer.fail(request, RequestFailure(400, "no", "Traceback"))
     assert pipe.read() == [(Failed(1, 400, "no", "Traceback"), b"")]
 
 
 def test_a_failure_that_quotes_half_a_character(pipe: Pipe) -> None:
     (request,) = requests_of(1)
-    pipe.writer.fail(request, Failure(400, "no \ud800", "Traceback \udcff"))
+    pipe.writer.fail(request, RequestFailure(400, "no \ud800", "Traceback \udcff"))
     assert pipe.read() == [(Failed(1, 400, "no \\ud800", "Traceback \\udcff"), b"")]
 
 
@@ -81,7 +81,7 @@ def test_nothing_follows_a_requests_end(pipe: Pipe) -> None:
     pipe.read()
     pipe.writer.chunk(request, b"b", None, False)
     pipe.writer.chunk(request, b"b", None, True)
-    pipe.writer.fail(request, Failure(503, "late"))
+    pipe.writer.fail(request, RequestFailure(503, "late"))
     pipe.writer.drop_unanswered([request])
     assert pipe.read() == []
 
@@ -121,7 +121,7 @@ def test_progress_counts_what_was_sent(pipe: Pipe) -> None:
 def test_answers_are_held_until_they_are_flushed(pipe: Pipe) -> None:
     one, two = requests_of(1, 2)
     pipe.writer.chunk(one, b"a", ReplyHead(), True)
-    pipe.writer.fail(two, Failure(400, "no"))
+    pipe.writer.fail(two, RequestFailure(400, "no"))
     assert pipe.look() == []
     assert pipe.writer.holds
     assert len(pipe.read()) == 2
@@ -164,17 +164,17 @@ def test_whole_replies_of_the_same_head_are_one_frame(pipe: Pipe) -> None:
     pipe.writer.chunk(three, b"bc", ReplyHead(200, "", [("X-A", "1")]), True)
     pipe.writer.chunk(four, b"d", ReplyHead(200, "", [("X-A", "1")]), True)
     assert pipe.frames() == [
-        (Answers([1, 2], [1, 0], 200, "", []), b"a"),
-        (Answers([3, 4], [2, 1], 200, "", [("X-A", "1")]), b"bcd"),
+        (CompleteReplies([1, 2], [1, 0], 200, "", []), b"a"),
+        (CompleteReplies([3, 4], [2, 1], 200, "", [("X-A", "1")]), b"bcd"),
     ]
 
 
 def test_what_is_not_a_whole_reply_keeps_its_place_between_them(pipe: Pipe) -> None:
     one, two, three = requests_of(1, 2, 3)
     pipe.writer.chunk(one, b"a", ReplyHead(), True)
-    pipe.writer.fail(two, Failure(400, "no"))
+    pipe.writer.fail(two, RequestFailure(400, "no"))
     pipe.writer.chunk(three, b"b", ReplyHead(), True)
-    assert [type(message) for message, _ in pipe.frames()] == [Answers, Failed, Answers]
+    assert [type(message) for message, _ in pipe.frames()] == [CompleteReplies, Failed, CompleteReplies]
 
 
 def test_a_frame_of_whole_replies_stays_small(pipe: Pipe) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_protocol import DeclaredMetric, Dropped, MetricSample, encode_frame
+from msx_protocol import Dropped, MetricDeclaration, MetricSample, encode_frame
 from tests.unit.backend.harness import Worker, lines_of, load_message, serving, wait_until
 
 
@@ -85,7 +85,7 @@ def handle(data, context):
         context.metrics.get_metric("Size", "histogram").add_or_update(2, ["x"])
         return ["ok"]
 """
-    declared = [DeclaredMetric("histogram", "Size", "MB", ["shard"])]
+    declared = [MetricDeclaration("histogram", "Size", "MB", ["shard"])]
     with serving(tmp_path, code, model_metrics=declared) as worker:
         worker.predict("x")
         worker.receive_all(1)

@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 from typing import Any
 
-from msx_sdk._internal.failures import Failure
+from msx_sdk._internal.failures import RequestFailure
 from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk._internal.resolve import resolve_object
 from msx_sdk.context import Context, ModelInfo
@@ -30,15 +30,15 @@ class Sink:
             self.heads[request.id].append(head)
         self.events[request.id] += [bytes(body), LAST] if last else [bytes(body)]
 
-    def fail(self, request: InferenceRequest, failure: Failure) -> None:
+    def fail(self, request: InferenceRequest, failure: RequestFailure) -> None:
         self.events[request.id].append(failure)
 
     def flush(self) -> None:
         self.flushed_after.append(sum(map(len, self.events.values())))
 
-    def failure(self, id: str) -> Failure:
+    def failure(self, id: str) -> RequestFailure:
         last = self.events[id][-1]
-        assert isinstance(last, Failure)
+        assert isinstance(last, RequestFailure)
         return last
 
 

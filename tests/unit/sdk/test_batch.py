@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from msx_sdk._internal.batch import Batch, InvalidResult
-from msx_sdk._internal.failures import Failure
+from msx_sdk._internal.failures import RequestFailure
 from msx_sdk._internal.reply_head import JSON_TYPE, ReplyHead
 from msx_sdk._internal.results import Last
 from msx_sdk.errors import InvalidInput
@@ -95,7 +95,7 @@ def test_a_stream_with_such_a_head_does_not_begin_and_one_that_has_begun_goes_on
     batch.send([b"a", b"a"])
     batch.head(1).set_header("X A", "1")
     batch.finish([b"b", b"b"])
-    assert [type(event) for event in sink.events["r0"]] == [Failure]
+    assert [type(event) for event in sink.events["r0"]] == [RequestFailure]
     assert sink.events["r1"] == [b"a", b"b", LAST]
 
 
@@ -174,7 +174,7 @@ class Careless:
         time.sleep(0)  # lets the other threads run
         self.count = count + 1
 
-    def fail(self, request: InferenceRequest, failure: Failure) -> None:
+    def fail(self, request: InferenceRequest, failure: RequestFailure) -> None:
         raise AssertionError(failure)
 
     def flush(self) -> None: ...

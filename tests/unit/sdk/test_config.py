@@ -8,7 +8,7 @@ import pytest
 from msx_sdk._internal import config as module
 from msx_sdk._internal.config import (
     ConfigError,
-    Launcher,
+    LauncherOptions,
     MindSporeOptions,
     ModelConfig,
     ParallelSplit,
@@ -347,7 +347,7 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize(
     ("cls", "prefix"),
-    [(ModelConfig, ""), (Launcher, "msrun."), (ParallelSplit, "parallel."), (MindSporeOptions, "mindspore.")],
+    [(ModelConfig, ""), (LauncherOptions, "msrun."), (ParallelSplit, "parallel."), (MindSporeOptions, "mindspore.")],
 )
 def test_every_key_is_in_the_docs(cls: type[msgspec.Struct], prefix: str) -> None:
     missing = [name for name in names_of(cls) if f"| `{prefix}{name}` |" not in DOCS]

@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
-from msx_sdk._internal.failures import Failure, is_out_of_memory, summary
+from msx_sdk._internal.failures import RequestFailure, is_out_of_memory, summary
 from msx_sdk.errors import InvalidInput, PredictionError
 
 
 def test_a_handler_chooses_status_and_message() -> None:
-    assert Failure.of(PredictionError(429, "later, please")) == Failure(429, "later, please")
-    assert Failure.of(InvalidInput("field x: expected a number")) == Failure(400, "field x: expected a number")
+    assert RequestFailure.of(PredictionError(429, "later, please")) == RequestFailure(429, "later, please")
+    assert RequestFailure.of(InvalidInput("field x: expected a number")) == RequestFailure(
+        400, "field x: expected a number"
+    )
 
 
 @pytest.mark.parametrize("status", [0, 200, 399, 600])
@@ -25,7 +27,7 @@ def test_other_exceptions_are_503_with_their_name_text_and_traceback() -> None:
     try:
         raise KeyError("weights")
     except KeyError as error:
-        failure = Failure.of(error)
+        failure = RequestFailure.of(error)
     assert (failure.status, failure.message) == (503, "Prediction failed: KeyError: 'weights'")
     assert "test_errors.py" in failure.traceback
 
@@ -40,8 +42,8 @@ def test_other_exceptions_are_503_with_their_name_text_and_traceback() -> None:
 )
 def test_memory_that_ran_out_is_507(error: Exception) -> None:
     assert is_out_of_memory(error)
-    assert Failure.of(error).status == 507
-    assert Failure.of(error).message.startswith("Out of resources: ")
+    assert RequestFailure.of(error).status == 507
+    assert RequestFailure.of(error).message.startswith("Out of resources: ")
 
 
 def test_a_summary_is_one_line() -> None:
@@ -55,11 +57,11 @@ def test_a_summary_leaves_out_what_mindspore_appends() -> None:
     message = (
         f"For 'Add', x must be a number.\n\n{line}\n- C++ Call Stack: (For framework developers)\n{line}\nops.cc:3"
     )
-    failure = Failure.of(ValueError(message))
+    failure = RequestFailure.of(ValueError(message))
     assert failure.message == "Prediction failed: ValueError: For 'Add', x must be a number."
     assert "ops.cc:3" in failure.traceback
     assert summary(OSError("cannot compile.\n\nAt:\n  parser.py(1101): parse\n")) == "OSError: cannot compile."
-    assert Failure.of(RuntimeError(f"failed\n{line}\n- Ascend Error Message:\nNPU out of memory")).status == 507
+    assert RequestFailure.of(RuntimeError(f"failed\n{line}\n- Ascend Error Message:\nNPU out of memory")).status == 507
 
 
 def test_an_error_that_cannot_be_shown_is_still_answered() -> None:
@@ -67,7 +69,7 @@ def test_an_error_that_cannot_be_shown_is_still_answered() -> None:
         def __str__(self) -> str:
             raise RuntimeError("no")
 
-    failure = Failure.of(Shy())
+    failure = RequestFailure.of(Shy())
     assert (failure.status, failure.message) == (503, "Prediction failed: Shy: (its text cannot be shown)")
 
 
@@ -76,14 +78,14 @@ def test_a_subclass_that_forgets_its_parent_is_still_answered() -> None:
         def __init__(self) -> None:
             pass
 
-    assert Failure.of(Forgetful()) == Failure(503, "")
+    assert RequestFailure.of(Forgetful()) == RequestFailure(503, "")
 
 
 def test_odd_types_become_what_the_wire_can_carry() -> None:
     text: Any = {"reason": "dict"}
-    failure = Failure.of(PredictionError(HTTPStatus.CONFLICT, text))
+    failure = RequestFailure.of(PredictionError(HTTPStatus.CONFLICT, text))
     assert type(failure.status) is int
-    assert failure == Failure(409, "{'reason': 'dict'}")
+    assert failure == RequestFailure(409, "{'reason': 'dict'}")
 
 
 @pytest.mark.parametrize("error", [PredictionError(418, "teapot"), InvalidInput("field x")])
@@ -95,7 +97,7 @@ def test_errors_survive_a_process_pool(error: PredictionError) -> None:
 
 def test_an_error_that_quotes_a_whole_input_is_shortened() -> None:
     text = "begin" + "x" * 50_000_000 + "the end"
-    failure = Failure.of(ValueError(text))
+    failure = RequestFailure.of(ValueError(text))
     assert failure.message.startswith("Prediction failed: ValueError: begin")
     assert failure.message.endswith("the end")
     assert "(50000012 characters)" in failure.message
@@ -118,7 +120,7 @@ def test_an_error_that_quotes_a_whole_input_is_shortened() -> None:
 )
 def test_no_answer_shows_where_an_object_is(text: str, shown: str) -> None:
     for error in (ValueError(text), InvalidInput(text), PredictionError(503, text), MemoryError(text)):
-        message = Failure.of(error).message
+        message = RequestFailure.of(error).message
         assert shown in message
         assert "at 0x7" not in message
     assert "0x" not in summary(SystemExit(object()))

@@ -9,7 +9,7 @@ from importlib.metadata import requires
 import pytest
 
 from msx_sdk._internal.extras import EXTRAS
-from msx_sdk._internal.failures import Failure, summary
+from msx_sdk._internal.failures import RequestFailure, summary
 
 MODULES = {"pillow": "PIL"}
 
@@ -29,7 +29,7 @@ def test_the_line_to_install(module: str, extra: str, monkeypatch: pytest.Monkey
     error, name = missing(module, monkeypatch), module.partition(".")[0]
     line = f"No module named '{name}'; it comes with the extra: pip install \"msx-serve[{extra}]\""
     assert summary(error) == f"ModuleNotFoundError: {line}"
-    assert Failure.of(error).message.endswith(line)
+    assert RequestFailure.of(error).message.endswith(line)
 
 
 def test_what_no_extra_brings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,14 +3,14 @@
 Every key is described in docs/model-config.md.
 """
 
-from msx_sdk._internal.config.keys import Launcher, MindSporeOptions, ParallelSplit
+from msx_sdk._internal.config.keys import LauncherOptions, MindSporeOptions, ParallelSplit
 from msx_sdk._internal.config.layout import ParallelLayout
 from msx_sdk._internal.config.model_config import ModelConfig, load_model_config, parse_model_config
 from msx_sdk._internal.values import ConfigError
 
 __all__ = [
     "ConfigError",
-    "Launcher",
+    "LauncherOptions",
     "MindSporeOptions",
     "ModelConfig",
     "ParallelLayout",

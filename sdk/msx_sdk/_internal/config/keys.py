@@ -19,7 +19,7 @@ from msx_sdk._internal.config.sections import (
 from msx_sdk._internal.values import Count, Fraction, Positive, Seconds, Switch, Text
 
 
-class Launcher(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+class LauncherOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """`msrun:`, or `torchrun:` in a config for TorchServe. MSX starts the ranks itself."""
 
     nnodes: Positive = 1
@@ -82,8 +82,8 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     bind_cores: Switch = False
     parallel_type: ParallelType = ""
     parallel_level: Count = 0
-    torchrun: Launcher | None = None
-    msrun: Launcher | None = None
+    torchrun: LauncherOptions | None = None
+    msrun: LauncherOptions | None = None
     parallel: ParallelSplit = ParallelSplit()
     rank_skew_timeout: Seconds = 10.0
     mindspore: MindSporeOptions = MindSporeOptions()

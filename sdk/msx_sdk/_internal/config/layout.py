@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from msx_sdk._internal.config.keys import Launcher, ModelKeys
+from msx_sdk._internal.config.keys import LauncherOptions, ModelKeys
 from msx_sdk._internal.values import ConfigError
 
 
@@ -76,5 +76,5 @@ def _only(parallel_type: str, key: str, value: int | None) -> bool:
     return True
 
 
-def launcher_of(config: ModelKeys) -> tuple[str, Launcher | None]:
+def launcher_of(config: ModelKeys) -> tuple[str, LauncherOptions | None]:
     return ("msrun", config.msrun) if config.msrun else ("torchrun", config.torchrun)

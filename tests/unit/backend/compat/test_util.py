@@ -21,7 +21,7 @@ from msx_backend.compat.ts.utils.util import (
     map_class_to_label,
 )
 from msx_sdk import PredictionError
-from msx_sdk._internal.failures import Failure
+from msx_sdk._internal.failures import RequestFailure
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_prediction_exception(code: int, status: int) -> None:
     error = PredictionException("why", code)
     assert isinstance(error, PredictionError)
     assert (error.message, error.error_code, str(error)) == ("why", code, f"why : {code}")
-    assert Failure.of(error) == Failure(status, "why")
+    assert RequestFailure.of(error) == RequestFailure(status, "why")
     again = pickle.loads(pickle.dumps(error))
     assert (again.message, again.error_code, again.status) == ("why", code, status)
 

@@ -151,7 +151,7 @@ def test_neither_values_nor_json() -> None:
 @pytest.mark.parametrize("shape", [DYNAMIC_RANK, (-1, -1), (0, 2)])
 def test_where_no_length_is_a_tensors_brackets_are_json(shape: tuple[int, ...]) -> None:
     parser = RequestParser([TensorSpec("x", "float32", shape)], batched=False)
-    assert "raw bytes do not tell the shape" in refused({"x": VALUES.tobytes()}, None, parser=parser)
+    assert "raw bytes do not determine the shape" in refused({"x": VALUES.tobytes()}, None, parser=parser)
     assert "is not valid JSON" in refused({"x": TEXT}, None, parser=parser)
 
 

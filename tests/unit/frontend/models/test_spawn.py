@@ -17,7 +17,7 @@ from msx_frontend.models import spawn
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.spawn import Spawner
 from msx_frontend.workers.launcher import GroupSpec, RankSpec
-from msx_protocol import DeclaredMetric, Load
+from msx_protocol import Load, MetricDeclaration
 from msx_sdk._internal.config import parse_model_config
 from tests.unit.frontend.workers.fake_launcher import FakeLauncher
 
@@ -69,7 +69,7 @@ def test_what_the_worker_is_told() -> None:
         max_response_size=99,
         server_version=__version__,
         model_metrics=[
-            DeclaredMetric("gauge", name, "ms", ["ModelName", "Level"]) for name in ("HandlerTime", "PredictionTime")
+            MetricDeclaration("gauge", name, "ms", ["ModelName", "Level"]) for name in ("HandlerTime", "PredictionTime")
         ],
     )
 
@@ -156,7 +156,7 @@ def test_the_worker_knows_the_declared_metrics(tmp_path: Path) -> None:
         "model_metrics:\n  gauge:\n    - {name: Size, unit: MB, dimensions: [shard]}\n"
     )
     [metric] = only_rank(metrics_config=tmp_path / "metrics.yaml").load.model_metrics
-    assert metric == DeclaredMetric("gauge", "Size", "MB", ["shard"])
+    assert metric == MetricDeclaration("gauge", "Size", "MB", ["shard"])
 
 
 @pytest.mark.parametrize(

@@ -10,20 +10,20 @@ from typing import Any
 
 from msx_frontend.workers.launcher import ExitStatus, GroupSpec, Launcher, RankSpec, RankStatus
 from msx_protocol import (
-    Answers,
     Cancel,
+    CompleteReplies,
     Drain,
     FrameReader,
     Load,
     Loaded,
     LoadFailed,
-    Message,
     Ping,
     Pong,
     Predict,
     RequestHead,
     ToWorker,
     ToWorkerControl,
+    WireMessage,
     encode_frame,
 )
 from tests.unit.backend.harness import load_message
@@ -101,7 +101,7 @@ class FakeRank:
 
     # -- what the test says --
 
-    def say(self, message: Message, body: bytes = b"") -> None:
+    def say(self, message: WireMessage, body: bytes = b"") -> None:
         self.data.say(encode_frame(message, body))
 
     def answer(self) -> None:
@@ -109,7 +109,7 @@ class FakeRank:
         requests, self.requests = self.requests, {}
         if requests:
             bodies = [body for _, body in requests.values()]
-            self.say(Answers(list(requests), [*map(len, bodies)], 200, "", []), b"".join(bodies))
+            self.say(CompleteReplies(list(requests), [*map(len, bodies)], 200, "", []), b"".join(bodies))
         self._end_when_drained()
 
     def end(self, code: int) -> None:

@@ -19,8 +19,8 @@ import pytest
 from msx_frontend.workers.local import LocalLauncher
 from msx_frontend.workers.rank import Rank
 from msx_protocol import (
-    Answers,
     Chunk,
+    CompleteReplies,
     Drain,
     Loaded,
     LoadProgress,
@@ -88,7 +88,7 @@ class Bench:
 
     @property
     def chunks(self) -> list[bytes]:
-        return [body for message, body in self.messages if isinstance(message, Answers | Chunk)]
+        return [body for message, body in self.messages if isinstance(message, CompleteReplies | Chunk)]
 
     @property
     def exit_codes(self) -> list[int]:

@@ -17,7 +17,7 @@ import pytest
 from msx_frontend.workers.local import LocalLauncher
 from msx_frontend.workers.rank_group import RankGroup
 from msx_protocol import (
-    Answers,
+    CompleteReplies,
     Drain,
     Loaded,
     LoadFailed,
@@ -51,7 +51,7 @@ class Events:
         self.messages.append((rank, message))
         if isinstance(message, LoadProgress | Loaded):
             self.ranks[rank].loads(message)
-        if isinstance(message, Answers):
+        if isinstance(message, CompleteReplies):
             self.bodies.append(body)
 
     def ponged(self, rank: int, pong: Pong) -> None:

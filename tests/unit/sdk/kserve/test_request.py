@@ -146,7 +146,7 @@ def test_a_raw_body_is_the_only_input() -> None:
     [
         ((TensorMeta("x", "FP32", (2,)), TensorMeta("y", "FP32", (2,))), "one input; this one takes 'x', 'y'"),
         ((TensorMeta("x", "FP32", (-1, -1)),), r"input 'x': 3 bytes do not determine the shape of FP32 \[-1, -1\]"),
-        ((TensorMeta("x", "FP32", (-1, 2)),), "input 'x': 3 bytes do not tell the shape"),
+        ((TensorMeta("x", "FP32", (-1, 2)),), "input 'x': 3 bytes do not determine the shape"),
         ((TensorMeta("x", "FP32", (2,)),), r"input 'x': FP32 of shape \[2\] takes 8 bytes, not 3"),
     ],
 )

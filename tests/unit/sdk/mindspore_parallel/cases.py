@@ -8,7 +8,7 @@ import numpy as np
 
 from msx_sdk import Context, InvalidInput
 from msx_sdk._internal.batch import Batch
-from msx_sdk._internal.failures import Failure
+from msx_sdk._internal.failures import RequestFailure
 from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk._internal.resolve import resolve_object
 from msx_sdk.errors import HandlerLoadError
@@ -82,7 +82,7 @@ class Answers:
     def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
         self.chunks.setdefault(request.id, []).append(body.decode())
 
-    def fail(self, request: InferenceRequest, failure: Failure) -> None:
+    def fail(self, request: InferenceRequest, failure: RequestFailure) -> None:
         self.failures[request.id] = (failure.status, failure.message)
 
     def flush(self) -> None: ...

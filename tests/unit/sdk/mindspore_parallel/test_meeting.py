@@ -49,7 +49,7 @@ def test_an_environment_of_another_size(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_no_place_to_meet() -> None:
-    with pytest.raises(HandlerLoadError, match="no MASTER_ADDR and no MASTER_PORT"):
+    with pytest.raises(HandlerLoadError, match="MASTER_ADDR and MASTER_PORT, by which"):
         parallel.init_parallel(a_rank())
 
 
