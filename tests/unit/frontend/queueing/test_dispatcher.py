@@ -26,6 +26,8 @@ class FakeGroup:
         self.batches: list[list[Job]] = []
         self.cancelled: list[Job] = []
         self.joins: list[bool] = []
+        self.unsent = 0
+        """Batches that were taken and have not left yet."""
         self.batch_size, self.max_concurrent = batch_size, max_concurrent
         self.continuous = False
 
@@ -56,9 +58,11 @@ class FakeGroup:
             job.group = self
         self.batches.append(jobs)
         self.joins.append(joins)
+        self.unsent += 1
 
     def flush(self) -> None:
         """What `predict` took has left."""
+        self.unsent = 0
 
     def holds(self, job: Job) -> bool:
         return any(job in batch for batch in self.batches)
@@ -329,7 +333,28 @@ def test_a_fixed_batch_leaves_when_it_is_full() -> None:
     assert group.ids == [["a", "b", "c", "d"]]
 
 
+@on_a_loop
+def test_batches_leave_in_the_turn_in_which_they_were_handed_out() -> None:
+    first, second = FakeGroup(batch_size=1), FakeGroup(batch_size=1)
+    bench = Bench(first, second, batch_size=1)
+    bench.submit("a", "b")
+    assert (first.ids, second.ids) == ([["a"]], [["b"]])
+    assert (first.unsent, second.unsent) == (0, 0)
+
+
 # -- batches ahead --
+
+
+@on_a_loop
+def test_more_than_a_batch_that_waits_is_sent_ahead_too() -> None:
+    group = FakeGroup(batch_size=2)
+    bench = Bench(group, batch_size=2)
+    bench.learn(JOINS_FROM / 10)
+    for name in "abcde":
+        bench.dispatcher.submit(make_job(name))
+    bench.dispatcher.pump()
+    assert group.ids == [["a", "b"], ["c", "d"]]
+    assert bench.dispatcher.waiting == 1
 
 
 def loaded(seconds: float, *groups: FakeGroup, **config: Any) -> Bench:
