@@ -127,9 +127,14 @@ class Job:
         kind: str = PREDICT,
         deadline: float | None = None,
     ) -> None:
-        self.id, self.model_name, self.version = id, model_name, version
-        self.fields, self.headers, self.sink = fields, headers, sink
-        self.kind, self.deadline = kind, deadline
+        self.id = id
+        self.model_name = model_name
+        self.version = version
+        self.fields = fields
+        self.headers = headers
+        self.sink = sink
+        self.kind = kind
+        self.deadline = deadline
         self.enqueued = time.monotonic()
         self.started = 0.0
         self.first_chunk = 0.0

@@ -19,8 +19,9 @@ from msx_frontend.models.version_status import VersionStatus, alive
 from msx_frontend.queueing.sequence_dispatcher import make_dispatcher
 from msx_frontend.resources.model_resources import ModelResources
 from msx_frontend.workers.batch_runner import BatchRunner
-from msx_frontend.workers.group import GroupState, WorkerGroup
+from msx_frontend.workers.group import WorkerGroup
 from msx_frontend.workers.group_end import GroupEnd
+from msx_frontend.workers.group_state import GroupState
 from msx_frontend.workers.replica import Replica, ReplicaState
 from msx_protocol import MetricInfo, MetricSample
 from msx_sdk._internal.sequences import SequenceKeys

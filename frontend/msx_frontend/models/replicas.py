@@ -11,7 +11,8 @@ from msx_frontend.metrics import ModelMetrics
 from msx_frontend.resources.model_resources import ModelResources
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.group import WorkerGroup
-from msx_frontend.workers.replica import GroupMaker, Replica, ReplicaOwner, ReplicaState
+from msx_frontend.workers.group_maker import GroupMaker
+from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState
 from msx_sdk._internal.config import ModelConfig
 
 log = logging.getLogger("msx.models")

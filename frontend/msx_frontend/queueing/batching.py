@@ -93,8 +93,10 @@ class DynamicPolicy:
     a smaller factor, the p99 of Poisson arrivals at light load is up to a third above that of never waiting."""
 
     def __init__(self, batch_size: int, max_delay: float) -> None:
-        self._batch_size, self._max_delay = batch_size, max_delay
-        self._latency, self._arrivals = LatencyModel(), ArrivalRate()
+        self._batch_size = batch_size
+        self._max_delay = max_delay
+        self._latency = LatencyModel()
+        self._arrivals = ArrivalRate()
         self._fixed = 0.0
 
     def arrived(self, now: float) -> None:
@@ -123,7 +125,8 @@ class FixedPolicy:
     """TorchServe's rule: a batch leaves when it is full, or `max_delay` seconds after its first job was queued."""
 
     def __init__(self, batch_size: int, max_delay: float) -> None:
-        self._batch_size, self._max_delay = batch_size, max_delay
+        self._batch_size = batch_size
+        self._max_delay = max_delay
 
     def arrived(self, now: float) -> None:
         return None

@@ -35,7 +35,9 @@ class Dispatcher:
     """Owns the queue of a model version. `groups` are the worker groups that are ready."""
 
     def __init__(self, name: str, version: str, config: ModelConfig) -> None:
-        self._name, self._version, self._config = name, version, config
+        self._name = name
+        self._version = version
+        self._config = config
         self._loop = asyncio.get_running_loop()
         self._streams_share = config.stream_batching or config.continuous_batching
         self.queue = JobQueue(config.job_queue_size)
@@ -98,10 +100,10 @@ class Dispatcher:
         self._watch_queue()
 
     def _hand_out(self) -> None:
-        queue, ahead = self.queue, self._ahead
+        queue = self.queue
         while (head := queue.head) is not None:
             joins = self._joins(head)
-            group, room = self._free_group(ahead, joins)
+            group, room = self._free_group(joins)
             if group is None:
                 break
             if not group.is_async and not (joins and group.busy) and (delay := self._delay(head)) > 0:
@@ -165,7 +167,7 @@ class Dispatcher:
             return False
         return JOINS_FROM <= self.policy.typical_seconds <= PREFETCH_BELOW
 
-    def _free_group(self, ahead: int, joins: bool) -> tuple[BatchTarget | None, int]:
+    def _free_group(self, joins: bool) -> tuple[BatchTarget | None, int]:
         """The least busy group with room, else one that may have the next batch waiting; and how many jobs it takes."""
         groups = self.groups
         best = groups[0] if len(groups) == 1 else min(groups, key=_busy, default=None)
@@ -173,7 +175,7 @@ class Dispatcher:
             return best, 0 if best is None else room
         if joins and (room := best.room_to_join):
             return best, room
-        if not ahead or best.is_async or len(self.queue) < self._config.batch_size:
+        if best.is_async or len(self.queue) < self._config.batch_size or not (ahead := self._ahead):
             return None, 0
         room = best.room(ahead=ahead)
         return (best, room) if room else (None, 0)

@@ -59,7 +59,7 @@ class ReplyBuffer:
     # -- what the group's reader calls --
 
     def start(self, status: int, phrase: str, headers: list[tuple[str, str]]) -> None:
-        self._head = Head(status, phrase, headers)
+        self._head = Head(status=status, phrase=phrase, headers=headers)
         self._wake()
 
     def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
@@ -82,7 +82,7 @@ class ReplyBuffer:
 
     def end(self) -> None:
         if self._head is None:
-            self._head = Head(200, "", [])
+            self._head = Head(status=200, phrase="", headers=[])
         self._ended = True
         self._wake()
 

@@ -208,8 +208,12 @@ class _SequenceEndSink:
     """A job's sink that finds out whether the headers of the reply end a sequence."""
 
     def __init__(self, sink: Sink, key: str, ended: Callable[[str], None]) -> None:
-        self.chunk, self.end, self.fail = sink.chunk, sink.end, sink.fail
-        self._sink, self._key, self._ended = sink, key.lower(), ended
+        self.chunk = sink.chunk
+        self.end = sink.end
+        self.fail = sink.fail
+        self._sink = sink
+        self._key = key.lower()
+        self._ended = ended
 
     def start(self, status: int, phrase: str, headers: list[tuple[str, str]]) -> None:
         self._sink.start(status, phrase, headers)

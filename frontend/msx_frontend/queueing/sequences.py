@@ -20,7 +20,8 @@ class Sequence(JobQueue):
 
     def __init__(self, id: str, capacity: int, emptied: Callable[[Sequence], None]) -> None:
         super().__init__(capacity)
-        self.id, self._emptied = id, emptied
+        self.id = id
+        self._emptied = emptied
         self.group: BatchTarget | None = None
         self.running: list[Job] = []
         self.closing = False
@@ -50,7 +51,8 @@ class Sequences:
     """At most `maxNumSequence` at a time. `on_end` is called for each that times out, with the reason."""
 
     def __init__(self, config: ModelConfig, on_end: Callable[[Sequence, str], None]) -> None:
-        self._config, self._on_end = config, on_end
+        self._config = config
+        self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._open: dict[str, Sequence] = {}
         self._ended: OrderedDict[str, str] = OrderedDict()

@@ -18,7 +18,8 @@ class Channel(asyncio.BufferedProtocol, Generic[T]):
         self, messages: Any, on_message: Callable[[T, bytes], None], on_closed: Callable[[Exception | None], None]
     ) -> None:
         self._reader: FrameReader[T] = FrameReader(messages)
-        self._on_message, self._on_closed = on_message, on_closed
+        self._on_message = on_message
+        self._on_closed = on_closed
         self._transport: asyncio.Transport | None = None
         self._closed = False
 

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Sequence
-from enum import Enum
 from typing import Any, Protocol
 
 import msgspec
@@ -14,6 +13,7 @@ import msgspec
 from msx_frontend.workers import group_end
 from msx_frontend.workers.batch_runner import BatchEvents, BatchRunner
 from msx_frontend.workers.group_end import GroupEnd
+from msx_frontend.workers.group_state import GroupState
 from msx_frontend.workers.launcher import GroupSpec, LaunchedRank, Launcher
 from msx_frontend.workers.rank import Rank
 from msx_frontend.workers.rank_group import RankGroup
@@ -37,15 +37,6 @@ from msx_protocol import (
 )
 from msx_sdk.generation import Capabilities
 from msx_sdk.kserve import Signature
-
-
-class GroupState(Enum):
-    STARTING = "STARTING"
-    LOADING = "LOADING"
-    READY = "READY"
-    DRAINING = "UNLOADING"
-    """TorchServe's word."""
-    ENDED = "ENDED"
 
 
 class GroupEvents(BatchEvents, Protocol):
@@ -106,8 +97,10 @@ class WorkerGroup:
     async def _launched(self) -> Sequence[LaunchedRank]:
         """The end of the group ends the launch as well. Raises OSError."""
         launch = asyncio.ensure_future(self._launcher.launch(self.spec))
-        await self._first(launch)
-        launch.cancel()  # does nothing when it is done
+        try:
+            await self._first(launch)
+        finally:
+            launch.cancel()  # does nothing when it is done
         with contextlib.suppress(asyncio.CancelledError):
             return await launch
         raise ConnectionAbortedError("the worker was stopped meanwhile")

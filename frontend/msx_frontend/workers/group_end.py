@@ -63,7 +63,13 @@ def load_failed(message: LoadFailed, rank: str = "") -> GroupEnd:
     where = f" on {rank}" if rank else ""
     reason = f"The model could not be loaded{where}: {message.message}"
     brief = f"{rank}: {message.message}" if rank else message.message
-    return GroupEnd(reason, WorkerDied(reason), False, message.out_of_memory, message.traceback, brief)
+    return GroupEnd(
+        reason,
+        WorkerDied(reason),
+        out_of_memory=message.out_of_memory,
+        traceback=message.traceback,
+        brief=brief,
+    )
 
 
 def load_too_slow(limit: float, phases: str) -> GroupEnd:

@@ -21,7 +21,8 @@ class Heartbeat:
     """
 
     def __init__(self, ranks: int, ping: Callable[[bytes], None], judge: Callable[[float], None]) -> None:
-        self._ping, self._judge = ping, judge
+        self._ping = ping
+        self._judge = judge
         self._loop = asyncio.get_running_loop()
         self.last_heard = dict.fromkeys(range(ranks), time.monotonic())
         """By rank, when it said something: a `time.monotonic()` instant."""

@@ -24,7 +24,9 @@ class Lockstep:
     """
 
     def __init__(self, ranks: int, skew_timeout: float, on_divergence: Callable[[str], None]) -> None:
-        self._ranks, self._skew_timeout, self._on_divergence = ranks, skew_timeout, on_divergence
+        self._ranks = ranks
+        self._skew_timeout = skew_timeout
+        self._on_divergence = on_divergence
         self._calls: dict[int, Reports] = {}
         self._timers: dict[int, asyncio.TimerHandle] = {}
         self.warming_up = True

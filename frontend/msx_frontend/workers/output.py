@@ -32,11 +32,15 @@ class WorkerOutput(asyncio.Protocol):
         self, labels: dict[str, Any], stream: str, on_metric: Callable[[MetricSample], None] | None = None
     ) -> None:
         """`on_metric` gets the samples of lines with TorchServe's mark; such lines are not logged."""
-        self._labels, self._stream, self._on_metric = labels, stream, on_metric
+        self._labels = labels
+        self._stream = stream
+        self._on_metric = on_metric
         self._rest = b""
         self._cut = False
         """The current line is too long: its beginning has been logged, the rest is left out."""
-        self._window, self._lines, self._dropped = 0, 0, 0
+        self._window = 0
+        self._lines = 0
+        self._dropped = 0
         self._report: asyncio.TimerHandle | None = None
         self.crash_cause = CrashCause()
         self._transport: asyncio.BaseTransport | None = None

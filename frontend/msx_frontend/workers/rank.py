@@ -36,7 +36,8 @@ class Rank:
     def __init__(self, load: Load, worker: int, events: RankEvents) -> None:
         """`worker`: the replica's number, for the log."""
         self.rank = load.rank
-        self._load, self._events = load, events
+        self._load = load
+        self._events = events
         self._launched: LaunchedRank | None = None
         self._end: asyncio.Task[None] | None = None
         self._read_all = asyncio.Event()

@@ -19,7 +19,7 @@ from msx_frontend.workers import group_end
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.group import GroupEvents, WorkerGroup
 from msx_frontend.workers.group_end import GroupEnd
-from msx_frontend.workers.launcher import GroupSpec, Launcher
+from msx_frontend.workers.group_maker import GroupMaker
 from msx_frontend.workers.torchserve_lines import TorchServeLines
 
 log = logging.getLogger("msx.workers")
@@ -44,19 +44,6 @@ class ReplicaOwner(GroupEvents, Protocol):
 
     def replica_leaves(self, replica: Replica) -> None:
         """It was told to stop: it gets no more jobs."""
-
-
-class GroupMaker(Protocol):
-    """What a replica makes its groups with."""
-
-    @property
-    def launcher(self) -> Launcher: ...
-
-    async def prepare(self) -> None:
-        """Awaited before each generation. Raises ServiceError, RequirementsFailed among them."""
-
-    def spec(self, lease: Lease, worker: int, generation: int) -> GroupSpec:
-        """Called after `prepare`."""
 
 
 class Replica:

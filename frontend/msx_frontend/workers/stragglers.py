@@ -56,4 +56,5 @@ class Stragglers:
             counted = {rank: self._counts.get(rank, {}).get(name, 0) for rank in ranks}
             most = max(counted.values())
             if missing := [rank for rank in ranks if counted[rank] < most]:
-                yield Wait(name, [rank for rank in ranks if counted[rank] == most], missing)
+                waiting = [rank for rank in ranks if counted[rank] == most]
+                yield Wait(collective=name, waiting=waiting, missing=missing)

@@ -21,7 +21,8 @@ from msx_frontend.errors import HandlerFailed, RequestCancelled, WorkerDied, Wor
 from msx_frontend.job import Job
 from msx_frontend.workers import group_end, heartbeat, memory_watch
 from msx_frontend.workers.batch_runner import BatchRunner
-from msx_frontend.workers.group import GroupState, WorkerGroup
+from msx_frontend.workers.group import WorkerGroup
+from msx_frontend.workers.group_state import GroupState
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.local import LocalLauncher
 from msx_frontend.workers.local_rank import LocalRank

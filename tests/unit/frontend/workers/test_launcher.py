@@ -20,7 +20,8 @@ from msx_frontend.job import Job
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.batch_runner import BatchRunner
-from msx_frontend.workers.group import GroupState, WorkerGroup
+from msx_frontend.workers.group import WorkerGroup
+from msx_frontend.workers.group_state import GroupState
 from msx_frontend.workers.launcher import ExitStatus, GroupSpec, RankSpec
 from msx_frontend.workers.replica import Replica, ReplicaState
 from msx_protocol import LoadProgress, MetricInfo, MetricSample

@@ -1,0 +1,21 @@
+"""What a replica makes its groups with: a recipe of its model version."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msx_frontend.devices.lease import Lease
+from msx_frontend.workers.launcher import GroupSpec, Launcher
+
+
+class GroupMaker(Protocol):
+    """What a replica makes its groups with."""
+
+    @property
+    def launcher(self) -> Launcher: ...
+
+    async def prepare(self) -> None:
+        """Awaited before each generation. Raises ServiceError, RequirementsFailed among them."""
+
+    def spec(self, lease: Lease, worker: int, generation: int) -> GroupSpec:
+        """Called after `prepare`."""

@@ -1,0 +1,14 @@
+"""What a worker group does just now."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class GroupState(Enum):
+    STARTING = "STARTING"
+    LOADING = "LOADING"
+    READY = "READY"
+    DRAINING = "UNLOADING"
+    """TorchServe's word."""
+    ENDED = "ENDED"
