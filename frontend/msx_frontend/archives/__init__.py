@@ -1,1 +1,1 @@
-"""Archives: where they come from, and where they lie."""
+"""Archives: their URLs, their download, and the folders that hold them."""

@@ -1,4 +1,4 @@
-"""The `url` of a registration: what it names, and whether it may be asked (`allowed_urls`)."""
+"""The `url` of a registration: the archive that it names, and whether `allowed_urls` allows it."""
 
 from __future__ import annotations
 
@@ -42,12 +42,13 @@ class ArchiveUrl:
 
     @property
     def is_remote(self) -> bool:
-        """Whether it is fetched: any other scheme is a name that the model store does not have."""
+        """Whether it is downloaded. A URL with another scheme counts as a name in the model store, where it does not
+        exist."""
         return self.parts is not None
 
     @property
     def file_name(self) -> str:
-        """The file of the model store that it means: TorchServe looks at the last part of its path only."""
+        """The name of the file in the model store: TorchServe uses the last part of the path only."""
         return Path(self.text).name if self.parts is None else PurePosixPath(self.parts.path).name
 
     @property

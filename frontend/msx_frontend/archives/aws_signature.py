@@ -1,4 +1,4 @@
-"""AWS Signature Version 4 of a GET, as S3 wants it: `s3_sse_kms` of a registration.
+"""AWS Signature Version 4 of a GET from S3: `s3_sse_kms` of a registration.
 
 https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
 """
@@ -36,7 +36,7 @@ def sign(url: ArchiveUrl, env: Mapping[str, str], now: datetime | None = None) -
 
 
 def _canonical(url: ArchiveUrl, headers: Mapping[str, str]) -> tuple[str, str]:
-    """The request as it is signed, and the names of its signed headers."""
+    """The canonical request, and the names of its signed headers."""
     assert url.parts is not None  # it is asked
     parts = url.parts
     all_headers = dict(sorted({**headers, "host": parts.netloc.rpartition("@")[2]}.items()))

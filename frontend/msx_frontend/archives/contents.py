@@ -22,7 +22,7 @@ log = logging.getLogger("msx.store")
 
 
 class ArchiveContents:
-    """Content is known by its digest. Its users are counted."""
+    """Each content has a digest, and a count of the versions that use it."""
 
     def __init__(self, state: StateFolder) -> None:
         """Raises StateFolderError."""
@@ -30,19 +30,20 @@ class ArchiveContents:
         self._cache = _cache(state)
         self._users: Counter[str] = Counter()
         self._archives: dict[str, tuple[Path, Callable[[Path], UnpackedArchive[Any]]]] = {}
-        """By digest, of what is unpacked: from where, and how."""
+        """The archive of each digest, and the function that unpacks it."""
         self._unpacking = 0
         self._removing = asyncio.Lock()
 
     async def unpack(self, path: Path) -> UnpackedModel:
-        """Raises InvalidModel with the archiver's sentence: missing, damaged, hostile, or no space."""
+        """Unpack an archive. Raises InvalidModel with the archiver's sentence: missing, damaged, hostile, or no
+        space."""
         try:
             return await self._unpack(self._cache.unpack, path)
         except ArchiveError as error:
             raise InvalidModel(str(error)) from None
 
     async def unpack_workflow(self, path: Path) -> UnpackedWorkflow:
-        """The same; raises ArchiveError."""
+        """Unpack the archive of a workflow. Raises ArchiveError."""
         return await self._unpack(self._cache.unpack_workflow, path)
 
     async def _unpack(self, unpack: Callable[[Path], UnpackedArchive[M]], path: Path) -> UnpackedArchive[M]:
@@ -60,9 +61,9 @@ class ArchiveContents:
         return unpacked
 
     async def intact(self, digest: str) -> None:
-        """Before a worker starts: what was unpacked is as it was, or is unpacked again, with a warning.
+        """Call this before a worker starts: files that were changed or removed are unpacked again, with a warning.
 
-        A folder that is used where it is may be changed. Raises InvalidModel where the archive is not there any more.
+        Folders that are used in place may change. Raises InvalidModel when the archive is missing.
         """
         if digest not in self._archives:
             return
@@ -94,7 +95,7 @@ class ArchiveContents:
 
     @asynccontextmanager
     async def using(self, path: Path) -> AsyncIterator[UnpackedModel]:
-        """Unpacked for as long as the block lasts, and kept for who registers it next."""
+        """Keep the archive unpacked for the length of the block, and for a registration that follows."""
         unpacked = await self.unpack(path)
         try:
             yield unpacked
@@ -102,14 +103,14 @@ class ArchiveContents:
             self._users[unpacked.digest] -= 1
 
     def share(self, digest: str) -> None:
-        """One version more uses this content, which is in use already."""
+        """Count one more version that uses this content, which is already in use."""
         self._users[digest] += 1
 
     def in_use(self, digest: str) -> bool:
         return self._users[digest] > 0
 
     async def release(self, digest: str) -> None:
-        """One version less uses this content; "" is that of a version that was lost."""
+        """Count one version less that uses this content. The digest of a version without an archive is ""."""
         if not digest:
             return
         self._users[digest] -= 1
@@ -121,11 +122,11 @@ class ArchiveContents:
                 await asyncio.to_thread(self._remove, digest)
 
     def compile_cache(self, digest: str) -> Path:
-        """Where graphs compiled from this content are kept."""
+        """The folder of compiled graphs of this content."""
         return self._compiled / digest
 
     async def clean(self) -> None:
-        """At the start: throw away what an earlier server left half-done or no longer needs."""
+        """At the start: remove unfinished and unused folders of an earlier server."""
         await asyncio.to_thread(self._cache.clean, set(self._users))
         await asyncio.to_thread(self._clean_compiled)
 

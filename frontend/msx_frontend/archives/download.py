@@ -1,4 +1,4 @@
-"""Archives from elsewhere: streamed aside, within limits, and put in their place when they are whole."""
+"""Downloads archives: writes a temporary file, within limits, and renames it when it is complete."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Downloads:
     """Fetches `http://`, `https://` and `file://` URLs that `allowed_urls` allows into files."""
 
     def __init__(self, config: ServerConfig, folder: Path, env: Mapping[str, str] = os.environ) -> None:
-        """`folder`, on the disk of the model store, is where unfinished files lie."""
+        """`folder` holds unfinished files; it is on the disk of the model store."""
         self._allowed: tuple[re.Pattern[str], ...] = config.allowed_urls
         self._most = config.max_download_size
         self._time = float(config.download_timeout)
@@ -39,9 +39,10 @@ class Downloads:
         url.check_allowed(self._allowed)
 
     async def fetch(self, url: ArchiveUrl, target: Path, *, signed: bool = False) -> None:
-        """Bring the file to `target`; `signed` by the AWS keys of the environment (`s3_sse_kms`).
+        """Download the file to `target`. `signed`: sign the request by the AWS keys of the environment
+        (`s3_sse_kms`).
 
-        Raises ArchiveNotFound for a URL that is not allowed, else DownloadFailed; nothing is left then.
+        Raises ArchiveNotFound for a URL that is not allowed, else DownloadFailed; no file is left then.
         """
         self.check(url)
         part = self._folder / f"{secrets.token_hex(8)}.part"
@@ -60,7 +61,7 @@ class Downloads:
 
     @asynccontextmanager
     async def placed(self, url: ArchiveUrl, path: Path, *, signed: bool) -> AsyncGenerator[None, None]:
-        """The file that `url` names is at `path`; when the block fails, what was there before is there again."""
+        """Download the file to `path`. When the block fails, the file that was there before is restored."""
         new, before = (self._folder / f"{secrets.token_hex(8)}-{path.name}" for _ in range(2))
         await self.fetch(url, new, signed=signed)
         if path.exists():
@@ -77,7 +78,7 @@ class Downloads:
             before.unlink(missing_ok=True)
 
     def clean(self) -> None:
-        """Throw away what a killed server left unfinished."""
+        """Remove unfinished files of a killed server."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def _to_file(self, url: ArchiveUrl, part: Path, signed: bool, size: _SizeLimit) -> None:
@@ -93,7 +94,8 @@ class Downloads:
 
 
 class _SizeLimit:
-    """Bytes of a download: those that are announced, then those that come. Raises DownloadFailed for too many."""
+    """Checks the size of a download: the announced bytes, then the received ones. Raises DownloadFailed for too
+    many."""
 
     def __init__(self, url: ArchiveUrl, most: int, folder: Path) -> None:
         self._url = url
@@ -125,7 +127,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _open_file(path: Path) -> io.FileIO:
-    """A pipe would never end, and a device may not either."""
+    """Only regular files: reading a pipe or a device might never end."""
     file = io.FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()

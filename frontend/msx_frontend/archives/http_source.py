@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20
 CONNECT, SILENCE = 10.0, 60.0
-"""Seconds to connect, and without a byte."""
+"""Time limits in seconds: to connect, and between two bytes."""
 MOST_REDIRECTS = 5
 _REDIRECT = (301, 302, 303, 307, 308)
 
@@ -28,7 +28,7 @@ CheckSize = Callable[[int], None]
 
 
 class HttpSource:
-    """Follows redirects as far as `check` lets it. Proxies and `.netrc` count as for curl."""
+    """Follows redirects to URLs that `check` allows. Uses proxies and `.netrc` like curl."""
 
     def __init__(self, check: Callable[[ArchiveUrl], None], env: Mapping[str, str]) -> None:
         self._check, self._env = check, env
@@ -61,7 +61,7 @@ class HttpSource:
         raise DownloadFailed(url.shown, f"it redirects more than {MOST_REDIRECTS} times")
 
     def _headers(self, url: ArchiveUrl, signed: bool) -> dict[str, str]:
-        """The file is wanted as it is: gzip is a format of archives."""
+        """Request the file without an encoding, because gzip is a format of archives."""
         return {"accept-encoding": "identity", **(sign(url, self._env) if signed else {})}
 
     def _redirected(self, url: ArchiveUrl, there: ArchiveUrl, reply: httpx.Response) -> ArchiveUrl:
@@ -81,7 +81,7 @@ def _check_reply(url: ArchiveUrl, reply: httpx.Response, check_size: CheckSize) 
 
 
 def _new_client() -> httpx.AsyncClient:
-    """Reads certificates and .netrc, which takes its time."""
+    """Blocks: reads certificates and .netrc."""
     import httpx
 
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log whole URLs

@@ -14,7 +14,7 @@ _SERVICES = {ipaddress.ip_address(text) for text in ("fd00:ec2::254", "100.100.1
 
 
 async def check_host(url: ArchiveUrl) -> None:
-    """Before it is asked. A name that only a proxy knows is let through. Raises ArchiveNotFound."""
+    """Check the host before a request. A name that only a proxy can resolve is allowed. Raises ArchiveNotFound."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(url.host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -24,7 +24,7 @@ async def check_host(url: ArchiveUrl) -> None:
 
 
 def check_address(url: ArchiveUrl, address: object) -> None:
-    """Once more when connected: a name may have got another address meanwhile. Raises ArchiveNotFound."""
+    """Check the address again after connecting, because the name may have changed. Raises ArchiveNotFound."""
     if not isinstance(address, tuple):
         return
     found = ipaddress.ip_address(str(address[0]).partition("%")[0])

@@ -1,4 +1,4 @@
-"""Where archives come from: `<model-store>`, and what was downloaded."""
+"""The archives of the model store, and those that were downloaded."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ ARCHIVE_SUFFIXES = (".mar", ".tar.gz", ".tgz", ".zip")
 
 
 class FoundArchive(NamedTuple):
-    """An archive or a folder, and the `modelUrl` of what is registered from it."""
+    """An archive or a folder, and the `modelUrl` of a model that is registered from it."""
 
     path: Path
     url: str
 
 
 class ModelStore:
-    """Resolves the `url` of a registration, downloads, and removes what no version was registered from any more."""
+    """Finds or downloads the archive of a URL, and removes downloads that no version uses any more."""
 
     def __init__(self, root: Path, state: StateFolder, downloads: Downloads | None = None) -> None:
         """Raises StateFolderError."""
@@ -43,14 +43,14 @@ class ModelStore:
         self.contents = ArchiveContents(state)
 
     def beside(self, root: Path) -> ModelStore:
-        """Another folder of archives, to locate and download them."""
+        """A store for another folder of archives, with the same contents."""
         return ModelStore(root, self._state, self._downloads)
 
     def locate(self, url: ArchiveUrl) -> Path:
-        """The archive or folder that `url` names, by its file name, in the model store (TorchServe's rule).
+        """The archive or folder in the model store that has the file name of `url` (TorchServe's rule).
 
-        An absolute path of a folder is taken as it is, where `allowed_urls` lets `file://` and it through; of what was
-        downloaded, the file. Raises ArchiveNotFound, with TorchServe's texts.
+        An absolute path of a folder is used in place, if `allowed_urls` allows it as `file://`. Raises
+        ArchiveNotFound, with TorchServe's texts.
         """
         if folder := self._folder(url):
             return folder
@@ -65,10 +65,10 @@ class ModelStore:
     async def obtained(
         self, url: ArchiveUrl, *, signed: bool = False, replace: bool = False, reuse: bool = False
     ) -> AsyncIterator[FoundArchive]:
-        """What `url` names, downloaded if it is elsewhere, and removed again if the block fails.
+        """The archive of `url`, which is downloaded if necessary; the download is removed if the block fails.
 
-        A file of that name must not be there, unless to `replace` it or to `reuse` it. Raises ArchiveNotFound,
-        DownloadFailed, or Conflict.
+        A file of the same name is a Conflict, unless it may be replaced (`replace`) or used (`reuse`). Raises
+        ArchiveNotFound, DownloadFailed, Conflict.
         """
         path = self._download_path(url)
         if path is None or (reuse and self._has(url)):
@@ -87,13 +87,14 @@ class ModelStore:
             self._fetching.discard(path)
 
     async def forget(self, url: ArchiveUrl, others: Iterable[ArchiveUrl]) -> None:
-        """Remove what was downloaded for a version that is gone, unless one of the `others` came from it too."""
+        """Remove the download of a version that was unregistered, unless one of the `others` was registered from the
+        same file."""
         path = self._download_path(url)
         if path and all(other.file_name != path.name for other in others):
             await asyncio.to_thread(path.unlink, missing_ok=True)
 
     def _download_path(self, url: ArchiveUrl) -> Path | None:
-        """Where it is put; None for what is not downloaded."""
+        """The path of the download; None for an archive that is not downloaded."""
         if not url.is_remote or self._folder(url):
             return None
         name = url.file_name
@@ -108,7 +109,7 @@ class ModelStore:
         return path.parent.resolve() in (self.root, self._downloaded)
 
     def _folder(self, url: ArchiveUrl) -> Path | None:
-        """A folder that is used where it is."""
+        """The folder that `url` names, which is used in place; None for other URLs."""
         path = url.local_path
         if path is None or not path.is_absolute() or not path.is_dir():
             return None
@@ -117,20 +118,20 @@ class ModelStore:
         return path
 
     def url_of(self, path: Path) -> str:
-        """What a file or folder of this machine is registered as."""
+        """The `modelUrl` of a file or folder of this machine."""
         return path.name if self._is_ours(path) else str(path)
 
     def all_archives(self) -> list[Path]:
-        """What `--models all` means: every archive, and every folder with a manifest."""
+        """The archives of `--models all`: all archives, and all folders with a manifest."""
         return sorted(path for path in self.root.iterdir() if _is_archive(path))
 
     async def clean(self) -> None:
-        """At the start: throw away what an earlier server left half-done or no longer needs."""
+        """At the start: remove unfinished and unused files of an earlier server."""
         await self.contents.clean()
         await asyncio.to_thread(self._downloads.clean)
 
     async def clean_downloads(self, urls: Iterable[ArchiveUrl]) -> None:
-        """Throw away what an earlier server has downloaded beside its state, and is none of these."""
+        """Remove downloads of an earlier server beside its state, except those of these URLs."""
         if self._downloaded != self.root:
             await asyncio.to_thread(self._clean_downloaded, {url.file_name for url in urls})
 

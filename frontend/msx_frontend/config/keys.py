@@ -40,7 +40,7 @@ WITHOUT_MEANING = {
 
 
 def env_names(name: str) -> list[str]:
-    """The variables of a key, the one that counts most last. TorchServe's, after its Java constants."""
+    """The environment variables of a key, in ascending precedence; named like TorchServe's Java constants."""
     if name == "token_expiration_min":
         return ["TS_TOKEN_EXPIRATION_TIME_MIN"]
     if name == "number_of_npu":

@@ -1,4 +1,5 @@
-"""From texts to a ServerConfig: file, flags and environment in their order, and the checks between keys."""
+"""Makes a ServerConfig of file, flags and environment, in the order of precedence, and checks keys against each
+other."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -49,8 +50,10 @@ def load_server_config(
 
 
 def configuration_file(ts_config: Path | None, env: Mapping[str, str]) -> Path | None:
-    """TS_CONFIG_FILE, else --ts-config, else ./config.properties if it is there. TorchServe would rather take its last
-    snapshot than the third, and so the settings of an earlier start."""
+    """TS_CONFIG_FILE, else --ts-config, else ./config.properties if it exists.
+
+    Before the third, TorchServe takes its last snapshot, and so the settings of an earlier start.
+    """
     here = Path("config.properties")
     if named := env.get("TS_CONFIG_FILE"):
         return Path(named)
@@ -66,7 +69,7 @@ def _from_file(path: Path, env: Mapping[str, str], notices: list[str]) -> dict[s
 
 
 def _settle_snapshot(values: dict[str, Any], file: Path | None, notices: list[str]) -> None:
-    """`model_snapshot` knows the models better than `load_models` of the same file."""
+    """The models of `model_snapshot` override `load_models` of the same file."""
     snapshot = values.get("model_snapshot")
     if isinstance(snapshot, NamedSnapshot) and values.get("snapshots") is False:
         notices.append(f"{file}: model_snapshot: the snapshot {snapshot.name} is not read because of --ncs")
@@ -103,7 +106,7 @@ def _known(texts: dict[str, str], path: str, notices: list[str]) -> Iterator[tup
 
 
 def _from_env(values: dict[str, Any], env: Mapping[str, str]) -> dict[str, Any]:
-    """TS_OPEN_INFERENCE_PROTOCOL=oip always counts, the rest when the file asked for it."""
+    """TS_OPEN_INFERENCE_PROTOCOL=oip always counts; other variables count with enable_envvars_config=true."""
     found: dict[str, Any] = {}
     if env.get("TS_OPEN_INFERENCE_PROTOCOL") == "oip":
         found["ts_open_inference_protocol"] = True
@@ -119,7 +122,7 @@ def _from_env(values: dict[str, Any], env: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _read(key: str, name: str, value: Any) -> Any:
-    """The value as the field's type; `key` is what the user wrote, for the message."""
+    """Convert the value to the field's type. `key` is the name in messages: what the user wrote."""
     value = value.strip() if isinstance(value, str) else value
     if name in _LISTENERS:
         return _address(key, value)
@@ -137,7 +140,7 @@ def _read(key: str, name: str, value: Any) -> Any:
 
 
 def _is_name(text: str) -> bool:
-    """Anything but JSON."""
+    """Whether the text is a name, not JSON."""
     return text[:1] not in ("", *'{["')
 
 

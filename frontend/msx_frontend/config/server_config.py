@@ -36,11 +36,11 @@ Envelope = Annotated[
 
 
 class ServerConfigError(StartError, ValueError):
-    """A server configuration that cannot be meant: the message names key, value and what was expected."""
+    """A wrong server configuration: the message names the key, the value and the expected value."""
 
 
 class ModelDefaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """What the keys `models` and `model_snapshot` say about one version; None where they are silent."""
+    """The settings of one version in the keys `models` and `model_snapshot`; None: not given."""
 
     default_version: bool = False
     mar_name: str | None = None
@@ -175,7 +175,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     enable_envvars_config: Switch = False
 
     def defaults_of(self, name: str, version: str) -> ModelDefaults:
-        """What the key `models` says about it."""
+        """The settings of the version in the key `models`."""
         return self.models.get(name, {}).get(version) or ModelDefaults()
 
     @property

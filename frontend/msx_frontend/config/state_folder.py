@@ -1,4 +1,4 @@
-"""The folder that a server writes: its state, its logs, its workers' folders and what it keeps of archives."""
+"""The folder that a server writes: state, logs, folders of workers, and unpacked archives."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ class StateFolderError(StartError):
 
 @dataclass(frozen=True)
 class StateFolder:
-    """One server at a time has it: the lock is in it. `path` is absolute; names below it are here and nowhere else."""
+    """Used by one server at a time, which holds the lock in it. `path` is absolute. This class names all files below
+    it."""
 
     path: Path
     model_store: Path
-    """Whose archives are served. Several servers may share one, each with a state folder that was named."""
+    """The folder of archives. Several servers may share it if each names its own state folder."""
     is_named: bool = False
-    """By the user: else one server at a time has the model store."""
+    """The user has named the folder. Else one server at a time uses the model store."""
 
     @property
     def lock(self) -> Path:
@@ -52,7 +53,7 @@ class StateFolder:
 
     @property
     def run(self) -> Path:
-        """Of this life of the server only: emptied at its start and removed at its end."""
+        """Files of the running server only: emptied at the start and removed at the end."""
         return self.path / "run"
 
     @property
@@ -70,13 +71,12 @@ class StateFolder:
 
     @property
     def downloads(self) -> Path:
-        """Unfinished ones."""
+        """Unfinished downloads."""
         return self.path / "downloads"
 
     @property
     def archives(self) -> Path:
-        """Where whole downloads lie: in the model store, as TorchServe's, but a server whose state lies apart writes
-        nothing there."""
+        """Complete downloads: in the model store, as with TorchServe, unless the state folder is elsewhere."""
         return self.model_store if self.is_beside_models else self.path / "archives"
 
     @property
@@ -118,7 +118,7 @@ def state_folder(config: ServerConfig) -> StateFolder:
 
 
 def usual_folders(model_store: Path) -> list[Path]:
-    """Where a server of this model store has its state unless it was told otherwise."""
+    """The default state folders of servers of this model store."""
     store = model_store.resolve()
     return [store / BESIDE_MODELS, *_caches(store)]
 
@@ -138,7 +138,7 @@ def _cache_of(store: Path) -> StateFolder:
 
 
 def _caches(store: Path) -> Iterator[Path]:
-    """By what the store is called: of two servers with `--ncs` on one, each needs a `state_dir`."""
+    """Named by the path of the store: two servers with `--ncs` on one store need a `state_dir` each."""
     name = hashlib.sha256(os.fsencode(store)).hexdigest()[:16]
     for folder in (platformdirs.user_cache_path("msx-serve"), _temporary()):
         if folder.is_absolute():  # `~` stays as it is for a user without a home

@@ -1,4 +1,4 @@
-"""What a server and its workers find around them: folders to write into, where the usual ones cannot be written."""
+"""Folders for logs, home and temporary files of the server and its workers, where the usual ones cannot be written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ _LOGS = ("LOG_LOCATION", "METRICS_LOCATION")
 
 
 def in_current_folder(name: str, state: StateFolder) -> Path:
-    """What TorchServe has in the current folder: there where it can be written, else in the state folder."""
+    """The path of a file that TorchServe puts into the current folder: there if it can be written, else in the state
+    folder."""
     here = Path.cwd() / name
     return here if can_be_made(here.parent) and (here.is_file() or can_be_made(here)) else state.path / name
 
@@ -33,8 +34,10 @@ def settle_logs(env: MutableMapping[str, str], state: StateFolder) -> None:
 
 
 def settle_home(env: MutableMapping[str, str], state: StateFolder) -> None:
-    """A home, a cache and a folder of temporary files, which libraries of the models ask for. A home that is there is
-    kept, since what lies in it may be needed, even where it cannot be written."""
+    """Set a home, a cache and a folder of temporary files, which libraries of models need.
+
+    An existing home is kept, even if it cannot be written, because models may need its files.
+    """
     if not _is_home(env):
         env["HOME"] = str(_made(state.path / "home"))
     elif not env.get("XDG_CACHE_HOME") and not can_be_made(Path("~/.cache").expanduser()):

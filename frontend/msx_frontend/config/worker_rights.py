@@ -1,4 +1,4 @@
-"""Who workers are, and what they may take of the machine: from the texts of the server's keys."""
+"""The users and resource limits of workers, parsed from the server's keys."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from msx_frontend.config.server_config import ServerConfig, ServerConfigError
 
 LIMITS = ("as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack")
 MOST = (1 << 32) - 2
-"""The largest number of a user: the one above means none."""
+"""The largest number of a user; the next one means "no user" to the kernel."""
 
 
 @dataclass(frozen=True)
 class User:
-    """`groups`: those that it has besides its own."""
+    """`groups`: the supplementary groups."""
 
     uid: int
     gid: int
@@ -27,11 +27,11 @@ class User:
 
 @dataclass(frozen=True)
 class Users:
-    """One, or a range of numbers of which each archive gets one for itself."""
+    """One user, or a range of user numbers, of which each archive gets its own."""
 
     uids: range
     gid: int | None = None
-    """None: each user's own number."""
+    """The group; None: the number of the user."""
     groups: tuple[int, ...] = ()
 
     @property
@@ -43,7 +43,7 @@ class Users:
 
 
 def worker_users(config: ServerConfig) -> Users | None:
-    """Raises ServerConfigError for a user or group that is not there, root, and a server that is not root's."""
+    """Raises ServerConfigError for an unknown user or group, for root, and when the server does not run as root."""
     text = config.worker_user
     if text is None:
         if config.worker_groups:
@@ -61,7 +61,7 @@ def worker_users(config: ServerConfig) -> Users | None:
 
 
 def worker_limits(parts: Sequence[str]) -> tuple[tuple[str, int], ...]:
-    """Of `nofile=1024`, …; raises ServerConfigError."""
+    """Parse `nofile=1024`, …. Raises ServerConfigError."""
     return tuple(dict(map(_limit, parts)).items())
 
 

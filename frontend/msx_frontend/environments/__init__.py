@@ -1,1 +1,1 @@
-"""What the workers of a version run on: an interpreter, and the packages that its archive requires."""
+"""Python environments of workers: an interpreter, and the packages that the archive requires."""

@@ -1,4 +1,4 @@
-"""One environment on disk: made once, however many versions want it."""
+"""One environment on disk, which is installed once for all versions that use it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHOWN_LINES = 4
 
 
 class WorkerPython(NamedTuple):
-    """What a worker is started on: an interpreter, and a folder of packages that come before its own."""
+    """The Python of a worker: an interpreter, and a folder of packages that precede the interpreter's own."""
 
     python: str
     site_dir: str | None = None
@@ -37,7 +37,7 @@ class WorkerPython(NamedTuple):
 
 
 class Build:
-    """In `root/<key>-<random>`, which counts once it holds the file `complete`.
+    """Installs into `root/<key>-<random>`, which is valid once it holds the file `complete`.
 
     Each attempt has a folder of its own, so that pip of a killed server cannot write into a later attempt.
     """
@@ -53,7 +53,7 @@ class Build:
         self._task: asyncio.Task[WorkerPython] | None = None
 
     async def place(self) -> WorkerPython:
-        """Installs what is not installed yet; a failed attempt is made again. Raises RequirementsFailed."""
+        """Install the packages if necessary; a failed attempt is repeated. Raises RequirementsFailed."""
         if self._task is None or (self._task.done() and not _good(self._task)):
             self._task = asyncio.create_task(self._make())
             self._task.add_done_callback(
@@ -96,7 +96,8 @@ class Build:
         (folder / _COMPLETE).touch()
 
     async def _make_venv(self, folder: Path) -> None:
-        """It sees the interpreter's own packages: the worker's, pip, and those that need not be installed again."""
+        """The virtual environment sees the interpreter's packages: those of the worker, pip, and installed
+        requirements."""
         interpreter = self._requirements.interpreter
         self.phase = "making the virtual environment"
         venv = folder / "venv"
@@ -106,7 +107,7 @@ class Build:
         (own / "msx_server.pth").write_text("\n".join(lines) + "\n")
 
     async def _run(self, folder: Path, python: str, *module: str) -> None:
-        """A module of `python`, with its arguments; it does not outlive the server."""
+        """Run a module of `python` with arguments. The process ends when the server ends."""
         command = [python, "-m", "msx_backend.run_module", str(os.getpid()), *module]
         env = {**self._env, "TMPDIR": str(folder / "tmp"), "PYTHONUNBUFFERED": "1"}
         await run_command(command, self._requirements.model_dir, env, self._tell)
@@ -139,7 +140,7 @@ def _named(error: BaseException, limit: float, root: Path) -> BaseException:
 
 
 def remove(root: Path, is_waste: Callable[[Path], bool]) -> None:
-    """Throw away folders of `root`. Blocks."""
+    """Remove folders of `root`. Blocks."""
     for folder in filter(is_waste, root.iterdir() if root.is_dir() else ()):
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""Of every version, what its workers run on."""
+"""The Python environments of model versions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger("msx.models")
 
 
 class RequiringModel(Protocol):
-    """What is asked of a model version: where its archive was unpacked, and what it says of requirements."""
+    """A model version: the folder of its unpacked archive, and its requirements."""
 
     @property
     def name(self) -> str: ...
@@ -40,7 +40,7 @@ class RequiringModel(Protocol):
 
 
 class Environment:
-    """Of a version that requires nothing: the interpreter as it is."""
+    """The environment of a version without requirements: the interpreter alone."""
 
     def __init__(self, python: str = sys.executable) -> None:
         self.place = WorkerPython(python)
@@ -49,25 +49,25 @@ class Environment:
 
     @property
     def phase(self) -> str:
-        """What is being done just now; "" for nothing."""
+        """The current step of the installation; "" when none runs."""
         return ""
 
     async def ready(self) -> None:
-        """Until workers can be started at `place`. Raises RequirementsFailed."""
+        """Wait until workers can be started with `place`. Raises RequirementsFailed."""
 
     def give_up(self) -> None:
-        """The version is being unregistered: who waits for `ready` waits no longer."""
+        """The version is being unregistered: calls that wait in `ready` end."""
 
     async def close(self) -> None:
-        """The version has no workers any more. What was installed stays."""
+        """The version has no workers any more. Installed packages stay."""
 
     async def key(self) -> str:
-        """What it is kept under; "" for nothing."""
+        """The key of its folder; "" without requirements."""
         return ""
 
 
 class RequiredEnvironment(Environment):
-    """Of a version whose archive has requirements."""
+    """The environment of a version whose archive has requirements."""
 
     def __init__(self, environments: Environments, model: str, requirements: Requirements) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class RequiredEnvironment(Environment):
 
 
 class Environments:
-    """In `folder`, by key: what the same requirements need on the same interpreter is installed once."""
+    """Environments in `folder`, by key: the same requirements on the same interpreter are installed once."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class Environments:
         self._removing = asyncio.Lock()
 
     def of(self, source: RequiringModel) -> Environment:
-        """What workers of `source` will run on; nothing is installed yet."""
+        """The environment for workers of `source`; nothing is installed yet."""
         name = source.manifest.get("model", {}).get("requirementsFile")
         if not name:
             return Environment(self._interpreter.path)
@@ -176,14 +176,14 @@ class Environments:
             await build.stop()
 
     async def forget(self, environment: Environment) -> None:
-        """Its version is unregistered: what was installed goes, unless another version uses it."""
+        """The version was unregistered: remove its packages, unless another version uses them."""
         key = await environment.key()
         async with self._removing:
             if key and key not in self._builds:
                 await asyncio.to_thread(remove, self._folder, lambda folder: key_of(folder) == key)
 
     async def recover(self) -> None:
-        """First of all: throw away what a killed server left unfinished."""
+        """At the start: remove unfinished folders of a killed server."""
         await asyncio.to_thread(remove, self._folder, is_unfinished)
 
     async def clean(self, used: Iterable[Environment]) -> None:

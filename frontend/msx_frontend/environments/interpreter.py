@@ -38,7 +38,7 @@ def own() -> Interpreter:
 
 
 def find_interpreter(path: Path | None, env: Mapping[str, str]) -> Interpreter:
-    """Asks it; takes as long as a start of Python. Raises PythonError."""
+    """Start the interpreter to read its version. Blocks as long as a start of Python. Raises PythonError."""
     if path is None:
         return own()
     command = [str(path.absolute()), "-c", _TELL]

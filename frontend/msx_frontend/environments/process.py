@@ -25,7 +25,7 @@ class CommandFailed(Exception):
 async def run_command(
     command: Sequence[str], folder: Path, env: Mapping[str, str], tell: Callable[[str], None]
 ) -> None:
-    """Raises CommandFailed, or OSError. When it is cancelled, the command and what it started are gone first."""
+    """Raises CommandFailed, or OSError. When it is cancelled, the command and its child processes are ended first."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL,

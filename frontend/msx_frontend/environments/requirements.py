@@ -1,4 +1,4 @@
-"""What an archive requires, as a key of what was installed for it."""
+"""The requirements of an archive, and the key of their installation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from msx_frontend.environments.interpreter import Interpreter
 
 _NEEDS_ARCHIVE = re.compile(r"\s*(?:-[rce]\b|--(?:requirement|constraint|editable|find-links)\b|\.|file:)")
-"""Lines that lead to other files, which may be the archive's."""
+"""Lines that name other files, which may be in the archive."""
 
 
 @dataclass(frozen=True)

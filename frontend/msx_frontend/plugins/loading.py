@@ -1,4 +1,4 @@
-"""Finds plugins: in what is installed, and in the folders of `plugins_path`."""
+"""Finds plugins among installed packages and in the folders of `plugins_path`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class PluginError(StartError):
 
 
 class Plugin(NamedTuple):
-    """`label` names it and its package, for messages; `value` is what its entry point leads to."""
+    """`label` names the plugin and its package in messages; `value` is the object of its entry point."""
 
     name: str
     label: str
@@ -38,12 +38,12 @@ def use_plugins_path(folders: Sequence[Path]) -> None:
 
 
 def load_plugins(group: str) -> list[Plugin]:
-    """All of a group, by name. Raises PluginError for the first that cannot be imported."""
+    """All plugins of a group, by name. Raises PluginError for the first one that cannot be imported."""
     return [_load(point) for point in _found(group)]
 
 
 def load_plugin(group: str, name: str, key: str) -> Plugin:
-    """The one that `key` of the configuration names. Raises PluginError."""
+    """The plugin that the configuration key `key` names. Raises PluginError."""
     found = _found(group)
     for point in found:
         if point.name == name:
@@ -56,7 +56,7 @@ def load_plugin(group: str, name: str, key: str) -> Plugin:
 
 
 def _found(group: str) -> list[EntryPoint]:
-    """Each name once: of two packages with one name, what is installed comes before plugins_path."""
+    """Each name once: an installed package precedes one of plugins_path."""
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
         points.setdefault(point.name, point)

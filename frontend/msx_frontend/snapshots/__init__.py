@@ -1,1 +1,1 @@
-"""TorchServe's snapshots: the server's configuration and models as properties, for its tools and for a move."""
+"""TorchServe's snapshots: configuration and models as properties, for its tools and to move a server."""

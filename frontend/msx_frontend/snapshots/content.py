@@ -1,4 +1,4 @@
-"""What a snapshot says: the settings that are not their defaults, and the models with their settings."""
+"""The content of a snapshot: settings that are not the defaults, and the models with their settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOT_WRITTEN = {
 
 
 def properties_of(config: ServerConfig) -> dict[str, str]:
-    """What differs from the defaults, and the folders, which the next start needs."""
+    """The settings that differ from the defaults, and the folders, which the next start needs."""
     found: dict[str, str] = {}
     defaults = msgspec.structs.asdict(ServerConfig())
     for name, value in msgspec.structs.asdict(config).items():
@@ -72,7 +72,7 @@ def _version(version: ModelVersion, is_default: bool) -> dict[str, Any]:
 
 
 def _archive(url: str) -> str:
-    """What was downloaded lies in the model store; a path elsewhere is needed whole to find it again."""
+    """The name of a download, which is in the model store; the whole path of an archive that is elsewhere."""
     return Path(url.partition("?")[0]).name if "://" in url else url
 
 

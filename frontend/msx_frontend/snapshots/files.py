@@ -18,7 +18,7 @@ def snapshot_name(kind: str, now: datetime) -> str:
 
 
 class SnapshotFiles:
-    """A folder. It grows: TorchServe removes none either."""
+    """A folder of snapshots. Old ones stay, as with TorchServe."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -63,6 +63,6 @@ def _has_stamp(name: str) -> bool:
 
 
 def unread(serializer: SnapshotSerializer | None) -> str:
-    """For a server that remembers nothing: that there are snapshots, from which TorchServe would start. Else empty."""
+    """A hint for a server with an empty state: there are snapshots, from which TorchServe would start. Else ""."""
     newest = serializer.newest() if isinstance(serializer, SnapshotFiles) else None
     return f"{newest} is a snapshot and was not read: --ts-config {newest} starts from it." if newest else ""

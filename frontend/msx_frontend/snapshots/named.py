@@ -1,4 +1,4 @@
-"""The snapshot that the key `model_snapshot` names instead of having its models."""
+"""Reads the snapshot that the key `model_snapshot` names."""
 
 from __future__ import annotations
 

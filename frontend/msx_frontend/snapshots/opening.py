@@ -1,4 +1,4 @@
-"""Which serializer keeps the snapshots of this server."""
+"""Opens the serializer of snapshots: files, or a plugin."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from msx_sdk.plugins import SNAPSHOTS
 
 
 def make_serializer(env: Mapping[str, str], plugin: str | None, config: Mapping[str, str]) -> SnapshotSerializer:
-    """What `snapshot_serializer` names, given `config`; else files in `config` below the folder of the logs.
-
-    Raises PluginError.
-    """
+    """The plugin that `snapshot_serializer` names, made with `config`; else files in `<logs>/config`. Raises
+    PluginError."""
     if plugin is None:
         return SnapshotFiles(log_location(env) / "config")
     return PluginSerializer(load_plugin(SNAPSHOTS, plugin, "snapshot_serializer"), config)

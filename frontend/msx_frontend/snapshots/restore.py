@@ -1,4 +1,4 @@
-"""The models that a snapshot names, as if the server's own state had them."""
+"""The models of a snapshot, as records of the server's state."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from msx_frontend.models.state_store import StoredVersion
 
 
 def versions_of(snapshot: Snapshot | NamedSnapshot | None, *, state_is_new: bool) -> list[StoredVersion]:
-    """In its order. What it says beats the model's own yaml, as in TorchServe.
+    """The versions in the order of the snapshot. Its settings override the model's yaml, as in TorchServe.
 
-    None of the last snapshot where the server has a state, which is newer.
+    Empty for the last snapshot when the server has a state, because the state is newer.
     """
     if not isinstance(snapshot, Snapshot) or (snapshot.last_known and not state_is_new):
         return []

@@ -1,4 +1,4 @@
-"""Where snapshots are kept: the interface that a plugin may take over, and what is used without one."""
+"""The interface of serializers, which keep snapshots, and the serializer of a plugin."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SnapshotError(StartError):
 
 
 class PluginSerializer:
-    """One of a plugin, which is named in what it raises."""
+    """The serializer of a plugin. Its errors name the plugin."""
 
     def __init__(self, plugin: Plugin, config: Mapping[str, str]) -> None:
         self._label = plugin.label

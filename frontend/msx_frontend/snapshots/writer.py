@@ -1,4 +1,4 @@
-"""Saves snapshots off the loop, in the order in which they were taken."""
+"""Saves snapshots on a thread, in the order in which they were taken."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger("msx.snapshots")
 
 
 class SnapshotWriter:
-    """With `serializer=None` (`--ncs`) nothing is written. What cannot be saved is logged: the state has it, too."""
+    """With `serializer=None` (`--ncs`) nothing is written. A snapshot that cannot be saved is logged."""
 
     def __init__(self, serializer: SnapshotSerializer | None, config: ServerConfig, registry: Registry) -> None:
         self._serializer = serializer
@@ -26,7 +26,7 @@ class SnapshotWriter:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
         self._last = datetime.min
         self.started = False
-        """The startup snapshot has been taken: what changes before it is part of it."""
+        """The startup snapshot has been taken; earlier changes are part of it."""
 
     def startup(self) -> None:
         self.started = True
@@ -52,7 +52,7 @@ class SnapshotWriter:
         self._thread.submit(self._save, self._serializer, SavedSnapshot(name=name, properties=properties))
 
     def _now(self) -> datetime:
-        """Local time, a millisecond at least after the last snapshot: their names tell their order."""
+        """Local time, at least a millisecond after the last snapshot, so that names sort by time."""
         now = datetime.now()
         self._last = max(now, self._last + timedelta(milliseconds=1))
         return self._last
