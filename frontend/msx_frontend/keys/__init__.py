@@ -1,1 +1,1 @@
-"""The keys that open the server: those that it makes, those that an operator gives, and what each is good for."""
+"""The keys of the server: generated keys, keys of the operator, and the rights of each."""

@@ -1,4 +1,4 @@
-"""`api_keys_file`: the keys that an operator gives. It is opened by its name each time: a link may lead elsewhere."""
+"""`api_keys_file`: the keys of the operator. Each read opens the file by name, because a link may have changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class KeysFileError(StartError):
 
 
 class KeysFileContent(NamedTuple):
-    """What is compared to see a change."""
+    """The content of the file, which is compared to notice a change."""
 
     data: bytes
     warning: str
@@ -55,7 +55,7 @@ def parse(path: Path, data: bytes) -> tuple[list[Key], list[str]]:
 
 
 def _checked(path: Path, fd: int) -> str:
-    """A warning, or nothing."""
+    """A warning about the permissions of the file, or ""."""
     found = os.fstat(fd)
     mode = f"its mode is {stat.S_IMODE(found.st_mode):04o}"
     if not stat.S_ISREG(found.st_mode):
@@ -70,7 +70,7 @@ def _checked(path: Path, fd: int) -> str:
 
 
 def _read(fd: int) -> bytes:
-    """At most a byte more than it may have."""
+    """Read one byte more than the limit at most."""
     data = b""
     while len(data) <= MOST_BYTES and (piece := os.read(fd, MOST_BYTES + 1 - len(data))):
         data += piece

@@ -1,4 +1,4 @@
-"""One entry of a keys file, checked. What is wrong is named by the entry and the member, never by a key's value."""
+"""Checks one entry of a keys file. Errors name the entry and the member, never the value of a key."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read_entry(number: int, value: Any) -> tuple[Key, bool]:
 
 
 def checked_key(text: Any) -> str:
-    """Raises ConfigError, which does not show it."""
+    """Check the text of a key. Raises ConfigError, whose message does not show the key."""
     if not isinstance(text, str):
         raise ConfigError("key: is not a text: put it in quotes" if text is not None else "key: is missing")
     if not _KEY.fullmatch(text) or len(text) > LONGEST:
@@ -74,7 +74,8 @@ def _kinds(value: Any) -> frozenset[KeyKind]:
 
 
 def _moment(value: Any) -> float:
-    """Seconds since the epoch. Without an offset it is in UTC; a day ends the key at its beginning."""
+    """The expiry in seconds since the epoch. A time without an offset is in UTC; a date means the beginning of the
+    day."""
     if value is None:
         return math.inf
     try:

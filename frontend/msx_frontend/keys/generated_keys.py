@@ -1,4 +1,4 @@
-"""The keys that the server makes, in TorchServe's key_file.json.
+"""The keys that the server generates, in TorchServe's key_file.json:
 
 `{"management": {"key", "expiration time"}, "inference": {…}, "API": {"key"}}`
 """
@@ -45,13 +45,13 @@ class _GeneratedKey:
 
 
 class GeneratedKeys:
-    """One a kind. Not safe for threads; `renew` and `close` touch the disk."""
+    """One key for each kind. Not thread-safe; `renew` and `close` write to the disk."""
 
     def __init__(self, path: Path, lifetime: float, clock: Callable[[], float], *, keep: bool) -> None:
-        """`lifetime` in seconds, infinite for keys that never expire.
+        """`lifetime` in seconds, infinite for keys that never expire. With `keep` the file stays when the server
+        ends, and the next server uses its valid keys again.
 
-        With `keep` the file stays when the server ends, and the keys in it that are still good are these. Raises
-        TokenFileError.
+        Raises TokenFileError.
         """
         self.path = path.absolute()
         self._lifetime = lifetime
@@ -62,7 +62,8 @@ class GeneratedKeys:
         self.keys: dict[KeyKind, Key] = {kind: one.key() for kind, one in self._made.items()}
 
     def renew(self, kind: Kind) -> Key:
-        """A new key of this kind, in the file too; returns the old one. Raises TokenFileError: then it stays."""
+        """Replace the key of this kind, also in the file; returns the old one. Raises TokenFileError; the old key
+        stays then."""
         made = {**self._made, kind: self._new(kind)}
         self._file.replace(_text(made))
         old, self._made = self.keys[kind], made
@@ -89,7 +90,7 @@ def _text(made: Mapping[KeyKind, _GeneratedKey]) -> str:
 
 
 def _read(content: bytes) -> dict[KeyKind, _GeneratedKey]:
-    """What of the file can be used again."""
+    """The keys of the file that are still valid."""
     try:
         found = json.loads(content)
     except ValueError:

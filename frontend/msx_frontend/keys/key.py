@@ -1,4 +1,4 @@
-"""One key: who has it, what it opens, until when and how often. Its value is not kept, so that nothing can show it."""
+"""One key: its owner, rights, expiry and rate. Only its digest is kept, so that logs cannot show the key."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from msx_frontend.keys.rate import Rate
 Kind = Literal["inference", "management"]
 KINDS: tuple[Kind, ...] = ("management", "inference")
 KeyKind = Literal["inference", "management", "API"]
-"""The third opens nothing but `/token`."""
+"""The third kind is for `/token` only."""
 
 LONGEST = 512
 """Characters of a key that an operator gives."""
 
 _BEARER = re.compile(r"bearer\s+(\S+)", re.IGNORECASE)
-"""RFC 9110, 11.1: the name of a scheme is the same in any case."""
+"""RFC 9110, 11.1: upper and lower case of the scheme do not matter."""
 _SALT = secrets.token_bytes(32)
 
 
@@ -41,7 +41,7 @@ class Key:
         models: frozenset[str] | None = None,
         rate: Rate | None = None,
     ) -> None:
-        """`name` is empty for one that the server has made; `models` is None for one that is good for all."""
+        """`name` is empty for a generated key; `models` is None for a key for all models."""
         self.digest = digest
         self.kinds = kinds
         self.name = name
@@ -50,7 +50,7 @@ class Key:
         self.rate = rate
 
     def take(self) -> None:
-        """One request. Raises TooManyRequests above its rate."""
+        """Count one request. Raises TooManyRequests above the rate of the key."""
         if self.rate is not None and (wait := self.rate.take(monotonic())):
             raise TooManyRequests(self.name, self.rate.per_second, wait)
 
@@ -63,7 +63,7 @@ class Key:
         return self.models is None or model in self.models
 
     def same_as(self, other: Key) -> bool:
-        """In all that it was given; not in what has become of it."""
+        """Equal in all given values; without the requests that were counted."""
         return self._given() == other._given()
 
     def _given(self) -> tuple[object, ...]:
@@ -72,12 +72,12 @@ class Key:
 
 
 def digest_of(text: str) -> bytes:
-    """By which keys are found: of a secret salt, so that the time that it takes to look one up tells nothing of any."""
+    """The digest by which keys are found. It has a secret salt, so that the time of a lookup does not reveal a key."""
     return hashlib.blake2b(text.encode(errors="surrogateescape"), key=_SALT, digest_size=32).digest()
 
 
 def digest_in(authorization: str | None) -> bytes:
-    """Of the key in the header, right or wrong; empty where there is none."""
+    """The digest of the key in the header, valid or not; empty without a key."""
     if authorization is None or len(authorization) > 2 * LONGEST:
         return b""
     return _digest_in(authorization)

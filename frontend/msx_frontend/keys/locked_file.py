@@ -1,4 +1,4 @@
-"""A file of one running server: whole, private, and its owner known by a lock."""
+"""A private file of one running server, which holds a lock on it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class LockedFile:
     """
 
     def __init__(self, path: Path, text_after: Callable[[bytes], str]) -> None:
-        """`text_after` makes the text, of what the server before has left: nothing, if others could have written it."""
+        """`text_after` makes the text from the one that an earlier server has left, which is "" if other users could
+        write it."""
         self._path, self._text_after = path, text_after
         self._fd = -1
         with _errors_named(path):
@@ -42,7 +43,7 @@ class LockedFile:
         self._fd = fd
 
     def close(self, *, keep: bool = False) -> None:
-        """Removes the file, unless it is to be kept for the next server. May be called again."""
+        """Remove the file, unless the next server shall use it. May be called again."""
         if self._fd < 0:
             return
         with suppress(OSError):
@@ -52,7 +53,7 @@ class LockedFile:
         self._fd = -1
 
     def _take(self) -> bool:
-        """False when another process changed the file meanwhile: then look again."""
+        """False when another process has changed the file meanwhile: try again then."""
         try:
             old = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
@@ -77,7 +78,7 @@ class LockedFile:
         return True
 
     def _publish(self, text: str, move: Callable[[str, Path], None]) -> int:
-        """A new file, written and locked before it gets its name."""
+        """Write and lock a new file before it gets its name."""
         fd, temporary = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
         try:
             _lock(fd)
@@ -98,7 +99,7 @@ class LockedFile:
 
 
 def _private_content(fd: int) -> bytes:
-    """Empty unless this user alone can have written, and read, the file."""
+    """The text of the file; "" if other users can read or write it."""
     found = os.fstat(fd)
     private = stat.S_ISREG(found.st_mode) and not found.st_mode & 0o077 and found.st_uid == os.geteuid()
     return os.read(fd, _MOST_BYTES) if private else b""

@@ -1,4 +1,4 @@
-"""The keys of a server, as its configuration and environment have them."""
+"""The keys of a server, from its configuration and environment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ServerKeys(NamedTuple):
 
     @property
     def named(self) -> bool:
-        """Some keys have names, or may have."""
+        """Some keys have names, or may have names later."""
         return self.given is not None and self.given.any
 
     def watch(self) -> None:
@@ -35,7 +35,7 @@ class ServerKeys(NamedTuple):
 
 
 def open_keys(config: ServerConfig, made: Path, env: MutableMapping[str, str]) -> ServerKeys:
-    """Keys that the server makes are written to `made`; MSX_API_KEY is taken out of `env`. Raises StartError."""
+    """Generated keys are written to `made`; MSX_API_KEY is removed from `env`. Raises StartError."""
     if config.disable_token_authorization:
         if env.pop(VARIABLE, "").strip():
             raise ServerConfigError(

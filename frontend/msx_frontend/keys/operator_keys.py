@@ -1,4 +1,4 @@
-"""The keys that an operator gives, of the file and the environment, handed on whenever they change."""
+"""The operator's keys, from the file and the environment. The file is read again when it changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger("msx.keys")
 
 VARIABLE = "MSX_API_KEY"
 EVERY = 1.0
-"""Seconds between two looks at the file. It is read each time: a change within a clock's tick has no other sign."""
+"""Seconds between two reads of the file. Its time stamp is not enough: two changes may have the same one."""
 
 
 class KeyVariableError(StartError):
@@ -25,15 +25,16 @@ class KeyVariableError(StartError):
 
 
 class OperatorKeys:
-    """`give` is told all of them, at the beginning and after each change; it may be called by another thread."""
+    """`give` gets all keys at the beginning and after each change, possibly on another thread."""
 
     def __init__(self, path: Path | None, env: MutableMapping[str, str], give: Callable[[Sequence[Key]], None]) -> None:
-        """Takes MSX_API_KEY out of `env`, so that no process inherits it. Raises StartError for what is not a key."""
+        """Remove MSX_API_KEY from `env`, so that no process inherits it. Raises StartError for a text that is not a
+        key."""
         self._path = path
         self._give = give
         self._always = _of_variable(env.pop(VARIABLE, "").strip())
         self._seen: KeysFileContent | None = None
-        """Good or not."""
+        """The last content that was read, valid or not."""
         self._said = ""
         self._task: asyncio.Task[None] | None = None
         if path is None:
@@ -44,7 +45,7 @@ class OperatorKeys:
 
     @property
     def any(self) -> bool:
-        """There are some, or there may be."""
+        """Keys exist, or may exist after a change of the file."""
         return self._path is not None or bool(self._always)
 
     def watch(self) -> None:
@@ -62,7 +63,7 @@ class OperatorKeys:
             await asyncio.to_thread(self.look, path)
 
     def look(self, path: Path) -> None:
-        """What cannot be used is told once, and the keys that were there stay good."""
+        """Read the file. An error is logged once; the earlier keys stay valid then."""
         try:
             content, said = read_content(path), ""
             if content != self._seen:

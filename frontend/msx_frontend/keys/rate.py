@@ -1,4 +1,4 @@
-"""How often something may be done: a steady rate, and as much at once as a second allows."""
+"""A rate limit: a steady rate, with bursts of the number that one second allows."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ class Rate:
     __slots__ = ("_due", "_slack", "_step", "per_second")
 
     def __init__(self, per_second: float) -> None:
-        """Below 1 a second, one at a time."""
+        """With a rate below 1 per second, one at a time."""
         self.per_second = per_second
         self._step = 1 / per_second
         self._slack = max(1 - self._step, 0.0) + 1e-9
         self._due = 0.0
-        """When the next one is due if all come as steadily as they may."""
+        """When the next request is due at the steady rate."""
 
     def take(self, now: float) -> float:
-        """0 when one more may be done at `now` (of a clock that is never set back), else the seconds until it may."""
+        """0 when one more is allowed at `now` (of a monotonic clock), else the seconds until it is."""
         due = max(self._due, now)
         if due - now > self._slack:
             return due - now - self._slack

@@ -1,7 +1,7 @@
-"""The keys of one running server, and whether a request has the right one.
+"""The keys of one running server, and the check of requests.
 
-Those that the server makes stand in TorchServe's file; an operator can give others (`keys/api_keys_file.py`). A key of
-the kind API gives nothing but new keys of the other two kinds. Values are never logged.
+Generated keys are in TorchServe's file; an operator can give others (`keys/api_keys_file.py`). A key of the kind
+API is for new keys of the other two kinds only. Values are never logged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _REFUSED = "Token {} failed. Token either incorrect, expired, or not provided co
 
 
 class Tokens:
-    """Checks are quick; `regenerate`, `give` and `close` may wait, for the disk or for each other."""
+    """Checks do not block; `regenerate`, `give` and `close` may wait for the disk or for each other."""
 
     def __init__(
         self, path: Path, expiration_min: float, clock: Callable[[], float] = time.time, *, keep: bool = False
@@ -50,9 +50,9 @@ class Tokens:
         return key
 
     def regenerate(self, kind: str | None, authorization: str | None) -> Key:
-        """A new key of this kind in place of the one that the server made; the header must carry an API key, returned.
+        """Replace the generated key of this kind. The header must have an API key, which is returned.
 
-        Raises InvalidKey, TooManyRequests, and TokenFileError, after which the old key is still good.
+        Raises InvalidKey, TooManyRequests, and TokenFileError, after which the old key is still valid.
         """
         key = self._keys.get(digest_in(authorization))
         known = next((one for one in KINDS if one == kind), None)
@@ -65,7 +65,7 @@ class Tokens:
         return key
 
     def give(self, keys: Iterable[Key]) -> None:
-        """All that an operator gives from now on. One that is as before stays the same, with what it has used up."""
+        """Replace the operator's keys. A key that did not change keeps the count of its requests."""
         with self._change:
             known = {key.digest: key for key in self._given}
             given = [_renewed(known.get(key.digest), key) for key in keys]
@@ -77,7 +77,7 @@ class Tokens:
             self._index()
 
     def close(self) -> None:
-        """Removes the file, unless it is kept. May be called again."""
+        """Remove the file, unless it is kept. May be called again."""
         self._made.close()
 
     def _index(self) -> None:

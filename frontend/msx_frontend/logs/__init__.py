@@ -1,4 +1,4 @@
-"""What is logged, how and where; the formatters are named in logging configurations of users."""
+"""Logging: formats and files. Logging configurations of users name the formatters of this package."""
 
 from msx_frontend.logs.output import HumanFormatter as HumanFormatter
 from msx_frontend.logs.output import JsonFormatter as JsonFormatter

@@ -1,4 +1,4 @@
-"""What the access log says of requests: lines of the console, and TorchServe's very lines of access_log.log."""
+"""The lines of the access log: for the console, and TorchServe's lines for access_log.log."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ MOST_DURATIONS = 4096
 
 
 class LoggedRequest(NamedTuple):
-    """What many requests of one connection have in common."""
+    """The members that many requests of one connection have in common."""
 
     client: str
     key: str
-    """The name of the key by which they passed; empty where it has none."""
+    """The name of the key of the request; empty if the key has no name."""
     method: str
     target: str
     protocol: str
@@ -32,17 +32,17 @@ class LoggedRequest(NamedTuple):
 
 
 Request = tuple[str, str, str, str, str, int]
-"""An Asked as a bare tuple, which is made faster."""
+"""A LoggedRequest as a plain tuple, which is faster to make."""
 
 Entry = tuple[Request, str, float, float]
-"""What was asked; the request's id; its beginning and its end by `time.monotonic()`."""
+"""The request, its id, and its beginning and end by `time.monotonic()`."""
 
 Texts = tuple[str, str]
-"""Of the same for a line of the console, and for one of the file."""
+"""The text of the console, and that of the file."""
 
 
 class AccessLines:
-    """Parts that recur are made once: of a connection's requests, of a duration, of a millisecond."""
+    """Formats lines. Texts that recur are made once: those of a connection's requests, a duration, a millisecond."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -66,7 +66,7 @@ class AccessLines:
         return "".join(console), "".join(file)
 
     def _ids(self, entries: list[Entry]) -> list[str]:
-        """Escaped where they are to be. One look at all of them together is cheaper than one at each."""
+        """The ids, escaped for JSON if necessary. One check of all together is cheaper than a check of each."""
         ids = [id for _, id, _, _ in entries]
         together = "".join(ids)
         if not self._as_json or len(msgspec.json.encode(together)) == len(together) + 2:

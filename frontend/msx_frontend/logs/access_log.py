@@ -1,4 +1,5 @@
-"""The access log: one line a request, written in gathers, because a write per request costs more than the request."""
+"""The access log: one line for each request. Many lines are written at once, because a write costs more than a
+request."""
 
 from __future__ import annotations
 
@@ -36,10 +37,8 @@ class LoggedCall(Protocol):
 
 
 class AccessLog:
-    """`write_text` takes whole lines; `as_json` makes each a JSON object; with a `logger` it gets them instead.
-
-    `file` takes TorchServe's lines besides.
-    """
+    """`write_text` gets whole lines, with `as_json` as JSON objects; a `logger` gets them instead. `file` gets
+    TorchServe's lines."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The log of a server in the background, which is its stdout and stderr: moved aside when it is full."""
+"""Rotates the log of a server in the background, which is its stdout and stderr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A logging configuration of the user's: a logging.config dictionary in YAML or JSON, or an ini file."""
+"""The user's logging configuration: a logging.config dictionary in YAML or JSON, or an ini file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LogConfigError(StartError):
 
 
 def is_for_java(path: Path) -> bool:
-    """By its name, as log4j tells them apart; a .yaml or .json by its first key."""
+    """Whether it is a configuration of log4j: by the suffix, for .yaml and .json by the first key."""
     if path.suffix in (".xml", ".properties"):
         return path.is_file()
     try:
@@ -39,7 +39,8 @@ class LogDestinations(NamedTuple):
 
 
 def apply(path: Path, default: logging.Formatter) -> LogDestinations:
-    """Where it writes to. A handler whose lines have no form gets `default`: Python's has no time.
+    """Apply the configuration; returns the destinations. Handlers without a formatter get `default`, because
+    Python's has no time.
 
     Raises LogConfigError.
     """
@@ -83,7 +84,7 @@ def _empty(path: Path) -> str:
 
 
 def _line_handlers() -> Iterator[logging.StreamHandler[Any]]:
-    """Those that write lines, of all loggers; what hands records on, or sends them, has forms of its own."""
+    """The handlers of all loggers that write lines; handlers that forward or send records have formats of their own."""
     loggers = [logging.root, *logging.Logger.manager.loggerDict.values()]
     for logger in loggers:
         for handler in getattr(logger, "handlers", []):

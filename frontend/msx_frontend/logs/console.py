@@ -10,7 +10,7 @@ from collections import deque
 from typing import Any, TextIO
 
 MOST_BYTES = 1 << 20
-"""What may wait for a console that does not read; what comes on top is dropped."""
+"""Lines that may wait for a slow console; further lines are dropped."""
 
 PIECE = 1 << 16
 
@@ -18,7 +18,7 @@ log = logging.getLogger("msx.server")
 
 
 class Console:
-    """Takes the file descriptor, which stays in blocking mode: it is shared with the caller. A thread writes to it."""
+    """Writes to the file descriptor on a thread. It stays in blocking mode, because the caller shares it."""
 
     def __init__(self, fd: int, most_bytes: int = MOST_BYTES) -> None:
         self._fd = fd
@@ -41,7 +41,7 @@ class Console:
             self._changed.notify_all()
 
     def close(self, limit: float) -> None:
-        """What waits has `limit` seconds to be read."""
+        """Waiting lines have `limit` seconds to be read."""
         with self._changed:
             self._open = False
             self._changed.notify_all()
@@ -84,7 +84,7 @@ class Console:
                 select.select([], [self._fd], [])
 
     def _tell(self) -> None:
-        """Once the console has caught up: how much it missed."""
+        """Log the number of dropped lines, once the console has read the others."""
         with self._changed:
             dropped = 0 if self._lines or not self._open else self._dropped
             self._dropped -= dropped
@@ -93,7 +93,7 @@ class Console:
 
 
 class CopiedStream:
-    """The stream, of which the console has a copy."""
+    """A stream whose text is also written to the console."""
 
     def __init__(self, stream: TextIO, console: Console) -> None:
         self._stream, self._console = stream, console

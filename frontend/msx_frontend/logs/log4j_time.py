@@ -1,4 +1,4 @@
-"""Times as Log4j writes them: of TorchServe's log files and metric lines."""
+"""Times in Log4j's format, for TorchServe's log files and metric lines."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from functools import lru_cache
 
 
 def log4j_time(moment: float) -> str:
-    """Log4j's ISO8601, in local time, of seconds since the epoch: `2026-11-20T18:07:44,690`."""
+    """Log4j's ISO8601 in local time, from seconds since the epoch: `2026-11-20T18:07:44,690`."""
     seconds, millis = divmod(round(moment * 1e6) // 1000, 1000)
     return f"{date_and_time(seconds)},{millis:03}"
 
 
 @lru_cache(maxsize=8)
 def date_and_time(second: int) -> str:
-    """In local time, of seconds since the epoch: `2026-11-20T18:07:44`."""
+    """In local time, from seconds since the epoch: `2026-11-20T18:07:44`."""
     return datetime.fromtimestamp(second).isoformat()

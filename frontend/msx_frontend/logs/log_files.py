@@ -1,4 +1,4 @@
-"""TorchServe's log files: access_log.log, ts_log.log and model_log.log, with its lines."""
+"""TorchServe's log files: access_log.log, ts_log.log and model_log.log, with lines in its format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class Log4jFormatter(logging.Formatter):
 
 
 def add_log_files(folder: Path) -> RotatingFile:
-    """To the root logger; returns that of the access log, which takes whole lines. All are there from now on."""
+    """Add the files to the root logger; returns that of the access log, which takes whole lines. All files exist
+    from now on."""
     root = logging.getLogger()
     access = RotatingFile(folder / "access_log.log")
     for name, of_models in (("ts_log.log", False), ("model_log.log", True)):
@@ -37,7 +38,7 @@ def add_log_files(folder: Path) -> RotatingFile:
 
 
 def _thread(record: logging.LogRecord) -> str:
-    """A worker, and each of its streams, counts as a thread, as in TorchServe."""
+    """The name of the thread. A worker, and each of its streams, counts as a thread, as in TorchServe."""
     labels = {"version": "", "stream": "stdout", **record.__dict__}
     if not {"worker", "model"} <= labels.keys():
         return record.threadName or "main"

@@ -28,7 +28,7 @@ _NOT_FOLLOWED = (
 
 @dataclass(frozen=True)
 class LogOutput:
-    """Where whole lines of the access log go; to `logger` when the user configured the logging."""
+    """Where lines of the access log are written; `logger` gets them if the user has configured the logging."""
 
     write: Callable[[str], object]
     as_json: bool
@@ -36,10 +36,10 @@ class LogOutput:
     access_file: RotatingFile | None = None
     """TorchServe's access_log.log."""
     places: LogDestinations | None = None
-    """Those of the user's configuration, if there is one."""
+    """The destinations of the user's configuration, if there is one."""
 
     def files(self, background: str | None) -> list[str]:
-        """Where a user finds the log; `background` is the file of stdout and stderr, where they go to one."""
+        """The files of the log; `background` is the file of stdout and stderr, if they are redirected to one."""
         if self.places is None:
             return [background] if background else []
         own = [str(path) for path in self.places.files]
@@ -70,8 +70,11 @@ class HumanFormatter(logging.Formatter):
 
 
 def set_up_logging(log_config: Path | None, stream: TextIO = sys.stdout, folder: Path | None = None) -> LogOutput:
-    """Raises LogConfigError. `log_config` is a logging.config dictionary in YAML or JSON, or an ini file; one of log4j
-    counts as none. `folder` is that of TorchServe's log files, which a configuration of the user's replaces."""
+    """`log_config` is a logging.config dictionary in YAML or JSON, or an ini file; one of log4j is ignored. `folder`
+    is that of TorchServe's log files, which are written without a `log_config`.
+
+    Raises LogConfigError.
+    """
     human = stream.isatty()
     for_java = log_config is not None and is_for_java(log_config)
     access_file, places = None, None

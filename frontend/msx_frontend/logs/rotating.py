@@ -1,4 +1,4 @@
-"""A log file that never grows beyond its limit: then it is moved aside, and the oldest such is removed."""
+"""A log file with a size limit: a full file is renamed, and the oldest one is removed."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 
 MOST_BYTES = 100 << 20
 KEPT = 5
-"""TorchServe's figures."""
+"""TorchServe's limits."""
 
 log = logging.getLogger("msx.server")
 
 
 class RotatingFile(RotatingFileHandler):
-    """A handler for a logger, or by `write` a file of whole lines. Opened at its first line, or by `create`.
+    """A handler for a logger, or a file of whole lines by `write`. It is opened by its first line or by `create`.
 
-    What cannot be written is lost, and told once.
+    Lines that cannot be written are lost; the first failure is logged.
     """
 
     def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
@@ -25,7 +25,7 @@ class RotatingFile(RotatingFileHandler):
         self._told = False
 
     def create(self) -> None:
-        """So that it is there before its first line, for who follows it."""
+        """Create the file before its first line, for programs that follow it."""
         try:
             self._open().close()
         except OSError:
