@@ -1,1 +1,1 @@
-"""One server: its parts put together, started and ended in order."""
+"""One server: its parts are made, started and stopped here."""

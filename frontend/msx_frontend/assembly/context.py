@@ -1,4 +1,4 @@
-"""What all parts of one server share: its settings, its folder, its state, its keys, its logs."""
+"""The context that all parts of one server share: settings, folder, state, keys, logs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from msx_sdk.plugins import ENDPOINTS
 
 KEY_FILE = "key_file.json"
 MEMORY_SHARE = 4
-"""max_queued_bytes is this part of the memory, unless it is given."""
+"""The default of max_queued_bytes is the memory divided by this."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,8 @@ class ServerContext:
 
 
 def open_context(config: ServerConfig, file: Path | None, output: LogOutput, parts: AsyncExitStack) -> ServerContext:
-    """Loads plugins; takes the state folder, the state and the key file. `parts` gives them back.
-
-    Raises StartError.
-    """
+    """Load plugins; open the state folder, the state and the key file, which the stack `parts` closes. Raises
+    StartError."""
     use_plugins_path(config.plugins_path)
     serializer = _serializer(config)
     config = config if serializer is None else with_snapshot(config, serializer)
@@ -117,7 +115,7 @@ def _load_plugins(config: ServerConfig, registry: Registry) -> PluginEndpoints:
 
 
 def _instance(folder: StateFolder, parts: AsyncExitStack) -> Instance:
-    """`run` in the folder belongs to this life of the server alone."""
+    """Lock the folder, and empty `run` in it, which holds files of the running server only."""
     instance = Instance(folder)
     parts.callback(instance.close)
     shutil.rmtree(folder.run, ignore_errors=True)

@@ -39,11 +39,11 @@ class ServerDevices:
 
     @property
     def variables(self) -> frozenset[str]:
-        """Of the accelerator: workers do not inherit them."""
+        """The variables of the accelerator, which workers do not inherit."""
         return self._accelerator.variables
 
     def figures(self) -> Iterable[tuple[int, DeviceStatus]]:
-        """By the server's numbers. Blocks."""
+        """The figures of each device, by the server's number. Blocks."""
         return figures(self._accelerator, self._devices)
 
     def healthy(self) -> Iterable[tuple[int, bool]]:
@@ -51,7 +51,7 @@ class ServerDevices:
         return ((number, number not in self.unhealthy()) for number in range(len(self._devices)))
 
     def unhealthy(self) -> Mapping[int, str]:
-        """The health of those that are not well, by number."""
+        """The health of each unhealthy device, by number."""
         return self.resources.devices.health.unhealthy
 
     async def close(self) -> None:

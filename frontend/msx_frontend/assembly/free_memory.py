@@ -1,7 +1,7 @@
-"""Memory that the process has freed goes back to the system.
+"""Returns freed memory to the system.
 
-glibc keeps what is freed below the top of its heap, where small things that live on hold it down: after many large
-requests have left, their memory would stay with the server for ever.
+glibc keeps freed memory below the top of its heap while a small object above it is alive: without this, the
+memory of many large requests would stay with the server.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 log = logging.getLogger("msx.server")
 
 EVERY = 5.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 WORTHWHILE = 32 << 20
 """Bytes that were unused at two checks in a row. Giving back a GiB takes some tens of milliseconds on a thread; other
@@ -29,7 +29,7 @@ class FreeMemory:
         self._freed = freed
         self._give_back = give_back
         self._given = self._before = 0
-        """Bytes that were given back and are still free; bytes that were free at the last look."""
+        """Bytes that were returned and are still free; bytes that were free at the last check."""
 
     async def run(self) -> None:
         while True:
@@ -47,7 +47,7 @@ class FreeMemory:
 
 
 class _Mallinfo(ctypes.Structure):
-    """Of glibc before 2.33: its counts wrap at 4 GiB."""
+    """The struct of glibc before 2.33, whose counts wrap at 4 GiB."""
 
     _fields_ = [(name, ctypes.c_uint) for name in ("arena", "a", "b", "c", "d", "e", "f", "used", "free", "top")]
 
@@ -57,7 +57,7 @@ class _Mallinfo2(ctypes.Structure):
 
 
 def of_glibc() -> FreeMemory | None:
-    """None with another C library: that of musl gives back by itself."""
+    """None with another C library: musl returns memory by itself."""
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "malloc_trim"):
         return None

@@ -1,4 +1,4 @@
-"""The running servers of this user: one lock and one description per state folder, and an index of all."""
+"""The running servers of this user: a lock and a description in each state folder, and an index of all."""
 
 from __future__ import annotations
 
@@ -26,39 +26,39 @@ class InstanceError(StartError):
 
 
 class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a running server tells of itself in `server.json` of its state folder."""
+    """The description of a running server, in `server.json` of its state folder."""
 
     pid: int
     model_store: str
     state_dir: str = ""
-    """Where this lies. "" is said by servers that always had it in `.msx` of the model store."""
+    """The state folder. Older servers write "": theirs is `.msx` in the model store."""
     inference: str
     management: str
     metrics: str | None
     grpc_inference: str
     grpc_management: str
     certificate: str | None = None
-    """In PEM, where listeners speak TLS: who asks this server trusts it alone."""
+    """In PEM, if listeners use TLS. Commands that ask this server trust only this certificate."""
     key_file: str | None
     status_socket: str | None = None
-    """What `--status` asks; None where the folder of the state can have no socket."""
+    """The socket of `--status`; None if the state folder cannot have a socket."""
     log_file: str | None
-    """Of stdout and stderr, where they go to one."""
+    """The file of stdout and stderr, if they are redirected to one."""
     log_files: list[str] | None = None
-    """Where the log is; None is said by servers that write it to `log_file`."""
+    """The files of the log; None from older servers, which write it to `log_file`."""
     log_folder: str | None = None
-    """Of TorchServe's log files, where they are written."""
+    """The folder of TorchServe's log files, if they are written."""
     started_at: float
     drain_timeout: float = 30.0
     """Seconds."""
     not_loaded: list[str] = []
-    """Why models that it should have started with are not there."""
+    """Why models of the start could not be loaded."""
     configuration: str = ""
-    """The file of its settings, or that there is none."""
+    """The file of its settings, or a text that there is no file."""
     state: str = ""
-    """The file in which it remembers its models, or that there is none, and what it writes instead."""
+    """The file in which it remembers its models; without one, a text that names the folder of its caches."""
     models: str = ""
-    """What it started with: asked for, and remembered."""
+    """The models of its start: given and remembered ones."""
     hint: str = ""
 
     @property
@@ -72,7 +72,7 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
         return [self.log_file] if self.log_file else []
 
     def places(self) -> dict[str, str]:
-        """What it read, where it listens, where its tokens and its log are; as texts for the user."""
+        """Its files and addresses, as texts for the user."""
         read = {"config": self.configuration, "state": self.state, "models": self.models}
         found = {
             **{name: text for name, text in read.items() if text},
@@ -91,7 +91,8 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Instance:
-    """Held by a server while it lives. A server that was killed leaves files, but no lock: they count for nothing."""
+    """A running server's lock and description. The files of a killed server are ignored, because they are not
+    locked."""
 
     def __init__(self, state: StateFolder) -> None:
         """Raises StateFolderError, or InstanceError when another server holds this folder."""
@@ -116,7 +117,7 @@ class Instance:
             sweep(self._index, "*")
 
     def _others(self) -> list[InstanceInfo]:
-        """With and without `--ncs` there are different folders for one model store."""
+        """Servers with the other default folder of the model store: `--ncs` has a folder of its own."""
         return running_in(path for path in usual_folders(self.state.model_store) if path != self.state.path)
 
     def publish(self, info: InstanceInfo) -> None:
@@ -156,13 +157,13 @@ def _taken(state: StateFolder, running: InstanceInfo | None) -> str:
 
 
 def running_in(folders: Iterable[Path]) -> list[InstanceInfo]:
-    """The servers that hold these state folders now."""
+    """The running servers that have locked these state folders."""
     infos = [_read(folder / INFO) for folder in folders if _is_locked(folder / LOCK)]
     return [info for info in infos if info is not None]
 
 
 def all_running() -> list[InstanceInfo]:
-    """All listed servers of this user; what a killed one left in the index is removed."""
+    """All running servers in the index; entries of killed servers are removed."""
     found: list[InstanceInfo] = []
     index = _index()
     for path in [] if index is None else sorted(index.glob("*.json")):

@@ -1,4 +1,4 @@
-"""What a server that answers says of itself: for `--status`, `--stop`, and the command that started it."""
+"""The description of a running server, for `--status`, `--stop`, and the command that started it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Addresses:
 def instance_info(
     context: ServerContext, account: StartSummary, not_loaded: list[str], addresses: Addresses, status: Path | None
 ) -> InstanceInfo:
-    """`not_loaded`: why models are not there. `status` is the socket that `--status` asks."""
+    """`not_loaded`: why models could not be loaded. `status` is the socket of `--status`."""
     config, folder, output, tokens = context.config, context.folder, context.output, context.keys.tokens
     log_file = os.environ.get("MSX_LOG_FILE")
     return InstanceInfo(

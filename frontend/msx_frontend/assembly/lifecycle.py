@@ -1,4 +1,4 @@
-"""Owns signals and the order of start and end."""
+"""Handles signals, and runs start, drain and stop in order."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from msx_frontend.assembly.server import Server
 log = logging.getLogger("msx.server")
 
 Start = Callable[[AsyncExitStack], Awaitable[Server]]
-"""Starts a server whose parts the stack stops."""
+"""Starts a server; the stack stops its parts."""
 
 
 class Lifecycle:
-    """SIGTERM or SIGINT: not ready, drain, end. A second one ends the wait."""
+    """SIGTERM or SIGINT: not ready, drain, stop. A second signal ends the drain."""
 
     def __init__(self, start: Start, drain_limit: float, on_started: Callable[[Server], None]) -> None:
         self._start = start
@@ -41,7 +41,7 @@ class Lifecycle:
         log.info("stopped")
 
     async def _started(self, parts: AsyncExitStack) -> Server | None:
-        """None when it is told to stop before it has started."""
+        """None when a signal comes before the server has started."""
         start = asyncio.ensure_future(self._start(parts))
         await self._first_of(start, self._stop.wait())
         if start.cancelled() or not start.done():

@@ -1,4 +1,4 @@
-"""Metrics of one server: what is counted, where it is logged, and the figures of its machine."""
+"""The metrics of one server: counters, metric logs, and figures of its machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from msx_frontend.net.http.gate import PROBES
 HTTP, GRPC = "http", "grpc"
 
 COMMAND_LIMIT = 10.0
-"""Seconds, or the interval if that is shorter: the server's end waits for it."""
+"""Seconds that the command may run, or the interval if that is shorter: the stop of the server waits for it."""
 
 
 class Monitoring:
@@ -65,8 +65,8 @@ class Monitoring:
 
 
 class CountedReplies:
-    """The access log of the HTTP listeners: each of its lines is a reply to count, but for probes, which TorchServe
-    has not: a server that is not ready yet has no failures."""
+    """The access log of the HTTP listeners, which also counts replies. Replies to probes are not counted: TorchServe
+    does not have them, and a server that is not ready would count as failing."""
 
     def __init__(self, access_log: AccessLog, metrics: ServerMetrics, *, by_key: bool) -> None:
         self._write = access_log.write
@@ -82,7 +82,7 @@ class CountedReplies:
         self._write(call, status)
 
     def write_all(self, entries: list[Entry]) -> None:
-        """Predictions, all of the same status."""
+        """Write entries of predictions with the same status."""
         *_, status = entries[0][0]
         self._replied(status, len(entries))
         if self._keys is not None:
@@ -93,7 +93,7 @@ class CountedReplies:
 
 
 class CountedCalls:
-    """The access log of gRPC, where some keys have names."""
+    """The access log of gRPC, which also counts calls by the name of the key."""
 
     def __init__(self, access_log: AccessLog, metrics: ServerMetrics) -> None:
         self._write, self._keys = access_log.write, metrics.key_requests
@@ -109,7 +109,7 @@ def _logs(output: LogOutput, env: Mapping[str, str]) -> MetricLogs:
 
 
 def _mirror(output: LogOutput) -> Mirror:
-    """TorchServe has them on the console too."""
+    """Write metric lines to the console, too, as TorchServe does."""
 
     def to_logger(name: str, lines: list[MetricLine]) -> None:
         logger = logging.getLogger(f"msx.{name.lower()}")

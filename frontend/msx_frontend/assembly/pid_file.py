@@ -12,7 +12,8 @@ NAME = ".model_server.pid"
 
 
 class PidFile:
-    """With several servers it is the first one's. Where it cannot be written there is none: nothing here needs it."""
+    """With several servers it is that of the first one. A failure to write it is ignored, because MSX does not need
+    it."""
 
     def __init__(self) -> None:
         env = os.environ  # the module tempfile would want to write there, and a disk may be full

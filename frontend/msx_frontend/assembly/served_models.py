@@ -39,9 +39,9 @@ class ServedModels:
     startup: Startup
 
     async def load(self) -> list[str]:
-        """Register the models and workflows of the start; returns why some are not there.
+        """Register the models and workflows of the start; returns why some could not be loaded.
 
-        What an earlier server left, and is not needed, is removed. Raises StartError.
+        Unused files of an earlier server are removed. Raises StartError.
         """
         not_loaded = [*await self.startup.load(), *await self.workflows.restore_all()]
         store, registry = self.management.store, self.context.registry
@@ -56,11 +56,12 @@ class ServedModels:
         return self.startup.account
 
     def absent(self) -> list[str]:
-        """What could not be loaded at the start, as long as that is so."""
+        """Models and workflows of the start that are still missing."""
         return self.startup.absent() + self.workflows.lost()
 
     def not_loaded(self) -> list[str]:
-        """Why models and workflows of the start are not there, as long as that is so."""
+        """Why models and workflows of the start are missing, without those that were registered or unregistered
+        meanwhile."""
         return self.startup.not_loaded() + self.workflows.not_restored()
 
     def only_model(self) -> str | None:
@@ -83,14 +84,14 @@ class ServedModels:
         self.management.cancel_all(error)
 
     def _urls(self) -> list[ArchiveUrl]:
-        """Of all archives that something is served from."""
+        """The URLs of all archives in use."""
         workflows = self.workflows.registry
         versions = [version.source.archive for version in self.context.registry.all_versions()]
         return versions + [workflows.find(name).archive for name in workflows.names()]
 
 
 async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedModels:
-    """Finds the devices and the interpreter; no model is loaded yet. Raises StartError."""
+    """Find the devices and the interpreter; no model is loaded yet. Raises StartError."""
     config, folder = context.config, context.folder
     devices = await ServerDevices.find(config)
     parts.push_async_callback(devices.close)

@@ -1,4 +1,4 @@
-"""One server: started part by part, each of which is stopped again, in the other order."""
+"""One server: its parts are started one after the other, and stopped in reverse order."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ _UNFINISHED = "The server is shutting down and could not wait any longer for the
 
 @dataclass(frozen=True)
 class Server:
-    """One that answers. The stack with which it was started stops it."""
+    """A running server. The stack that it was started with stops it."""
 
     info: InstanceInfo
     health: Health
     models: ServedModels
 
     async def why_not_ready(self, limit: float) -> list[str]:
-        """Waits for the models of the start, `limit` seconds; see there."""
+        """Wait up to `limit` seconds for the models of the start; returns why some do not serve."""
         return await why_not_ready(self.models.context.registry.all_versions(), limit)
 
     async def drain(self, limit: float) -> None:
-        """Not ready from now on, nothing new is taken; what was accepted may finish for `limit` seconds."""
+        """Become not ready, and refuse new requests; accepted ones may finish for `limit` seconds."""
         self.health.draining = True
         self.models.refuse_new()
         deadline = time.monotonic() + limit
@@ -63,8 +63,8 @@ class Server:
 async def start_server(config: ServerConfig, file: Path | None, output: LogOutput, parts: AsyncExitStack) -> Server:
     """Returns when every listener answers and every model is registered; workers may still be loading.
 
-    `file` is where the configuration was read. Each part that was started is on the stack `parts`, which stops them:
-    what was not finished fails, then HTTP, gRPC, workers and state end. Raises StartError.
+    `file` is the file of the configuration. Each started part is pushed to the stack `parts`, which stops them in
+    order: unfinished requests fail, then HTTP, gRPC, workers and state end. Raises StartError.
     """
     context = open_context(config, file, output, parts)
     status = StatusSocket(context.folder.path / STATUS_SOCKET)
@@ -123,7 +123,7 @@ def _addresses(listeners: list[Listener], grpc: GrpcServer) -> Addresses:
 
 
 def _watch(context: ServerContext, info: InstanceInfo, parts: AsyncExitStack) -> None:
-    """What goes on as long as the server answers: memory, keys, snapshots, certificates."""
+    """Start the periodic tasks of a running server: memory, keys, snapshots, certificates."""
     if context.hint:
         log.warning("%s", context.hint)
     if (free_memory := of_glibc()) is not None:
@@ -137,7 +137,7 @@ def _watch(context: ServerContext, info: InstanceInfo, parts: AsyncExitStack) ->
 
 
 def _republish(instance: Instance, info: InstanceInfo, tls: ServerTls) -> None:
-    """The certificate is another one."""
+    """Publish the new certificate."""
     try:
         instance.publish(msgspec.structs.replace(info, certificate=tls.identity.chain.decode()))
     except InstanceError as error:

@@ -1,6 +1,7 @@
-"""What `msx-serve --status` reads: the models and workers, by a Unix socket that the server's own user alone can open.
+"""The Unix socket that `msx-serve --status` reads models and workers from. Only the server's user can open it.
 
-It answers without a key, also when all keys have expired, and does not depend on the listeners, their TLS or addresses.
+It answers without a key, also when all keys have expired, and does not depend on the listeners, their TLS or
+addresses.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ log = logging.getLogger("msx.server")
 
 NAME = "status.sock"
 LIMIT = 5.0
-"""Seconds that a reader has to take the answer, and that `ask` waits for each piece of it."""
+"""Seconds that a reader has to read the answer, and that `ask` waits for each piece of it."""
 
 MOST_BYTES = 64 << 20
-"""Of an answer."""
+"""The largest answer."""
 
 
 class Status(msgspec.Struct, frozen=True):
-    """Descriptions of all versions, and why models and workflows of the start are not there."""
+    """Descriptions of all versions, and why models and workflows of the start are missing."""
 
     versions: list[dict[str, Any]]
     not_loaded: list[str] = []
@@ -38,15 +39,15 @@ Describe = Callable[[], Status]
 
 
 class StatusSocket:
-    """A connection is answered with one JSON object, a `Status`, and closed. It takes no commands."""
+    """Answers each connection with one JSON object, a `Status`, and closes it. It does not accept commands."""
 
     def __init__(self, path: Path) -> None:
-        """`path` is in a folder that only one server uses."""
+        """`path` must be in a folder that only one server uses."""
         self.path = path
         self._server: asyncio.Server | None = None
 
     async def start(self, describe: Describe) -> bool:
-        """False, and a warning in the log, where the folder cannot have a socket."""
+        """Returns False, and logs a warning, if the folder cannot have a socket."""
         try:
             bound = _bind(self.path)
         except OSError as error:
@@ -72,7 +73,7 @@ async def _answer(describe: Describe, reader: asyncio.StreamReader, writer: asyn
 
 
 def ask(path: Path) -> Status:
-    """Raises OSError, or ValueError where nothing comes, or what is not the answer of a server."""
+    """Raises OSError, or ValueError for an empty answer or one that is not from a server."""
     answer = bytearray()
     with socket.socket(socket.AF_UNIX) as connection, _short(path) as short:
         connection.settimeout(LIMIT)
@@ -85,7 +86,7 @@ def ask(path: Path) -> Status:
 
 
 def _bind(path: Path) -> socket.socket:
-    """Mode 0600 from its first moment. A file of this name was left by a server that was killed."""
+    """Bind with mode 0600 from the beginning. An existing file was left by a killed server."""
     path.unlink(missing_ok=True)
     sock = socket.socket(socket.AF_UNIX)
     try:
@@ -102,7 +103,7 @@ def _bind(path: Path) -> socket.socket:
 
 @contextlib.contextmanager
 def _short(path: Path) -> Iterator[str]:
-    """Another name of the file, because a socket's name may have 107 bytes, and a folder's more."""
+    """A shorter name of the file, because the name of a socket may have at most 107 bytes."""
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{folder}/{path.name}"

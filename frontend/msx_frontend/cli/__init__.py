@@ -1,1 +1,1 @@
-"""The commands that an operator types."""
+"""The command line."""

@@ -1,4 +1,4 @@
-"""What `msx-serve` does for each of its flags. Each command returns the exit code."""
+"""The commands of `msx-serve`. Each returns the exit code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOT_RUNNING = "MSX is not currently running."
 
 
 class _SeveralServersError(Exception):
-    """The user has been told to say which."""
+    """Several servers run, and the message asks the user to select one."""
 
 
 def start(options: Options) -> int:
@@ -36,7 +36,7 @@ def start(options: Options) -> int:
 
 
 def _missing(options: Options) -> Iterator[str]:
-    """What a flag or variable names and is not there, in TorchServe's words."""
+    """A message for each missing file or folder of a flag or variable, in TorchServe's words."""
     temp = options.env.get("TEMP")
     if temp and not os.path.isdir(temp):
         yield f"Invalid temp directory: {temp}, please check TEMP environment variable."
@@ -73,7 +73,7 @@ def stop_limit(info: InstanceInfo) -> float:
 
 
 def _ended(process: psutil.Process, limit: float) -> bool:
-    """A server that only waits to be reaped has ended: in a container that may never come."""
+    """A zombie counts as ended: in a container it may never be reaped."""
     deadline = time.monotonic() + limit
     while time.monotonic() < deadline:
         try:
@@ -86,7 +86,7 @@ def _ended(process: psutil.Process, limit: float) -> bool:
 
 
 def status(options: Options) -> int:
-    """1 when no server runs, one does not answer, or a model of one has failed: a script may rely on it."""
+    """Returns 1 when no server runs, a server does not answer, or a model has failed; scripts rely on that."""
     from msx_frontend.cli.status import show
 
     infos = _running(options)
@@ -98,7 +98,7 @@ def status(options: Options) -> int:
 
 
 def backup(options: Options) -> int:
-    """Of the server that the flags mean; of one that does not run, as it would be started."""
+    """Copy the state of the running server that the flags select; else of the server that they would start."""
     from msx_frontend.models.state_backup import back_up
 
     assert options.backup is not None
@@ -128,7 +128,7 @@ def _counted(number: int, what: str) -> str:
 
 
 def _running(options: Options) -> list[InstanceInfo]:
-    """Those that the flags mean, each once: by its state folder, by its model store, or all."""
+    """The running servers that the flags select, by state folder or model store; else all."""
     if options.state_dir:
         return running_in([options.state_dir.resolve()])
     told = options.env.get(ENV)
@@ -139,7 +139,7 @@ def _running(options: Options) -> list[InstanceInfo]:
 
 
 def _the_one(options: Options) -> InstanceInfo | None:
-    """The only one of those, or the one of the current folder, or of MSX_STATE_DIR; None where none runs."""
+    """The only selected server, or the one of the current folder or MSX_STATE_DIR; None when no server runs."""
     running = _running(options)
     here, told = str(Path.cwd()), options.env.get(ENV)
     near = [

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from msx_frontend.logs.console import Console
 
 CONSOLE_FD = "MSX_CONSOLE_FD"
-"""The stdout of the command that starts a server in the background, where the log is copied to it."""
+"""The descriptor of the stdout of the starting command, to which the log is copied."""
 
 PROC = Path("/proc")
 LAST_LINES = 1.0
-"""Seconds that the console has at the end to take what it has not yet read."""
+"""Seconds that the console has at the end to read the waiting lines."""
 
 
 @contextlib.contextmanager
 def handed_on(wanted: bool | None) -> Iterator[tuple[list[int], dict[str, str]]]:
-    """The descriptors that the server inherits, and the variables that say so; both are empty without a console."""
+    """The descriptors that the server inherits, and variables with their numbers; both are empty without a console."""
     try:
         fd = os.dup(1) if has_console(wanted) else None
     except OSError:  # a command without stdout
@@ -37,9 +37,11 @@ def handed_on(wanted: bool | None) -> Iterator[tuple[list[int], dict[str, str]]]
 
 
 def has_console(wanted: bool | None, proc: Path = PROC, pid: int | None = None) -> bool:
-    """What the key `console` says; unless it is set, what started by a container's first process has one.
+    """The value of the key `console`; by default a server that a container's first process has started has a
+    console.
 
-    A caller that reads our stdout up to its end, such as `$(…)`, would wait for the end of the server: it gets no copy.
+    A caller that reads our stdout to its end, such as `$(…)`, would wait for the end of the server: it gets no
+    copy.
     """
     own = proc / str(pid or os.getpid())
     stdout = _stdout(own)
@@ -50,7 +52,7 @@ def has_console(wanted: bool | None, proc: Path = PROC, pid: int | None = None) 
 
 @contextlib.contextmanager
 def copied_to_console(env: Mapping[str, str]) -> Iterator[None]:
-    """In the server: what is written to stdout and stderr goes to the console, too."""
+    """In the server: copy stdout and stderr to the console."""
     fd = env.get(CONSOLE_FD)
     if fd is None:
         yield
@@ -101,7 +103,7 @@ def _is_reading_end(process: Path, fd: str) -> bool:
 
 
 def _parent(process: Path) -> int:
-    """0 without one, or where that cannot be known."""
+    """The pid of the parent process; 0 if it is unknown."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return int((process / "stat").read_text().rpartition(")")[2].split()[1])
     return 0

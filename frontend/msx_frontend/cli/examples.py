@@ -9,11 +9,11 @@ import click
 
 SHIPPED = ("examples", "model-configs", "docs")
 _LEFT_BEHIND = shutil.ignore_patterns("__pycache__", "build", ".msx", "logs", "key_file.json", "*.mar", "*.war")
-"""In a checkout, examples may have been run where they are."""
+"""Files that running the examples leaves in a checkout."""
 
 
 def copy_examples(to: Path) -> int:
-    """Into `to`, which is made; returns the exit code. Nothing that is there is replaced."""
+    """Copy into the new folder `to`; returns the exit code. Existing files are not replaced."""
     taken = [to / name for name in SHIPPED if (to / name).exists()]
     if taken:
         click.echo(f"{taken[0]} already exists, nothing was copied: name another folder, or move it away.", err=True)
@@ -29,7 +29,7 @@ def copy_examples(to: Path) -> int:
 
 
 def _place(name: str) -> Path:
-    """Beside this module, where a wheel was installed; else in the checkout."""
+    """Beside this module in an installed wheel; else in the checkout."""
     package = Path(__file__).resolve().parents[1]
     installed = package / "shipped" / name
     return installed if installed.is_dir() else package.parents[1] / name

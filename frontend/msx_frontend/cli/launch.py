@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from msx_frontend.config import ServerConfig
 
 LOG_FILE = "MSX_LOG_FILE"
-"""Where the output of a server in the background goes."""
+"""The file for the output of a server in the background."""
 
 READY_FD = "MSX_READY_FD"
-"""A pipe on which a server in the background says that it answers, or why it does not."""
+"""The descriptor of a pipe on which a server in the background reports that it answers, or why not."""
 
 _ANSWERS_LATER = 5.0
-"""Seconds: the server itself knows best what is not ready when the time is over."""
+"""Seconds to wait longer than the server, so that its own report, which names the models, comes first."""
 
 
 def run_in_foreground(options: Options) -> int:
@@ -103,7 +103,7 @@ async def _serve(config: ServerConfig, notices: list[str], options: Options, par
 
 
 def run_in_background(options: Options) -> int:
-    """The same command again, detached, with its output in a log file."""
+    """Start the same command again, detached, with its output in a log file."""
     try:
         config, notices = _load_config(options)
         log_file = _log_file(config)
@@ -138,7 +138,7 @@ def _too_late(pid: int, limit: float, log_file: Path) -> str:
 
 
 class _WaitingCommand:
-    """The command that waits for this server, if there is one; else the terminal."""
+    """The command that waits for this server, or else the terminal."""
 
     def __init__(self, fd: str | None) -> None:
         self._fd = int(fd) if fd else None
@@ -148,11 +148,11 @@ class _WaitingCommand:
 
     @property
     def waits(self) -> bool:
-        """There is such a command."""
+        """A command waits for this server."""
         return self._fd is not None
 
     def started(self, info: InstanceInfo, failures: Sequence[str] = ()) -> None:
-        """`failures`: why it does not serve all that it should."""
+        """`failures`: why some models are not served."""
         if self._fd is not None:
             self._say({"text": started_text(info), "error": "\n".join(failures), "log": ", ".join(info.logs)})
         elif sys.stdout.isatty():

@@ -1,4 +1,4 @@
-"""`msx-serve`: torchserve's flags. Nothing heavy is imported before it is known what to do."""
+"""`msx-serve`: torchserve's flags. Heavy modules are imported by the commands that need them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def _action(*names: str, help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """One of several flags, of which a command has one at most, as torchserve's."""
+    """A flag that excludes the other actions, as in torchserve."""
     return click.option(*names, is_flag=True, expose_value=False, callback=_chosen, help=help)
 
 

@@ -6,6 +6,6 @@ import os
 
 
 def prepare_process() -> None:
-    """gRPC must not hook into forks: every worker is started from this process."""
+    """gRPC must not handle forks, because this process starts every worker."""
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

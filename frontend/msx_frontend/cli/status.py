@@ -18,7 +18,7 @@ NO_MODELS = "no models are registered: start with --models FILE.mar, or with --e
 
 
 def show(info: InstanceInfo) -> bool:
-    """Ask the server itself. False when it does not answer, or a model has failed or was not loaded; all is shown."""
+    """Ask the server and print its status. False when it does not answer, or a model has failed or was not loaded."""
     try:
         status = _asked(info)
     except (OSError, ValueError) as error:
@@ -62,7 +62,7 @@ def _unhealthy(version: dict[str, Any]) -> list[str]:
 
 
 def _device(device: int, id: str, **_: str) -> str:
-    """The driver's id where it is not the server's number."""
+    """The driver's id, if it differs from the server's number."""
     return f"device {device}" + ("" if id == str(device) else f" (id {id})")
 
 

@@ -1,4 +1,4 @@
-"""What Prometheus reads, and the metric logs of TorchServe."""
+"""Metrics for Prometheus, and TorchServe's metric logs."""
 
 from msx_frontend.metrics.model import ModelMetrics
 from msx_frontend.metrics.server import ServerMetrics

@@ -1,4 +1,4 @@
-"""Bounds of histograms that name none, by their unit."""
+"""Default bounds of histograms, by their unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TorchServe's metrics.yaml: which metrics there are, before any of them has a sample."""
+"""TorchServe's metrics.yaml: the declared metrics, before any of them has a sample."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class DeclaredMetric(msgspec.Struct, frozen=True):
     unit: str
     dimensions: tuple[str, ...] = ()
     help: str = ""
-    """Ours, as `buckets`, which only a histogram has."""
+    """`help` and `buckets` exist in MSX only; `buckets` for histograms."""
     buckets: tuple[float, ...] | None = None
 
     @property
     def bounds(self) -> tuple[float, ...]:
-        """Without infinity; () for those of the unit."""
+        """The bounds without infinity; () for the default bounds of the unit."""
         return checked_buckets(self.name, self.buckets)
 
 
@@ -46,7 +46,7 @@ _ByKind = dict[Kind, list[DeclaredMetric] | None]
 
 class _MetricsFile(msgspec.Struct):
     dimensions: list[str] | None = None
-    """Only anchors for what follows."""
+    """Anchors for the lines below, with no meaning of their own."""
     ts_metrics: _ByKind | None = None
     model_metrics: _ByKind | None = None
 
@@ -59,7 +59,7 @@ class MetricsSpec(msgspec.Struct, frozen=True):
 
 
 def load_spec(path: Path | None = None) -> MetricsSpec:
-    """Of `metrics_config`, or of the file that is shipped. Raises MetricsConfigError."""
+    """Read `metrics_config`, or the default file. Raises MetricsConfigError."""
     path = path or DEFAULT_FILE
     try:
         found = msgspec.convert(read_yaml(path) or {}, _MetricsFile)

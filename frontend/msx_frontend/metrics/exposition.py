@@ -1,4 +1,4 @@
-"""Prometheus' text format as TorchServe writes it: behind each label a comma, also behind the last."""
+"""Prometheus' text format as TorchServe writes it: with a comma after each label, also after the last one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # a second sample fo
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _TYPES = {"unknown": "counter"}
-"""Only counters that keep the name which they were given say that they are of an unknown type."""
+"""Counters that keep their declared name have the type "unknown"; no other metric has it."""
 
 
 def exposition(registry: Collector) -> bytes:

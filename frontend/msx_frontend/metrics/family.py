@@ -1,6 +1,6 @@
-"""Metrics in TorchServe's form: named as they were declared, described by their unit, logged if that is wanted.
+"""Metrics in TorchServe's form: with their declared names and units, and logged if configured.
 
-Plain numbers on the loop's thread: an update costs less than a lock would.
+Plain numbers that only the loop's thread changes: an update is cheaper than a lock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msx_frontend.metrics.buckets import default_buckets
 from msx_frontend.metrics.numbers import HistogramFamily
 
 MOST_SERIES = 1000
-"""Of one metric. A handler that makes up label values must not fill the memory."""
+"""Series of one metric at most: a handler that makes up label values must not fill the memory."""
 
 
 class LogsMetrics(Protocol):
@@ -29,7 +29,7 @@ class SampleTarget(Protocol):
 
 
 class DiscardedSamples:
-    """For a metric that is not declared."""
+    """Ignores samples of a metric that is not declared."""
 
     def add(self, value: float, request_ids: str = "") -> None:
         return None
@@ -39,7 +39,7 @@ class DiscardedSamples:
 
 
 class Series:
-    """One combination of label values. What `add` does is the kind's: count up, set, or observe."""
+    """One combination of label values. `add` counts up, sets or observes, depending on the kind."""
 
     __slots__ = ("_log", "ends", "family", "labels", "value")
 
@@ -49,10 +49,10 @@ class Series:
         self.value = 0.0
         self._log = family.log
         self.ends: tuple[str, str] | None = None
-        """What its lines in the metric log say before the value, and behind it; made there."""
+        """The text of its lines in the metric log before and after the value; the log makes it."""
 
     def add(self, value: float, request_ids: str = "") -> None:
-        """Written out for each kind: one call less."""
+        """Each kind has its own method, which saves a call."""
         raise NotImplementedError
 
     def add_all(self, values: Sequence[float], scale: float = 1.0) -> None:
@@ -149,12 +149,12 @@ class MetricFamily(Collector):
         return not self._series
 
     def close(self) -> None:
-        """Its name is free."""
+        """The family was removed, and its name is free."""
         if self._registry is not None:
             self._registry.unregister(self)
 
     def series(self, values: tuple[str, ...]) -> Series:
-        """Made at its first use. Raises ValueError when there are too many."""
+        """The series of these label values, made at the first use. Raises ValueError when there are too many."""
         found = self._series.get(values)
         if found is None:
             if len(self._series) >= MOST_SERIES:
@@ -166,7 +166,7 @@ class MetricFamily(Collector):
         return [label for label in self.labels if label not in known]
 
     def collect(self) -> Iterable[Metric]:
-        """A counter says "unknown", of which exposition.py makes "counter": else `_total` would be added."""
+        """A counter has the type "unknown", which exposition.py replaces by "counter": else `_total` would be added."""
         if self.histogram is not None:
             return self.histogram.collect()
         metric = Metric(self.name, self._help, "gauge" if self.kind == "gauge" else "unknown")

@@ -1,4 +1,4 @@
-"""What has ended, gathered: adding up many at a time is cheaper by half than adding each."""
+"""Collects ended jobs, and counts many of them at once, which costs half as much as counting each."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections import defaultdict
 from typing import Protocol, TypeVar
 
 MOST = 256
-"""They are added up in a few tenths of a millisecond."""
+"""Jobs that are counted at once, in a few tenths of a millisecond."""
 
 Ended = tuple[tuple["CountsJobs", "str | None", int, str], float, float, float, float]
-"""A job: of which metrics, the version that was asked for, status and kind; when it was queued, taken by a worker (or
-0.0), answered first (or 0.0), and ended, as `time.monotonic()` instants."""
+"""A job: its metrics, requested version, status and kind; then the `time.monotonic()` instants when it was queued,
+taken by a worker (or 0.0), first answered (or 0.0), and ended."""
 
 Batch = tuple[tuple["CountsJobs", int], float, float]
-"""Of which metrics and how many jobs; seconds of the worker, and those until it began."""
+"""A batch: its metrics and number of jobs; the seconds of the worker, and the seconds before the worker began."""
 
 Entry = TypeVar("Entry", Ended, Batch)
 
@@ -22,14 +22,14 @@ class CountsJobs(Protocol):
     """The metrics of one model version."""
 
     def add_jobs(self, version: str | None, status: int, kind: str, jobs: list[Ended]) -> None:
-        """Of one version asked for, one status and one kind."""
+        """Count jobs of one requested version, one status and one kind."""
 
     def add_batches(self, size: int, batches: list[Batch]) -> None:
-        """Of one size."""
+        """Count batches of one size."""
 
 
 class PendingCounts:
-    """Of all models together, so that many models make no long work of a scrape.
+    """Jobs of all models together, so that a scrape stays short with many models.
 
     Used on the loop's thread. Call `settle` before reading a count.
     """
@@ -52,7 +52,7 @@ class PendingCounts:
 
 
 def _by_first(entries: list[Entry]) -> list[list[Entry]]:
-    """Those with the same first member together; last the group with the last entry, for gauges."""
+    """Groups of entries with the same first member. The group of the last entry comes last, for gauges."""
     if len({entry[0] for entry in entries}) < 2:
         return [entries] if entries else []
     groups: defaultdict[object, list[Entry]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""What a language model's operators watch: tokens, and the time between them."""
+"""Metrics of language models: tokens, and the time between them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COUNTS = (1, 4, 16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
 
 
 class TextFamilies:
-    """Made once a server."""
+    """The families, made once for a server."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         def histogram(name: str, text: str, buckets: tuple[float, ...]) -> HistogramFamily:
@@ -52,7 +52,8 @@ class TextMetrics:
 
 
 class Meter:
-    """One generation. Without a stream its tokens come together at the end, and tell nothing of the time between."""
+    """Measures one generation. Without a stream all tokens come at the end, so that the time between them is
+    unknown."""
 
     def __init__(self, metrics: TextMetrics, stream: bool) -> None:
         self._metrics = metrics

@@ -1,4 +1,4 @@
-"""Metrics that handlers report: those that are declared, and those that are new."""
+"""Metrics that handlers report: declared ones and new ones."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ from msx_protocol import MetricInfo, MetricSample
 log = logging.getLogger("msx.metrics")
 
 MOST_METRICS = 200
-"""A handler that makes up names must not fill the memory."""
+"""New metrics at most: a handler that makes up names must not fill the memory."""
 
 MODEL_LABEL = "ModelName"
-"""TorchServe's. Its `add_*` methods set it; here every new metric has it, so that models do not mix."""
+"""TorchServe's label, which its `add_*` methods set. In MSX every new metric has it, so that models are not mixed."""
 
 VERSION_LABEL = "ModelVersion"
 WORKER_LABEL = "WorkerName"
-"""Both of metrics in the SDK's own form; the second of gauges alone, which cannot be added up. A declared metric has
-them where they are among its dimensions."""
+"""Labels of metrics in the SDK's form; the second is for gauges only, which cannot be summed.
+
+A declared metric has them if they are among its dimensions.
+"""
 
 OWN = "msx_"
 """The engine's own metrics need no declaration."""
 
 
 class HandlerMetrics:
-    """A declared metric has its kind and its dimensions, and its host. Of a new one the first sample decides, if
-    `auto_detect`, until the last of its series is gone. A sample that differs is left out and logged once."""
+    """A declared metric has its declared kind and dimensions, and the host. With `auto_detect`, the first sample of
+    a new metric decides them, until its last series is removed. A sample that differs is dropped and logged once."""
 
     def __init__(
         self,
@@ -50,12 +52,12 @@ class HandlerMetrics:
         self._auto_detect = auto_detect
         self._declared = {one.name: self._make_declared(kind, one) for kind, one in declared}
         self._new: dict[str, MetricFamily] = {}
-        """By the name that Prometheus knows."""
+        """The families by Prometheus' names."""
         self._owners = SeriesOwners()
         self._complained: set[str] = set()
 
     def add(self, samples: list[MetricSample], source: SampleSource, worker: int | None) -> None:
-        """`worker` is None for one that has ended: what it alone could tell is left out."""
+        """`worker` is None for a worker that has ended: samples of that worker alone are dropped."""
         if source.closed:
             return
         known = {MODEL_LABEL: source.model, VERSION_LABEL: source.version, HOSTNAME: self._hostname}
@@ -129,7 +131,7 @@ class HandlerMetrics:
 
 
 def _added(kind: str, form: MetricInfo | None, given: tuple[str, ...]) -> tuple[str, ...]:
-    """The labels that a new metric has besides those that its handler gave."""
+    """The labels of a new metric in addition to those of its handler."""
     own = () if form is None else (VERSION_LABEL, WORKER_LABEL) if kind == "gauge" else (VERSION_LABEL,)
     return tuple(label for label in (MODEL_LABEL, *own) if label not in given)
 

@@ -1,4 +1,4 @@
-"""What a model version has done since its start, counted as the Open Inference Protocol's statistics want it."""
+"""Statistics of a model version since its start, as the Open Inference Protocol defines them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Total:
-    """How often, and for how many seconds together."""
+    """A count, and the seconds of all together."""
 
     count: int = 0
     seconds: float = 0.0
@@ -20,7 +20,8 @@ class Total:
 
 
 class InferenceStatistics:
-    """`queue` is the time until a worker took a request, `compute` until it had answered it; of successes alone."""
+    """`queue` is the time until a worker took a request, `compute` the time until its answer; of successful requests
+    only."""
 
     __slots__ = ("_computed", "_count", "_queued", "batches", "fail", "last")
 
@@ -29,7 +30,7 @@ class InferenceStatistics:
         self._queued = 0.0
         self._computed = 0.0
         self.last = 0.0
-        """When the last request was answered, as `time.time()`; 0 before the first."""
+        """The `time.time()` of the last answer; 0 before the first one."""
         self.fail = Total()
         self.batches: dict[int, Total] = {}
         """By the number of requests in a batch."""

@@ -1,4 +1,4 @@
-"""TorchServe's metric lines: those that handlers and commands print, and those of the metric logs."""
+"""TorchServe's metric lines, which handlers and commands print and the metric logs contain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _KINDS = ("counter", "gauge", "histogram")
 
 
 def parse_metric(line: str) -> MetricSample:
-    """`Name.Unit:value|#Dim:value,…|#type:GAUGE|#hostname:h,epoch[,ids]`; no type is a counter. Raises ValueError."""
+    """Parse `Name.Unit:value|#Dim:value,…|#type:GAUGE|#hostname:h,epoch[,ids]`; without a type it is a counter.
+
+    Raises ValueError.
+    """
     match = _LINE.fullmatch(line)
     kind = (match["type"] or "counter").strip().lower() if match else ""
     if match is None or kind not in _KINDS:
@@ -27,12 +30,12 @@ def parse_metric(line: str) -> MetricSample:
 
 
 def line_ends(name: str, unit: str, dimensions: list[tuple[str, str]], hostname: str) -> tuple[str, str]:
-    """What all lines of one series say before the value, and behind it."""
+    """The text of all lines of one series before and after the value."""
     said = ",".join(f"{label}:{text}" for label, text in dimensions)
     return f"{name}.{unit}:", f"|#{said}|#hostname:{hostname}"
 
 
 def metric_line(ends: tuple[str, str], value: float, requests: str, moment: float) -> str:
-    """Of the metric logs; `moment` in seconds since the epoch."""
+    """A line of the metric logs; `moment` in seconds since the epoch."""
     ids = f",requestID:{requests}" if requests else ""
     return f"{ends[0]}{float(value)!r}{ends[1]}{ids},timestamp:{int(moment)}"

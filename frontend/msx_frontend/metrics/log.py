@@ -1,4 +1,4 @@
-"""TorchServe's metric logs: ts_metrics.log and model_metrics.log, a line an update, written in gathers on a thread."""
+"""TorchServe's metric logs: ts_metrics.log and model_metrics.log, a line for each update, written by a thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FLUSH_EVERY = 0.5
 """Seconds."""
 
 AT_ONCE = 500
-"""Lines: what is written of so many lets the loop have its turn."""
+"""Lines that are written at once, before the loop runs again."""
 
 
 class MetricLine(NamedTuple):
@@ -28,7 +28,7 @@ class MetricLine(NamedTuple):
 
 
 Mirror = Callable[[str, list[MetricLine]], object]
-"""Takes the logger's name and lines: the same on the console."""
+"""Gets the logger's name and lines, to write them to the console, too."""
 
 
 class MetricLog:
@@ -40,11 +40,11 @@ class MetricLog:
         self._entries: list[tuple[Series, float, str, float]] = []
 
     def append(self, series: Series, value: float, request_ids: str) -> None:
-        """The hot path's share of it."""
+        """Collect an update; this is all that the hot path does."""
         self._entries.append((series, value, request_ids, time.time()))
 
     def flush(self) -> None:
-        """On a thread; by one at a time."""
+        """Runs on a thread, never twice at the same time."""
         entries, self._entries = self._entries, []
         for first in range(0, len(entries), AT_ONCE):
             lines = [self._line(*entry) for entry in entries[first : first + AT_ONCE]]
@@ -64,7 +64,7 @@ class MetricLog:
 
 
 class MetricLogs:
-    """Both, and the task that writes them."""
+    """Both metric logs, and the task that writes them."""
 
     def __init__(self, folder: Path, mirror: Mirror | None = None) -> None:
         self.ts = MetricLog(folder / "ts_metrics.log", "TS_METRICS", mirror)

@@ -1,4 +1,4 @@
-"""What is counted of one model version."""
+"""The metrics of one model version."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from msx_protocol import MetricInfo, MetricSample
 
 
 class ModelMetrics:
-    """The children of one model version, looked up once: the hot path only adds."""
+    """The metrics of one model version, looked up once, so that the hot path only adds."""
 
     def __init__(self, server: ServerMetrics, name: str, version: str) -> None:
         self._server = server
@@ -38,11 +38,11 @@ class ModelMetrics:
         self._text: TextMetrics | None = None
         self._statistics = InferenceStatistics()
         self._with_worker = 0.0
-        """Seconds, of the last job, since it left the queue."""
+        """Seconds since the last job left the queue."""
 
     @property
     def text(self) -> TextMetrics:
-        """Of a language model only: what never generates has no such series."""
+        """Metrics of language models, made at the first use, so that other models do not have these series."""
         if self._text is None:
             self._text = TextMetrics(self._server.text, *self._labels)
         return self._text
@@ -66,14 +66,14 @@ class ModelMetrics:
         (self._codes.get(status) or self._code(status)).value += 1.0
 
     def batch(self, size: int, seconds: float) -> None:
-        """The worker's time for it; `jobs_ended` has just been called for its last job."""
+        """`seconds` is the worker's time. `jobs_ended` was called before for the last job of the batch."""
         batches, between = self._batches, self._with_worker - seconds
         batches.append(((self, size), seconds, between if between > 0 else 0.0))
         if len(batches) >= self._most:
             self._gathered.settle()
 
     def add_jobs(self, version: str | None, status: int, kind: str, jobs: list[Ended]) -> None:
-        """Of one version asked for, one status and one kind."""
+        """Count jobs of one requested version, one status and one kind."""
         _, enqueued, started, first, ended = zip(*jobs, strict=True)
         taken = started if all(started) else [start or end for start, end in zip(started, ended, strict=True)]
         queued, whole = list(map(sub, taken, enqueued)), list(map(sub, ended, enqueued))
@@ -90,7 +90,7 @@ class ModelMetrics:
         self._server.queue_time.add_all(queued, 1e3)
 
     def add_batches(self, size: int, batches: list[Batch]) -> None:
-        """Of one size."""
+        """Count batches of one size."""
         _, seconds, between = zip(*batches, strict=True)
         self._statistics.add_batches(size, len(batches), sum(seconds))
         self._batch_size.observe_all([size] * len(batches))
@@ -101,19 +101,19 @@ class ModelMetrics:
         self._source.learn(forms)
 
     def handler_samples(self, samples: list[MetricSample], worker: int | None) -> None:
-        """`worker` is None for those that come after its end."""
+        """`worker` is None for samples that arrive after its end."""
         self._server.handlers.add(samples, self._source, worker)
 
     def worker_loaded(self, number: int, seconds: float) -> None:
         self._server.ts_series("WorkerLoadTime", WorkerName=worker_name(number, *self._labels)).add(seconds * 1e3)
 
     def worker_ended(self, number: int) -> None:
-        """What only it could tell goes with it."""
+        """Remove the worker's own series."""
         self._server.forget_worker(worker_name(number, *self._labels))
         self._server.handlers.forget((self._source, number))
 
     def close(self) -> None:
-        """The version is gone, and with it what its handlers told; what the server counted itself counts on."""
+        """The version was removed: remove the series of its handlers. The counters of the server stay."""
         self._source.closed = True
         self._server.handlers.forget(self._source)
 
@@ -122,7 +122,7 @@ class ModelMetrics:
         return counter
 
     def _torchserve_counters(self, version: str | None) -> tuple[SampleTarget, SampleTarget, SampleTarget]:
-        """The version as the URL gave it: TorchServe's dashboards ask for "default"."""
+        """Counters by the version of the URL; "default" without one, as in TorchServe."""
         names = ("ts_inference_requests_total", "ts_inference_latency_microseconds", "ts_queue_latency_microseconds")
         known = {"model_name": self._labels[0], "model_version": version or "default"}
         requests, latency, queue = (self._server.ts_series(name, **known) for name in names)

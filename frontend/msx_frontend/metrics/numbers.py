@@ -1,4 +1,4 @@
-"""Labelled counters and histograms as plain numbers on the loop's thread: an update costs less than a lock would."""
+"""Labelled counters and histograms as plain numbers, which only the loop's thread changes: cheaper than a lock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Counter:
 
 
 class Histogram:
-    """`counts` are those of each bucket alone; the last is that above all bounds."""
+    """`counts` has a count for each bucket alone; the last one is for values above all bounds."""
 
     __slots__ = ("_bounds", "counts", "sum")
 
@@ -38,7 +38,7 @@ class Histogram:
         self.sum += value
 
     def observe_all(self, values: Sequence[float]) -> None:
-        """As `observe` of each, for less: C sorts them."""
+        """The same as `observe` for each value, but cheaper."""
         ordered, counted = sorted(values), 0
         for bucket, bound in enumerate(self._bounds):
             if counted == len(ordered):
@@ -55,7 +55,7 @@ Child = TypeVar("Child")
 
 class _Family(Collector, Generic[Child]):
     def __init__(self, name: str, text: str, labels: Sequence[str], registry: CollectorRegistry | None) -> None:
-        """Raises ValueError for a name that is in use. Without labels its one child is there at once."""
+        """Raises ValueError for a name that is in use. Without labels the only child is made at once."""
         self._name = name
         self._text = text
         self._labels = tuple(labels)
@@ -66,7 +66,7 @@ class _Family(Collector, Generic[Child]):
             registry.register(self)
 
     def labels(self, *values: str) -> Child:
-        """Made at its first use, and kept until it is removed: a model that is registered again counts on."""
+        """The child of these labels, made at the first use. It is kept when a model is registered again."""
         child = self._children.get(values)
         if child is None:
             child = self._children[values] = self._new()

@@ -1,4 +1,4 @@
-"""Gauges of model versions, true at the moment of the scrape."""
+"""Gauges of model versions, read at each scrape."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MODEL = ("model", "version")
 
 
 class ObservedModel(Protocol):
-    """What is read of a model version at each scrape."""
+    """The figures of a model version that each scrape reads."""
 
     @property
     def labels(self) -> tuple[str, str]: ...
@@ -28,7 +28,7 @@ class ObservedModel(Protocol):
 
 
 class ModelGauges(Collector):
-    """Gauges that are true at the moment of the scrape."""
+    """Gauges that are read at each scrape."""
 
     HELP = {
         "msx_queue_depth": "Requests waiting for a worker",
@@ -49,7 +49,7 @@ class ModelGauges(Collector):
         self.look()
 
     def look(self) -> None:
-        """On the loop's thread, which owns what is looked at."""
+        """Read the figures on the loop's thread, which owns them."""
         families = {name: GaugeMetricFamily(name, text, labels=MODEL) for name, text in self.HELP.items()}
         memory = GaugeMetricFamily(
             "msx_worker_memory_bytes", "Resident memory of a worker process", labels=(*MODEL, "worker", "rank")

@@ -1,4 +1,4 @@
-"""Who has written to a series: it goes with the last of them."""
+"""The owners of series: a series is removed with its last owner."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SeriesOwners:
             self._of.setdefault(series, set()).add(owner)
 
     def forget(self, owner: Owner) -> list[Series]:
-        """Those that have no owner any more."""
+        """Remove an owner; returns the series that have no owner left."""
         owned = self._series.pop(owner, set())
         for series in owned:
             self._of[series].discard(owner)

@@ -1,4 +1,4 @@
-"""Prometheus metrics of the server. docs/metrics.md describes each; a test holds it to that."""
+"""Prometheus metrics of the server. docs/metrics.md describes each of them, which a test checks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KEY = ("key", "protocol", "code")
 LEGACY = frozenset(
     {"ts_inference_requests_total", "ts_inference_latency_microseconds", "ts_queue_latency_microseconds"}
 )
-"""What `metrics_mode=legacy` exposes; all the rest of TorchServe's is logged."""
+"""TorchServe's metrics that `metrics_mode=legacy` exposes; the others are logged."""
 
 
 class ServerMetrics:
@@ -66,7 +66,7 @@ class ServerMetrics:
         self.worker_thread_time = self.ts_series("WorkerThreadTime")
         self._replies = {first: self.ts_series(f"Requests{first}XX") for first in (2, 4, 5)}
         self._replied: dict[int, SampleTarget] = {}
-        """The same by status."""
+        """The same, for each status."""
         self.versions: list[ObservedModel] = []
         self.observer = ModelGauges(self.versions)
         registry.register(self.observer)
@@ -84,7 +84,7 @@ class ServerMetrics:
         self.restarts = CounterFamily("msx_worker_restarts", "Worker groups started again", MODEL, registry)
 
     async def expose(self, names: frozenset[str] = frozenset()) -> bytes:
-        """The text format of Prometheus; with `names` only those metrics."""
+        """The metrics in Prometheus' text format; with `names` these metrics only."""
         if self._mode == "log":
             return b""
         if self._mode == "legacy":
@@ -107,12 +107,12 @@ class ServerMetrics:
         return self._series(self._ts.get(name), known)
 
     def system(self, samples: list[MetricSample]) -> None:
-        """Figures of the machine; those that are not declared are dropped."""
+        """Add figures of the machine; figures that are not declared are dropped."""
         for sample in samples:
             self.ts_series(sample.name, **dict(sample.labels)).add(sample.value)
 
     def forget_worker(self, name: str) -> None:
-        """By the name that TorchServe gives it: it has ended."""
+        """A worker has ended: remove its series. `name` is TorchServe's name of the worker."""
         for family in self._ts.values():
             if WORKER_LABEL in family.labels:
                 family.remove(self._values(family, {WORKER_LABEL: name}))

@@ -1,22 +1,22 @@
-"""Whose samples they are: a model version, and what it said of its metrics."""
+"""The source of samples: a model version, and the metrics that it has announced."""
 
 from __future__ import annotations
 
 from msx_protocol import MetricInfo
 
 MOST_FORMS = 1000
-"""As many as a worker tells; its successors may make up others."""
+"""As many as a worker announces; later workers may announce others."""
 
 
 class SampleSource:
-    """By identity: a version that is registered again is another one."""
+    """Compared by identity: a version that is registered again is another source."""
 
     def __init__(self, model: str, version: str) -> None:
         self.model = model
         self.version = version
         self.forms: dict[str, MetricInfo] = {}
         self.closed = False
-        """What still comes is not taken any more."""
+        """Further samples are dropped."""
 
     def learn(self, forms: list[MetricInfo]) -> None:
         for form in forms:
@@ -29,5 +29,5 @@ Owner = SampleSource | tuple[SampleSource, int]
 
 
 def worker_name(number: int, model: str, version: str) -> str:
-    """As TorchServe names it."""
+    """TorchServe's name of a worker."""
     return f"W-{number}-{model}_{version}"

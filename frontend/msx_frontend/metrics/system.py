@@ -1,4 +1,4 @@
-"""Figures of the machine, read again and again: CPU, memory, disk, devices; or what a command of the user's prints."""
+"""Periodic figures of the machine: CPU, memory, disk, devices; or the output of a command of the user."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Devices = Callable[[], Iterable[tuple[int, DeviceFigures]]]
 
 
 class SystemMetrics:
-    """Calls `collect` on a thread at once and every `interval` seconds; `take` gets what it returns, on the loop."""
+    """Calls `collect` on a thread, at once and every `interval` seconds; `take` gets the result on the loop."""
 
     def __init__(self, collect: Collect, take: Take, interval: float) -> None:
         self._collect = collect
@@ -85,7 +85,8 @@ def of_machine(devices: Devices) -> Collect:
 
 
 def of_command(command: str, limit: float) -> Collect:
-    """Its standard output, a metric line each, up to an empty line. It has `limit` seconds."""
+    """Metric lines of the standard output of a command, up to an empty line. The command may run for `limit`
+    seconds."""
 
     def collect() -> list[MetricSample]:
         arguments = _runnable(shlex.split(command))
@@ -104,7 +105,7 @@ def of_command(command: str, limit: float) -> Collect:
 
 
 def _runnable(arguments: list[str]) -> list[str]:
-    """TorchServe takes the name of a Python script; `ts/metrics/metric_collector.py` is one of the package `ts`."""
+    """TorchServe allows the name of a Python script; `ts/metrics/metric_collector.py` is in the package `ts`."""
     if not arguments or not arguments[0].endswith(".py") or os.access(arguments[0], os.X_OK):
         return arguments
     script = Path(arguments[0])
