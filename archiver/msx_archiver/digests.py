@@ -14,12 +14,12 @@ import msgspec
 _ASIDE = ".digests-"
 
 Stamp = tuple[int, int, int]
-Known = dict[str, tuple[int, int, int, str]]
+KnownDigests = dict[str, tuple[int, int, int, str]]
 """By absolute path: size in bytes, modification time in ns, inode, SHA-256."""
 
 
 class DigestFile:
-    """A small JSON file of `Known`. An unreadable one counts as empty; a lost write costs reading again."""
+    """A small JSON file of `KnownDigests`. An unreadable one counts as empty; a lost write costs reading again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -45,9 +45,9 @@ class DigestFile:
             for aside in self._path.parent.glob(f"{_ASIDE}*"):
                 aside.unlink(missing_ok=True)
 
-    def _load(self) -> Known:
+    def _load(self) -> KnownDigests:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=Known)
+            return msgspec.json.decode(self._path.read_bytes(), type=KnownDigests)
         except (OSError, msgspec.MsgspecError):
             return {}
 
@@ -57,7 +57,7 @@ class DigestFile:
             self._write(msgspec.json.encode({**known, key: entry}))
 
     def _write(self, data: bytes) -> None:
-        # Without the memory all still works, only slower: a full disk is reported by who needs it.
+        # Without the file everything works, only slower; a full disk is reported elsewhere.
         with suppress(OSError):
             handle, name = tempfile.mkstemp(prefix=_ASIDE, dir=self._path.parent)
             try:

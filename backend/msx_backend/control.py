@@ -32,7 +32,7 @@ LOOP_BLOCKED_AFTER = 0.2
 
 
 class CallClock:
-    """For how long the current handler call has run."""
+    """Measures how long the current handler call has run."""
 
     def __init__(self) -> None:
         self.started: float | None = None

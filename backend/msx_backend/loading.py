@@ -1,4 +1,4 @@
-"""From a Load message to a handler that is ready to answer."""
+"""Loads the model of a Load message: resolves, initialises and warms up its handler."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ class Context:
     def for_batch(self, batch: Batch) -> Context:
         """For the runner: the context of one call.
 
-        It shares every attribute with this one, but speaks of its own batch for ever: a thread that outlives its
+        It shares every attribute with this one, but always describes its own batch: a thread that outlives its
         call cannot reach the next batch.
         """
         self.bind(batch)

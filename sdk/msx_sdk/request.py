@@ -122,7 +122,7 @@ class InferenceRequest:
         self.parts, self._spent = {}, True
 
     def decode(self, strictly: bool) -> dict[str, Any]:
-        """What `data()` is going to return, ahead of it; `strictly`: by `strict`, which may refuse it.
+        """Decodes the fields before `data()` returns them; `strictly`: by `strict`, which may refuse them.
 
         Raises InvalidInput.
         """

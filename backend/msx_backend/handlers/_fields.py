@@ -22,10 +22,10 @@ _AS_BYTES = (NPY, "application/npy", RAW)
 
 
 def meaning(field: str, value: Any, stated: str | None, spec: TensorSpec | None) -> Any:
-    """What JSON says, or the bytes of an npy file or of bare values. What is decoded already stays as it is.
+    """Decodes JSON; returns the bytes of an npy file or of bare values. A value that is already decoded is unchanged.
 
-    `stated` is the content type as `Context.field_type` has it; `spec` the tensor that bare values would have to be,
-    None where there is not one. Raises InvalidInput, or PredictionError with 415 for a type that cannot be read.
+    `stated` is the content type as `Context.field_type` returns it; `spec` is the tensor that bare values must form, or
+    None. Raises InvalidInput, or PredictionError with 415 for a type that cannot be read.
     """
     if isinstance(value, str):
         return _of_type(field, value.encode(), stated or JSON)

@@ -230,7 +230,7 @@ def pool_of(runner: StepRunner, slots: int) -> BlockPool | None:
 def planned(
     context: Context, yaml: YamlConfig, config: DecoderConfig, parallel: Parallel
 ) -> Callable[[int], EngineLimits]:
-    """What fits beside the weights: said before they are read, where the device need not be asked.
+    """The limits that fit beside the weights, computed before they are read unless the device must be asked.
 
     Raises HandlerLoadError.
     """

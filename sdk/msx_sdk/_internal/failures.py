@@ -1,4 +1,4 @@
-"""From an exception to the failure of a request, with a message for the client."""
+"""Makes the failure of a request from an exception, with a message for the client."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _has_convolutions(context: Context) -> bool:
 
 
 def _set_environment(context: Context, options: MindSporeOptions) -> None:
-    """What MindSpore reads when it is imported. What the operator of the server has set stays."""
+    """Sets the variables that MindSpore reads when it is imported. Those that the operator has set are kept."""
     os.environ.setdefault("GLOG_v", "3")
     if options.threads is not None:
         os.environ.setdefault(THREADS, str(options.threads))

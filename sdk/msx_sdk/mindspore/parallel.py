@@ -120,7 +120,8 @@ def _check_size(context: Context, ranks: int) -> None:
 
 
 def _set_environment(config: ModelConfig) -> None:
-    """What MindSpore reads when it is imported or started. What the operator of the server has set stays."""
+    """Sets the variables that MindSpore reads when it is imported or started. Those that the operator has set are
+    kept."""
     if "mindspore" in sys.modules and OP_TIMEOUT not in os.environ:
         raise HandlerLoadError("MindSpore is already imported: call init_parallel(context) before anything imports it")
     # A rank may wait for its peers as long as they live: the server ends the whole group when one dies.

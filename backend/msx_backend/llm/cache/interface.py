@@ -1,7 +1,7 @@
-"""What a network and its runner want of the memory for keys and values; one implementation a kind of device.
+"""The interface of the cache for keys and values; there is one implementation for each kind of device.
 
 A *slot* holds one text. The network knows neither slots nor blocks: the runner gets `Places` for the tokens of a step
-from a `Layout`, and hands their arrays through the graph to each layer's `LayerCache`.
+from a `Layout`, and passes their arrays through the graph to each layer's `LayerCache`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Layout(Protocol):
         """The number of positions that are read if `context` are wanted."""
 
     def places(self, slots: Sequence[int | None], positions: Array, context: int) -> Places:
-        """Of the tokens at `positions` [B, P] of B texts; a position below 0, or the slot None, is padding.
+        """The places of the tokens at `positions` [B, P] of B texts; a position below 0, or the slot None, is padding.
 
         `context`: how many positions are attended to, an `extent`.
         """

@@ -1,4 +1,4 @@
-"""From the states of a text's tokens to one vector, by the modes of sentence-transformers.
+"""Pools the states of a text's tokens into one vector, by the modes of sentence-transformers.
 
 Every mode but `max` is a weighted sum over the tokens, so that the network needs one matrix product for them all.
 """

@@ -201,7 +201,7 @@ class LanguageModelHead(nn.Cell):  # type: ignore[misc]
         self.gather = ops.Gather()
 
     def construct(self, x: Any, rows: Any = None) -> Any:
-        """Of some rows, or of all -> logits float32 [rows, vocab]"""
+        """The logits of some rows, or of all -> float32 [rows, vocab]"""
         if rows is not None:
             x = self.gather(x, rows, 0)
         return self.lm_head(self.norm(x)).astype(ms.float32)

@@ -22,9 +22,10 @@ log = logging.getLogger("msx.llm")
 
 @dataclass(frozen=True)
 class ConfigMembers:
-    """Of one model type. `neutral`: of each member that would change the numbers, the values with which it does not.
+    """The members that one model type reads, refuses or ignores.
 
-    A value counts as neutral by equality: 1 is 1.0, and False is 0. What is read and neutral at once is read.
+    `neutral` has the members that would change the numbers, each with the values that do not. Values are compared by
+    equality: 1 is 1.0, and False is 0. A member in both `read` and `neutral` is read.
     """
 
     read: frozenset[str]

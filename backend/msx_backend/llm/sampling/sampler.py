@@ -34,7 +34,7 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 class Sampler:
-    """Of one text. Raises InvalidInput where the parameters name tokens that the model does not have.
+    """Chooses the tokens of one text. Raises InvalidInput if the parameters name tokens that the model does not have.
 
     `prompt` counts for the repetition penalty; its ids are below `vocab_size`, as `eos` are. `seed` < 2**64: the i-th
     draw depends on it and i alone.

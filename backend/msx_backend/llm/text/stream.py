@@ -20,7 +20,7 @@ class TextPiece(msgspec.Struct, frozen=True):
 
 
 class TextStream:
-    """Of one text: whole characters, and nothing that may turn out to be a stop string.
+    """Yields one text in whole characters, and holds back what may turn out to be a stop string.
 
     Holds at most three bytes and one character less than the longest stop string, so that a token costs the same
     however long the text is. The text is what follows a prompt: with a SentencePiece tokenizer, where `decode` takes

@@ -1,4 +1,4 @@
-"""What each token stands for, in bytes."""
+"""The bytes of each token."""
 
 from __future__ import annotations
 

@@ -143,8 +143,8 @@ def _declared(name: str, one: dict[str, Any]) -> OutputTensor:
 
 
 def _natural(name: str, value: Any) -> OutputTensor:
-    """With the shape and data type of the value itself; a value that is not a tensor becomes BYTES that hold its
-    JSON."""
+    """Makes a tensor with the shape and data type of the value itself; a value that is not a tensor becomes BYTES that
+    hold its JSON."""
     np, value = numpy_tensors().np, _plain(value)
     array = None
     if isinstance(value, (bytes, bytearray)):

@@ -20,7 +20,7 @@ from ._loading import compiled, load_eager, load_exported, load_onnx, run_onnx
 log = logging.getLogger(__name__)
 
 PROFILER_AVAILABLE = True
-"""As are all that TorchServe's own module asks for by such names: torch is 2.6 or newer."""
+"""True, like the other names of this kind in TorchServe's module: torch is 2.6 or newer."""
 PT2_AVAILABLE = PT230_AVAILABLE = True
 XLA_AVAILABLE = IPEX_AVAILABLE = False
 ONNX_AVAILABLE = importlib.util.find_spec("onnxruntime") is not None
