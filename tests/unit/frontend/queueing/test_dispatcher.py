@@ -571,3 +571,19 @@ def test_who_is_refused_is_told_the_time_of_the_queue(monkeypatch: pytest.Monkey
     assert refused.value.plain.startswith("The queue is full: jobQueueSize is 8 (model m).")
     assert refused.value.message.startswith('Model "m" has no worker to serve inference request.')
     bench.dispatcher.close()
+
+
+@on_a_loop
+def test_before_the_first_answer_the_time_is_that_of_the_batches_of_all_workers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Eight wait, and two workers take four each: as long as has been waited for already."""
+    clock = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    bench = Bench(FakeGroup(), FakeGroup(), job_queue_size=8)
+    bench.learn(PREFETCH_BELOW * 10)
+    bench.submit(*"abcdefghij")
+    clock += 9
+    with pytest.raises(Overloaded) as refused:
+        bench.submit("m")
+    assert 9 <= told_wait(dict(refused.value.headers)) <= 18
