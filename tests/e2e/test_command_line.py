@@ -248,7 +248,7 @@ def test_a_start_waits_no_longer_than_it_is_told(terminal: Terminal) -> None:
     assert said.code == 1
     assert "Model never_loads 1.0 is not ready within --wait-timeout: it is LOADING" in said.err
     assert terminal.serve("--stop").code == 0
-    assert refused(terminal.serve("--foreground", "--wait")).startswith("--wait says when --start returns")
+    assert refused(terminal.serve("--foreground", "--wait")).startswith("--wait is for a server in the background")
 
 
 def test_models_that_are_not_there_after_the_start_are_named(terminal: Terminal) -> None:
@@ -485,6 +485,6 @@ def test_a_console_has_the_log_and_never_holds_up_the_server(terminal: Terminal)
 def test_a_backup_where_there_is_no_state(terminal: Terminal) -> None:
     """In a container that has no server yet, or by a mistyped folder."""
     said = refused(terminal.serve("--backup", "b"))
-    assert said.startswith(f"{terminal.folder}/.msx/state.db is not there, so that there is nothing to back up: ")
+    assert said.startswith(f"{terminal.folder}/.msx/state.db does not exist, so there is nothing to back up: ")
     both = terminal.serve("--stop", "--backup", "b")
     assert (both.code, "--stop and --backup exclude each other: give one of them." in both.err) == (2, True)

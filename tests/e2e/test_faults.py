@@ -163,7 +163,7 @@ def test_a_model_whose_cache_is_deleted_while_it_runs(tmp_path: Path) -> None:
         wait_until(lambda: ask(server, "echo", "x")[0] == 503, "it is noticed", server.tail)
         message = ask(server, "echo", "x")[1]
         assert "its last load failed" in message
-        assert "What was unpacked of echo.mar was changed or removed" in message
+        assert "The unpacked files of echo.mar were changed or removed" in message
         assert str(tmp_path) not in message
         away.rename(archive)
         server.wait_ready()

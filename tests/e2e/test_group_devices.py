@@ -117,7 +117,7 @@ def test_more_workers_than_fit_are_capped(server: RunningServer) -> None:
     assert scale(server, "m", 3).status_code == 200
     assert len(server.describe("m")["workers"]) == 2
     warnings = [line.get("message", "") for line in server.log_lines() if line.get("level") == "WARNING"]
-    assert "model m 1.0: 2 workers of 4 devices each fit, not 5" in warnings
+    assert "model m 1.0: the devices are enough for 2 workers of 4 devices each, not for 5" in warnings
 
 
 def test_a_model_at_start_has_as_many_groups_as_fit(tmp_path: Path) -> None:

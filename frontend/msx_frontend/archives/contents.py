@@ -83,13 +83,13 @@ class ArchiveContents:
             again = unpack(archive)
         except ArchiveError as error:
             raise InvalidModel(
-                f"What was unpacked of {archive.name} was changed or removed, and it cannot be unpacked again: {error}"
+                f"The unpacked files of {archive.name} were changed or removed, and cannot be unpacked again: {error}"
             ) from None
         for warning in again.warnings:
             log.warning("%s: %s", archive.name, warning)
         if again.digest != digest:
             raise InvalidModel(
-                f"What was unpacked of {archive.name} was changed or removed, and the file holds another content by "
+                f"The unpacked files of {archive.name} were changed or removed, and the archive has another content "
                 "now: register it again."
             )
 

@@ -99,7 +99,7 @@ class ModelStore:
             return None
         name = url.file_name
         if path_problem(name) or name.startswith("."):
-            raise DownloadFailed(url.shown, "its path ends with no name of a file")
+            raise DownloadFailed(url.shown, "its path does not end with the name of a file")
         return self._downloaded / name
 
     def _has(self, url: ArchiveUrl) -> bool:

@@ -41,7 +41,7 @@ class FreeMemory:
         unused = min(freed, self._before) - self._given
         if unused >= WORTHWHILE:
             await asyncio.to_thread(self._give_back)
-            log.info("%d MiB that were free were given back to the system", unused >> 20)
+            log.info("%d MiB of freed memory were returned to the system", unused >> 20)
             freed = self._given = self._freed()
         self._before, self._given = freed, min(self._given, freed)
 

@@ -36,7 +36,7 @@ class Lifecycle:
         async with AsyncExitStack() as parts:
             if (server := await self._started(parts)) is not None:
                 await self._stop.wait()
-                log.info("shutting down: finishing what runs, for at most %g s", self._drain_limit)
+                log.info("shutting down: running requests may finish within %g s", self._drain_limit)
                 await self._first_of(server.drain(self._drain_limit), self._hurry.wait())
         log.info("stopped")
 

@@ -155,5 +155,5 @@ def _the_one(options: Options) -> InstanceInfo | None:
 def _which(running: list[InstanceInfo]) -> str:
     stores = [info.model_store for info in running]
     if len(set(stores)) == len(stores):
-        return f"Several servers are running; say which by --model-store: {', '.join(stores)}"
-    return f"Several servers are running; say which by --state-dir: {', '.join(str(i.state_folder) for i in running)}"
+        return f"Several servers are running; select one by --model-store: {', '.join(stores)}"
+    return f"Several servers are running; select one by --state-dir: {', '.join(str(i.state_folder) for i in running)}"

@@ -44,7 +44,9 @@ def run_in_foreground(options: Options) -> int:
 
     parent = _WaitingCommand(options.env.get(READY_FD))
     if options.wait and not parent.waits:
-        return parent.failed("--wait says when --start returns, and --foreground does not: ask /readyz instead.")
+        return parent.failed(
+            "--wait is for a server in the background, which --foreground is not: ask /readyz instead."
+        )
     try:
         config, notices = _load_config(options)
         state = state_folder(config)

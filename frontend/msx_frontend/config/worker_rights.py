@@ -47,7 +47,7 @@ def worker_users(config: ServerConfig) -> Users | None:
     text = config.worker_user
     if text is None:
         if config.worker_groups:
-            raise ServerConfigError("worker_groups: means nothing without worker_user, whose workers get these groups")
+            raise ServerConfigError("worker_groups: has no effect without worker_user, whose workers get these groups")
         return None
     users = _range(text) if re.fullmatch(r"\d+-\d+", text) else _single(text)
     if 0 in users.uids:
@@ -83,7 +83,7 @@ def _single(text: str) -> Users:
     except KeyError:
         if text.isdecimal():  # need not be known to the machine
             return Users(range(int(text), int(text) + 1))
-        expected = "a user of this machine, nor a number or a range like 60001-60050"
+        expected = "a user of this machine, a number, or a range like 60001-60050"
         raise ServerConfigError(f"worker_user: {text!r} is not {expected}") from None
     groups = tuple(group for group in os.getgrouplist(found.pw_name, found.pw_gid) if group != found.pw_gid)
     return Users(range(found.pw_uid, found.pw_uid + 1), found.pw_gid, groups)
@@ -95,7 +95,7 @@ def _group(text: str) -> int:
     try:
         return grp.getgrnam(text).gr_gid
     except KeyError:
-        raise ServerConfigError(f"worker_groups: {text!r} is not a group of this machine, nor a number") from None
+        raise ServerConfigError(f"worker_groups: {text!r} is not a group of this machine or a number") from None
 
 
 def _limit(part: str) -> tuple[str, int]:

@@ -97,7 +97,9 @@ class RequiredEnvironment(Environment):
         if self._is_ready and await asyncio.to_thread(self.place.stands):
             return
         if self._is_ready:
-            log.warning("%s: what it requires was removed from the disk, and is installed again", self._model)
+            log.warning(
+                "%s: its installed requirements were removed from the disk, and are installed again", self._model
+            )
         self._is_ready = False
         async with self._acquiring:
             build = self._build = self._build or await self._acquired()

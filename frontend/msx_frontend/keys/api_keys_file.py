@@ -62,7 +62,8 @@ def _checked(path: Path, fd: int) -> str:
         raise KeysFileError(f"api_keys_file: {path} is not a file: name the file that holds the keys")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise KeysFileError(
-            f"api_keys_file: others than its owner may write {path} ({mode}), and so open the server: chmod go-w {path}"
+            f"api_keys_file: users other than its owner may write {path} ({mode}), and so open the server: "
+            f"chmod go-w {path}"
         )
     if found.st_mode & stat.S_IROTH and not os.fstatvfs(fd).f_flag & os.ST_RDONLY:
         return f"api_keys_file: every user of this machine may read {path} ({mode}): chmod o-r {path}"
@@ -87,7 +88,7 @@ def _entries(data: bytes) -> list[object]:
     if not isinstance(entries, list):
         raise ConfigError("is not a mapping with the one member keys, a list")
     if len(entries) > MOST_KEYS:
-        raise ConfigError(f"has {len(entries)} keys; {MOST_KEYS} is the most")
+        raise ConfigError(f"has {len(entries)} keys; at most {MOST_KEYS} are allowed")
     return entries
 
 

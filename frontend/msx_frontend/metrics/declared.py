@@ -94,7 +94,9 @@ def _check(path: Path, spec: MetricsSpec) -> None:
 
 def _check_form(path: Path, kind: Kind, metric: DeclaredMetric) -> None:
     if metric.buckets is not None and kind != "histogram":
-        raise MetricsConfigError(f"metrics_config: {path}: the {kind} {metric.name} has buckets, as only histograms do")
+        raise MetricsConfigError(
+            f"metrics_config: {path}: the {kind} {metric.name} has buckets, which are for histograms only"
+        )
     try:
         checked_help(metric.name, metric.help)
         checked_buckets(metric.name, metric.buckets)

@@ -89,7 +89,9 @@ class Replicas:
         if not capacity or most <= capacity:
             return least, most
         size, name = self._config.layout.devices or 1, " ".join(self._labels)
-        log.warning("model %s: %d workers of %d devices each fit, not %d", name, capacity, size, most)
+        log.warning(
+            "model %s: the devices are enough for %d workers of %d devices each, not for %d", name, capacity, size, most
+        )
         return min(least, capacity), capacity
 
     def _sibling_memory(self) -> int | None:

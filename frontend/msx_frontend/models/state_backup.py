@@ -42,7 +42,7 @@ def _size(state: Path) -> int:
             return file.seek(0, 2)
     except FileNotFoundError:
         raise StateStoreError(
-            f"{state} is not there, so that there is nothing to back up: a server with --ncs, or one that was never "
+            f"{state} does not exist, so there is nothing to back up: a server with --ncs, or one that was never "
             "started, keeps no state. Name the model store (--model-store) or the state folder (--state-dir)"
         ) from None
     except OSError as error:

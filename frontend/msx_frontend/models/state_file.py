@@ -114,14 +114,14 @@ class StateFile:
         except (OSError, sqlite3.Error) as exc:
             reason = why(exc, target, self.path.stat().st_size) if isinstance(exc, OSError) else exc
             raise StateStoreError(
-                f"{self.path} has schema {version} and is not migrated, because the copy to keep of it, {target}, "
-                f"cannot be written: {reason}"
+                f"{self.path} has schema {version} and was not migrated, because its backup {target} cannot be "
+                f"written: {reason}"
             ) from exc
 
     def _too_new(self, version: int) -> str:
         known = len(state_schema.SCRIPTS)
         copy = copy_of_schema(self.path, known)
-        older = f"put {copy}, the copy of before, in its place" if copy.exists() else "put a backup in its place"
+        older = f"restore {copy}, the copy from before the migration" if copy.exists() else "restore a backup"
         return (
             f"{self.path} was written by a newer MSX (schema {version}, this one knows {known}): "
             f"upgrade, or {older}, or start with --ncs"

@@ -29,5 +29,5 @@ def _read(name: str, serializer: SnapshotSerializer) -> Snapshot | None:
     try:
         models = msgspec.json.decode(saved.properties.get(MODEL_SNAPSHOT, ""), type=Snapshot)
     except msgspec.MsgspecError as error:
-        raise SnapshotError(f"model_snapshot={name}: {saved.name} does not say its models: {error}") from error
+        raise SnapshotError(f"model_snapshot={name}: the models of {saved.name} cannot be read: {error}") from error
     return msgspec.structs.replace(models, last_known=name == LAST)

@@ -234,7 +234,7 @@ def test_a_named_snapshot_is_read_by_a_plugin(folder: Path, name: str) -> None:
     (folder / "snapshots.json").write_text(json.dumps(wrong))
     done = start(folder, f"plugins_path=plugins\nsnapshot_serializer=json_file\nmodel_snapshot={name}\n")
     assert done.returncode == 1
-    assert f"model_snapshot={name}: 20260101000000000-startup.cfg does not say its models: " in done.stderr
+    assert f"model_snapshot={name}: the models of 20260101000000000-startup.cfg cannot be read: " in done.stderr
 
 
 def test_a_plugin_that_cannot_be_imported_keeps_the_server_from_starting(folder: Path) -> None:

@@ -214,13 +214,11 @@ def test_what_was_changed_and_cannot_be_unpacked_again_is_told(root: Path, store
         unpacked = await store.contents.unpack(archive := pack_model(root))
         shutil.rmtree(unpacked.path)
         pack_model(root, version="2.0")
-        with pytest.raises(
-            InvalidModel, match=r"m\.mar was changed .* holds another content by now: register it again"
-        ):
+        with pytest.raises(InvalidModel, match=r"m\.mar were changed .* has another content now: register it again"):
             await store.contents.intact(unpacked.digest)
         archive.unlink()
         with pytest.raises(
-            InvalidModel, match=r"m\.mar was changed or removed, and it cannot be unpacked again: .*m\.mar"
+            InvalidModel, match=r"m\.mar were changed or removed, and cannot be unpacked again: .*m\.mar"
         ):
             await store.contents.intact(unpacked.digest)
 

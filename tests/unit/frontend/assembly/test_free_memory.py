@@ -32,7 +32,7 @@ def test_what_was_not_used_for_a_while_goes_back_once(caplog: pytest.LogCaptureF
     for _ in range(5):
         heap.look(910 * MB)
     assert heap.given == [910 * MB]
-    assert "900 MiB that were free were given back" in caplog.text
+    assert "900 MiB of freed memory were returned" in caplog.text
 
 
 def test_what_becomes_free_later_goes_back_too() -> None:

@@ -57,14 +57,14 @@ def test_a_range() -> None:
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        ({"worker_user": "nobody-at-all"}, "'nobody-at-all' is not a user of this machine, nor a number or a range"),
+        ({"worker_user": "nobody-at-all"}, "'nobody-at-all' is not a user of this machine, a number, or a range"),
         ({"worker_user": "9-3"}, "'9-3' is not a range"),
         ({"worker_user": "1-99999999999"}, "is not a range"),
         ({"worker_user": "99999999999"}, "the largest is"),
         ({"worker_user": "root"}, "'root' is root"),
         ({"worker_user": "0-5"}, "'0-5' is root"),
         ({"worker_user": "7", "worker_groups": ("no-such-group",)}, "worker_groups: 'no-such-group' is not a group"),
-        ({"worker_groups": ("7",)}, "worker_groups: means nothing without worker_user"),
+        ({"worker_groups": ("7",)}, "worker_groups: has no effect without worker_user"),
     ],
 )
 def test_what_cannot_be_meant(keys: dict[str, Any], words: str) -> None:

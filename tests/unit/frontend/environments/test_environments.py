@@ -151,7 +151,7 @@ def test_what_was_removed_is_installed_again(tmp_path: Path, pip: FakePip, caplo
         await environment.ready()
         assert environment.place.stands()
         assert environment.place.site_dir != str(site)
-        assert caplog.messages == ["m: what it requires was removed from the disk, and is installed again"]
+        assert caplog.messages == ["m: its installed requirements were removed from the disk, and are installed again"]
 
     run(test())
     assert len(pip.commands) == 2

@@ -44,7 +44,7 @@ def parsed(**changes: Any) -> Key:
 def test_a_file_that_others_may_write_is_refused(path: Path, mode: int) -> None:
     path.chmod(mode)
     assert refusal(path) == (
-        f"api_keys_file: others than its owner may write {path} (its mode is {mode:04o}), and so open the server: "
+        f"api_keys_file: users other than its owner may write {path} (its mode is {mode:04o}), and so open the server: "
         f"chmod go-w {path}"
     )
 
@@ -202,4 +202,4 @@ def test_each_name_and_each_key_once(path: Path) -> None:
 
 def test_too_many(path: Path) -> None:
     path.write_text(json.dumps({"keys": [{}] * (MOST_KEYS + 1)}))
-    assert refusal(path) == f"api_keys_file: {path}: has 1001 keys; 1000 is the most"
+    assert refusal(path) == f"api_keys_file: {path}: has 1001 keys; at most 1000 are allowed"

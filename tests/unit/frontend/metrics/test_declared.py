@@ -45,7 +45,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
         ("ts_metrics: {counter: [{name: A, unit: x}], gauge: [{name: A, unit: x}]}", "A is declared twice"),
         (
             "model_metrics: {gauge: [{name: A, unit: ms, buckets: [1]}]}",
-            "the gauge A has buckets, as only histograms do",
+            "the gauge A has buckets, which are for histograms only",
         ),
         ("model_metrics: {histogram: [{name: A, unit: ms, buckets: [2, 1]}]}", "ascending order: [2.0, 1.0]"),
         ("model_metrics: {histogram: [{name: A, unit: ms, buckets: []}]}", "'A' needs 1 to 100 buckets, got 0"),

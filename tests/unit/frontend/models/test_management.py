@@ -509,7 +509,9 @@ def test_the_content_is_looked_at_before_each_worker(tmp_path: Path, monkeypatch
         harness.groups()[0].end(group_end.exited(0, 1, 3, ""))
         job = harness.submit("m")
         await until(lambda: job.done)
-        with pytest.raises(ServiceUnavailable, match=r"its last load failed.* What was unpacked of m\.mar was changed"):
+        with pytest.raises(
+            ServiceUnavailable, match=r"its last load failed.* The unpacked files of m\.mar were changed"
+        ):
             harness.submit("m")
         archive.rename(harness.root / "m.mar")
         await until(lambda: version.state is ModelState.READY)

@@ -101,7 +101,7 @@ def test_what_a_killed_backup_left_is_swept(store: StateStore, path: Path, tmp_p
 
 
 def test_a_backup_of_nothing(path: Path, tmp_path: Path) -> None:
-    with pytest.raises(StateStoreError, match=r"state\.db is not there, so that there is nothing to back up"):
+    with pytest.raises(StateStoreError, match=r"state\.db does not exist, so there is nothing to back up"):
         back_up(path, tmp_path / "b")
     assert not (tmp_path / "b").exists()
     path.mkdir(parents=True)
@@ -166,8 +166,8 @@ def test_up_and_down_again(store: StateStore, path: Path, monkeypatch: pytest.Mo
     with pytest.raises(StateStoreError) as info:
         StateStore(path)
     assert str(info.value) == (
-        f"{path} was written by a newer MSX (schema 3, this one knows 2): upgrade, or put {copy}, the copy of before, "
-        "in its place, or start with --ncs"
+        f"{path} was written by a newer MSX (schema 3, this one knows 2): upgrade, or restore {copy}, the copy from "
+        "before the migration, or start with --ncs"
     )
     assert path.read_bytes() == data
     shutil.copy(copy, path)
@@ -180,9 +180,7 @@ def test_a_newer_state_without_a_copy(store: StateStore, path: Path) -> None:
     store.close()
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 99")
-    with pytest.raises(
-        StateStoreError, match=r"\(schema 99, this one knows 2\): upgrade, or put a backup in its place"
-    ):
+    with pytest.raises(StateStoreError, match=r"\(schema 99, this one knows 2\): upgrade, or restore a backup"):
         StateStore(path)
 
 
@@ -190,9 +188,7 @@ def test_without_a_copy_nothing_is_migrated(store: StateStore, path: Path, monke
     store.close()
     monkeypatch.setattr(state_schema, "SCRIPTS", NEXT)
     (path.parent / "state-schema-2.db").mkdir()
-    with pytest.raises(
-        StateStoreError, match=r"state\.db has schema 2 and is not migrated, because the copy to keep of"
-    ):
+    with pytest.raises(StateStoreError, match=r"state\.db has schema 2 and was not migrated, because its backup"):
         StateStore(path)
     assert schema(path) == 2
     assert sorted(entry.name for entry in path.parent.iterdir()) == ["state-schema-2.db", "state.db"]

@@ -91,7 +91,7 @@ def test_it_lies_in_the_state_folder_where_the_current_folder_cannot_be_written(
 
 def test_one_that_cannot_be_used(start: Start, tmp_path: Path) -> None:
     last_snapshot(tmp_path, "job_queue_size=4")
-    with pytest.raises(SnapshotError, match=f"^model_snapshot=last: {NAME} does not say its models: "):
+    with pytest.raises(SnapshotError, match=f"^model_snapshot=last: the models of {NAME} cannot be read: "):
         start("model_snapshot=last")
     with pytest.raises(SnapshotError, match=r"^logs/config/gone.cfg: cannot be read: .*; name another one by model_sn"):
         start("model_snapshot=gone.cfg")
