@@ -84,6 +84,7 @@ def main() -> None:
         parser.error(f"There are {', '.join(SUBJECTS)}, not {', '.join(sorted(unknown))}.")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the copy is removed then, too
     with tempfile.TemporaryDirectory(prefix="msx-mutation-") as copy:
+        Path(copy).chmod(0o755)  # some tests are other users, who have to read it
         copy_checkout(Path(copy))
         for name in arguments.subjects or SUBJECTS:
             run(name, SUBJECTS[name], arguments.sample, arguments.timeout)

@@ -224,6 +224,7 @@ def handle(data, context):
     async def test(bench: Bench) -> None:
         group = bench.group
         assert (group.runner.is_async, group.runner.continuous, group.runner.room()) == (True, True, 3)
+        assert group.runner.room_to_join == 0, "requests join between two calls, without a batch"
         (job,) = bench.predict(b"2")
         assert (group.runner.room(), group.runner.holds(job), group.runner.holds(make_job())) == (2, True, False)
         await until(lambda: job.done)
@@ -350,7 +351,7 @@ def test_an_async_handler_has_many_at_once(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
         group = bench.group
         assert group.runner.is_async
-        assert group.runner.room() == 3
+        assert (group.runner.room(), group.runner.room_to_join) == (3, 0)
         slow = [make_job(body=b'{"seconds": 600, "mark": "%s"}' % str(mark).encode()) for _ in range(2)]
         for job in slow:
             job.fields[0] = structs.replace(job.fields[0], content_type="application/json")
