@@ -175,7 +175,7 @@ class Dispatcher:
             return best, 0 if best is None else room
         if joins and (room := best.room_to_join):
             return best, room
-        if best.is_async or len(self.queue) < self._config.batch_size or not (ahead := self._ahead):
+        if len(self.queue) < self._config.batch_size or not (ahead := self._ahead):
             return None, 0
         room = best.room(ahead=ahead)
         return (best, room) if room else (None, 0)
@@ -186,11 +186,7 @@ class Dispatcher:
     def _pump_later(self, delay: float) -> None:
         if self._waiting is not None:
             self._waiting.cancel()
-        self._waiting = self._loop.call_later(delay, self._pump_now)
-
-    def _pump_now(self) -> None:
-        self._waiting = None
-        self.pump()
+        self._waiting = self._loop.call_later(delay, self.pump)
 
     def _watch_queue(self) -> None:
         if self._looking is None and self.waiting:

@@ -12,6 +12,8 @@ import pytest
 
 from msx_frontend.errors import Overloaded, ServiceUnavailable, WorkerDied
 from msx_frontend.job import DESCRIBE, EXPLAIN, STREAM, Job
+from msx_frontend.queueing import dispatcher
+from msx_frontend.queueing.answer_rate import AnswerRate
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.dispatcher import JOINS_FROM, MOST_AHEAD, PREFETCH_BELOW, Dispatcher
 from msx_sdk._internal.config import ModelConfig
@@ -587,3 +589,123 @@ def test_before_the_first_answer_the_time_is_that_of_the_batches_of_all_workers(
     with pytest.raises(Overloaded) as refused:
         bench.submit("m")
     assert 9 <= told_wait(dict(refused.value.headers)) <= 18
+
+
+# -- what the policy and the rate are told --
+
+
+@on_a_loop
+def test_where_workers_have_failed_requests_hear_why() -> None:
+    bench = Bench()
+    bench.dispatcher.expecting_workers, bench.dispatcher.refusal = True, "The last load failed."
+    with pytest.raises(ServiceUnavailable, match=r"^The last load failed\.$"):
+        bench.submit("a")
+
+
+@on_a_loop
+def test_a_full_queue_is_emptied_first_where_a_group_is_free() -> None:
+    """The jobs of one turn of the loop may be more than the queue holds."""
+    bench = Bench(group := FakeGroup(batch_size=1), batch_size=1, job_queue_size=1)
+    for name in ("a", "b"):
+        bench.dispatcher.submit(make_job(name))
+    assert group.ids == [["a"]]
+    assert bench.dispatcher.waiting == 1
+    with pytest.raises(Overloaded, match="jobQueueSize is 1"):
+        bench.dispatcher.submit(make_job("c"))
+
+
+@on_a_loop
+def test_a_full_batch_waits_for_no_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(group := FakeGroup(batch_size=2), batch_size=2)
+    monkeypatch.setattr(bench.dispatcher.policy, "wait", lambda *_: 60.0)
+    bench.submit("a")
+    assert group.ids == []
+    bench.submit("b")
+    assert group.ids == [["a", "b"]]
+
+
+@on_a_loop
+@pytest.mark.parametrize("config", [{"use_job_ticket": True}, {"batch_size": 1}])
+def test_what_is_alone_in_its_batch_joins_none(config: dict[str, Any]) -> None:
+    bench = Bench(group := FakeGroup(batch_size=config.get("batch_size", 4)), **config)
+    bench.learn(JOINS_FROM)
+    bench.submit("x")
+    assert group.joins == [False]
+
+
+@on_a_loop
+def test_one_wait_replaces_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(FakeGroup())
+    monkeypatch.setattr(bench.dispatcher.policy, "wait", lambda *_: 60.0)
+    loop, timers = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
+    later = loop.call_later
+
+    def call_later(delay: float, call: Any, *args: Any) -> asyncio.TimerHandle:
+        timers.append(later(delay, call, *args))
+        return timers[-1]
+
+    bench.submit("a")
+    monkeypatch.setattr(loop, "call_later", call_later)
+    bench.submit("b", "c")
+    assert [timer.cancelled() for timer in timers] == [True, False]
+
+
+@on_a_loop
+def test_the_policy_knows_arrivals_and_idle_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(FakeGroup(), busy := FakeGroup(), FakeGroup())
+    busy.batches.append([make_job("x")])
+    arrived: list[float] = []
+    asked: list[tuple[int, int]] = []
+
+    def wait(now: float, waiting: int, oldest: float, idle: int) -> float:
+        asked.append((waiting, idle))
+        return 60.0
+
+    monkeypatch.setattr(bench.dispatcher.policy, "arrived", arrived.append)
+    monkeypatch.setattr(bench.dispatcher.policy, "wait", wait)
+    jobs = bench.submit("a", "b")
+    assert asked == [(1, 2), (2, 2)]
+    assert arrived == [job.enqueued for job in jobs]
+
+
+class FakeRate(AnswerRate):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+        self.at_once: list[int] = []
+
+    def sample(self, now: float, answered: int) -> None:
+        self.calls.append("sample")
+
+    def pause(self, now: float, answered: int) -> None:
+        self.calls.append("pause")
+
+    def seconds(self, now: float, answered: int, waiting: int, at_once: int) -> float:
+        self.at_once.append(at_once)
+        return 1.0
+
+
+@on_a_loop
+async def test_the_rate_is_measured_while_requests_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatcher, "EXPIRY_LOOK", 0.001)
+    bench = Bench(group := FakeGroup())
+    monkeypatch.setattr(bench.dispatcher, "_rate", rate := FakeRate())
+    bench.submit("x")
+    assert rate.calls == []
+    bench.submit("a")
+    while rate.calls.count("sample") < 3:
+        await asyncio.sleep(0.001)
+    bench.finish(group)
+    while "pause" not in rate.calls:
+        await asyncio.sleep(0.001)
+    assert rate.calls.count("pause") == 1
+
+
+@on_a_loop
+def test_the_rate_knows_how_many_are_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(FakeGroup(), FakeGroup(), job_queue_size=1)
+    monkeypatch.setattr(bench.dispatcher, "_rate", rate := FakeRate())
+    bench.submit("x", "y", "a")
+    with pytest.raises(Overloaded):
+        bench.submit("b")
+    assert rate.at_once == [8]
