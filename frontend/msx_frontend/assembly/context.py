@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from msx_frontend.apis.plugins.routes import PluginEndpoints
+from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.plugins.view import View, config_view
 from msx_frontend.assembly.instance import Instance
 from msx_frontend.assembly.monitoring import Monitoring
@@ -111,7 +111,7 @@ def _serializer(config: ServerConfig) -> SnapshotSerializer | None:
 
 def _load_plugins(config: ServerConfig, registry: Registry) -> PluginEndpoints:
     view, limit = View(config, registry), float(config.default_response_timeout)
-    return PluginEndpoints(load_plugins(ENDPOINTS), view, config.max_request_size, limit)
+    return PluginEndpoints(load_plugins(ENDPOINTS), view, limit)
 
 
 def _instance(folder: StateFolder, parts: AsyncExitStack) -> Instance:

@@ -2,34 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.family import kserve_v2
 from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.apis.openai.family import openai
+from msx_frontend.apis.plugins.family import PluginEndpoints
+from msx_frontend.apis.probes.family import Probes
+from msx_frontend.apis.torchserve.management import management
+from msx_frontend.apis.torchserve.metrics import metrics_api
 from msx_frontend.apis.torchserve.predictions import Predictions
+from msx_frontend.apis.workflows.family import workflow_management, workflow_predictions
+from msx_frontend.config import ServerConfig
+from msx_frontend.generation.endpoint import EXACT
+from msx_frontend.keys.key import KINDS
+from msx_frontend.keys.tokens import Tokens
+from msx_frontend.metrics import ServerMetrics
 from msx_frontend.models.health import Health
+from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.registry import Registry
 from msx_frontend.net.http.family import Family
+from msx_frontend.workflows.api import WorkflowApi
+from msx_frontend.workflows.workflow import WorkflowRegistry
 
 
 class Parts(NamedTuple):
-    """What families are made of. `max_response_size` is in bytes."""
+    """What families are made of. `tokens` is None when authorization is off."""
 
+    config: ServerConfig
     registry: Registry
     health: Health
+    tokens: Tokens | None
     repository: Repository
     predictions: Predictions
-    max_response_size: int
+    models: ModelApi
+    workflows: WorkflowRegistry
+    workflow_api: WorkflowApi
+    metrics: ServerMetrics
+    plugins: PluginEndpoints
 
 
 def families(parts: Parts) -> Sequence[Family]:
-    """TorchServe's first: it says errors of paths that belong to no family."""
+    """TorchServe's first: it says errors of paths that belong to no family. Raises PluginError."""
+    config, probes = parts.config, Probes(parts.health)
     answers = Answers(parts.registry, parts.health, parts.repository)
-    return (
+    own = [
         parts.predictions.family(),
+        probes.inference(),
+        probes.management(),
+        workflow_predictions(parts.workflows, config.max_response_size),
+        workflow_management(parts.workflow_api),
         openai(),
-        kserve_v2(answers, parts.registry.submit, parts.max_response_size),
-    )
+        kserve_v2(answers, parts.registry.submit, config.max_response_size),
+        management(parts.models, parts.tokens),
+    ]
+    if config.enable_metrics_api:
+        own.append(metrics_api(parts.metrics, keys=KINDS if config.merged else (None,)))
+    return [*own, *parts.plugins.families(first_segments(own))]
+
+
+def first_segments(families: Collection[Family]) -> set[str]:
+    """What plugins cannot have as their path: the server's own paths begin with it."""
+    literal = {route.path.split("/")[1] for family in families for route in family.routes}
+    owned = {segment for family in families for segment in family.owns}
+    text = {path.split("/")[1] for path in EXACT}
+    return {*(one for one in literal if not one.startswith("{")), *owned, *text, "metrics", "api-description"} - {""}

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
-
-from starlette.types import ASGIApp
 
 from msx_frontend.apis.kserve.repository import Repository
-from msx_frontend.apis.torchserve.inference import InferenceRoutes
-from msx_frontend.apis.torchserve.management import ManagementRoutes
-from msx_frontend.apis.torchserve.merged import merged_app
-from msx_frontend.apis.torchserve.metrics import metrics_app, metrics_routes
+from msx_frontend.apis.torchserve.description import described
 from msx_frontend.apis.torchserve.predictions import Predictions
-from msx_frontend.apis.workflows import routes as workflow_routes
 from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.families import Parts, families
 from msx_frontend.assembly.served_models import ServedModels
 from msx_frontend.assembly.unconverted import Unconverted
 from msx_frontend.config import ServerConfig
 from msx_frontend.generation.endpoint import LanguageModels
-from msx_frontend.keys.key import Kind
+from msx_frontend.keys.key import KINDS, Kind
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.net.http.exchange import Exchange
 from msx_frontend.net.http.family import ListenerName
-from msx_frontend.net.http.gate import Gate, inference_keys, management_keys, merged_keys
-from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.listener import Listener
 from msx_frontend.net.http.router import Router
 from msx_frontend.net.http.wire import RawHeaders
@@ -36,22 +27,32 @@ class HttpFront:
     """Inference, management and metrics: a listener each, or one for the first two and all three's routes."""
 
     def __init__(self, context: ServerContext, models: ServedModels) -> None:
-        config, registry, health, management = context.config, context.registry, context.health, models.management
+        config, registry, management = context.config, context.registry, models.management
         self._config = config
         self._registry = registry
-        self._health = health
         self._tokens = context.keys.tokens
         self._tls = context.tls
-        self._workflows = models.workflows
-        self._plugins = context.plugins
-        self._metrics = context.monitoring.metrics
         self._replies = context.monitoring.counted(context.access_log, by_key=context.keys.named)
-        self._cors, self._held = _cors(config), context.held
+        self._cors = _cors(config)
+        self._held = context.held
         self.predictions = Predictions(registry.submit, registry.find)
         self.model_api = ModelApi(management, enabled=config.enable_model_api)
         self.repository = Repository(management, enabled=config.enable_model_api)
-        parts = Parts(registry, health, self.repository, self.predictions, config.max_response_size)
-        self.families = families(parts)
+        self.families = families(
+            Parts(
+                config=config,
+                registry=registry,
+                health=context.health,
+                tokens=context.keys.tokens,
+                repository=self.repository,
+                predictions=self.predictions,
+                models=self.model_api,
+                workflows=models.workflows.registry,
+                workflow_api=WorkflowApi(models.workflows, enabled=config.enable_model_api),
+                metrics=context.monitoring.metrics,
+                plugins=context.plugins,
+            )
+        )
 
     def listen(self) -> list[Listener]:
         """Bound, not started. Raises ListenError; then none of them is bound."""
@@ -75,78 +76,36 @@ class HttpFront:
     def _exchanges(self) -> dict[str, Exchange]:
         config = self._config
         found = (
-            {"inference": self._exchange(self._merged(), "inference", "management", "metrics")}
+            {"inference": self._exchange("inference", "management", "metrics")}
             if config.merged
-            else {
-                "inference": self._exchange(self._inference(), "inference"),
-                "management": self._exchange(self._management(), "management"),
-            }
+            else {"inference": self._exchange("inference"), "management": self._exchange("management")}
         )
         if config.enable_metrics_api:
-            metrics = Unconverted(self._metrics_app(), self.families[0])
-            found["metrics"] = self._exchange(metrics, "metrics")
+            found["metrics"] = self._exchange("metrics")
         return found
 
-    def _exchange(self, unconverted: Unconverted, *listeners: ListenerName) -> Exchange:
+    def _exchange(self, *listeners: ListenerName) -> Exchange:
         """Of one listener, which has the families of these."""
         own = [family for family in self.families if family.listener in listeners]
         return Exchange(
-            Router(own, default=self.families[0]),
+            Router([described(own), *own], self.families[0], _unknown(listeners)),
             self._replies,
             limit=self._config.max_request_size,
             tokens=self._tokens,
             cors=self._cors,
             held=self._held,
-            unconverted=unconverted,
+            unconverted=self._speaking() if "inference" in listeners else None,
         )
 
-    # -- a listener each --
-
-    def _inference(self) -> Unconverted:
-        return self._speaking(self._inference_routes().app(), self._gate(inference_keys, "inference"))
-
-    def _merged(self) -> Unconverted:
-        metrics = metrics_routes(self._metrics) if self._config.enable_metrics_api else []
-        metrics += self._plugins.of("metrics").routes
-        app = merged_app(self._inference_routes(), self._management_routes(), metrics)
-        return self._speaking(app, self._gate(merged_keys, "inference", "management", "metrics"))
-
-    def _management(self) -> Unconverted:
-        gate = self._gate(management_keys, "management")
-        return Unconverted(self._management_routes().app(), self.families[0], gate=gate)
-
-    def _speaking(self, app: ASGIApp, gate: Gate | None) -> Unconverted:
+    def _speaking(self) -> Unconverted:
         limit, tokens = self._config.max_request_size, self._tokens
         check_token = None if tokens is None else lambda given: tokens.check("inference", given)
-        language_models = LanguageModels(self._registry, limit, check_token, self._config.default_llm or "")
-        return Unconverted(app, self.families[0], gate=gate, language_models=language_models)
+        return Unconverted(LanguageModels(self._registry, limit, check_token, self._config.default_llm or ""))
 
-    def _metrics_app(self) -> ASGIApp:
-        plugins = self._plugins.of("metrics")
-        return metrics_app(self._metrics, plugins.routes, plugins.operations)
 
-    # -- their routes --
-
-    def _inference_routes(self) -> InferenceRoutes:
-        sizes = self._config.max_request_size, self._config.max_response_size
-        workflows = workflow_routes.inference_routes(self._workflows.registry, *sizes)
-        plugins = self._plugins.of("inference")
-        return InferenceRoutes(self._health, [*workflows, *plugins.routes], plugins.operations)
-
-    def _management_routes(self) -> ManagementRoutes:
-        config, plugins = self._config, self._plugins.of("management")
-        workflows = WorkflowApi(self._workflows, enabled=config.enable_model_api)
-        return ManagementRoutes(
-            self.model_api,
-            self._health,
-            self._tokens,
-            max_request_size=config.max_request_size,
-            more=[*workflow_routes.management_routes(workflows, config.max_request_size), *plugins.routes],
-            described=plugins.operations,
-        )
-
-    def _gate(self, keys: Callable[[Head], tuple[Kind, ...]], *listeners: str) -> Gate | None:
-        return None if self._tokens is None else Gate(self._tokens, keys, self._plugins.keys(*listeners))
+def _unknown(listeners: tuple[ListenerName, ...]) -> tuple[Kind, ...]:
+    """The kinds of keys that may ask for what is not there: TorchServe asks for a key first."""
+    return tuple(kind for kind in KINDS if kind in listeners)
 
 
 def _cors(config: ServerConfig) -> RawHeaders:

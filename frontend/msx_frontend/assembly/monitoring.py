@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from json.encoder import encode_basestring as quoted
 from pathlib import Path
 
+from msx_frontend.apis.probes.family import PATHS as PROBES
 from msx_frontend.config import ServerConfig
 from msx_frontend.logs.access_lines import Entry
 from msx_frontend.logs.access_log import AccessLog, LoggedCall
@@ -16,7 +17,6 @@ from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.metrics.log import MetricLine, MetricLogs, Mirror
 from msx_frontend.metrics.system import Devices, SystemMetrics, of_command, of_machine
-from msx_frontend.net.http.gate import PROBES
 
 HTTP, GRPC = "http", "grpc"
 

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from msx_frontend.apis.probes.family import PATHS as PROBES
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.keys import ALIASES, WITHOUT_MEANING
-from tests.unit.frontend.config.test_server_docs import INFERENCE_APP, MANAGEMENT_APP, paths_of
+from tests.unit.frontend.apis.families import all_families
+
+TORCHSERVES = [family for family in all_families() if family.closes_on_error]
 
 PAGE = (Path(__file__).parents[3] / "docs" / "from-torchserve.md").read_text()
 NAMED = set(re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL)))
@@ -81,7 +84,7 @@ def test_each_key_flag_and_call(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", sorted({*paths_of(INFERENCE_APP), *paths_of(MANAGEMENT_APP)} - {"/livez", "/readyz", "/"})
+    "path", sorted({route.path for family in TORCHSERVES for route in family.routes if route.operation} - PROBES)
 )
 def test_each_endpoint(path: str) -> None:
     """By its beginning: the page writes what is optional in brackets."""

@@ -1,107 +1,141 @@
-"""The management listener: TorchServe's endpoints over the calls of `ModelApi`."""
+"""TorchServe's management API over the calls of `ModelApi`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator
 
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
-from msx_frontend.apis.torchserve.openapi import Operations, managed_model_description, management_description
-from msx_frontend.apis.torchserve.routes import ANY, JsonReply, described_by, make_app, parameters, status_reply
-from msx_frontend.errors import MethodNotAllowed, ResourceNotFound
+from msx_frontend.apis.torchserve.description import managed_model_description
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.models.describe import kserve_ready
-from msx_frontend.models.health import Health
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.parameters import text
-from msx_frontend.net.http.call import Call
+from msx_frontend.net.http.failures import torchserve_failure
+from msx_frontend.net.http.family import Family, Reply, Route
+from msx_frontend.net.http.parameters import parameters
+from msx_frontend.net.http.replies import json_reply, status_reply
+from msx_frontend.net.http.request import Request
+
+MODEL, VERSION = "model_name", "model_version"
+"""Names in paths, as TorchServe's description has them."""
+
+REGISTER = (
+    ("url", "string"),
+    ("model_name", "string"),
+    ("handler", "string"),
+    ("runtime", "string"),
+    ("batch_size", "integer"),
+    ("max_batch_delay", "integer"),
+    ("initial_workers", "integer"),
+    ("response_timeout", "integer"),
+    ("startup_timeout", "integer"),
+    ("synchronous", "boolean"),
+    ("s3_sse_kms", "boolean"),
+    ("replace", "boolean"),
+)
+PAGE = (("limit", "integer"), ("next_page_token", "string"))
+DESCRIBE = (("customized", "boolean"),)
+SCALE = (("min_worker", "integer"), ("max_worker", "integer"), ("synchronous", "boolean"))
 
 
-class ManagementRoutes:
-    """`more`: the routes of workflows and plugins; `described`: those of plugins."""
+def management(models: ModelApi, tokens: Tokens | None) -> Family:
+    """`tokens` is None when authorization is off: then no keys are made."""
+    api = Management(models)
+    routes = tuple(api.routes())
+    if tokens is not None:
+        routes += (_token(tokens),)
+    return Family(
+        "TorchServe management",
+        routes,
+        torchserve_failure,
+        listener="management",
+        closes_on_error=True,
+        decompress_requests=False,
+    )
 
-    def __init__(
-        self,
-        models: ModelApi,
-        health: Health,
-        tokens: Tokens | None,
-        *,
-        max_request_size: int,
-        more: Sequence[Route] = (),
-        described: Operations = (),
-    ) -> None:
-        self._models, self._health, self._tokens = models, health, tokens
-        self._limit, self._more, self.described = max_request_size, more, described
 
-    def app(self) -> Starlette:
-        return make_app([*described_by(lambda: management_description(self.described)), *self.routes()])
+class Management:
+    def __init__(self, models: ModelApi) -> None:
+        self._models = models
 
-    def routes(self) -> list[Route]:
-        return [
-            Route("/ping", self.ping, methods=ANY),
-            Route("/token", self.token, methods=ANY),
-            Route("/models", self.models, methods=ANY),
-            Route("/models/{model}", self.model, methods=ANY),
-            Route("/models/{model}/{version}", self.model, methods=ANY),
-            Route("/models/{model}/{version}/set-default", self.set_default, methods=ANY),
-            Route("/v1/models/{model}", self.kserve_ready, methods=ANY),
-            *self._more,
-        ]
+    def routes(self) -> Iterator[Route]:
+        yield _route("GET", "/models", self.list, "List models", "listModels", PAGE)
+        yield _route("POST", "/models", self.register, "Register a model", "registerModel", REGISTER)
+        yield from self._of_model("/models/{model_name}", "", "the default version")
+        yield from self._of_model("/models/{model_name}/{model_version}", "version_", "one version")
+        path = "/models/{model_name}/{model_version}/set-default"
+        yield _route("PUT", path, self.set_default, "Set the default version", "setDefault")
+        path = "/v1/models/{model_name}"
+        yield _route("GET", path, self.kserve_ready, "KServe v1: has the model a worker that answers?", "kserveReady")
 
-    # -- the collection --
+    def _of_model(self, path: str, prefix: str, which: str) -> Iterator[Route]:
+        yield _route("GET", path, self.describe, f"Describe {which}", f"{prefix}describeModel", DESCRIBE)
+        yield _route("PUT", path, self.scale, f"Scale {which}", f"{prefix}scaleWorker", SCALE)
+        yield _route("DELETE", path, self.unregister, f"Unregister {which}", f"{prefix}unregisterModel")
+        yield _route("OPTIONS", path, self.manage, "", "")
 
-    async def models(self, request: Request) -> Response:
-        if request.method in ("GET", "HEAD"):
-            return JsonReply(self._models.models(request.query_params))
-        if request.method != "POST":
-            raise MethodNotAllowed
-        return status_reply(*await self._models.register(await parameters(request, self._limit)))
+    async def list(self, request: Request) -> Reply:
+        return json_reply(self._models.models(request.query))
 
-    # -- one model --
+    async def register(self, request: Request) -> Reply:
+        return status_reply(*await self._models.register(parameters(request)))
 
-    async def model(self, request: Request) -> Response:
-        name, number = request.path_params["model"], request.path_params.get("version")
-        if request.method in ("GET", "HEAD"):
-            request_id = request.scope["msx.request_id"]
-            return JsonReply(await self._models.describe(name, number, request.query_params, request_id))
-        if request.method == "PUT":
-            values = await parameters(request, self._limit)
-            return status_reply(*await self._models.scale(name, number or text(values, "model_version"), values))
-        if request.method == "DELETE":
-            return status_reply(*await self._models.unregister(name, number))
-        if request.method == "OPTIONS":
-            self._models.find(name, number)
-            return JsonReply(managed_model_description(name))
-        raise MethodNotAllowed
+    async def describe(self, request: Request) -> Reply:
+        name, number = _named(request)
+        return json_reply(await self._models.describe(name, number, request.query, request.call.id))
 
-    async def set_default(self, request: Request) -> Response:
-        if request.method != "PUT":
-            raise MethodNotAllowed
-        return status_reply(
-            *await self._models.set_default(request.path_params["model"], request.path_params["version"])
-        )
+    async def scale(self, request: Request) -> Reply:
+        (name, number), values = _named(request), parameters(request)
+        return status_reply(*await self._models.scale(name, number or text(values, "model_version"), values))
 
-    async def kserve_ready(self, request: Request) -> Response:
-        """KServe v1."""
-        if request.method not in ("GET", "HEAD"):
-            raise MethodNotAllowed
-        return JsonReply(kserve_ready(self._models.find(request.path_params["model"], None)))
+    async def unregister(self, request: Request) -> Reply:
+        return status_reply(*await self._models.unregister(*_named(request)))
 
-    # -- the server --
+    async def manage(self, request: Request) -> Reply:
+        """OpenAPI: what can be managed of one model."""
+        name, number = _named(request)
+        self._models.find(name, number)
+        return json_reply(managed_model_description(name, self.routes()))
 
-    async def ping(self, request: Request) -> Response:
-        status, word = self._health.ping()
-        return status_reply(word, status)
+    async def set_default(self, request: Request) -> Reply:
+        names = request.names
+        return status_reply(*await self._models.set_default(names[MODEL], names[VERSION]))
 
-    async def token(self, request: Request) -> Response:
-        """A new key of the kind `type`, for who has the API key."""
-        if self._tokens is None:
-            raise ResourceNotFound
-        kind = request.query_params.get("type")
-        call: Call = request.scope["msx.call"]
-        call.key = await asyncio.to_thread(self._tokens.regenerate, kind, call.authorization)
-        return Response(b"", media_type="application/json")
+    async def kserve_ready(self, request: Request) -> Reply:
+        return json_reply(kserve_ready(self._models.find(request.names[MODEL], None)))
+
+
+def _named(request: Request) -> tuple[str, str | None]:
+    return request.names[MODEL], request.names.get(VERSION)
+
+
+def _route(
+    method: str,
+    path: str,
+    answer: Callable[[Request], Awaitable[Reply]],
+    summary: str,
+    operation: str,
+    queries: tuple[tuple[str, str], ...] = (),
+) -> Route:
+    return Route(
+        method, path, answer, key="management", summary=summary, operation=operation, queries=queries, model=""
+    )
+
+
+def _token(tokens: Tokens) -> Route:
+    async def token(request: Request) -> Reply:
+        """A new key of the kind `type`, for a client that has the API key."""
+        call = request.call
+        call.key = await asyncio.to_thread(tokens.regenerate, request.query.get("type"), call.authorization)
+        return Reply(b"")
+
+    return Route(
+        "GET",
+        "/token",
+        token,
+        key=None,  # it is checked there
+        any_method=True,
+        summary="A new key of a kind, for a client that has the API key",
+        operation="token",
+        queries=(("type", "string"),),
+    )

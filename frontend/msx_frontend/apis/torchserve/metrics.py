@@ -1,28 +1,34 @@
-"""The metrics listener."""
+"""TorchServe's metrics API: what Prometheus reads."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
-from msx_frontend.apis.torchserve.openapi import Operations, metrics_description
-from msx_frontend.apis.torchserve.routes import ANY, described_by, make_app
+from msx_frontend.keys.key import Kind
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.exposition import CONTENT_TYPE
+from msx_frontend.net.http.failures import torchserve_failure
+from msx_frontend.net.http.family import Family, Reply, Route
+from msx_frontend.net.http.request import Request
 
 
-def metrics_app(metrics: ServerMetrics, more: Sequence[Route] = (), described: Operations = ()) -> Starlette:
-    """`more`: the routes of plugins, and how they are described."""
-    return make_app([*described_by(lambda: metrics_description(described)), *metrics_routes(metrics), *more])
+def metrics_api(metrics: ServerMetrics, *, keys: tuple[Kind | None, ...] = (None,)) -> Family:
+    """`keys`: one of these kinds opens it. A listener of its own is public, as TorchServe's is."""
 
+    async def expose(request: Request) -> Reply:
+        names = frozenset(request.query.getlist("name[]"))
+        return Reply(await metrics.expose(names), headers=(("content-type", CONTENT_TYPE),))
 
-def metrics_routes(metrics: ServerMetrics) -> list[Route]:
-    async def expose(request: Request) -> Response:
-        names = frozenset(request.query_params.getlist("name[]"))
-        return Response(await metrics.expose(names), media_type=CONTENT_TYPE)
+    def routes(key: Kind | None) -> tuple[Route, ...]:
+        own = Route(
+            "GET",
+            "/metrics",
+            expose,
+            key=key,
+            any_method=True,
+            summary="For Prometheus",
+            operation="metrics",
+            queries=(("name[]", "string"),),
+        )
+        return own, Route("GET", "/metrics/{rest:path}", expose, key=key, any_method=True)
 
-    return [Route("/metrics", expose, methods=ANY), Route("/metrics/{rest:path}", expose, methods=ANY)]
+    every = tuple(route for key in keys for route in routes(key))
+    return Family("metrics", every, torchserve_failure, listener="metrics", closes_on_error=True)

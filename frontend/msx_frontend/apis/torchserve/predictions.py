@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from msx_frontend.apis.torchserve.openapi import model_description
+from msx_frontend.apis.torchserve.description import model_description
 from msx_frontend.errors import BadRequest
 from msx_frontend.job import EXPLAIN, PREDICT, Field, Job, KeptHeaders
 from msx_frontend.keys.key import Key

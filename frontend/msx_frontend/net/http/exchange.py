@@ -108,9 +108,9 @@ class Exchange:
         try:
             if _is_preflight(call, match):
                 return await _preflight(match, call, send)
-            route = _route(match)
             if self._tokens is not None:
                 call.use(admitted(self._tokens, match, call.authorization))
+            route = _route(match)
             request.body = await self._read(family, call, receive)
             body_read = True
             reply = await _reply(route, request)

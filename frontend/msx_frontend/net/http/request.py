@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
+from starlette.datastructures import QueryParams
 
 from msx_frontend.errors import BadRequest
 from msx_frontend.net.http.call import Call
@@ -50,6 +51,11 @@ class Request:
             self._watch.stop()
         if self._close is not None:
             self._close()
+
+    @property
+    def query(self) -> QueryParams:
+        """The query's parameters, decoded; the last one of a name wins."""
+        return QueryParams(self.call.query)
 
     def object(self) -> dict[str, Any]:
         """The JSON object of the body, which may be missing. Raises BadRequest."""

@@ -56,10 +56,13 @@ class _Node:
 class Router:
     """Of one listener. More literal templates win over less literal ones, earlier families over later ones."""
 
-    def __init__(self, families: Iterable[Family], default: Family) -> None:
-        """`default` says errors of paths of no family. Raises ValueError for a template that is not a path."""
+    def __init__(self, families: Iterable[Family], default: Family, unknown: tuple[Kind, ...] = ()) -> None:
+        """`default` says errors of paths that no family has; `unknown` are the kinds of keys that may ask for those.
+
+        Raises ValueError for a template that is not a path.
+        """
         self.families = tuple(families)
-        self._root, self._default = _Node(), default
+        self._root, self._default, self._unknown = _Node(), default, unknown
         self._owners: dict[str, Family] = {}
         for family in self.families:
             for segment in family.owns:
@@ -77,8 +80,8 @@ class Router:
             if (found := _of_method(served, method)) is not None:
                 return Match(found.family, found.route, dict(zip(found.names, values, strict=True)), found.kinds)
             if served and missing is None:
-                missing = Match(served[0].family, allowed=_allowed(served))
-        return missing or Match(owner or self._default)
+                missing = Match(served[0].family, kinds=served[0].kinds, allowed=_allowed(served))
+        return missing or (Match(owner) if owner else Match(self._default, kinds=self._unknown))
 
     def owns(self, path: str) -> bool:
         """Unknown paths like this one are refused by a family."""

@@ -5,70 +5,57 @@ from __future__ import annotations
 import logging.config
 import re
 from pathlib import Path
-from typing import Any, cast, get_type_hints
+from typing import get_type_hints
 
 import click
 import msgspec
 import pytest
 import yaml
-from starlette.applications import Starlette
-from starlette.routing import Route
 
-from msx_frontend.apis.torchserve.inference import InferenceRoutes
-from msx_frontend.apis.torchserve.management import ManagementRoutes
-from msx_frontend.apis.torchserve.openapi import INFERENCE, MANAGEMENT
-from msx_frontend.apis.workflows.routes import inference_routes, management_routes
+from msx_frontend.apis.probes.family import PATHS as PROBES
 from msx_frontend.cli.main import main
 from msx_frontend.errors import ServiceError
 from msx_frontend.keys.api_keys_file import parse
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.states import ModelState
-from msx_frontend.net.http.gate import PROBES
 from msx_frontend.workflows import errors as workflow_errors
 from msx_sdk._internal.workflow_spec import NodeSettings
 from msx_sdk.plugins import Endpoint, EndpointRequest
+from tests.unit.frontend.apis.families import of_listener
 
 DOCS = Path(__file__).parents[4] / "docs"
 SERVER, MANAGEMENT_PAGE, INFERENCE_PAGE = (
     (DOCS / f"{n}.md").read_text() for n in ("server", "management", "inference")
 )
-UNUSED = cast(Any, None)
-
-MANAGEMENT_APP = ManagementRoutes(UNUSED, UNUSED, UNUSED, max_request_size=1).app()
-INFERENCE_APP = InferenceRoutes(UNUSED).app()
+PAGES = ("server", "inference", "management", "metrics", "workflows", "kserve", "language-models")
 
 
-def paths_of(app: Starlette) -> list[str]:
-    return sorted({route.path for route in app.routes if isinstance(route, Route)})
+def paths_of(listener: str) -> list[str]:
+    """Of routes that are described."""
+    return sorted({route.path for family in of_listener(listener) for route in family.routes if route.summary})
+
+
+def unnamed(path: str) -> str:
+    return re.sub(r"{[\w:]+}", "{}", path)
 
 
 def mentioned(page: str) -> set[str]:
-    """The paths in backticks, with and without what is in brackets."""
-    found: set[str] = set()
-    for text in re.findall(r"`(/[^` ?]*)", page):
-        while "[" in text:
-            found.add(text.partition("[")[0])
-            text = text.replace("[", "", 1)[::-1].replace("]", "", 1)[::-1]
-        found.add(text)
-    return found
+    """The paths in backticks, with and without each part in brackets."""
+    return {path for text in re.findall(r"`(/[^` ?]*)", page) for path in with_and_without(text)}
 
 
-@pytest.mark.parametrize("path", paths_of(MANAGEMENT_APP))
-def test_every_management_route(path: str) -> None:
-    assert path in mentioned(MANAGEMENT_PAGE)
+def with_and_without(text: str) -> set[str]:
+    inner = re.search(r"\[([^\[\]]*)\]", text)
+    if inner is None:
+        return {text}
+    before, after = text[: inner.start()], text[inner.end() :]
+    return with_and_without(before + inner[1] + after) | with_and_without(before + after)
 
 
-@pytest.mark.parametrize("path", paths_of(INFERENCE_APP))
-def test_every_inference_route(path: str) -> None:
-    assert path.replace("{rest:path}", "{version}") in mentioned(INFERENCE_PAGE)
-
-
-@pytest.mark.parametrize(("app", "table"), [(MANAGEMENT_APP, MANAGEMENT), (INFERENCE_APP, INFERENCE)])
-def test_the_openapi_description_has_every_route(app: Starlette, table: Any) -> None:
-    described = {
-        operation.path.replace("model_name", "model").replace("model_version", "version") for operation in table
-    }
-    assert {path for path in paths_of(app) if "rest:path" not in path} <= described
+@pytest.mark.parametrize("path", [*paths_of("inference"), *paths_of("management"), *paths_of("metrics")])
+def test_every_route_of_every_family(path: str) -> None:
+    pages = ((DOCS / f"{name}.md").read_text() for name in PAGES)
+    assert unnamed(path) in {unnamed(known) for page in pages for known in mentioned(page)}
 
 
 @pytest.mark.parametrize("name", [f.name for f in msgspec.structs.fields(Registration) if f.name != "at_startup"])
@@ -141,12 +128,6 @@ def test_every_logger() -> None:
     sources = (DOCS.parent / "frontend").rglob("*.py")
     names = {name for path in sources for name in re.findall(r'getLogger\("(msx[\w.]*)"\)', path.read_text())}
     assert {name for name in names if f"`{name}`" not in SERVER} == set()
-
-
-def test_every_route_of_workflows() -> None:
-    page = mentioned((DOCS / "workflows.md").read_text())
-    routes = [*inference_routes(UNUSED, 1, 1), *management_routes(UNUSED, 1)]
-    assert {route.path for route in routes} <= page
 
 
 @pytest.mark.parametrize("key", ["url", *(field.encode_name for field in msgspec.structs.fields(NodeSettings))])

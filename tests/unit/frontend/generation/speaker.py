@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import msgspec
 
-from msx_frontend.apis.torchserve.routes import make_app
 from msx_frontend.errors import ModelNotFound, ServiceError
 from msx_frontend.generation.endpoint import LanguageModels
 from msx_frontend.job import Job
@@ -96,7 +95,6 @@ class Speaker:
         }
         self.log = FakeAccessLog()
         self.app = exchange_of(
-            app=make_app([]),
             log=cast(AccessLog, self.log),
             limit=10_000,
             language_models=LanguageModels(cast(Registry, self), 10_000, self.check_token, self.default_llm),

@@ -9,14 +9,16 @@ from typing import Any, cast
 
 import pytest
 
-from msx_frontend.apis.plugins.routes import OURS, PluginEndpoints
+from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.plugins.view import config_view
+from msx_frontend.assembly.families import first_segments
 from msx_frontend.config import ServerConfig
 from msx_frontend.plugins.loading import PluginError, load_plugin, load_plugins, use_plugins_path
 from msx_frontend.snapshots.opening import make_serializer
 from msx_frontend.snapshots.serializer import SnapshotError
 from msx_sdk.plugins import ENDPOINTS, SavedSnapshot
 from tests.plugins import install_module
+from tests.unit.frontend.apis.families import all_families
 
 BEGIN = "from msx_sdk.plugins import Endpoint\n"
 
@@ -32,9 +34,14 @@ def folder(tmp_path: Path) -> Iterator[Path]:
             del sys.modules[name]
 
 
+OURS = first_segments(all_families())
+
+
 def endpoints(folder: Path) -> PluginEndpoints:
     use_plugins_path([folder])
-    return PluginEndpoints(load_plugins(ENDPOINTS), cast(Any, None), 1, 1.0)
+    made = PluginEndpoints(load_plugins(ENDPOINTS), cast(Any, None), 1.0)
+    made.families(OURS)
+    return made
 
 
 @pytest.mark.parametrize(
@@ -73,14 +80,18 @@ def test_two_endpoints_of_one_path(folder: Path) -> None:
 
 
 def test_keys_are_those_of_the_listener(folder: Path) -> None:
-    text = f"{BEGIN}class A(Endpoint): path = 'a'\nclass B(Endpoint): path, listener = 'b', 'management'\n"
-    text += "class C(Endpoint): path, open = 'c', True\nclass D(Endpoint): path, listener = 'd', 'metrics'\n"
+    answers = " def do_get(self, request): pass\n"
+    heads = ("A(Endpoint): path = 'a'", "B(Endpoint): path, listener = 'b', 'management'")
+    heads += ("C(Endpoint): path, open = 'c', True", "D(Endpoint): path, listener = 'd', 'metrics'")
+    text = BEGIN + "".join(f"class {head}\n{answers}".replace(": path", ":\n path") for head in heads)
     install_module(folder, "four", text, endpoints={name: f"four:{name}" for name in "ABCD"})
-    found = endpoints(folder)
-    assert found.keys("inference") == {"a": ("inference",), "c": ()}
-    assert found.keys("management") == {"b": ("management",)}
-    assert found.keys("inference", "management", "metrics").keys() == {"a", "b", "c", "d"}
-    assert [route.path for route in found.of("metrics").routes] == ["/d", "/d/{rest:path}"]
+    found = endpoints(folder).families(())
+    keys = {family.listener: {route.path: route.key for route in family.routes} for family in found}
+    assert keys == {
+        "inference": {"/a": "inference", "/a/{rest:path}": "inference", "/c": None, "/c/{rest:path}": None},
+        "management": {"/b": "management", "/b/{rest:path}": "management"},
+        "metrics": {"/d": None, "/d/{rest:path}": None},
+    }
 
 
 def test_the_servers_own_paths() -> None:

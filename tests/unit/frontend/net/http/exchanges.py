@@ -9,7 +9,6 @@ from msx_frontend.assembly.unconverted import Unconverted
 from msx_frontend.net.http.exchange import Exchange
 from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family
-from msx_frontend.net.http.gate import Gate
 from msx_frontend.net.http.router import Router
 from msx_frontend.net.http.wire import LogsReplies
 from tests.unit.frontend.net.http.client import FakeRegistry, as_registry
@@ -28,12 +27,10 @@ def exchange_of(
     *families: Family,
     log: LogsReplies,
     limit: int = 1000,
-    app: Any = None,
-    gate: Gate | None = None,
     language_models: Any = None,
     **options: Any,
 ) -> Exchange:
-    """`app` is asked for what no family serves."""
     default = families[0] if families else TORCHSERVE
-    old = app and Unconverted(app, default, gate=gate, language_models=language_models)
-    return Exchange(Router(families, default), log, limit=limit, unconverted=old, **options)
+    old = language_models and Unconverted(language_models)
+    router = Router(families, default, ("inference",))
+    return Exchange(router, log, limit=limit, unconverted=old, **options)

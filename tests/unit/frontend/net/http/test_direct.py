@@ -13,10 +13,11 @@ from msx_frontend.errors import InvalidKey, WorkerDied
 from msx_frontend.job import Job
 from msx_frontend.keys.key import Key
 from msx_frontend.net.http.direct import LONGEST_URL, MOST_TARGETS, CachedHead, Direct
-from msx_frontend.net.http.family import JobRoute
+from msx_frontend.net.http.failures import torchserve_failure
+from msx_frontend.net.http.family import Family, JobRoute, Reply, Route
 from msx_frontend.net.http.head import Head
+from msx_frontend.net.http.request import Request
 from msx_frontend.net.http.router import Router
-from msx_frontend.net.http.wire import Receive, Scope, Send, read_body, send_whole
 from msx_sdk._internal.reply_head import JSON_TYPE
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.keys.some import SELDOM, some_key
@@ -27,10 +28,11 @@ from tests.unit.frontend.net.http.exchanges import exchange_of, predictions
 KEYS = ("inference",)
 
 
-async def show(scope: Scope, receive: Receive, send: Send) -> None:
-    """All requests that are not predictions."""
-    body = await read_body(receive, None, 1000)
-    await send_whole(send, 200, [], b"asgi " + scope["path"].encode() + b" " + body)
+async def show(request: Request) -> Reply:
+    return Reply(b"asgi " + request.call.path.encode() + b" " + request.body, headers=())
+
+
+SHOWN = Family("shown", (Route("GET", "/show", show, any_method=True),), torchserve_failure)
 
 
 class Bench:
@@ -38,7 +40,7 @@ class Bench:
         self.registry, self.log = FakeRegistry(), FakeAccessLog()
         self.good, self.key, self.checked = "Bearer good", some_key(), 0
         family = predictions(self.registry)
-        edge = exchange_of(family, app=show, log=self.log, limit=limit, tokens=self if tokens else None)
+        edge = exchange_of(family, SHOWN, log=self.log, limit=limit, tokens=self if tokens else None)
         direct = edge.direct()
         self.parsed = 0
         know = direct.know

@@ -1,4 +1,4 @@
-"""Parameters and errors of the routed endpoints."""
+"""Parameters of management requests, JSON replies, and errors of routes."""
 
 from __future__ import annotations
 
@@ -6,44 +6,45 @@ import logging
 from typing import Any
 
 import pytest
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
-from msx_frontend.apis.torchserve.routes import ANY, JsonReply, make_app, parameters, status_reply
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.models.parameters import boolean, integer, text
+from msx_frontend.net.http import exchange
+from msx_frontend.net.http.failures import torchserve_failure
+from msx_frontend.net.http.family import Family, Reply, Route
+from msx_frontend.net.http.parameters import parameters
+from msx_frontend.net.http.replies import json_reply, status_reply
+from msx_frontend.net.http.request import Request
 from tests.retry import told_wait
 from tests.unit.frontend.jobs import run
-from tests.unit.frontend.net.http.client import Exchange, ask, begin, scope
+from tests.unit.frontend.net.http.client import Exchange, FakeAccessLog, ask, begin
+from tests.unit.frontend.net.http.exchanges import exchange_of
 
 
-async def show(request: Request) -> Response:
-    return JsonReply(await parameters(request, 100))
+async def show(request: Request) -> Reply:
+    return json_reply(parameters(request))
 
 
-async def refuse(request: Request) -> Response:
+async def refuse(request: Request) -> Reply:
     raise ServiceUnavailable("Come again.")
 
 
-async def break_down(request: Request) -> Response:
+async def break_down(request: Request) -> Reply:
     raise ZeroDivisionError("by zero")
 
 
-def app() -> Starlette:
-    return make_app(
-        [
-            Route("/show", show, methods=ANY),
-            Route("/refuse", refuse),
-            Route("/bug", break_down),
-            Route("/get", show, methods=["GET"]),
-        ]
+def app(log: FakeAccessLog) -> exchange.Exchange:
+    routes = (
+        Route("POST", "/show", show, any_method=True),
+        Route("GET", "/refuse", refuse),
+        Route("GET", "/bug", break_down),
+        Route("GET", "/get", show),
     )
+    return exchange_of(Family("f", routes, torchserve_failure, closes_on_error=True), log=log, limit=100)
 
 
 def asked(target: str, body: bytes = b"", method: str = "POST", **headers: str) -> Exchange:
-    return run(ask(app(), method, target, body, **headers))
+    return run(ask(app(FakeAccessLog()), method, target, body, **headers))
 
 
 JSON = {"content_type": "application/json"}
@@ -86,13 +87,16 @@ def test_a_json_body_that_is_too_large(headers: dict[str, str]) -> None:
 
 
 def test_a_client_that_leaves_is_not_a_bug_of_the_server(caplog: pytest.LogCaptureFixture) -> None:
-    async def test() -> Exchange:
-        exchange = begin(app(), "POST", "/show", None, **JSON)
+    log = FakeAccessLog()
+
+    async def test() -> None:
+        exchange = begin(app(log), "POST", "/show", None, **JSON)
         exchange.send_body(b'{"a"', more=True)
         exchange.leave()
-        return await exchange.finish()
+        await exchange.finish()
 
-    assert run(test()).status == 499
+    run(test())
+    assert log.lines == [("POST /show", 499)]
     assert caplog.records == []
 
 
@@ -107,7 +111,6 @@ def test_our_own_errors_have_torchserves_body() -> None:
     ("method", "target", "status", "kind"),
     [
         ("GET", "/nowhere", 404, "ResourceNotFoundException"),
-        ("GET", "/show/", 404, "ResourceNotFoundException"),
         ("POST", "/get", 405, "MethodNotAllowedException"),
     ],
 )
@@ -117,15 +120,7 @@ def test_paths_and_methods_that_are_not_there(method: str, target: str, status: 
 
 
 def test_a_bug_of_the_server_is_logged_and_told(caplog: pytest.LogCaptureFixture) -> None:
-    async def test() -> Exchange:
-        exchange = Exchange()
-        exchange.send_body(b"")
-        exchange.start(app(), {**scope("GET", "/bug"), "msx.request_id": "id-1"})
-        with pytest.raises(ZeroDivisionError):
-            await exchange.finish()
-        return exchange
-
-    exchange = run(test())
+    exchange = asked("/bug", method="GET", x_request_id="id-1")
     assert exchange.status == 500
     assert exchange.json["message"] == "Internal error: ZeroDivisionError: by zero"
     (record,) = caplog.records
@@ -135,8 +130,8 @@ def test_a_bug_of_the_server_is_logged_and_told(caplog: pytest.LogCaptureFixture
 
 def test_status_replies() -> None:
     reply = status_reply("Healthy")
-    assert (reply.status_code, bytes(reply.body)) == (200, b'{\n  "status": "Healthy"\n}\n')
-    assert status_reply("Working", 202).status_code == 202
+    assert (reply.status, reply.body) == (200, b'{\n  "status": "Healthy"\n}\n')
+    assert status_reply("Working", 202).status == 202
 
 
 @pytest.mark.parametrize(("value", "found"), [("3", 3), (3, 3), (" 3 ", 3), ("-1", -1), (2147483647, 2147483647)])

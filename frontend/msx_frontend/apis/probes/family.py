@@ -1,0 +1,56 @@
+"""Probes over HTTP: TorchServe's /ping, which needs a key, and Kubernetes' two, which need none."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msx_frontend.models.health import Health
+from msx_frontend.net.http.failures import torchserve_failure
+from msx_frontend.net.http.family import Family, ListenerName, Reply, Route
+from msx_frontend.net.http.replies import status_reply
+from msx_frontend.net.http.request import Request
+
+PATHS = frozenset({"/livez", "/readyz"})
+"""Probes that need no key, and that requests are not counted for."""
+
+
+class Probes:
+    def __init__(self, health: Health) -> None:
+        self._health = health
+
+    def inference(self) -> Family:
+        return _family("inference", self._ping("inference"), self._live(), self._ready())
+
+    def management(self) -> Family:
+        return _family("management", self._ping("management"))
+
+    # -- routes --
+
+    def _ping(self, key: Literal["inference", "management"]) -> Route:
+        summary = "Healthy unless a model has workers that will not come back"
+        return Route("GET", "/ping", self.ping, key=key, summary=summary, operation="ping", any_method=True)
+
+    def _live(self) -> Route:
+        summary = "The process answers; needs no token"
+        return Route("GET", "/livez", self.live, key=None, summary=summary, operation="live", any_method=True)
+
+    def _ready(self) -> Route:
+        summary = "Requests should be sent here: models serve, and the server is not ending; needs no token"
+        return Route("GET", "/readyz", self.ready, key=None, summary=summary, operation="ready", any_method=True)
+
+    # -- answers --
+
+    async def ping(self, request: Request) -> Reply:
+        status, text = self._health.ping()
+        return status_reply(text, status)
+
+    async def live(self, request: Request) -> Reply:
+        """The process answers: nothing more."""
+        return status_reply("Alive")
+
+    async def ready(self, request: Request) -> Reply:
+        return status_reply(self._health.detail(), 200 if self._health.ready() else 503)
+
+
+def _family(listener: ListenerName, *routes: Route) -> Family:
+    return Family("probes", routes, torchserve_failure, listener=listener, closes_on_error=True)

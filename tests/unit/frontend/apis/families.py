@@ -1,0 +1,34 @@
+"""All families of a server, to look at: no request reaches them."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import MagicMock
+
+from msx_frontend.apis.plugins.family import PluginEndpoints
+from msx_frontend.apis.torchserve.predictions import Predictions
+from msx_frontend.assembly.families import Parts, families
+from msx_frontend.config import ServerConfig
+from msx_frontend.net.http.family import Family
+
+
+def all_families(*plugins: Any) -> list[Family]:
+    unused: Any = MagicMock()
+    parts = Parts(
+        config=ServerConfig(),
+        registry=unused,
+        health=unused,
+        tokens=unused,
+        repository=unused,
+        predictions=Predictions(unused, unused),
+        models=unused,
+        workflows=unused,
+        workflow_api=unused,
+        metrics=unused,
+        plugins=PluginEndpoints(plugins, unused, 1.0),
+    )
+    return list(families(parts))
+
+
+def of_listener(listener: str) -> list[Family]:
+    return [family for family in all_families() if family.listener == listener]
