@@ -81,7 +81,7 @@ def test_two_endpoints_of_one_path(folder: Path) -> None:
 
 def test_keys_are_those_of_the_listener(folder: Path) -> None:
     answers = " def do_get(self, request): pass\n"
-    heads = ("A(Endpoint): path = 'a'", "B(Endpoint): path, listener = 'b', 'management'")
+    heads: tuple[str, ...] = ("A(Endpoint): path = 'a'", "B(Endpoint): path, listener = 'b', 'management'")
     heads += ("C(Endpoint): path, open = 'c', True", "D(Endpoint): path, listener = 'd', 'metrics'")
     text = BEGIN + "".join(f"class {head}\n{answers}".replace(": path", ":\n path") for head in heads)
     install_module(folder, "four", text, endpoints={name: f"four:{name}" for name in "ABCD"})
