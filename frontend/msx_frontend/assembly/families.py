@@ -17,7 +17,6 @@ from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.apis.workflows.family import workflow_management, workflow_predictions
 from msx_frontend.config import ServerConfig
 from msx_frontend.generation.endpoint import EXACT
-from msx_frontend.keys.key import KINDS
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.models.health import Health
@@ -59,7 +58,7 @@ def families(parts: Parts) -> Sequence[Family]:
         management(parts.models, parts.tokens),
     ]
     if config.enable_metrics_api:
-        own.append(metrics_api(parts.metrics, keys=KINDS if config.merged else (None,)))
+        own.append(metrics_api(parts.metrics))
     return [*own, *parts.plugins.families(first_segments(own))]
 
 

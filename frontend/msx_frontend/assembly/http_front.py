@@ -85,13 +85,13 @@ class HttpFront:
         return found
 
     def _exchange(self, *listeners: ListenerName) -> Exchange:
-        """Of one listener, which has the families of these."""
+        """Of one listener, which has the families of these. A listener for metrics alone asks for no key."""
         own = [family for family in self.families if family.listener in listeners]
         return Exchange(
             Router([described(own), *own], self.families[0], _unknown(listeners)),
             self._replies,
             limit=self._config.max_request_size,
-            tokens=self._tokens,
+            tokens=None if listeners == ("metrics",) else self._tokens,
             cors=self._cors,
             held=self._held,
             unconverted=self._speaking() if "inference" in listeners else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.keys.key import Kind
+from msx_frontend.keys.key import KINDS, Kind
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.exposition import CONTENT_TYPE
 from msx_frontend.net.http.failures import torchserve_failure
@@ -10,14 +10,14 @@ from msx_frontend.net.http.family import Family, Reply, Route
 from msx_frontend.net.http.request import Request
 
 
-def metrics_api(metrics: ServerMetrics, *, keys: tuple[Kind | None, ...] = (None,)) -> Family:
-    """`keys`: one of these kinds opens it. A listener of its own is public, as TorchServe's is."""
+def metrics_api(metrics: ServerMetrics) -> Family:
+    """Either kind of key opens it. The metrics listener asks for none, as TorchServe's does."""
 
     async def expose(request: Request) -> Reply:
         names = frozenset(request.query.getlist("name[]"))
         return Reply(await metrics.expose(names), headers=(("content-type", CONTENT_TYPE),))
 
-    def routes(key: Kind | None) -> tuple[Route, ...]:
+    def routes(key: Kind) -> tuple[Route, ...]:
         own = Route(
             "GET",
             "/metrics",
@@ -30,5 +30,5 @@ def metrics_api(metrics: ServerMetrics, *, keys: tuple[Kind | None, ...] = (None
         )
         return own, Route("GET", "/metrics/{rest:path}", expose, key=key, any_method=True)
 
-    every = tuple(route for key in keys for route in routes(key))
+    every = tuple(route for key in KINDS for route in routes(key))
     return Family("metrics", every, torchserve_failure, listener="metrics", closes_on_error=True)
