@@ -37,7 +37,7 @@ class ServiceError(Exception):
 
     @property
     def plain(self) -> str:
-        """The sentence for the clients of other APIs than TorchServe's, who look for none of its first words."""
+        """The sentence for clients of other APIs, which do not look for TorchServe's first words."""
         return self.message
 
 
@@ -87,7 +87,7 @@ class InvalidKey(ServiceError):
 
 
 class ModelNotAllowed(ServiceError):
-    """The key is good, but for other models."""
+    """The key is valid, but for other models only."""
 
     status, type, grpc_code = 403, "InvalidKeyException", "PERMISSION_DENIED"
 
@@ -96,7 +96,7 @@ class ModelNotAllowed(ServiceError):
 
 
 class ServiceUnavailable(ServiceError):
-    """`wait`: seconds after which it may be worth to ask again."""
+    """`wait`: seconds after which a client may try again."""
 
     status, type, grpc_code = 503, "ServiceUnavailableException", "UNAVAILABLE"
 
@@ -106,7 +106,7 @@ class ServiceUnavailable(ServiceError):
 
 
 class Overloaded(ServiceUnavailable):
-    """Too many requests just now. `plain`: the reason alone."""
+    """Too many requests at the moment. `plain`: the reason alone."""
 
     def __init__(self, message: str, *, plain: str = "", wait: float = SHORTEST) -> None:
         super().__init__(message, wait=wait)
@@ -125,7 +125,7 @@ TOO_MANY_REQUESTS = 429
 
 
 class TooManyRequests(ServiceError):
-    """More than the key allows, however idle the server is. `wait`: seconds until it allows one more."""
+    """More requests than the key allows, even if the server is idle. `wait`: seconds until one more is allowed."""
 
     status, type, grpc_code = TOO_MANY_REQUESTS, "TooManyRequestsException", "RESOURCE_EXHAUSTED"
 
@@ -135,7 +135,7 @@ class TooManyRequests(ServiceError):
 
 
 class HandlerFailed(ServiceError):
-    """The handler's own word, with the status it chose, and perhaps a word for programs (`PredictionError.code`)."""
+    """The handler's own message and status, and an optional code for programs (`PredictionError.code`)."""
 
     def __init__(self, status: int, message: str, code: str = "") -> None:
         super().__init__(message)

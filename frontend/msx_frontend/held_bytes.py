@@ -1,18 +1,18 @@
-"""Bytes of requests that the server holds: from the moment that they are read until their request is answered."""
+"""Counts the bytes of requests that the server holds: from reading them until the request is answered."""
 
 from __future__ import annotations
 
 from msx_frontend.errors import Overloaded, PayloadTooLarge, ServiceError
 
 UNCOUNTED = 4096
-"""Bytes: a smaller body takes less than all else of its request, and `jobQueueSize` bounds how many there are."""
+"""Bytes: smaller bodies are not refused. The rest of a request is larger, and `jobQueueSize` limits their number."""
 
 HOLD = "msx.hold"
-"""Of the ASGI scopes of requests: their Hold."""
+"""The key of the Hold in the ASGI scope of a request."""
 
 
 class HeldBytes:
-    """Of all listeners together: at most `limit` (the key max_queued_bytes)."""
+    """The bytes of all listeners together: at most `limit` (the key max_queued_bytes)."""
 
     __slots__ = ("held", "limit")
 
@@ -20,7 +20,7 @@ class HeldBytes:
         self.limit, self.held = limit, 0
 
     def hold(self, size: int = 0) -> Hold:
-        """Of one request that has so many bytes now. Raises as `Hold.resize` does; then nothing is held."""
+        """Hold the bytes of one request. Raises the errors of `Hold.resize`; nothing is held then."""
         hold = Hold(self)
         try:
             hold.resize(size)
@@ -37,8 +37,8 @@ class Hold:
         self._all, self.size = every, 0
 
     def resize(self, size: int, times: int = 1) -> None:
-        """So many bytes of the request are held now. Raises Overloaded, or PayloadTooLarge where it alone is too large;
-        the caller releases them then. `times` the limit may be held before that."""
+        """Hold `size` bytes of the request from now on. Raises Overloaded above `times` the limit, or
+        PayloadTooLarge for a request that is larger than the limit; the caller releases them then."""
         every = self._all
         every.held += size - self.size
         grown, self.size = size > self.size, size
@@ -46,7 +46,7 @@ class Hold:
             raise self._refusal()
 
     def release(self) -> None:
-        """Idempotent."""
+        """Release the bytes; idempotent."""
         self._all.held -= self.size
         self.size = 0
 

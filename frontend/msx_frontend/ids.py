@@ -17,12 +17,12 @@ _ready: list[str] = []
 
 
 def valid_request_id(given: bytes | None) -> str | None:
-    """The client's `x-request-id`, where it can stand in a log line as it is."""
+    """The client's `x-request-id`, if a log line may contain it unchanged."""
     return given.decode() if given is not None and _GIVEN.fullmatch(given) else None
 
 
 def new_request_id() -> str:
-    """A UUID of version 4, at a twentieth of what `uuid.uuid4` costs: they are made many at a time."""
+    """A UUID of version 4. Many are made at once, which costs a twentieth of `uuid.uuid4` for each."""
     try:
         return _ready.pop()
     except IndexError:
@@ -31,7 +31,7 @@ def new_request_id() -> str:
 
 
 def _make(count: int) -> list[str]:
-    """A digit of all of them at a time, which C does."""
+    """Makes one digit of all ids at a time, which runs in C."""
     digits = os.urandom(16 * count).hex().encode()
     text = bytearray(_FORM * count)
     for number, at in enumerate(_DIGITS):

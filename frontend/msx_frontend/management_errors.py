@@ -30,7 +30,7 @@ class ArchiveNotFound(ServiceError):
 
 
 class DownloadFailed(ServiceError):
-    """TorchServe's first words, and why."""
+    """TorchServe's first words, and the reason."""
 
     status, type, grpc_code = 400, "DownloadArchiveException", "INVALID_ARGUMENT"
 
@@ -39,7 +39,7 @@ class DownloadFailed(ServiceError):
 
 
 class RequirementsFailed(ServiceError):
-    """TorchServe's first words, and pip's last; `output` is more of them."""
+    """TorchServe's first words, and the last line of pip; `output` has more lines."""
 
     status, type, grpc_code = 400, "ModelException", "INVALID_ARGUMENT"
 
@@ -82,7 +82,7 @@ class WorkersNotStarted(ServiceError):
 
 
 class ResourcesMissing(WorkersNotStarted):
-    """Of devices there are too few, or what a call must not wait for is missing. TorchServe's type."""
+    """There are too few devices, or a resource is missing that the call must not wait for. TorchServe's type."""
 
     type = "WorkerInitializationException"
 

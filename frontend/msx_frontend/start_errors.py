@@ -1,5 +1,5 @@
-"""What may keep a server from starting."""
+"""The errors that keep a server from starting."""
 
 
 class StartError(Exception):
-    """Base of all of them; the message is one sentence for the user."""
+    """The base class. The message is one sentence for the user."""

@@ -1,4 +1,4 @@
-"""Small files of the server: written aside, so that they are always whole, and nothing is left of a failure."""
+"""Writes small files completely or not at all: to a temporary file, which is renamed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from msx_archiver.room import why
 
 
 class NotWritten(OSError):
-    """As text, one sentence without an end: the file and the reason; of a full disk what is needed and what is left."""
+    """A file cannot be written. The text names the file and the reason, for a full disk also the needed and the free
+    space. It does not end with a full stop."""
 
 
 def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Put `data` at `path`, with the folders above it. Raises NotWritten."""
+    """Write `data` to `path`, and make its folders. Raises NotWritten."""
     aside = path.with_suffix(f".{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -30,7 +31,7 @@ def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
 
 
 def sweep(folder: Path, name: str) -> None:
-    """Remove what processes that were killed meanwhile left of files called `name`, a pattern."""
+    """Remove temporary files that killed processes have left for files with this name or pattern."""
     for aside in folder.glob(f"{name}.*.tmp"):
         pid = aside.suffixes[-2][1:] if len(aside.suffixes) > 1 else ""
         if pid == str(os.getpid()) or not (pid.isdecimal() and psutil.pid_exists(int(pid))):

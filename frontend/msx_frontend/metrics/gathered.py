@@ -1,4 +1,4 @@
-"""Collects ended jobs, and counts many of them at once, which costs half as much as counting each."""
+"""Collects ended jobs and counts many of them at once, which costs half as much as counting each one."""
 
 from __future__ import annotations
 
