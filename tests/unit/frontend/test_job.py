@@ -80,7 +80,7 @@ def test_cancel_says_why(error: ServiceError | None) -> None:
         assert error_of(job) is error
 
 
-def test_cancel_tells_who_has_the_job() -> None:
+def test_cancel_tells_the_owner_of_the_job() -> None:
     waiting, running = make_job(), make_job()
     queue, group = Holder(), Holder()
     waiting.queue = queue

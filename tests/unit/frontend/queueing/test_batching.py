@@ -109,7 +109,7 @@ def test_the_more_wait_the_less_it_pays() -> None:
 
 
 def test_no_request_waits_while_another_group_is_idle() -> None:
-    """Who comes next goes there, and not behind this batch."""
+    """The next request goes there, and not behind this batch."""
     policy = dynamic(fixed=0.02, gap=0.001)
     assert policy.wait(0.0, 1, 0.0, 1) > 0
     assert policy.wait(0.0, 1, 0.0, 2) == 0

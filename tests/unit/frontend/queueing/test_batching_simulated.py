@@ -42,7 +42,7 @@ def test_random_arrivals_are_served_as_well_as_by_the_best_fixed_wait(
 
 
 @pytest.mark.parametrize("service", [PERCEPTRON, TRANSFORMER], ids=["mlp", "transformer"])
-def test_of_a_burst_those_who_come_first_wait_for_the_others(service: Service) -> None:
+def test_the_first_requests_of_a_burst_wait_for_the_others(service: Service) -> None:
     """Where a batch costs much whatever its size, that is better for all of them than never to wait."""
     arrivals = bursts(0.05 * capacity(service), 4000, size=8, gap=service.fixed / 20)
     never, dynamic = (mean(taken(*one, service, arrivals)) for one in (("fixed", 0.0), ("dynamic", 0.1)))

@@ -1,4 +1,4 @@
-"""Who gets which jobs when: admission, tickets, batches, prefetch, deadlines. The groups here only remember."""
+"""Which group gets which jobs, and when: admission, tickets, batches, prefetch, deadlines. The groups are fakes."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_a_full_queue_names_its_limit() -> None:
 
 
 @on_a_loop
-def test_one_who_left_makes_room_in_a_full_queue() -> None:
+def test_a_cancelled_job_makes_room_in_a_full_queue() -> None:
     bench = Bench(FakeGroup(), job_queue_size=2)
     _, a, _ = bench.submit("running", "a", "b")
     a.cancel()
@@ -212,7 +212,7 @@ def test_a_job_that_waits_for_its_batch_has_a_ticket() -> None:
 
 
 @on_a_loop
-def test_the_first_runs_at_once_and_those_who_came_meanwhile_are_one_batch() -> None:
+def test_the_first_runs_at_once_and_the_next_are_one_batch() -> None:
     bench = Bench(group := FakeGroup())
     bench.submit("a", "b", "c", "d")
     assert group.ids == [["a"]]
@@ -451,8 +451,8 @@ def test_no_request_joins_where_another_worker_may_be_free_first() -> None:
 
 
 @on_a_loop
-def test_who_may_join_does_not_wait_for_company(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worker is busy: meanwhile company comes by itself."""
+def test_a_job_that_may_join_does_not_wait_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker is busy: other jobs come meanwhile."""
     bench = Bench(group := FakeGroup())
     bench.learn(JOINS_FROM)
     bench.submit("x")
@@ -560,7 +560,7 @@ async def test_close_leaves_no_timer() -> None:
 
 
 @on_a_loop
-def test_who_is_refused_is_told_the_time_of_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_client_is_told_the_time_of_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: clock)
     bench = Bench(FakeGroup(), job_queue_size=8)

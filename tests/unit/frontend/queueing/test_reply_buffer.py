@@ -48,7 +48,7 @@ def test_what_was_sent_in_pieces_is_not_a_whole_answer() -> None:
     run(test)
 
 
-def test_a_reader_who_waits_for_every_step() -> None:
+def test_a_reader_that_waits_for_every_step() -> None:
     async def test(reply: ReplyBuffer, job: Job) -> None:
         head = asyncio.ensure_future(reply.head())
         await asyncio.sleep(0)

@@ -122,7 +122,7 @@ def test_the_end_is_told_once(loop: str) -> None:
 
 
 @LOOPS
-def test_frames_for_who_is_gone_are_dropped(loop: str) -> None:
+def test_frames_for_a_worker_that_is_gone_are_dropped(loop: str) -> None:
     async def test() -> None:
         bench = Bench()
         bench.channel.write(b"before it is open")

@@ -167,7 +167,7 @@ def handle(data, context):
 """
 
 
-def test_those_who_come_while_it_is_busy_are_its_next_batch(tmp_path: Path) -> None:
+def test_requests_that_come_while_it_is_busy_are_its_next_batch(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
         group, mark = bench.group, tmp_path / "mark"
         jobs = [make_job(body=body) for body in (str(mark).encode(), b"a", b"b", b"c")]
@@ -184,7 +184,7 @@ def test_those_who_come_while_it_is_busy_are_its_next_batch(tmp_path: Path) -> N
     on(spec_of(tmp_path, PATIENT, batch_size=4), test)
 
 
-def test_a_crash_fails_those_who_had_joined_and_no_others(tmp_path: Path) -> None:
+def test_a_crash_fails_the_requests_that_had_joined_and_no_others(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
         group, mark = bench.group, tmp_path / "mark"
         first, crash, beside, behind = (make_job(body=body) for body in (str(mark).encode(), b"crash", b"b", b"c"))
@@ -464,7 +464,7 @@ def dies(tmp_path: Path, body: bytes) -> tuple[Bench, list[Job], Any]:
         (b"segfault", 500, "was ended by signal 11 (SIGSEGV)."),
     ],
 )
-def test_who_was_running_fails_and_who_waited_goes_back(tmp_path: Path, way: bytes, status: int, words: str) -> None:
+def test_running_jobs_fail_and_waiting_jobs_go_back(tmp_path: Path, way: bytes, status: int, words: str) -> None:
     bench, (running, *waiting), end = dies(tmp_path, way)
     assert isinstance(error_of(running), WorkerDied)
     assert error_of(running).status == status
@@ -476,7 +476,7 @@ def test_who_was_running_fails_and_who_waited_goes_back(tmp_path: Path, way: byt
     assert bench.owner.told == ["ended"]
 
 
-def test_who_has_left_does_not_go_back(tmp_path: Path) -> None:
+def test_a_cancelled_job_does_not_go_back(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
         bench.predict(b"/dev/null")
         stays, leaves = bench.predict(b"x", b"y")

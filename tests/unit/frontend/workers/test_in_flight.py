@@ -81,7 +81,7 @@ def test_batches_that_were_joined_end_as_one() -> None:
     assert (jobs[4].started, held.behind) == (15.0, 0)
 
 
-def test_after_a_crash_those_who_had_joined_have_begun() -> None:
+def test_after_a_crash_the_jobs_that_had_joined_have_begun() -> None:
     held, jobs = InFlight(), jobs_of(3)
     for job in jobs:
         held.add([job], 10.0, at_once=False, joins=True)

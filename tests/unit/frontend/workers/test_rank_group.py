@@ -1,4 +1,4 @@
-"""The processes of one group, real ones: who is connected to whom, and that none is left."""
+"""The processes of one group, real ones: which ranks are connected, and that none is left."""
 
 from __future__ import annotations
 
