@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.errors import ServiceUnavailable, WorkerDied
-from msx_frontend.job import DESCRIBE, EXPLAIN, STREAM, Job
+from msx_frontend.errors import RequestCancelled, ServiceUnavailable, WorkerDied
+from msx_frontend.job import DESCRIBE, EXPLAIN, PREDICT, STREAM, Job
 from msx_frontend.queueing import sequences
 from msx_frontend.queueing.dispatcher import Dispatcher
 from msx_frontend.queueing.sequence_dispatcher import SequenceDispatcher, make_dispatcher
@@ -79,6 +79,44 @@ def test_one_request_of_each_sequence_in_a_batch_and_in_order() -> None:
     bench.finish(group)
     assert group.ids == [["a3"]]
     assert bench.dispatcher.waiting == 0
+
+
+@on_a_loop
+def test_predictions_and_explanations_share_no_batch_whichever_came_first() -> None:
+    for first, second in ((EXPLAIN, PREDICT), (PREDICT, EXPLAIN)):
+        group = Group()
+        bench = Bench(group)
+        bench.submit("a1", "a")
+        bench.submit("b1", "b", kind=first)
+        bench.submit("c1", "c", kind=second)
+        bench.finish(group)
+        assert group.ids == [["b1"]]
+        bench.finish(group)
+        assert group.ids == [["c1"]]
+
+
+@on_a_loop
+def test_a_sequence_whose_waiting_client_left_does_not_hold_up_the_others() -> None:
+    group = Group()
+    bench = Bench(group)
+    bench.submit("a1", "a")
+    leaving = bench.submit("a2", "a")
+    bench.submit("b1", "b")
+    leaving.cancel(RequestCancelled())
+    bench.finish(group)
+    assert group.ids == [["b1"]]
+
+
+@on_a_loop
+def test_by_the_fixed_policy_a_lone_request_waits_for_less_than_a_second_too() -> None:
+    group = Group()
+    bench = Bench(group, batching_policy="fixed", batch_size=4, max_batch_delay=500)
+    bench.submit("a1", "a")
+    assert (group.ids, bench.dispatcher.waiting) == ([], 1)
+    for name in "bcd":
+        bench.submit(name, name)
+    assert group.ids == [["a1", "b", "c", "d"]]
+    bench.dispatcher.close()
 
 
 @on_a_loop
