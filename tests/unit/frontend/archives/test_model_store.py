@@ -1,21 +1,15 @@
-"""Archives by name, unpacked once per content, and removed when no model uses them."""
+"""Archives are found by the name of their file."""
 
 from __future__ import annotations
 
-import asyncio
-import shutil
-import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from msx_archiver.cache import ArchiveCache, UnpackedModel
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config.state_folder import StateFolder
-from msx_frontend.management_errors import ArchiveNotFound, InvalidModel
-from tests.unit.frontend.jobs import run
+from msx_frontend.management_errors import ArchiveNotFound
 from tests.unit.frontend.packing import pack_model
 
 
@@ -29,12 +23,6 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(root: Path) -> ModelStore:
     return ModelStore(root, StateFolder(root / ".msx", root))
-
-
-def contents(root: Path) -> list[str]:
-    """The digests of what is unpacked."""
-    models = root / ".msx" / "models"
-    return sorted(entry.name for entry in models.iterdir() if len(entry.name) == 64)
 
 
 @pytest.mark.parametrize("url", ["m.mar", "sub/m.mar", "/elsewhere/m.mar"])
@@ -69,170 +57,3 @@ def test_all_archives(root: Path, store: ModelStore) -> None:
     (root / "folder" / "MAR-INF" / "MANIFEST.json").write_text("{}")
     (root / "nothing").mkdir()
     assert [path.name for path in store.all_archives()] == [*names, "folder"]
-
-
-def test_the_same_content_is_unpacked_once_and_kept_until_the_last_has_gone(root: Path, store: ModelStore) -> None:
-    async def test() -> None:
-        path = pack_model(root)
-        first, second = await store.contents.unpack(path), await store.contents.unpack(path)
-        assert first == second
-        assert (first.path / "echo.py").is_file()
-        await store.contents.release(first.digest)
-        assert contents(root) == [first.digest]
-        await store.contents.release(first.digest)
-        assert contents(root) == []
-
-    run(test())
-
-
-def test_content_is_in_use_until_each_that_shares_it_has_released_it(root: Path, store: ModelStore) -> None:
-    async def test() -> None:
-        digest = (await store.contents.unpack(pack_model(root))).digest
-        assert store.contents.in_use(digest)
-        store.contents.share(digest)
-        await store.contents.release(digest)
-        assert (store.contents.in_use(digest), contents(root)) == (True, [digest])
-        await store.contents.release(digest)
-        assert (store.contents.in_use(digest), contents(root)) == (False, [])
-
-    run(test())
-
-
-def test_a_release_takes_the_compiled_graphs_too(root: Path, store: ModelStore) -> None:
-    async def test() -> None:
-        unpacked = await store.contents.unpack(pack_model(root))
-        compiled = store.contents.compile_cache(unpacked.digest)
-        compiled.mkdir(parents=True)
-        await store.contents.release(unpacked.digest)
-        assert not compiled.exists()
-
-    run(test())
-
-
-def test_using_keeps_the_content_for_who_comes_next(root: Path, store: ModelStore) -> None:
-    async def test() -> None:
-        async with store.contents.using(pack_model(root)) as unpacked:
-            assert unpacked.manifest.model.model_name == "m"
-        assert contents(root) == [unpacked.digest]
-        await store.clean()
-        assert contents(root) == [unpacked.digest]
-
-    run(test())
-
-
-def test_clean_throws_away_what_is_of_no_use(root: Path, store: ModelStore) -> None:
-    async def test() -> None:
-        used = await store.contents.unpack(pack_model(root))
-        left = root / ".msx" / "models" / ("a" * 64)
-        compiled = [store.contents.compile_cache(digest) for digest in (used.digest, "a" * 64)]
-        for folder in (left, *compiled):
-            folder.mkdir(parents=True)
-        await store.clean()
-        assert contents(root) == [used.digest]
-        assert [folder.exists() for folder in compiled] == [True, False]
-
-    run(test())
-
-
-def test_a_damaged_archive_leaves_nothing(root: Path, store: ModelStore) -> None:
-    async def test() -> None:
-        path = pack_model(root)
-        path.write_bytes(path.read_bytes()[:100])
-        with pytest.raises(InvalidModel, match=r"m\.mar"):
-            await store.contents.unpack(path)
-        assert contents(root) == []
-
-    run(test())
-
-
-def test_what_is_being_unpacked_is_not_removed(root: Path, store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last version of a content goes while another registration has found it, but not yet said so."""
-    found, go_on = threading.Event(), threading.Event()
-    real = ArchiveCache.unpack
-
-    def slow(cache: ArchiveCache, path: Path, *args: Any) -> UnpackedModel:
-        unpacked = real(cache, path, *args)
-        found.set()
-        go_on.wait(30)
-        return unpacked
-
-    async def test() -> None:
-        path = pack_model(root)
-        first = await store.contents.unpack(path)
-        monkeypatch.setattr(ArchiveCache, "unpack", slow)
-        second = asyncio.ensure_future(store.contents.unpack(path))
-        await asyncio.to_thread(found.wait, 30)
-        await store.contents.release(first.digest)
-        go_on.set()
-        assert ((await second).path / "echo.py").is_file()
-
-    run(test())
-
-
-def test_what_is_being_removed_is_unpacked_anew(root: Path, store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    removing, go_on = threading.Event(), threading.Event()
-    real = ArchiveCache.remove
-
-    def slow(cache: ArchiveCache, digest: str) -> None:
-        removing.set()
-        go_on.wait(30)
-        real(cache, digest)
-
-    async def test() -> None:
-        path = pack_model(root)
-        first = await store.contents.unpack(path)
-        monkeypatch.setattr(ArchiveCache, "remove", slow)
-        release = asyncio.ensure_future(store.contents.release(first.digest))
-        await asyncio.to_thread(removing.wait, 30)
-        second = asyncio.ensure_future(store.contents.unpack(path))
-        await asyncio.wait({second}, timeout=0.05)  # time to do the wrong thing
-        go_on.set()
-        await release
-        assert ((await second).path / "echo.py").is_file()
-
-    run(test())
-
-
-def test_what_was_changed_is_unpacked_again_with_a_warning(
-    root: Path, store: ModelStore, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def test() -> None:
-        unpacked = await store.contents.unpack(pack_model(root))
-        await store.contents.intact(unpacked.digest)
-        assert caplog.messages == []
-        (unpacked.path / "echo.py").write_text("changed")
-        await store.contents.intact(unpacked.digest)
-        assert (unpacked.path / "echo.py").read_text() != "changed"
-        (warning,) = caplog.messages
-        assert warning.startswith("m.mar: 'echo.py' was changed or removed in ")
-
-    run(test())
-
-
-def test_what_was_changed_and_cannot_be_unpacked_again_is_told(root: Path, store: ModelStore) -> None:
-    async def test() -> None:
-        unpacked = await store.contents.unpack(archive := pack_model(root))
-        shutil.rmtree(unpacked.path)
-        pack_model(root, version="2.0")
-        with pytest.raises(InvalidModel, match=r"m\.mar were changed .* has another content now: register it again"):
-            await store.contents.intact(unpacked.digest)
-        archive.unlink()
-        with pytest.raises(
-            InvalidModel, match=r"m\.mar were changed or removed, and cannot be unpacked again: .*m\.mar"
-        ):
-            await store.contents.intact(unpacked.digest)
-
-    run(test())
-
-
-def test_a_folder_that_is_used_where_it_is_may_be_changed(root: Path, store: ModelStore) -> None:
-    async def test() -> None:
-        unpacked = await store.contents.unpack(pack_model(root))
-        folder = root / "folder"
-        shutil.copytree(unpacked.path, folder)
-        used = await store.contents.unpack(folder)
-        (folder / "echo.py").write_text("changed")
-        await store.contents.intact(used.digest)
-        assert (folder / "echo.py").read_text() == "changed"
-
-    run(test())
