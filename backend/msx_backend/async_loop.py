@@ -8,10 +8,8 @@ import socket
 from functools import partial
 
 from msx_backend.batch_loop import Frames
-from msx_backend.control import CallClock
-from msx_backend.open_requests import OpenRequests
-from msx_backend.replies import ReplyWriter
-from msx_protocol import Drain, FrameReader, Predict, ProtocolError, ToWorker
+from msx_backend.worker_link import WorkerLink
+from msx_protocol import Drain, Predict, ProtocolError
 from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import AsyncRunner
 
@@ -19,17 +17,9 @@ log = logging.getLogger("msx.worker")
 
 
 class AsyncLoop:
-    def __init__(
-        self,
-        sock: socket.socket,
-        reader: FrameReader[ToWorker],
-        runner: AsyncRunner,
-        jobs: OpenRequests,
-        replies: ReplyWriter,
-        clock: CallClock,
-    ) -> None:
-        self._sock, self._reader, self._runner = sock, reader, runner
-        self._jobs, self._replies, self._clock = jobs, replies, clock
+    def __init__(self, link: WorkerLink, runner: AsyncRunner) -> None:
+        self._sock, self._reader, self._jobs, self._replies, self._clock = link
+        self._runner = runner
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._started: dict[int, float] = {}
         self._loop = asyncio.get_running_loop()

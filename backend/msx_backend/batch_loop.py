@@ -7,11 +7,9 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from msx_backend.control import CallClock
 from msx_backend.late_replies import LateReplies
-from msx_backend.open_requests import OpenRequests
-from msx_backend.replies import ReplyWriter
-from msx_protocol import Drain, FrameReader, Joined, Predict, ToWorker
+from msx_backend.worker_link import WorkerLink
+from msx_protocol import Drain, Joined, Predict, ToWorker
 from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import Runner
 
@@ -25,19 +23,11 @@ GATHERED = 500e-6
 
 
 class BatchLoop:
-    def __init__(
-        self,
-        sock: socket.socket,
-        reader: FrameReader[ToWorker],
-        runner: Runner,
-        jobs: OpenRequests,
-        replies: ReplyWriter,
-        clock: CallClock,
-        batch_size: int = 1,
-    ) -> None:
-        self._sock, self._reader, self._runner, self._batch_size = sock, reader, runner, batch_size
-        self._jobs, self._replies, self._clock = jobs, replies, clock
-        self._late = LateReplies(replies)
+    def __init__(self, link: WorkerLink, runner: Runner, batch_size: int = 1) -> None:
+        self._sock, self._reader, self._jobs, self._replies, self._clock = link
+        self._runner = runner
+        self._batch_size = batch_size
+        self._late = LateReplies(link.replies)
         self._flushed = 0.0
 
     def serve(self, early: Frames = ()) -> None:

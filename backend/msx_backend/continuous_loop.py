@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import select
-import socket
 
 from msx_backend.batch_loop import Frames
-from msx_backend.control import CallClock
-from msx_backend.open_requests import OpenRequests
-from msx_backend.replies import ReplyWriter
-from msx_protocol import Drain, FrameReader, Predict, ToWorker
+from msx_backend.worker_link import WorkerLink
+from msx_protocol import Drain, Predict
 from msx_sdk._internal.continuous import one_shot
 from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import Runner
@@ -21,19 +18,11 @@ SUCCESSOR = 2
 class ContinuousLoop:
     """The server sends requests one by one, and no more than there are slots."""
 
-    def __init__(
-        self,
-        sock: socket.socket,
-        reader: FrameReader[ToWorker],
-        runner: Runner,
-        jobs: OpenRequests,
-        replies: ReplyWriter,
-        clock: CallClock,
-    ) -> None:
-        self._sock, self._reader, self._runner = sock, reader, runner
-        self._jobs, self._replies, self._clock = jobs, replies, clock
+    def __init__(self, link: WorkerLink, runner: Runner) -> None:
+        self._sock, self._reader, self._jobs, self._replies, self._clock = link
+        self._runner = runner
         self._poll = select.poll()
-        self._poll.register(sock, select.POLLIN)
+        self._poll.register(link.sock, select.POLLIN)
         self._held: list[InferenceRequest] = []
         self._patience = 0
         self._drained = False

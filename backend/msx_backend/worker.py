@@ -29,6 +29,7 @@ from msx_backend.parallel.follower import Follower
 from msx_backend.parallel.leader import Leader
 from msx_backend.parallel.reports import collectives
 from msx_backend.replies import ReplyWriter, utf8
+from msx_backend.worker_link import WorkerLink
 from msx_protocol import FrameReader, Load, Loaded, LoadFailed, ProtocolError, ToWorker
 from msx_sdk._internal.failures import is_out_of_memory, summary
 from msx_sdk.runner import RAISED
@@ -90,7 +91,7 @@ class Worker:
             runner = model.start(leader)
         self._announce(model)
         loop = ContinuousLoop if model.continuous else partial(BatchLoop, batch_size=model.batch_size)
-        loop(self._data, self._reader, runner, self._jobs, self._replies, self._clock).serve(self._early)
+        loop(self._link, runner).serve(self._early)
         if leader is not None:
             leader.close()
         model.close()
@@ -116,7 +117,7 @@ class Worker:
     async def _serve_async(self, model: LoadedModel, leader: Leader | None = None) -> None:
         with _loading(self._replies):
             runner = await model.start_async(leader)
-        serving = AsyncLoop(self._data, self._reader, runner, self._jobs, self._replies, self._clock)
+        serving = AsyncLoop(self._link, runner)
         loop = asyncio.get_running_loop()
         self._control.watch = LoopWatch(loop.call_soon_threadsafe, lambda: serving.busy, str(model.context.model_dir))
         self._announce(model)
@@ -125,6 +126,10 @@ class Worker:
         if leader is not None:
             leader.close()
         await model.close_async()
+
+    @property
+    def _link(self) -> WorkerLink:
+        return WorkerLink(self._data, self._reader, self._jobs, self._replies, self._clock)
 
     def _announce(self, model: LoadedModel) -> None:
         if graphs := sys.modules.get(GRAPHS):

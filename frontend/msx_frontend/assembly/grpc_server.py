@@ -9,7 +9,7 @@ from msx_frontend.apis.probes.grpc_health import FindsModels, HealthService, Kno
 from msx_frontend.config import ServerConfig
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.net.grpc.admission import Admission, ChecksTokens
-from msx_frontend.net.grpc.listen import GrpcListen, GrpcListener
+from msx_frontend.net.grpc.listen import GrpcListen, GrpcListener, GrpcServed
 from msx_frontend.net.grpc.reflection import ReflectionService
 from msx_frontend.net.grpc.service import ListenerName, Service
 from msx_frontend.net.tls.listeners import ServerTls
@@ -40,11 +40,13 @@ class GrpcServer:
             reflection = ReflectionService([one.name for one in served])
             return make(
                 listen,
-                [*served, *reflection.services()],
-                Admission(tokens),
-                on_stop=probes.close,
-                tls=tls and tls.of(listen.keys),
-                held=held,
+                GrpcServed(
+                    services=[*served, *reflection.services()],
+                    admission=Admission(tokens),
+                    on_stop=probes.close,
+                    tls=None if tls is None else tls.of(listen.keys),
+                    held=held,
+                ),
             )
 
         self.inference = listener("inference", _inference_listen(config))
@@ -60,7 +62,7 @@ class GrpcServer:
         await asyncio.gather(self.inference.stop(grace), self.management.stop(grace))
 
 
-def listener_class(direct: bool) -> Callable[..., GrpcListener]:
+def listener_class(direct: bool) -> Callable[[GrpcListen, GrpcServed], GrpcListener]:
     """What the other transport needs is not imported."""
     if direct:
         from msx_frontend.net.grpc.direct.listener import DirectListener

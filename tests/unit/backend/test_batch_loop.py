@@ -13,6 +13,7 @@ from msx_backend.batch_loop import BatchLoop
 from msx_backend.control import CallClock
 from msx_backend.open_requests import OpenRequests
 from msx_backend.replies import ReplyWriter
+from msx_backend.worker_link import WorkerLink
 from msx_protocol import (
     Chunk,
     Drain,
@@ -184,7 +185,7 @@ class Served:
         runner = Runner(resolve_object(lambda data, context: [b"y"]), Context(ModelInfo("m")))
         with ours, theirs:
             reader = FrameReader[ToWorker](ToWorker)
-            BatchLoop(theirs, reader, runner, OpenRequests(), self.replies, CallClock()).serve()
+            BatchLoop(WorkerLink(theirs, reader, OpenRequests(), self.replies, CallClock()), runner).serve()
             self.frames = list(one_by_one(fed(FrameReader[Any](ToFrontend), ours.recv(1 << 16))))
 
 
@@ -242,7 +243,8 @@ class Joining:
 
         runner = Runner(resolve_object(handle), Context(ModelInfo("m")))
         with ours, theirs:
-            BatchLoop(theirs, FrameReader[ToWorker](ToWorker), runner, OpenRequests(), replies, CallClock(), 4).serve()
+            link = WorkerLink(theirs, FrameReader[ToWorker](ToWorker), OpenRequests(), replies, CallClock())
+            BatchLoop(link, runner, 4).serve()
             told = one_by_one(fed(FrameReader[Any](ToFrontend), ours.recv(1 << 16)))
             self.told = [message for message, _ in told]
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
 
+from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.net.grpc.admission import Admission
+from msx_frontend.net.grpc.service import Service
+from msx_frontend.net.tls.listeners import ListenerTls
 from msx_frontend.start_errors import StartError
 
 FRAMING = 64
@@ -41,6 +46,20 @@ class GrpcListen:
             f"gRPC cannot listen on {self.target(self.port)}: {reason}. "
             f"Stop what listens there, or set {self.keys}_address and {self.keys}_port in config.properties."
         )
+
+
+@dataclass(frozen=True)
+class GrpcServed:
+    """What a port serves, and to whom. `on_stop` ends calls that would not end by themselves.
+
+    With `tls` the port speaks nothing else. `held` counts what clients send.
+    """
+
+    services: Collection[Service]
+    admission: Admission
+    on_stop: Callable[[], None] = lambda: None
+    tls: ListenerTls | None = None
+    held: HeldBytes | None = None
 
 
 class GrpcListener(Protocol):

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from msx_backend.continuous_loop import ContinuousLoop
+from msx_backend.worker_link import WorkerLink
 from msx_protocol import (
     Chunk,
     Drain,
@@ -36,7 +37,7 @@ class Group(Ranks):
         lead = self.ranks[0]
         reader: FrameReader[ToWorker] = FrameReader(ToWorker)
         runner = ContinuousRunner(lead.handler, lead.context, self.leader)
-        self._loop = ContinuousLoop(lead.theirs, reader, runner, self.jobs, lead.replies, lead.clock)
+        self._loop = ContinuousLoop(WorkerLink(lead.theirs, reader, self.jobs, lead.replies, lead.clock), runner)
         self._lead = threading.Thread(target=self._loop.serve)
 
     def start(self) -> None:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Collection
 
 import grpc
 
-from msx_frontend.held_bytes import HeldBytes
-from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.aio.handlers import generic_handlers
-from msx_frontend.net.grpc.listen import GrpcListen
+from msx_frontend.net.grpc.listen import GrpcListen, GrpcServed
 from msx_frontend.net.grpc.served import served_methods
-from msx_frontend.net.grpc.service import Service
 from msx_frontend.net.tls.identity import TlsIdentity
 from msx_frontend.net.tls.listeners import ListenerTls
 
@@ -24,19 +20,11 @@ class AioListener:
     What grpc reads is not counted before it is a message: then its service counts it, and `held` is not used.
     """
 
-    def __init__(
-        self,
-        listen: GrpcListen,
-        services: Collection[Service],
-        admission: Admission,
-        on_stop: Callable[[], None] = lambda: None,
-        tls: ListenerTls | None = None,
-        held: HeldBytes | None = None,
-    ) -> None:
+    def __init__(self, listen: GrpcListen, served: GrpcServed) -> None:
         self._listen = listen
-        self._on_stop = on_stop
-        self._tls = tls
-        methods = served_methods(services, admission, listen.largest_response)
+        self._on_stop = served.on_stop
+        self._tls = served.tls
+        methods = served_methods(served.services, served.admission, listen.largest_response)
         self._server = grpc.aio.server(handlers=generic_handlers(methods), options=options(listen))
         self.bound_port = 0
 

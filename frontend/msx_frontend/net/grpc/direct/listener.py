@@ -5,20 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
-from msx_frontend.held_bytes import HeldBytes
-from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.direct.blocks import HEADERS_TOO_LARGE, MAX_HEADERS
 from msx_frontend.net.grpc.direct.call_connection import CallConnection
 from msx_frontend.net.grpc.direct.framing import PREFIX
 from msx_frontend.net.grpc.direct.open_calls import OpenCalls
-from msx_frontend.net.grpc.listen import GrpcListen
+from msx_frontend.net.grpc.listen import GrpcListen, GrpcServed
 from msx_frontend.net.grpc.served import served_methods
-from msx_frontend.net.grpc.service import Service
 from msx_frontend.net.http2.connection import Http2Protocol
 from msx_frontend.net.http2.limits import LARGEST_WINDOW, Limits
-from msx_frontend.net.tls.listeners import ListenerTls
 
 BACKLOG = 2048
 WINDOW, CONNECTION_WINDOW = 1 << 20, 16 << 20
@@ -47,22 +43,14 @@ class _Protocol(Http2Protocol):
 class DirectListener:
     """With `tls` it speaks nothing else. `on_stop` ends calls that would not end by themselves."""
 
-    def __init__(
-        self,
-        listen: GrpcListen,
-        services: Collection[Service],
-        admission: Admission,
-        on_stop: Callable[[], None] = lambda: None,
-        tls: ListenerTls | None = None,
-        held: HeldBytes | None = None,
-    ) -> None:
+    def __init__(self, listen: GrpcListen, served: GrpcServed) -> None:
         self._listen = listen
-        self._on_stop = on_stop
-        self._tls = None if tls is None else tls.context("h2")
-        methods = served_methods(services, admission, listen.largest_response)
-        self._methods = {b"/" + served.target.encode(): served for served in methods}
+        self._on_stop = served.on_stop
+        self._tls = None if served.tls is None else served.tls.context("h2")
+        methods = served_methods(served.services, served.admission, listen.largest_response)
+        self._methods = {b"/" + method.target.encode(): method for method in methods}
         message = min(listen.max_request_size, LARGEST_MESSAGE)
-        self._calls = OpenCalls(message, held)
+        self._calls = OpenCalls(message, served.held)
         self._limits = _limits(listen, message)
         self._servers: list[asyncio.Server] = []
         self._connections: set[Http2Protocol] = set()

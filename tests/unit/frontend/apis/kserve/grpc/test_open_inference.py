@@ -21,7 +21,7 @@ from msx_frontend.job import INFER, Job
 from msx_frontend.keys.key import Key, Kind
 from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.direct.listener import DirectListener
-from msx_frontend.net.grpc.listen import GrpcListen
+from msx_frontend.net.grpc.listen import GrpcListen, GrpcServed
 from msx_frontend.net.grpc.messages import message_class
 from msx_sdk._internal.kserve.message import join, split
 from msx_sdk._internal.kserve.types import HEADER_LENGTH
@@ -77,7 +77,7 @@ async def serving(most_held: int = 1 << 30, key: Key | None = None) -> AsyncIter
     unused, admission = cast(Repository, None), Admission(None if key is None else Anybody(key))
     service = OpenInferenceService(as_registry(registry), Health(), unused, held=held)
     listen = GrpcListen("g", "127.0.0.1", 0, LIMIT, LIMIT)
-    listener = DirectListener(listen, [service.service()], admission)
+    listener = DirectListener(listen, GrpcServed([service.service()], admission))
     await listener.start()
     async with grpc.aio.insecure_channel(listener.address) as channel:
         yield Client(registry, channel)
