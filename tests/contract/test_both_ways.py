@@ -295,11 +295,11 @@ def _masked(body: bytes) -> bytes:
 
 
 @asynccontextmanager
-async def served(folder: Path, *, direct: bool, keys: bool = False) -> AsyncIterator[Served]:
+async def served(folder: Path, *, direct: bool, keys: bool = False, **settings: Any) -> AsyncIterator[Served]:
     folder.mkdir()
     port = Address("http", "127.0.0.1", 0)
     config: dict[str, Any] = {f"{name}_address": port for name in ("inference", "metrics")}
-    config |= {"management_address": Address("http", "127.0.0.2", 0)}
+    config |= {"management_address": Address("http", "127.0.0.2", 0), **settings}
     with patch.object(BatchRunner, "predict", predict):
         async with open_harness(folder, max_request_size=LIMIT, direct_predictions=direct, **config) as harness:
             FakeGroup.offers["llm"] = ALL

@@ -59,7 +59,8 @@ def families(parts: Parts) -> Sequence[Family]:
     ]
     if config.enable_metrics_api:
         own.append(metrics_api(parts.metrics))
-    return [*own, *parts.plugins.families(first_segments(own))]
+    every = [*own, *parts.plugins.families(first_segments(own))]
+    return [with_encodings(family, config) for family in every]
 
 
 def first_segments(families: Collection[Family]) -> set[str]:
@@ -68,3 +69,15 @@ def first_segments(families: Collection[Family]) -> set[str]:
     owned = {segment for family in families for segment in family.owns}
     text = {path.split("/")[1] for path in EXACT}
     return {*(one for one in literal if not one.startswith("{")), *owned, *text, "metrics", "api-description"} - {""}
+
+
+def with_encodings(family: Family, config: ServerConfig) -> Family:
+    """`decompress_requests`: without it each family has its own rule; true is for all; false is for none.
+
+    `compress_replies` adds all families to those that compress replies anyway.
+    """
+    family = family._replace(compress_replies=family.compress_replies or config.compress_replies)
+    wanted = config.decompress_requests
+    if wanted is None:
+        return family
+    return family._replace(decompress_requests=wanted, takes_as_sent=family.takes_as_sent and not wanted)

@@ -147,6 +147,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     direct_predictions: Switch = True
     decode_input_request: Switch = True
+    decompress_requests: Switch | None = None
+    compress_replies: Switch = False
     limit_max_image_pixels: Switch = True
     blacklist_env_vars: Regex | None = None
     worker_credentials: Switch = False

@@ -49,7 +49,7 @@ class PluginEndpoints:
 
 
 def _family(listener: ListenerName, routes: tuple[Route, ...]) -> Family:
-    return Family("plugins", routes, torchserve_failure, listener=listener, closes_on_error=True)
+    return Family("plugins", routes, torchserve_failure, listener=listener, closes_on_error=True, takes_as_sent=True)
 
 
 def _routes_of(made: PluginEndpoint) -> Iterator[Route]:

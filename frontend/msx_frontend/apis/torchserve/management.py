@@ -50,7 +50,7 @@ def management(models: ModelApi, tokens: Tokens | None) -> Family:
         torchserve_failure,
         listener="management",
         closes_on_error=True,
-        decompress_requests=False,
+        takes_as_sent=True,
     )
 
 

@@ -56,7 +56,7 @@ class Predictions:
             torchserve_failure,
             owns=("models",),
             closes_on_error=True,
-            decompress_requests=False,
+            takes_as_sent=True,
             stream_headers=STREAM_HEADERS,
         )
 

@@ -39,7 +39,7 @@ def workflow_predictions(registry: WorkflowRegistry, max_response_size: int) -> 
         any_method=True,
         model=NAME,  # keys name workflows as they name models
     )
-    return Family("workflows", (route,), torchserve_failure, closes_on_error=True, decompress_requests=False)
+    return Family("workflows", (route,), torchserve_failure, closes_on_error=True, takes_as_sent=True)
 
 
 def workflow_management(api: WorkflowApi) -> Family:
@@ -81,5 +81,5 @@ def workflow_management(api: WorkflowApi) -> Family:
         torchserve_failure,
         listener="management",
         closes_on_error=True,
-        decompress_requests=False,
+        takes_as_sent=True,
     )

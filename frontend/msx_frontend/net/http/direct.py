@@ -143,7 +143,7 @@ class Direct:
             return None
         match = target.match
         head = Head(METHODS[method], target.path, target.raw_path, target.query, headers, "1.1")
-        if (head.content_length or 0) > self.limit or (head.content_encoding and match.family.decompress_requests):
+        if (head.content_length or 0) > self.limit or (head.content_encoding and not match.family.takes_as_sent):
             return None
         try:
             template = target.job.template(head, match.names)

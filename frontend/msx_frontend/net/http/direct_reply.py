@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.ids import new_request_id
 from msx_frontend.job import Cancellable
-from msx_frontend.net.http.compression import WORTHWHILE, compress, compressed_headers
+from msx_frontend.net.http.compression import compress, compressed_headers, is_compressible
 from msx_frontend.net.http.direct import CachedHead
 from msx_frontend.net.http.direct_stream import DirectStream
 from msx_frontend.net.http.failures import CLOSE, failure_reply, reported
@@ -61,7 +61,7 @@ class DirectReply:
     def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
         if self.response_complete or self._stream is not None:
             return
-        if self.known.encoding is not None and len(data) >= WORTHWHILE and status not in BODYLESS:
+        if self.known.encoding is not None and is_compressible(status, headers, len(data)):
             self._compress(status, phrase, headers, data)
         elif status == 200 and self.keep_alive and not phrase and (not headers or headers == JSON_HEADERS):
             self._write(self.connection.usual_head(self.id, len(data), json=bool(headers)), data)

@@ -11,7 +11,14 @@ from msx_frontend.errors import MethodNotAllowed, RequestCancelled, ResourceNotF
 from msx_frontend.held_bytes import HOLD, HeldBytes
 from msx_frontend.net.http.admission import ChecksKeys, admitted
 from msx_frontend.net.http.call import Call
-from msx_frontend.net.http.compression import WORTHWHILE, accepted, compress, compressed_headers, decompress
+from msx_frontend.net.http.compression import (
+    EncodingSwitchedOff,
+    accepted,
+    compress,
+    compressed_headers,
+    decompress,
+    is_compressible,
+)
 from msx_frontend.net.http.direct import Direct
 from msx_frontend.net.http.failures import failure_reply, reported
 from msx_frontend.net.http.family import Family, JobRoute, Reply, Route
@@ -20,7 +27,6 @@ from msx_frontend.net.http.request import Request
 from msx_frontend.net.http.response_head import ResponseHead
 from msx_frontend.net.http.router import PREFLIGHT, Match, Router
 from msx_frontend.net.http.wire import (
-    BODYLESS,
     ClientGone,
     LogsReplies,
     Message,
@@ -129,8 +135,10 @@ class Exchange:
         """The body. Raises PayloadTooLarge, UnknownEncoding, BadRequest, Overloaded, ClientGone."""
         body = await read_body(receive, call.content_length, self._limit)
         encoding = call.content_encoding
-        if not family.decompress_requests or not encoding or not body:
+        if not encoding or not body or family.takes_as_sent:
             return body
+        if not family.decompress_requests:
+            raise EncodingSwitchedOff(encoding)
         unpacked = await asyncio.to_thread(decompress, body, encoding, self._limit)
         call.scope[HOLD].resize(len(unpacked))
         return unpacked
@@ -172,7 +180,7 @@ async def _send(family: Family, request: Request, reply: Reply, send: Send) -> i
     headers, reason = reply_headers(call.id, list(reply.headers)), reason_of(reply.phrase)
     if isinstance(body, bytes | bytearray | memoryview):
         encoding = accepted(call.header(b"accept-encoding")) if family.compress_replies else None
-        if encoding and len(body) >= WORTHWHILE and reply.status not in BODYLESS:
+        if encoding and is_compressible(reply.status, reply.headers, len(body)):
             body = await asyncio.to_thread(compress, body, encoding)
             headers += compressed_headers(encoding)
         await send_whole(send, reply.status, headers, body, reason)

@@ -114,7 +114,9 @@ class Family(NamedTuple):
     closes_on_error: bool = False
     """The connection ends with each error (TorchServe's rule)."""
     decompress_requests: bool = True
-    """Bodies with a Content-Encoding are decompressed before the route is given them."""
+    """Bodies with a Content-Encoding are decompressed before the route is given them; else they are refused."""
+    takes_as_sent: bool = False
+    """Such bodies are given to the route as they were sent: handlers may decompress them (TorchServe's rule)."""
     compress_replies: bool = False
     """Whole replies are compressed for clients that accept it."""
     stream_headers: RawHeaders = []  # a NamedTuple's default, which nothing changes
