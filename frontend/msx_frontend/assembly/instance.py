@@ -54,7 +54,7 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     not_loaded: list[str] = []
     """Why models of the start could not be loaded."""
     configuration: str = ""
-    """The file of its settings, or a text that there is no file."""
+    """The file of its settings, or a text which says that none was read."""
     state: str = ""
     """The file in which it remembers its models; without one, a text that names the folder of its caches."""
     models: str = ""

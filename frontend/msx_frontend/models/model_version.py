@@ -91,7 +91,7 @@ class ModelVersion(ObservedVersion):
         """Wait until all workers are ready or wait for resources: returns None. Returns the end of a worker whose first
         load failed.
 
-        Raises RequirementsFailed when there are no workers and the requirements cannot be installed.
+        Raises RequirementsFailed when the version has no workers and the requirements cannot be installed.
         """
         if not self.replicas:
             await self.environment.ready()

@@ -29,7 +29,7 @@ class Unregistration:
         await self._environments.forget(version.environment)
 
     async def close(self, version: ModelVersion) -> None:
-        """Close a version that is no longer in the registry: its requests may finish for `responseTimeout`."""
+        """Close a version that has left the registry: its requests may finish for `responseTimeout`."""
         self._leaving.add(version)
         try:
             await version.close(version.config.response_timeout)
