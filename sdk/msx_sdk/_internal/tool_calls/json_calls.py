@@ -12,8 +12,8 @@ BETWEEN = " \t\n\r[],;"
 
 
 class JsonCalls:
-    """`opened` is the text before the calls, which is content if there is no call; `closing` is the mark that ends
-    them, if any.
+    """`opened` is the text before the calls, which is content if a call does not follow; `closing` is the mark that
+    ends them, if any.
 
     Without a closing mark the calls end with the first character that cannot belong to them.
     """

@@ -113,7 +113,7 @@ def test_a_form_with_the_inputs_is_read() -> None:
     assert "is not valid JSON: line 1, column 9" in refused({"x": TEXT}, None, FORM)
 
 
-# -- where there is no place for a type: gRPC, plain parts of a form, query parameters --
+# -- where the client cannot state a type: gRPC, plain parts of a form, query parameters --
 
 
 def test_bare_values_without_a_type_of_their_own() -> None:

@@ -59,7 +59,7 @@ def in_flight(runner: Any, tokens: list[int]) -> list[Any]:
 
 
 def error(got: Any, wanted: Any) -> float | None:
-    """None where there are no logits, as on all ranks but the first."""
+    """None without logits, as on all ranks but the first."""
     assert got.shape in (wanted.shape, (0, *wanted.shape[1:]))
     return float(np.abs(got - wanted).max()) if len(got) else None
 
