@@ -47,3 +47,28 @@ def test_workers_that_answer_nothing_any_more() -> None:
     rate.pause(2, 20)
     rate.sample(10, 20)
     assert rate.seconds(30, 20, waiting=10, at_once=1) >= 1
+
+
+def after_a_pause() -> AnswerRate:
+    """Forty answers a second were measured before it; requests wait again since 200."""
+    rate = AnswerRate()
+    rate.sample(100, 10)
+    rate.pause(102, 90)
+    rate.sample(200, 90)
+    return rate
+
+
+def test_after_a_pause_the_rate_that_was_known_counts_for_a_second() -> None:
+    rate = after_a_pause()
+    assert rate.seconds(200.5, 91, waiting=40, at_once=8) == pytest.approx(1)
+    assert rate.seconds(202, 110, waiting=40, at_once=8) == pytest.approx(40 / 10)
+
+
+def test_after_a_pause_the_rate_that_was_known_counts_until_an_answer_comes() -> None:
+    assert after_a_pause().seconds(205, 90, waiting=40, at_once=8) == pytest.approx(1)
+
+
+def test_answers_within_the_instant_of_the_first_look_give_no_rate() -> None:
+    rate = AnswerRate()
+    rate.sample(100, 0)
+    assert rate.seconds(100, 5, waiting=8, at_once=8) == pytest.approx(0.001)
