@@ -1,4 +1,4 @@
-"""Who asks when: at random, or in bursts."""
+"""Arrival times of requests: random, or in bursts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ON, OFF = 0.02, 0.06
 
 
 def poisson(rate: float, seconds: float, draw: random.Random) -> list[float]:
-    """Whatever the rate, from the same `draw` the same gaps, but shorter."""
+    """The same `draw` gives the same gaps at every rate, scaled to it."""
     due: list[float] = []
     at = draw.expovariate(rate)
     while at < seconds or not due:

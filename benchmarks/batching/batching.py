@@ -1,4 +1,4 @@
-"""What a wait for company costs and gains: the adaptive policy beside fixed waits, ours, mosec's and TorchServe's."""
+"""What a wait for a fuller batch costs and gains: the adaptive policy, and fixed waits of MSX, mosec and TorchServe."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ QUICK = ("--rounds", "1", "--seconds", "0.5", "-n", "mlp", "-a", "poisson", "-w"
 WAITS = (1, 5, 10, 50, 100)
 MOSEC_WAITS = (1, 10, 50)
 TORCHSERVE_WAITS = (1, 50, 100)
-"""ms. mosec waits 10 by default, TorchServe 100, and 50 in its guide to batching; 1 is the least that either knows."""
+"""ms. mosec's default is 10, TorchServe's 100, and 50 in its guide to batching; both accept no less than 1."""
 SHARES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.75, 0.85)
 BETWEEN = (0.02, 0.14, 0.27, 0.42, 0.58, 0.93)
-"""Of what the server can do at most: the rates that are offered to all, and those where only our curve is read."""
+"""Shares of the server's capacity: the rates for all settings, and those for our curve only."""
 FEW_SHARES, FEW_WAITS, FEW_ROUNDS = (0.1, 0.3, 0.5, 0.7), (1, 10, 100), 2
-"""Where nothing is promised."""
+"""Settings without a promise."""
 NOT_ANSWERED = "–"
 NOT_ASKED = ""
 
@@ -51,7 +51,7 @@ NOT_ASKED = ""
     "--wait", "-w", "waits", multiple=True, default=WAITS, type=click.IntRange(1), help="ms, of our fixed ones."
 )
 @click.option("--rounds", default=5, type=click.IntRange(1), help="Of the perceptron under Poisson arrivals.")
-@click.option("--seconds", default=1.2, type=click.FloatRange(0.1), help="Of each turn.")
+@click.option("--seconds", default=1.2, type=click.FloatRange(0.1), help="Length of each turn.")
 @click.option("--peer/--no-peer", default=True, help="Compare with mosec and TorchServe.")
 def main(
     report: Report,

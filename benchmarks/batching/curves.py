@@ -1,4 +1,4 @@
-"""What is made of the outcomes: the p99 by the rate that was offered, and the rate that is to be had at equal p99."""
+"""Curves of the outcomes: the p99 by the offered rate, and the rate at an equal p99."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Curve = Mapping[float, float]
 
 
 def p99(outcome: Outcome) -> float:
-    """Of all that were due: who got no answer took for ever."""
+    """The p99 of all due requests: one without an answer counts as infinite."""
     taken = sorted(outcome.taken)
     rank = int((len(taken) + outcome.failed) * 0.99)
     return taken[rank] if rank < len(taken) else inf
@@ -26,7 +26,7 @@ def curve(outcomes: Mapping[float, Sequence[Outcome]]) -> Curve:
 
 
 def rising(curve: Curve) -> Curve:
-    """The curve next to it that does not fall, as no p99 does when more is asked: isotonic regression of logarithms.
+    """The closest curve that does not fall, as a p99 does not at higher rates: isotonic regression of logarithms.
 
     Without the rates at which there is none.
     """
@@ -67,5 +67,5 @@ def gains(ours: Curve, other: Curve, limit: float) -> dict[float, float]:
 
 
 def over_the_sweep(gains: Mapping[float, float]) -> float:
-    """The geometric mean: twice as much here and half as much there is no gain."""
+    """The geometric mean: twice as much at one rate and half as much at another cancel out."""
     return exp(fmean(map(log, gains.values())))

@@ -1,4 +1,4 @@
-"""Who is asked how much, and when: all settings under the same requests, in turn."""
+"""Rounds: all settings get the same requests, in turn."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from benchmarks.batching.settings import DYNAMIC, Setting
 from benchmarks.load.open_loop import OpenLoop
 
 LIMIT = 0.1
-"""Seconds, TorchServe's default wait: a p99 beyond it is none that one would promise."""
+"""Seconds, TorchServe's default wait: a p99 beyond it is too high for a promise."""
 FAR = 2.0
-"""Whose p99 in the first round is so many times the best is not asked at this rate again: it is known well enough."""
+"""A setting whose p99 in the first round is so many times the best gets no more requests at this rate."""
 PATIENCE = 1.0
 PAUSE = 1.0
-"""Seconds for a server that was asked too much: what it still works on would disturb the next one."""
+"""Seconds of pause after an overload: requests that the server still works on would disturb the next one."""
 ENOUGH = 500
 """Requests of a turn, for a p99 of it; where few come, a turn takes up to LONGER times as long."""
 LONGER = 2.5
@@ -27,7 +27,7 @@ LONGER = 2.5
 
 @dataclass(frozen=True)
 class Field:
-    """All that take turns. `rates` are for everybody, `between` for the adaptive policy alone."""
+    """All settings that take turns. `rates` are for every setting, `between` for the adaptive policy only."""
 
     client: OpenLoop
     settings: Sequence[Setting]
@@ -63,7 +63,7 @@ class Field:
 
 
 def capacity(client: OpenLoop, setting: Setting, body: bytes) -> float:
-    """Requests a second that are answered when more than that are asked."""
+    """Answered requests per second under overload."""
     rate = 20.0
     while True:
         outcome = client.run(setting.address, setting.path, body, poisson(rate, 0.5, random.Random(0)), 4.0)

@@ -23,7 +23,7 @@ from msx_archiver.pack import pack
 
 BATCH_SIZE = 32
 QUEUE = 20_000
-"""Requests: nobody is refused, who waits too long has waited too long."""
+"""Requests: no request is refused, so that long waits count as such."""
 LIMIT = 120.0
 YAML = "minWorkers: 1\nmaxWorkers: 1\nbatchSize: {}\nmaxBatchDelay: {}\njobQueueSize: {}\nnet: {}\n"
 SIZES = {"mlp": 784 * 4, "cnn": 3 * 32 * 32 * 4, "transformer": 32 * 128 * 4}
@@ -42,7 +42,7 @@ if __name__ == "__main__":
 
 @dataclass
 class Setting:
-    """A server with one wait. `outcomes` by the requests offered a second, one for each round in which it played."""
+    """A server with one wait. `outcomes` by the requests offered a second, one for each round in which it took part."""
 
     name: str
     address: Address

@@ -1,4 +1,4 @@
-"""What the command lines have in common: `--quick`, `--json`, `--plots`, the report, an orderly end."""
+"""What all benchmarks' commands share: `--quick`, `--json`, `--plots`, the report, an orderly end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Benchmark(click.Command):
         return super().parse_args(ctx, args)
 
     def _shortened(self) -> Sequence[str]:
-        """Of the module: its QUICK."""
+        """QUICK of the benchmark's module."""
         arguments: Sequence[str] = getattr(sys.modules[getattr(self.callback, "__module__", __name__)], "QUICK", ())
         return arguments
 

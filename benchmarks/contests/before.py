@@ -42,7 +42,7 @@ def name_before(name: str) -> str:
 
 
 def compare(report: Report, pairs: Sequence[Pair], *, what: str, least: float | None = LEAST) -> None:
-    """Adds the table of the ratios and, with `least`, a target for each; nothing where there is no pair."""
+    """Adds the table of the ratios and, with `least`, a target for each; nothing without a pair."""
     if not pairs:
         return
     report.tables.append(Table(f"{what}: now and {BEFORE}", COLUMNS, [_row(pair) for pair in pairs]))

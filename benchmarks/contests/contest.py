@@ -40,9 +40,9 @@ class Contestant:
     turns: dict[int, list[Turn]] = field(default_factory=dict)
     """By connections; one a round."""
     warm_ups: int = 1
-    """How many times as long as others it is warmed up."""
+    """A factor of the warm-up's length."""
     restless: bool = False
-    """It works while it has nothing to do, and so sleeps (SIGSTOP) while others have their turn."""
+    """It uses the processor while it is idle, and is therefore stopped (SIGSTOP) during others' turns."""
 
     def rates(self, connections: int) -> list[float]:
         return [turn.result.per_second for turn in self.turns[connections]]
@@ -97,7 +97,7 @@ def play_round(load: Load, contestants: Sequence[Contestant], connections: Seque
 
 
 def rotated(contestants: list[T], by: int) -> list[T]:
-    """Nobody is always the first after a pause."""
+    """Rotates, so that each is the first after a pause in turn."""
     start = by % len(contestants)
     return contestants[start:] + contestants[:start]
 
@@ -111,7 +111,7 @@ def table(
     unit: str = "request",
     latency: str = "",
 ) -> Table:
-    """A row a server; the last columns are its ratios to those of `peers` that took part. `latency`: what p50 is of."""
+    """A row a server; the last columns are its ratios to those of the `peers` present. `latency`: the name of p50."""
     present = [one for one in contestants if one.name in peers]
     rows = []
     for contestant in contestants:
@@ -141,7 +141,7 @@ def bars(
 
 
 def per_second(unit: str) -> str:
-    """A symbol has no plural."""
+    """Symbols (MB) have no plural."""
     return f"{unit}/s" if unit.isupper() else f"{unit}s/s"
 
 

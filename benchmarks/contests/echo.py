@@ -1,6 +1,6 @@
-"""Who may take part in a contest of echo: MSX and its peers, each with one worker that returns the bytes that it gets.
+"""The entrants of an echo contest: MSX and its peers, each with one worker that returns the bytes that it gets.
 
-The bytes are a JSON string, because LitServe takes nothing else; nobody but LitServe looks at them.
+The bytes are a JSON string, because LitServe takes nothing else; only LitServe decodes them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PRODUCTS = {
 }
 PACKAGES = {"mosec": mosec.PACKAGES, "torchserve": torchserve.PACKAGES, "litserve": litserve.PACKAGES}
 JAVA = 3
-"""Times the warm-up of others: it compiles meanwhile."""
+"""A factor of the warm-up's length: Java compiles meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Entrant:
     product: str
     """A key of PRODUCTS."""
     setting: str
-    """What it is told; empty for its defaults."""
+    """Its options; empty for its defaults."""
     join: Callable[[str], AbstractContextManager[Contestant]]
     """Starts it, under its name."""
     at: Callable[[Path], Entrant] | None = None
@@ -109,7 +109,7 @@ def litserve_echo(
 
 
 def versions(products: Iterable[str]) -> str:
-    """What the peers among them are made of."""
+    """The versions of the peers' packages."""
     packages = {name: number for product in products for name, number in PACKAGES.get(product, {}).items()}
     made = ", ".join([f"{name} {number}" for name, number in packages.items()])
     return f"Peers: {made}; {torchserve.java()}" if "torchserve" in packages else f"Peers: {made or 'none'}"

@@ -1,4 +1,4 @@
-"""A client leaves: what its worker still does for it."""
+"""A client disconnects: how much its worker still computes for it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ WAITS = {"waits_async": "async, its task cancelled", "waits": "synchronous, cont
 @dataclass(frozen=True)
 class Run:
     tokens: int
-    """Made after the client had left."""
+    """Tokens made after the client had disconnected."""
     seconds: float
-    """From the client's leaving to the handler's end."""
+    """Seconds from the client's disconnect to the handler's end."""
 
 
 @benchmark("cancel")

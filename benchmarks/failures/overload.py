@@ -1,4 +1,4 @@
-"""More requests at once than the queue takes: how many are lost, by what refused clients do."""
+"""More requests at once than the queue takes: how many are lost, by the clients' way to retry."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ POLICIES: dict[str, Policy] = {**OBEYS, OWN: own_back_off, CONSTANT: every_secon
 
 
 @benchmark("overload")
-@click.option("--rounds", default=8, type=click.IntRange(1), help="Every policy has its turn in each.")
+@click.option("--rounds", default=8, type=click.IntRange(1), help="Every policy takes its turn in each round.")
 @click.option("--clients", default=250, type=click.IntRange(1), help="All ask at once, one request each.")
 @click.option("--retries", default=5, type=click.IntRange(0), help="Of each client, before its request is lost.")
 @click.option("--queue", default=64, type=click.IntRange(1), help="The model's jobQueueSize.")
@@ -108,7 +108,7 @@ def _row(name: str, turns: Sequence[Turn]) -> Sequence[str]:
 
 
 def target(name: str, turns: Sequence[Turn], without: Sequence[Turn]) -> Target:
-    """In no round more than in the same round without the header."""
+    """In each round at most as many as in the same round without the header."""
     worst = max(turn.lost - other.lost for turn, other in zip(turns, without, strict=True))
     return Target(f"{name}: requests lost more than without it, in the worst round", str(worst), "≤ 0", worst <= 0)
 

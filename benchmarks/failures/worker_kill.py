@@ -115,7 +115,7 @@ class _Kill:
         self._run.outcomes.append(self._outcome(answer, time.monotonic()))
 
     def _count_down(self) -> None:
-        """At the half, and in the middle of the next request's work."""
+        """Kills after half of the requests, in the middle of the next request's work."""
         self._answered += 1
         if self._answered == self._requests // 2:
             asyncio.get_running_loop().call_later(self._work / 2, self._kill)
@@ -133,7 +133,7 @@ class _Kill:
         return Outcome(SURVIVOR if _pid(answer) in self._old else SUCCESSOR, after)
 
     async def _until_served(self) -> float:
-        """The new worker came when all was done: ask until it answers."""
+        """The new worker started after the last request: asks until it answers."""
         while True:
             answers = await asyncio.gather(*(self._ask() for _ in range(len(self._old))))
             if {_pid(answer) for answer in answers} - self._old - {0}:

@@ -22,7 +22,7 @@ from msx_sdk.mindspore._weights import Weights
 from msx_sdk.mindspore.parallel import OP_TIMEOUT
 
 ENVIRONMENT = {"GLOG_v": "3", "OMP_NUM_THREADS": "1", OP_TIMEOUT: "3600"}
-"""What must be there before MindSpore is imported, and what `init_parallel` would have set."""
+"""Variables that must be set before MindSpore is imported, and those that `init_parallel` would have set."""
 
 Step = dict[str, float]
 

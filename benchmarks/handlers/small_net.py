@@ -12,5 +12,5 @@ class SmallNet:
         self.net = Net(context.model_yaml_config["net"])
 
     def handle(self, data: list[dict[str, Any]], context: Any) -> Any:
-        """A request without a body, by which one sees that the model is there, is as good as one with zeros."""
+        """A request without a body, as readiness probes send it, counts as one with zeros."""
         return self.net([row.get("body") or bytes(self.net.size) for row in data])

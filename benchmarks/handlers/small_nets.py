@@ -1,4 +1,4 @@
-"""Three small networks for MindSpore on one CPU core: what batching is worth to them is what tells them apart.
+"""Three small networks for MindSpore on one CPU core, which gain differently from batching.
 
 Nothing here is MSX's, so that any server can run the same.
 """
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 os.environ |= {"GLOG_v": "3", "OMP_NUM_THREADS": "1", "ONEDNN_MAX_CPU_ISA": "AVX2"}  # its AVX-512 convolution is slow
-os.sched_setaffinity(0, range(os.cpu_count() or 1))  # all that it may have, whoever started it keeps off one of them:
+os.sched_setaffinity(0, range(os.cpu_count() or 1))  # all cores: the starting process leaves one of them free,
 os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # the core for the net, as a device would be
 
 import mindspore as ms  # noqa: E402
@@ -81,7 +81,7 @@ class Net:
 
 
 def _compiled(net: Any, example: Any) -> Any:
-    """By way of MindIR, as a model is deployed: one graph for every batch size."""
+    """Compiles through MindIR, as a deployed model: one graph for every batch size."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "net.mindir")
         ms.export(net.set_train(False), example, file_name=str(path), file_format="MINDIR")

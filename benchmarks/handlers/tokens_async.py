@@ -1,4 +1,4 @@
-"""As tokens.py, with an async handler."""
+"""Streams numbers with an async handler; writes each token's time and its end to the file `mark`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks when, and for how much: Poisson arrivals with mixed lengths."""
+"""Arrival times and lengths of requests: Poisson arrivals with mixed lengths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine's model runner in a process of its own, without engine and server: as fast as these could ever be."""
+"""The engine's model runner in a process of its own, without engine and server: the upper limit of their speed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from msx_sdk.mindspore import _graph_cache as graph_cache
 from msx_sdk.mindspore.parallel import init_parallel
 
 MEMORY = 8 << 30
-"""Bytes; of no account, because the yaml says how much context there is."""
+"""Bytes; unused, because the yaml sets the length of the context."""
 
 
 class Bare:

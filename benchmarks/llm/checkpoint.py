@@ -72,7 +72,7 @@ class Checkpoint:
         }
 
     def tokenizer(self) -> dict[str, Any]:
-        """tokenizer.json: aaaa, aaab, … Prompts are sent as ids: it need not take texts apart."""
+        """tokenizer.json: aaaa, aaab, … It cannot tokenize texts, because prompts are sent as ids."""
         return {
             "version": "1.0",
             "added_tokens": [],
@@ -108,7 +108,7 @@ class Checkpoint:
         return {**layers, **ends, "model.norm.weight": (self.dim,)}
 
     def write(self, folder: Path) -> None:
-        """The files of the folder, which must be there."""
+        """Writes the files into the folder, which must exist."""
         (folder / "config.json").write_text(json.dumps(self.config(), indent=2))
         (folder / "tokenizer.json").write_text(json.dumps(self.tokenizer()))
         (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))

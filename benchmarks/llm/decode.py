@@ -51,7 +51,7 @@ class Decode:
         return Bars("llm", "Decoding", "output tokens/s", panels, CAPTION)
 
     def targets(self) -> list[Target]:
-        """Loop against loop, and of all that is served, with the frontend and the client on the same cores."""
+        """Compares loop with loop, and then the whole server, with the frontend and the client on the same cores."""
         made = []
         for slots in TARGET_SLOTS:
             for name in (RUNNER, MSX):
@@ -103,6 +103,6 @@ def _looped(one: Peer, what: str, slots: int, steps: int, **options: int) -> flo
 
 
 def _rotated(names: list[str], by: int) -> list[str]:
-    """Nobody is always the first after a pause."""
+    """Rotates, so that each is the first after a pause in turn."""
     start = by % len(names)
     return names[start:] + names[:start]

@@ -24,8 +24,8 @@ MOST_GRAPHS, COLD, CACHED = 12, 30.0, 8.0
 
 @benchmark("llm")
 @click.option("--texts", multiple=True, default=SLOTS, type=click.IntRange(1, SLOTS[-1]), help="At once; repeatable.")
-@click.option("--rounds", default=5, type=click.IntRange(1), help="Every contestant has its turn in each.")
-@click.option("--steps", default=48, type=click.IntRange(2, 128), help="Of each turn.")
+@click.option("--rounds", default=5, type=click.IntRange(1), help="Every server takes its turn in each round.")
+@click.option("--steps", default=48, type=click.IntRange(2, 128), help="Steps of each turn.")
 @click.option("--requests", default=100, type=click.IntRange(10), help="Of each load.")
 @click.option("--tries", default=4, type=click.IntRange(1), help="Loads, to find the highest one.")
 @click.option("--long", default=3, type=click.IntRange(1), help="Prompts of 2,000 tokens, one after the other.")
@@ -59,7 +59,7 @@ def main(
 
 @contextmanager
 def _setting(report: Report, chunk: int, *, peer: bool) -> Iterator[Setting]:
-    """Without torch where it is not to be had."""
+    """Without torch where it cannot be installed."""
     checkpoint = Checkpoint()
     with TemporaryDirectory(prefix="msx-benchmark-") as folder, ExitStack() as stack:
         checkpoint.write(Path(folder))

@@ -1,4 +1,4 @@
-"""Continuous against static batching, of requests that come at random and want texts of all lengths."""
+"""Continuous compared with static batching: random arrivals, outputs of all lengths."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ PATIENCE, GAIN = 3.0, 2.5
 """The promise: so many times an idle server's time per output token, and the throughput with which static batching
 keeps to the same."""
 LOWEST = 0.125
-"""Of what the slots could do, where the search begins."""
+"""The share of the slots' capacity at which the search begins."""
 BATCHES = 4
-"""Of static batching, where it is not short of requests."""
+"""The share of static batching's rate at which it always has enough requests."""
 
 Report = Callable[[str], None]
 
@@ -58,7 +58,7 @@ class Load:
     static: list[Row]
     """At the best rate ÷ GAIN, between the two, at the best rate, and without a pause."""
     useful: float
-    """The share of a static batch that somebody asked for, without a pause."""
+    """The share of a static batch's tokens that were asked for, without pauses between requests."""
 
     @property
     def static_patience(self) -> float:

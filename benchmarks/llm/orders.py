@@ -17,7 +17,7 @@ Answer = dict[str, Any]
 def serve(orders: dict[str, Callable[..., Answer]]) -> None:
     """`{"do": name, **arguments}` calls `orders[name](**arguments)`, until stdin ends."""
     with os.fdopen(os.dup(1), "w") as answers:
-        os.dup2(2, 1)  # whatever libraries print is no answer
+        os.dup2(2, 1)  # what libraries print is not an answer
         for line in sys.stdin:
             order = json.loads(line)
             json.dump(orders[order.pop("do")](**order), answers)

@@ -1,4 +1,4 @@
-"""A process that has the model too, and does what it is told."""
+"""A process that has the same model and runs commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 LIMIT = 180.0
-"""Seconds for an order, and for the load."""
+"""Seconds: the limit for a command, and for the load."""
 ROOT = Path(__file__).parents[2]
 
 
@@ -24,7 +24,7 @@ class Peer:
         self.name, self._process, self._log = name, process, log
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
-        """What it answers to the order. Raises click.ClickException with its last words if it does not."""
+        """The answer to a command. Raises click.ClickException with the end of its output if there is none."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
@@ -45,7 +45,7 @@ class Peer:
 
 @contextlib.contextmanager
 def peer(name: str, python: Path, *arguments: str) -> Iterator[Peer]:
-    """That Python, with these arguments: what it runs takes orders as _llm_orders serves them."""
+    """Starts that Python with these arguments; the program takes commands as benchmarks/llm/orders.py reads them."""
     with tempfile.TemporaryDirectory(prefix="msx-benchmark-") as folder:
         log = Path(folder, "log")
         with log.open("w") as errors:

@@ -1,4 +1,4 @@
-"""All who have the model, up for the whole time; only one of them works at a time."""
+"""All processes that have the model: they run for the whole time, and one of them works at a time."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ VERSIONS = {"torch": "2.13.0", "transformers": "5.23.0"}
 MODEL = "llm"
 SLOTS = (1, 4, 8, 16)
 CONTEXTS = (256, 512, 2304)
-"""Where most texts are, where all of the mixed ones are, and room for a long prompt."""
+"""Lengths of context: of most texts, of all mixed texts, and with room for a long prompt."""
 LOAD_LIMIT = 180
 """Seconds."""
 SAMPLE = 8
-"""Tokens that all must say alike."""
+"""Tokens on which all must agree."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _serve(folder: Path, yaml: str) -> Iterator[Server]:
 
 
 def _check_texts(made: Setting) -> None:
-    """That all have the same model: what is measured of another is no comparison."""
+    """Checks that all have the same model: figures of different models cannot be compared."""
     [asked] = made.clients.alike(1, 24, SAMPLE)
     said: dict[str, list[int]] = {"the server": text_of(made.server.address, asked)}
     for one in filter(None, (made.bare, made.torch)):

@@ -1,4 +1,4 @@
-"""Static batching: whoever waits goes together, as many as there are slots, and all run until the longest has ended.
+"""Static batching: all waiting requests run together, up to the number of slots, until the longest has ended.
 
 Kinder to it than most of its kind are: tokens are seen as soon as they are made, by a client in the same process.
 """
@@ -44,7 +44,7 @@ def run(
 
 
 def _instants(batch: Batch, some: Sequence[Arrival], clock: Callable[[], float]) -> list[list[float]]:
-    """Of the tokens of each, those that nobody asked for left out."""
+    """The times of the tokens that each request asked for; further tokens are left out."""
     instants: list[list[float]] = []
     for slot, one in enumerate(some):
         batch.prefill(slot, one.prompt)
@@ -59,6 +59,6 @@ def _instants(batch: Batch, some: Sequence[Arrival], clock: Callable[[], float])
 
 
 def useful(outputs: Sequence[int], slots: int) -> float:
-    """The share of the steps' tokens that somebody asked for, batches being filled in this order."""
+    """The share of the steps' tokens that were asked for, when batches are filled in this order."""
     batches = [outputs[start : start + slots] for start in range(0, len(outputs), slots)]
     return sum(outputs) / sum(max(batch) * slots for batch in batches)

@@ -18,7 +18,7 @@ from benchmarks.servers.msx import Server
 
 PARTS = ("model", "sampling", "scheduling", "messaging")
 OVERHEAD, DISTURBANCE = 0.10, 2.0
-"""The promise: the share of a step that is not the model's; times the p99 between tokens."""
+"""The promise: the share of a step outside the model; a multiple of the p99 between tokens."""
 SHORT, LONG = 16, 2000
 """Tokens of prompts."""
 OUTPUT = 224
@@ -41,7 +41,7 @@ class Step:
 
     @property
     def overhead(self) -> float:
-        """All but the model, of the whole; `messaging` runs beside the model, and counts all the same."""
+        """The share of everything but the model; `messaging` counts, too, although it runs beside the model."""
         return 1 - self.parts["model"] / sum(self.parts.values())
 
     def table(self) -> Table:

@@ -17,21 +17,21 @@ from benchmarks.llm.trace import Trace
 from benchmarks.load.client import Address, Connection
 
 LIMIT = 180.0
-"""Seconds for all that are sent together."""
+"""Seconds: the limit for all requests that are sent together."""
 PATH = "/v1/completions"
 EVENT, DONE = b"data: ", b"[DONE]"
 
 Pieces = list[tuple[float, bytes]]
-"""What came, and when."""
+"""Received data with its time."""
 
 
 def stream_all(address: Address, some: Sequence[Arrival]) -> list[Trace]:
-    """All at their times, whatever becomes of the others. Raises click.ClickException for one that was refused."""
+    """Sends each at its time, even if others have failed. Raises click.ClickException for one that was refused."""
     return asyncio.run(asyncio.wait_for(_all(address, some), LIMIT))
 
 
 def stream_in_turn(address: Address, some: Sequence[Arrival]) -> list[Trace]:
-    """Each when the one before has ended."""
+    """Sends each when the previous one has ended."""
     return [trace for one in some for trace in stream_all(address, [replace(one, at=0.0)])]
 
 
@@ -72,7 +72,7 @@ def _order(asked: Arrival) -> dict[str, Any]:
 
 
 def trace(sent: float, pieces: Pieces, tokens: int) -> Trace:
-    """Raises click.ClickException when the stream is not one of so many tokens."""
+    """Raises click.ClickException when the stream has another number of tokens."""
     instants = [at for at, event in events(pieces) for _ in range(count(event))]
     if len(instants) != tokens:
         said = b"".join(piece for _, piece in pieces)

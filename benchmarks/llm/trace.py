@@ -26,12 +26,12 @@ class Trace:
 
     @property
     def per_token(self) -> float:
-        """From the request to its end, by its tokens: what waiting costs whoever wants little."""
+        """Seconds from the request to its end, divided by its tokens: waiting weighs most for short answers."""
         return (self.instants[-1] - self.asked) / len(self.instants)
 
 
 def percentile(values: Iterable[float], share: float) -> float:
-    """The smallest of the values that at least that share of them do not exceed (nearest rank)."""
+    """The percentile by the nearest-rank method."""
     ordered = sorted(values)
     return ordered[max(math.ceil(share * len(ordered)), 1) - 1]
 

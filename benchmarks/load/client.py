@@ -32,7 +32,7 @@ class Answer(NamedTuple):
     body: bytes
 
 
-class Told(NamedTuple):
+class FullAnswer(NamedTuple):
     """An answer with its headers, whose names are in lower case."""
 
     status: int
@@ -63,14 +63,14 @@ class Connection:
         return cls(address, *await asyncio.open_connection(address.host, address.port))
 
     async def post(self, path: str, body: bytes, content_type: str = "application/octet-stream") -> Answer:
-        told = await self.ask(path, body, content_type)
-        return Answer(told.status, told.body)
+        answer = await self.ask(path, body, content_type)
+        return Answer(answer.status, answer.body)
 
-    async def ask(self, path: str, body: bytes, content_type: str = "application/octet-stream") -> Told:
+    async def ask(self, path: str, body: bytes, content_type: str = "application/octet-stream") -> FullAnswer:
         reply = self._send(path, body, content_type)
         while not reply.ended:
             await self._feed(reply)
-        return Told(reply.status, reply.headers, b"".join(reply.chunks))
+        return FullAnswer(reply.status, reply.headers, b"".join(reply.chunks))
 
     async def stream(self, path: str, body: bytes, content_type: str = "application/json") -> AsyncIterator[bytes]:
         """The chunks of the answer, as they come."""
@@ -82,11 +82,11 @@ class Connection:
                 await self._feed(reply)
 
     def send(self, path: str, body: bytes, content_type: str = "application/json") -> None:
-        """A request whose answer nobody waits for."""
+        """Sends a request without waiting for its answer."""
         self._send(path, body, content_type)
 
     def leave(self) -> None:
-        """Close at once, whatever is still to come."""
+        """Closes at once, also in the middle of an answer."""
         self._writer.close()
 
     def _send(self, path: str, body: bytes, content_type: str) -> _Reply:

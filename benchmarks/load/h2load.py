@@ -17,7 +17,7 @@ from benchmarks.load.client import Address
 from benchmarks.load.wrk import Result
 
 CONNECTIONS = 4
-"""That share what is in flight."""
+"""The requests in flight are spread over these connections."""
 
 _COUNTS = re.compile(r"requests: .* (\d+) succeeded, (\d+) failed, (\d+) errored, (\d+) timeout")
 _DATA = re.compile(r"traffic: .* \((\d+)\) data")
@@ -30,7 +30,7 @@ class H2load:
     program: str
     body: Path
     answer_size: int
-    """Bytes of DATA that every good answer has: what fails in gRPC is HTTP's 200, too, but has none."""
+    """Bytes of DATA in each successful answer: a failed call has HTTP's status 200, too, but has no DATA."""
 
     @property
     def version(self) -> str:

@@ -1,7 +1,7 @@
-"""A client in a process of its own, that sends each request when it is due, whatever has become of those before.
+"""A client in a process of its own that sends each request when it is due, even if earlier ones are not answered yet.
 
 A request's time is counted from the instant at which it was due: where a server, or this client, is late, it shows.
-Each order comes as a line of JSON on stdin, and its outcome goes as one to stdout.
+Each load comes as a line of JSON on stdin, and its outcome goes as one to stdout.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ import msgspec
 from benchmarks.load.client import Address
 
 CONNECTIONS = 400
-"""The most at once; who finds none free waits, and its time runs. select() takes no more than 1,024 files."""
+"""The most at once. A request that finds no free one waits, which counts. select() takes no more than 1,024 files."""
 SPARE = 30.0
-"""Seconds, after all patience, until the client itself is taken for dead."""
+"""Seconds after the last deadline, until the client process itself is killed."""
 ROOT = Path(__file__).parents[2]
 
 
-class Order(msgspec.Struct):
+class OpenLoad(msgspec.Struct):
     """`due` in seconds from the first; what is not answered `patience` seconds after the last is due has failed."""
 
     host: str
@@ -50,18 +50,18 @@ class Outcome(msgspec.Struct):
     late: float
     """p99 of how late the client itself sent a request, which is in `taken`."""
     processor: float
-    """Of one core, what the client used."""
+    """The share of one core that the client used."""
     seconds: float
-    """From the first that was due to the last answer, or to the end of all patience."""
+    """Seconds from the first due time to the last answer, or to the last deadline."""
 
 
 class Line:
     """One connection, one request at a time."""
 
-    def __init__(self, order: Order) -> None:
-        self.socket = socket.create_connection((order.host, order.port))
+    def __init__(self, load: OpenLoad) -> None:
+        self.socket = socket.create_connection((load.host, load.port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._request = order.request
+        self._request = load.request
         self._parser = httptools.HttpResponseParser(self)
         self.due = 0.0
         self.ended = False
@@ -71,7 +71,7 @@ class Line:
         self.socket.sendall(self._request)
 
     def receive(self) -> bool:
-        """Whether the answer is there. Raises ConnectionError when it is not to come."""
+        """Whether the answer has come. Raises ConnectionError when it cannot come any more."""
         data = self.socket.recv(1 << 16)
         if not data:
             raise ConnectionResetError
@@ -87,9 +87,9 @@ class Line:
 
 
 class Client:
-    def __init__(self, order: Order) -> None:
-        self._order = order
-        self._free = [Line(order) for _ in range(min(len(order.due), 32))]
+    def __init__(self, load: OpenLoad) -> None:
+        self._load = load
+        self._free = [Line(load) for _ in range(min(len(load.due), 32))]
         self._opened = len(self._free)
         self._busy: dict[socket.socket, Line] = {}
         self._waiting: deque[float] = deque()
@@ -98,9 +98,9 @@ class Client:
         self.failed = 0
 
     def run(self) -> Outcome:
-        due, sent = self._order.due, 0
+        due, sent = self._load.due, 0
         began, used = time.perf_counter() + 0.01, time.process_time()
-        deadline = due[-1] + self._order.patience
+        deadline = due[-1] + self._load.patience
         while len(self.taken) + self.failed < len(due) and (now := time.perf_counter() - began) < deadline:
             while sent < len(due) and due[sent] <= now:
                 self._waiting.append(due[sent])
@@ -126,7 +126,7 @@ class Client:
         if self._opened >= CONNECTIONS:
             return None
         self._opened += 1
-        return Line(self._order)
+        return Line(self._load)
 
     def _receive(self, began: float, limit: float) -> None:
         for readable in select.select([*self._busy], [], [], max(limit, 0.0))[0]:
@@ -147,7 +147,7 @@ class Client:
 
 
 class OpenLoop:
-    """The client's process, for as many orders as there are."""
+    """The client's process; it takes any number of loads, one after the other."""
 
     def __enter__(self) -> OpenLoop:
         self._process = subprocess.Popen(
@@ -163,20 +163,20 @@ class OpenLoop:
 
     def run(self, address: Address, path: str, body: bytes, due: Sequence[float], patience: float) -> Outcome:
         """Raises click.ClickException when the client itself fails."""
-        order = Order(address.host, address.port, _request(address, path, body), [*due], patience)
+        load = OpenLoad(address.host, address.port, _request(address, path, body), [*due], patience)
         watchdog = threading.Timer(due[-1] + patience + SPARE, self._process.kill)
         watchdog.start()
         try:
-            return msgspec.json.decode(self._answer(msgspec.json.encode(order)), type=Outcome)
+            return msgspec.json.decode(self._answer(msgspec.json.encode(load)), type=Outcome)
         except (OSError, msgspec.DecodeError):
             raise click.ClickException("The client of the benchmark failed; see above.") from None
         finally:
             watchdog.cancel()
 
-    def _answer(self, order: bytes) -> bytes:
+    def _answer(self, load: bytes) -> bytes:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(order + b"\n")
+        self._process.stdin.write(load + b"\n")
         self._process.stdin.flush()
         return self._process.stdout.readline()
 
@@ -189,7 +189,7 @@ def _request(address: Address, path: str, body: bytes) -> bytes:
 
 def _serve() -> None:
     for line in sys.stdin.buffer:
-        outcome = Client(msgspec.json.decode(line, type=Order)).run()
+        outcome = Client(msgspec.json.decode(line, type=OpenLoad)).run()
         sys.stdout.buffer.write(msgspec.json.encode(outcome) + b"\n")
         sys.stdout.buffer.flush()
         gc.collect()

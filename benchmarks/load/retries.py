@@ -1,4 +1,4 @@
-"""Clients that ask again when they are refused, each by a policy of its own."""
+"""Clients that retry when they are refused, each by its own policy."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from benchmarks.load.client import Address, Connection
 REFUSED = (429, 503)
 
 Policy = Callable[[Mapping[str, str], int], float]
-"""Seconds to wait, from the headers of the refusal and how often the client has asked again already."""
+"""Computes the seconds to wait from the refusal's headers and the number of retries so far."""
 
 
 def own_back_off(headers: Mapping[str, str], retries: int) -> float:
-    """Of OpenAI's clients, where a server says nothing: from half a second to 8, up to a quarter less by chance."""
+    """The back-off of OpenAI's clients without `Retry-After`: 0.5 to 8 s, less a random part of up to a quarter."""
     return float(min(0.5 * 2**retries, 8.0)) * (1 - 0.25 * random.random())
 
 
@@ -34,7 +34,7 @@ def by_seconds(headers: Mapping[str, str], retries: int) -> float:
 
 
 def every_second(headers: Mapping[str, str], retries: int) -> float:
-    """What clients do that are told `Retry-After: 1`, whatever the queue is like."""
+    """The wait of clients that always get `Retry-After: 1`, however long the queue is."""
     return 1.0
 
 
@@ -45,16 +45,16 @@ class Turn:
     retries: list[int]
     """Of each client."""
     seconds: list[float]
-    """Of each client that got an answer, from its first request on."""
+    """Seconds of each client that got an answer, from its first request on."""
     lost: int
-    """Clients that were refused as often as they asked."""
+    """Clients of which every request was refused."""
     took: float
     batch: float = 0.0
     """Requests in a batch, on average."""
 
 
 async def ask_all(address: Address, path: str, clients: int, policy: Policy, most: int) -> Turn:
-    """All at once; each asks again up to `most` times. Raises ConnectionError for an answer of another kind."""
+    """All start at once; each retries up to `most` times. Raises ConnectionError for any other kind of answer."""
     clock = asyncio.get_running_loop().time
     begun = clock()
     found = await asyncio.gather(*[_ask(address, path, policy, most) for _ in range(clients)])
@@ -63,7 +63,7 @@ async def ask_all(address: Address, path: str, clients: int, policy: Policy, mos
 
 
 async def _ask(address: Address, path: str, policy: Policy, most: int) -> tuple[int, float, bool]:
-    """Retries, when it ended, and whether by an answer."""
+    """The number of retries, the end time, and whether the client got an answer."""
     retries = 0
     while True:
         connection = await Connection.open(address)

@@ -18,12 +18,12 @@ from benchmarks.load.wrk import Result
 
 EVENT = b"data: #23456789abcdef0\n\n"
 MARK = b"#"
-"""Each event has one, and nothing else of an answer has any."""
+"""Each event has one of these bytes; the rest of an answer has none."""
 END = b"0\r\n\r\n"
 LIMIT = 60.0
 """Seconds without a byte from any stream."""
 PAUSE = 0.005
-"""Seconds between two rounds of reading: what has gathered costs one system call, and servers keep the processor."""
+"""Seconds between two rounds of reading: gathered data costs one system call, and servers keep the processor."""
 FILES = 256
 """Open files that a server needs besides its streams."""
 
@@ -34,10 +34,10 @@ class StreamLoad:
 
     chunks: int
     cores: list[float] = field(default_factory=list)
-    """What this client took of a core, by run."""
+    """The share of a core that this client used, by run."""
 
     def run(self, address: Address, path: str, *, connections: int, seconds: float) -> Result:
-        """Again and again until so much time is over, once at least. Raises click.ClickException."""
+        """Repeats until `seconds` are over, at least once. Raises click.ClickException."""
         spent, firsts, processor = 0.0, list[float](), 0.0
         while spent < seconds:
             reader = read_streams(address, path, connections, self.chunks)

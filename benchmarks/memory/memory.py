@@ -1,4 +1,4 @@
-"""What stays: the frontend's memory after a million requests, and what a request costs where many models are."""
+"""The frontend's memory after a million requests, and the cost of a request with many models registered."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONNECTIONS, BODY = 32, 128
 STEPS = 10
 """Times that memory is read between the warm-up and the end."""
 SLICE = 10.0
-"""Seconds of load, at most, between two looks at how many requests there have been."""
+"""Seconds of load, at most, between two counts of the requests."""
 CONFIG = "minWorkers: 1\nmaxWorkers: 1\nbatchSize: 1\n"
 ANY_WORKERS = "batchSize: 1\n"
 LIMIT = 60.0
@@ -147,7 +147,7 @@ def _megabytes(size: int) -> str:
 
 
 def _costs(load: Wrk, models: int, rounds: int, seconds: float) -> list[Crowd]:
-    """Of one server, because two of them differ by more than what is to be seen; it starts with one model."""
+    """Uses one server, because two servers differ by more than the effect; it starts with one model."""
     crowds = [Crowd(1), Crowd(models)]
     with serve("echo", ANY_WORKERS) as server:
         _ask("PUT", f"{server.management}/models/echo?min_worker=1&max_worker=1&synchronous=true")

@@ -1,4 +1,4 @@
-"""A model divided over ranks: how long it loads, what a step takes, and how much of it is talk."""
+"""A model divided over ranks: its load time, the time of a step, and the share of communication."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class Found:
     gaps: list[float] = field(default_factory=list)
     """Between the steps of a stream that does nothing."""
     led: list[float] = field(default_factory=list)
-    """What a step of a stream takes longer than one that nobody is told of, if all ranks meet in it."""
+    """The additional time of a streamed step, which rank 0 announces, with a collective in each step."""
     calls: list[float] = field(default_factory=list)
     """A request that does nothing, seen by the client."""
 
 
 @dataclass(frozen=True)
 class Messaging:
-    """What the ranks' agreement costs, a figure a round; seconds: what one rank alone spends likewise is not in it."""
+    """Seconds that the ranks' agreement costs, a figure a round, without what one rank alone spends."""
 
     told: list[float]
     """Rank 0 tells the others of a step."""
@@ -57,7 +57,7 @@ class Messaging:
     called: list[float]
     """A call: it is told, and every rank reports its end."""
     paused: list[float]
-    """As `told`, between steps that compute: where cores are short, whoever is woken takes one from a rank."""
+    """As `told`, between steps that compute: with few cores, a woken process takes one from a rank."""
 
     @classmethod
     def between(cls, several: Found, one: Found) -> Messaging:
@@ -69,7 +69,7 @@ class Messaging:
         )
 
     def share(self, step: float) -> float:
-        """The dearest of telling, following and calling, of a step."""
+        """The most expensive of telling, following and calling, as a share of a step."""
         return max(median(self.told), median(self.followed), median(self.called), 0.0) / step
 
 
@@ -89,8 +89,8 @@ class Memory:
 
 @benchmark("parallel")
 @click.option("--ranks", multiple=True, default=(1, 2, 4), type=click.IntRange(1), help="May be repeated; 1 is needed.")
-@click.option("--rounds", default=7, type=click.IntRange(1), help="Every number of ranks has its turn in each.")
-@click.option("--steps", default=40, type=click.IntRange(2), help="Of each turn.")
+@click.option("--rounds", default=7, type=click.IntRange(1), help="Every number of ranks takes its turn in each round.")
+@click.option("--steps", default=40, type=click.IntRange(2), help="Steps of each turn.")
 @click.option("--width", default=1024, type=click.IntRange(1), help="Of the perceptron; its blocks are 4 times wider.")
 @click.option("--blocks", default=3, type=click.IntRange(1))
 @click.option("--weights-gb", default=1.0, type=click.FloatRange(0), help="Of the model that is weighed; 0: none is.")
@@ -203,7 +203,7 @@ def _stepping(found: dict[int, Found]) -> Table:
 
 
 def _messages(found: dict[int, Found]) -> Table:
-    """Differences to one rank, so that it has no row."""
+    """Differences to one rank, which therefore has no row."""
     rows = []
     for count, one in found.items():
         if count > 1:

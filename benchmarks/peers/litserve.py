@@ -1,6 +1,6 @@
 """The peer: LitServe, in a virtual environment of its own, echoing a JSON string with one worker.
 
-JSON because it takes nothing else but forms; the string is not looked at.
+JSON because it takes only JSON and forms; the string is not used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchmarks.peers.venv import install
 
 VERSION = "0.2.19"
 PACKAGES = {"litserve": VERSION, "fastapi": "0.165.0", "uvicorn": "0.54.0", "uvloop": "0.23.0", "pyzmq": "27.3.0"}
-"""The others are what its speed is made of."""
+"""The other packages determine its speed."""
 PATH = "/predict"
 BEST: dict[str, Any] = {"fast_queue": True}
 """Its documentation's advice for high loads."""

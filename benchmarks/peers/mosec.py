@@ -19,7 +19,7 @@ from mosec import Server, Worker
 
 
 class Echo(Worker):
-    """The bytes as they are: JSON, its default, would be work that the other side does not do."""
+    """Bytes as they are: JSON, mosec's default, would be work that the other servers do not do."""
 
     def deserialize(self, data): return data
     def serialize(self, data): return data

@@ -60,7 +60,7 @@ def _wait(name: str, process: subprocess.Popen[bytes], address: Address, probe: 
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Not every server takes its processes with it: TorchServe's Java and LitServe's workers outlive their parent."""
+    """Not every server ends its own processes: TorchServe's Java and LitServe's workers outlive their parent."""
     family: list[psutil.Process] = []
     with contextlib.suppress(psutil.NoSuchProcess):
         family = psutil.Process(process.pid).children(recursive=True)

@@ -78,13 +78,13 @@ def serve(folder: Path, *models: str, packages: str = "") -> Iterator[Peer]:
 
 
 def java() -> str:
-    """Its version, in its own words; empty where it is not."""
+    """The version as java prints it; empty without Java."""
     if shutil.which("java") is None:
         return ""
     return subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.partition("\n")[0]
 
 
 def _environment(python: Path, temp: Path, packages: str) -> dict[str, str]:
-    """For its workers it takes the `python` on PATH; that it runs already it reads from the temporary folder."""
+    """Its workers use the `python` on PATH; the temporary folder tells it whether it runs already."""
     path = f"{python.parent}{os.pathsep}{os.environ.get('PATH', '')}"
     return {**os.environ, "PATH": path, "PYTHONPATH": packages, "TMPDIR": str(temp)}

@@ -1,4 +1,4 @@
-"""Others' packages, each set in a virtual environment of its own in the user's cache folder."""
+"""Packages of other products, each set in a virtual environment of its own in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIMIT = 900.0
 
 
 class NotInstalled(Exception):
-    """What is compared with cannot be had here; the message says why."""
+    """A peer cannot be installed here; the message says why."""
 
 
 def install(name: str, versions: dict[str, str]) -> Path:
@@ -31,7 +31,7 @@ def install(name: str, versions: dict[str, str]) -> Path:
 
 
 def _has(python: Path, versions: dict[str, str]) -> bool:
-    """A local version, such as torch's 2.13.0+cpu, is as good."""
+    """A local version, such as torch's 2.13.0+cpu, counts as equal."""
     if not python.exists():
         return False
     checks = "; ".join(f"assert m.version({name!r}).partition('+')[0] == {it!r}" for name, it in versions.items())

@@ -106,7 +106,7 @@ def _scale(ticks: Any, set_scale: Callable[[str], None], logarithmic: bool) -> N
 
 
 def _from_zero(axis: Any, plot: Lines) -> None:
-    """So that a part of a quantity looks as large as it is."""
+    """Lets the axes begin at zero, so that proportions are visible."""
     if not plot.log_x:
         axis.set_xlim(left=0)
     if not plot.log_y:
@@ -114,7 +114,7 @@ def _from_zero(axis: Any, plot: Lines) -> None:
 
 
 def _series(axis: Any, name: str, points: Mapping[float, Values], mark: Mark) -> None:
-    """Two points are a mark each: a line between them would tell what nobody measured."""
+    """Two points are a mark each: a line between them would show values that were not measured."""
     x, middles = [*points], [median(values) for values in points.values()]
     dash = mark.dash if len(points) > 2 else "none"
     axis.plot(

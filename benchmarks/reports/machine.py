@@ -1,4 +1,4 @@
-"""On what the figures were measured: without it they say nothing."""
+"""The machine on which the figures were measured: without it they cannot be judged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import psutil
 
 PACKAGES = ("msx-serve", "uvicorn", "uvloop", "httptools", "msgspec")
 BUSY = 0.5
-"""Load average (1 minute) from which a machine has something else to do than to be measured."""
+"""Load average (1 minute) from which a machine counts as busy."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Machine:
 
 @cache
 def machine() -> Machine:
-    """As it was at the first call: later ones would see the load of the benchmarks themselves."""
+    """As it was at the first call: later calls would see the load of the benchmarks themselves."""
     return Machine(
         cores=len(os.sched_getaffinity(0)),
         processor=_processor(),

@@ -1,4 +1,4 @@
-"""How the lines of a plot are told apart: by colour, dash and marker, no two alike.
+"""The colours, dashes and markers of the lines of a plot, no two alike.
 
 A server, which is the first word of a name, has a hue of its own; its settings have shades of it, dashes and markers.
 The hues are those that the colour-blind tell apart.

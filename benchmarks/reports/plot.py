@@ -1,4 +1,4 @@
-"""What a report has to compare, to be drawn: `report.plots.append(Bars(...))`, or `Lines(...)`.
+"""Plots of a report: `report.plots.append(Bars(...))`, or `Lines(...)`.
 
 Give all values of all rounds: drawn are their median and, as a thin line or a band, lowest to highest. Labels name the
 unit, `caption` says in a sentence what is to be seen, whatever the figures are. `name` is the file's, begins with the

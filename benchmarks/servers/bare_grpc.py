@@ -1,4 +1,4 @@
-"""What can be built on grpc.aio at most: it alone, answering where it reads; no worker, token, metric or log line."""
+"""grpc.aio alone, the upper limit of servers on it: answers where it reads; no worker, token, metric or log line."""
 
 from __future__ import annotations
 

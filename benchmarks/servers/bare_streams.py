@@ -1,4 +1,4 @@
-"""The least that a server of streams can do: it writes the bytes. What benchmarks/load/streams.py can read, at most."""
+"""A server of streams that only writes bytes. It shows how much benchmarks/load/streams.py can read at most."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def bare_server(streams: int, chunks: int, at_once: int) -> Iterator[Address]:
 
 
 def serve(streams: int, chunks: int, at_once: int) -> None:
-    """The first of all connections is answered when the last has asked; forever."""
+    """Answers once all connections have sent their requests; repeats forever."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=streams)
     print(listener.getsockname()[1], flush=True)
     while True:

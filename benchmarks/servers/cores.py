@@ -1,4 +1,4 @@
-"""A core for the workers alone, as a device would be: everybody else keeps off it."""
+"""Reserves a core for the workers, as a device would be: all other processes run on the other cores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def one_core_left() -> Iterator[None]:
-    """This process, and all that it starts meanwhile, run on the others of its cores, if there are any."""
+    """This process, and all processes that it starts meanwhile, run on its other cores, if there are any."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores - {max(cores)} or cores)
     try:

@@ -142,7 +142,7 @@ def wait_ready(server: Server, limit: float = START_LIMIT) -> None:
 
 
 def stop(server: Server) -> None:
-    """In order, or else by force: nothing may be left to disturb the next measurement."""
+    """Stops it in order, or else kills it: no process may be left that would disturb the next measurement."""
     with contextlib.suppress(psutil.NoSuchProcess):
         family = [server.process, *server.process.children(recursive=True)]
         done = _run(server.program, "--stop", "--model-store", str(server.store), folder=server.store.parent)
@@ -171,7 +171,7 @@ def _log(server: Server) -> str:
 
 
 def _still_there(family: list[psutil.Process], limit: float) -> list[psutil.Process]:
-    """Those that have not ended by then. One that only waits to be reaped, by an init that takes its time, has."""
+    """The processes that have not ended by then. A zombie counts as ended."""
     deadline = time.monotonic() + limit
     while alive := [process for process in family if _runs(process)]:
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""A server that answers whatever it gets with a fixed reply: what is left is the load and the machine's limit.
+"""A server that answers each request with a fixed reply: it shows the limit of the load and the machine.
 
 python -m benchmarks.servers.trivial PORT BYTES
 """
@@ -21,7 +21,7 @@ from benchmarks.peers.process import free_ports, running
 
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 _BUFFER = bytearray(1 << 18)
-"""Of all connections: what it holds is looked at before the next one reads."""
+"""Shared by all connections: its content is processed before the next one reads."""
 
 
 class Fixed(asyncio.BufferedProtocol):

@@ -1,4 +1,4 @@
-"""How long the commands take to say how they are used."""
+"""How long `--help` of the commands takes."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ PATH = "/predictions/echo"
 FIRST_ANSWER, FRONTEND, WORKER = 1.5, 80.0, 45.0
 """Targets: s, MB, MB (10^6 bytes)."""
 RATIO = 5.0
-"""Times that TorchServe may take, at least."""
+"""TorchServe takes at least so many times as long."""
 HELPS = 20
 """Times that each command is asked for its help."""
 
@@ -49,7 +49,7 @@ class Run:
 @benchmark("start")
 @click.option("--runs", default=5, type=click.IntRange(1), help="Counted ones; one before them warms the disk cache.")
 @click.option("--requests", default=1000, type=click.IntRange(1), help="Before memory is read.")
-@click.option("--connections", default=32, type=click.IntRange(1), help="That these requests come by.")
+@click.option("--connections", default=32, type=click.IntRange(1), help="Connections of these requests.")
 @click.option("--workers", default=1, type=click.IntRange(1))
 @click.option("--tokens/--no-tokens", default=True, help="Token authorization, on by default as in the server.")
 @click.option("--archive-size", default=1000, type=click.IntRange(1), help="MB (10^6 bytes) of the large archive.")

@@ -1,4 +1,4 @@
-"""From the start of a server to the first answer of one model, and what that costs."""
+"""The time from the start of a server to the first answer of one model, and its cost."""
 
 from __future__ import annotations
 

@@ -53,9 +53,9 @@ class Route:
 
 
 @benchmark("families")
-@click.option("--rounds", default=7, type=click.IntRange(1), help="Each API has its turn in each.")
-@click.option("--seconds", default=2.0, type=click.FloatRange(1), help="Of each turn; wrk takes whole ones.")
-@click.option("--warm-up", default=2.0, type=click.FloatRange(1), help="Seconds, once each, not counted.")
+@click.option("--rounds", default=7, type=click.IntRange(1), help="Each API takes its turn in each round.")
+@click.option("--seconds", default=2.0, type=click.FloatRange(1), help="Length of each turn; wrk takes whole seconds.")
+@click.option("--warm-up", default=2.0, type=click.FloatRange(1), help="Seconds per server before the counted rounds.")
 @click.option("--connections", "-c", default=32, type=click.IntRange(1), help="Kept alive, one request at a time each.")
 @before_option
 def main(report: Report, rounds: int, seconds: float, warm_up: float, connections: int, before: Path | None) -> None:

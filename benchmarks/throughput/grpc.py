@@ -1,4 +1,4 @@
-"""What a request costs over gRPC: unary echo, against TorchServe and bare grpc.aio in the same run."""
+"""What a request costs over gRPC: unary echo, compared with TorchServe and bare grpc.aio in the same run."""
 
 from __future__ import annotations
 
@@ -31,9 +31,14 @@ LIMIT = 30.0
 
 
 @benchmark("grpc")
-@click.option("--rounds", default=5, type=click.IntRange(1), help="All have their turn in each.")
-@click.option("--seconds", default=5.0, type=click.FloatRange(1), help="Of each turn.")
-@click.option("--warm-up", default=15.0, type=click.FloatRange(1), help="Seconds, once each: Java compiles meanwhile.")
+@click.option("--rounds", default=5, type=click.IntRange(1), help="Every server takes its turn in each round.")
+@click.option("--seconds", default=5.0, type=click.FloatRange(1), help="Length of each turn.")
+@click.option(
+    "--warm-up",
+    default=15.0,
+    type=click.FloatRange(1),
+    help="Seconds per server before the counted rounds, in which Java compiles.",
+)
 @click.option("--in-flight", default=32, type=click.IntRange(4), help="Calls at a time, over 4 connections.")
 @click.option("--body", default=128, type=click.IntRange(0), help="Bytes.")
 @click.option("--peer/--no-peer", default=True, help="Compare with TorchServe.")

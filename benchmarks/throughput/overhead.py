@@ -1,4 +1,4 @@
-"""What a request costs beside the model: echo, against mosec, TorchServe and LitServe in the same run."""
+"""What a request costs without the model's work: echo, compared with mosec, TorchServe and LitServe in the same run."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Contest:
     plot: str
     entrants: Sequence[Entrant]
     peers: Sequence[Entrant]
-    """Of which the tables say how many times their rate the others have."""
+    """The tables have a column of ratios for each of these."""
     targets: Callable[[Sequence[Contestant], Sequence[int]], list[Target]]
 
 
@@ -114,14 +114,23 @@ class Plan:
 
 
 @benchmark("overhead")
-@click.option("--rounds", default=7, type=click.IntRange(1), help="Every contestant has its turn in each.")
-@click.option("--seconds", default=1.0, type=click.FloatRange(1), help="Of each turn; wrk takes whole ones.")
+@click.option("--rounds", default=7, type=click.IntRange(1), help="Every server takes its turn in each round.")
+@click.option("--seconds", default=1.0, type=click.FloatRange(1), help="Length of each turn; wrk takes whole seconds.")
 @click.option(
-    "--warm-up", default=4.0, type=click.FloatRange(1), help="Seconds, once each, not counted; thrice for Java."
+    "--warm-up",
+    default=4.0,
+    type=click.FloatRange(1),
+    help="Seconds per server before the counted rounds; three times as many for Java.",
 )
 @click.option("--connections", "-c", multiple=True, default=(1, 32, 128), type=click.IntRange(1), help="Repeatable.")
 @click.option("--body", default=128, type=click.IntRange(2), help="Bytes.")
-@click.option("--only", multiple=True, default=PRODUCTS, type=click.Choice([*PRODUCTS]), help="Who; repeatable.")
+@click.option(
+    "--only",
+    multiple=True,
+    default=PRODUCTS,
+    type=click.Choice([*PRODUCTS]),
+    help="Products that take part; repeatable.",
+)
 @before_option
 @click.option("--contest", multiple=True, default=CONTESTS, type=click.Choice([*CONTESTS]), help="Repeatable.")
 def main(
@@ -166,13 +175,13 @@ def _hold(contest: Contest, name: str, plan: Plan, load: Wrk, only: Sequence[str
 
 
 def _with_before(entrants: Sequence[Entrant], program: Path | None) -> list[Entrant]:
-    """All of these, and the settings of ours as the other checkout has them."""
+    """All of these, and each setting of ours once more by the other checkout."""
     others = [one.at(program) for one in entrants if one.at is not None] if program is not None else []
     return [*entrants, *others]
 
 
 def _ceiling(load: Wrk, plan: Plan) -> str:
-    """What the load can do on this machine, which nobody can pass."""
+    """The rate of the load against a server that only answers: no server can exceed it."""
     with trivial.serve(plan.body) as address:
         load.run(address, "/", connections=max(plan.connections), seconds=1)
         rates = [load.run(address, "/", connections=count, seconds=2).per_second for count in plan.connections]

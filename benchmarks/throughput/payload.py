@@ -1,4 +1,4 @@
-"""Large bodies there and back: echo of megabytes, against mosec in the same run."""
+"""Large requests and responses: echo of megabytes, compared with mosec in the same run."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from benchmarks.servers import trivial
 
 QUICK = ("--rounds", "1", "--seconds", "1", "--warm-up", "1")
 LEAST = {1: 1.2}
-"""Megabytes of a body to times mosec's rate."""
+"""Size of a body in MB: the least ratio to mosec's rate."""
 LIMIT = 1 << 30
-"""Bytes that either server takes."""
+"""Bytes: the limit of both servers."""
 OURS = msx_echo(properties=f"max_request_size={LIMIT}\nmax_response_size={LIMIT}\n")
 PEER = mosec_echo("", "--max-request-size", str(LIMIT))
 PAUSE = 0.5
-"""Seconds after each turn, in which a server is done with what its load left behind when it ended."""
+"""Seconds after each turn, in which a server finishes the requests that the load left behind."""
 
 
 @benchmark("payload")
-@click.option("--rounds", default=7, type=click.IntRange(1), help="Both have their turn in each.")
-@click.option("--seconds", default=3.0, type=click.FloatRange(1), help="Of each turn; wrk takes whole ones.")
-@click.option("--warm-up", default=3.0, type=click.FloatRange(1), help="Seconds, once each, not counted.")
+@click.option("--rounds", default=7, type=click.IntRange(1), help="Both servers take their turn in each round.")
+@click.option("--seconds", default=3.0, type=click.FloatRange(1), help="Length of each turn; wrk takes whole seconds.")
+@click.option("--warm-up", default=3.0, type=click.FloatRange(1), help="Seconds per server before the counted rounds.")
 @click.option("--megabytes", multiple=True, default=(1, 16), type=click.IntRange(1), help="Of a body; repeatable.")
 @click.option("--connections", "-c", default=8, type=click.IntRange(1))
 @click.option("--peer/--no-peer", default=True, help="Compare with mosec.")
@@ -78,7 +78,7 @@ CAPTION = "The megabytes that each server takes, and gives back, in a second; lo
 
 @dataclass(frozen=True)
 class Megabytes:
-    """A load that counts not its requests but their megabytes."""
+    """A load that counts megabytes instead of requests."""
 
     wrk: Wrk
     size: int
@@ -101,7 +101,7 @@ def _round(load: Megabytes, contestants: Sequence[Contestant], connections: int,
 
 
 def _ceiling(load: Megabytes, connections: int, seconds: float) -> str:
-    """What the load can do on this machine, which nobody can pass."""
+    """The rate of the load against a server that only answers: no server can exceed it."""
     with trivial.serve(load.size * 10**6) as address:
         rate = load.run(address, "/", connections=connections, seconds=seconds).per_second
     server = f"a server that has its answer of {load.size} MB ready, and no worker"

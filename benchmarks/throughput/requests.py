@@ -30,7 +30,7 @@ class Call(NamedTuple):
 
 
 def calls() -> list[Call]:
-    """The first is what the others are compared with."""
+    """The other calls are compared with the first one."""
     tensors, header = _binary()
     return [
         Call("/predictions/{m}", ANSWERER, f"/predictions/{ANSWERER}", _filled({"text": ""}, "text")),

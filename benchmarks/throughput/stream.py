@@ -1,4 +1,4 @@
-"""Many streams at once: events per second, against mosec's server-sent events in the same run."""
+"""Many streams at once: events per second, compared with mosec's server-sent events in the same run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from benchmarks.servers.msx import serve
 
 QUICK = ("--rounds", "1", "--streams", "100", "--seconds", "0.2")
 TARGET = 2.0
-"""Times the events per second of mosec at its best."""
+"""A multiple of the events per second of mosec's best setting."""
 BATCH = 32
 OURS = {"msx, async handler": "chunks_async", f"msx, batch {BATCH}": "chunks"}
 CONFIG = "minWorkers: 1\nmaxWorkers: 1\nmaxConcurrent: {streams}\nbatchSize: {batch}\njobQueueSize: {streams}\n"
@@ -53,7 +53,7 @@ AT_ONCE = (1, 10)
 
 
 @benchmark("stream")
-@click.option("--rounds", default=5, type=click.IntRange(1), help="Every contestant has its turn in each.")
+@click.option("--rounds", default=5, type=click.IntRange(1), help="Every server takes its turn in each round.")
 @click.option("--seconds", default=1.0, type=click.FloatRange(0.1), help="Of each turn, at least.")
 @click.option("--streams", default=1000, type=click.IntRange(1), help="At once, each on a connection of its own.")
 @click.option("--chunks", default=100, type=click.IntRange(1), help="Of each stream.")
@@ -92,7 +92,7 @@ CAPTION = "The events that clients get in a second, all streams together; longer
 
 
 def _compare(report: Report, contestants: Sequence[Contestant], streams: int, title: str) -> None:
-    """With mosec in that one of its settings in which it is best."""
+    """Compares with the best of mosec's settings."""
     rates = {one.name: one.rates(streams) for one in contestants}
     best = [max(PEERS, key=lambda name: median(rates[name]))] if rates.keys() >= PEERS.keys() else []
     report.tables.append(table(title, contestants, streams, best, unit="event", latency="first event "))
@@ -109,7 +109,7 @@ def _ours(stack: ExitStack, setting: str, streams: int, before: Path | None = No
 
 
 def _peers(stack: ExitStack, streams: int, report: Report) -> list[Contestant]:
-    """Its limits would refuse so many streams, or cut them after three seconds."""
+    """mosec's default limits would refuse so many streams, or cut them after three seconds."""
     flags = ("--capacity", str(2 * streams), "--timeout", "60000")
     found = []
     try:
@@ -123,7 +123,7 @@ def _peers(stack: ExitStack, streams: int, report: Report) -> list[Contestant]:
 
 
 def _client(streams: int, chunks: int, rounds: int) -> Table:
-    """What it can read from a server that does nothing else than to write the bytes."""
+    """The rate at which the client reads from a server that only writes the bytes."""
     return Table(
         "The client, on a server that only writes these bytes",
         ("events in a write", "events/s", "lowest – highest", "client, of a core"),

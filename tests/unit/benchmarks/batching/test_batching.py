@@ -172,4 +172,4 @@ def test_a_request_s_time_counts_from_when_it_was_due() -> None:
 
 def test_a_client_that_ends_is_told() -> None:
     with OpenLoop() as client, pytest.raises(click.ClickException, match="client of the benchmark failed"):
-        client.run(Address("127.0.0.1", 1), "/", b"body", [0.0], 1.0)  # where nobody listens
+        client.run(Address("127.0.0.1", 1), "/", b"body", [0.0], 1.0)  # where no server listens
