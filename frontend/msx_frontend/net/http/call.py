@@ -26,7 +26,7 @@ class Call(Head):
         self.client = client_text(scope.get("client"))
         self.id = request_id_of(self.given_id)
         self.key: Key | None = None
-        """By which it may pass; None where it needs none, or has none."""
+        """The key that opened the route. None where the route is public, or before the key was checked."""
 
     @property
     def key_name(self) -> str:
@@ -35,11 +35,11 @@ class Call(Head):
 
     @property
     def limited_key(self) -> Key | None:
-        """Its key, where that is good for some models only."""
+        """The key, if it is good for some models only."""
         return self.key if self.key is not None and self.key.models is not None else None
 
     def use(self, key: Key | None) -> None:
-        """It passes by this key. Raises TooManyRequests."""
+        """Count the request against the rate of its key. Raises TooManyRequests."""
         self.key = key
         if key is not None:
             key.take()
@@ -50,11 +50,11 @@ class Call(Head):
             self.key.check_model(model)
 
     def may_use(self, model: str) -> bool:
-        """For lists, which show no more."""
+        """Whether a list may show this model."""
         return self.key is None or self.key.allows(model)
 
 
 def client_text(client: tuple[str, int] | None) -> str:
-    """For log lines; over a Unix socket there is no client's address."""
+    """The client's address for log lines; over a Unix socket it is empty."""
     host, port = client or ("", 0)
     return f"{host}:{port}"

@@ -16,18 +16,18 @@ from msx_frontend.errors import BadRequest, PayloadTooLarge, ServiceError
 from msx_frontend.net.http.wire import BODYLESS
 
 ENCODINGS = ("zstd", "gzip", "deflate")
-"""As they are preferred for replies that a client accepts in several."""
+"""The order of preference for a reply whose client accepts several."""
 
 LEVEL = 1
-"""Tensors of floating point hardly shrink more at a higher one, and take several times as long."""
+"""A higher level hardly makes floating-point tensors smaller, and takes several times as long."""
 WORTHWHILE = 1024
-"""Bytes; smaller bodies are sent as they are."""
+"""In bytes. Smaller bodies are sent as they are."""
 
 MOST_WINDOW = 23
 """zstd's windows have at most 2^23 bytes (RFC 9659): what a body can make the server allocate beside its content."""
 
 _GZIP, _ZLIB, _RAW = 31, 15, -15
-"""zlib's numbers of the formats."""
+"""zlib's `wbits` for each format."""
 
 _DENSE = ("image/", "video/", "audio/", "font/woff")
 _DENSE_TYPES = frozenset({"application/gzip", "application/zip", "application/zstd", "application/pdf"})

@@ -26,7 +26,7 @@ METHODS = {b"POST": "POST", b"PUT": "PUT", b"GET": "GET"}
 """Requests of other methods go the ASGI way."""
 
 LONGEST_HEAD = 8192
-"""Bytes of a head that is kept, to be compared with the next one."""
+"""The largest head, in bytes, that is kept and compared with the next one."""
 
 
 MOST_TARGETS, LONGEST_URL = 256, 512
@@ -65,21 +65,21 @@ class CachedHead:
     def __init__(
         self, method: bytes, url: bytes, head: Head, match: Match, template: JobTemplate, client: str, *, checked: bool
     ) -> None:
-        """`checked`: it needs a key."""
+        """`checked`: the route needs a key."""
         self.method, self.url, self.head = method, url, head
         self.match, self.family, self.template, self.checked = match, match.family, template, checked
         self.encoding = accepted(head.header(b"accept-encoding")) if match.family.compress_replies else None
-        """Of large replies; None for replies as they are."""
+        """How large replies are compressed; None if they are not."""
         self.key: Key | None = None
-        """By which it passed the last time."""
+        """The key that was good for this head the last time."""
         self.asked = client, "", head.method, head.target, head.protocol, 200
-        """For the access log, if it is answered as usual."""
+        """The entry of the access log for an ordinary answer."""
         self.raw = b""
         """The head as it stood on the wire; empty while it is not kept."""
         self.size = 0
         """Bytes of the whole request."""
         self.is_large = False
-        """They are counted."""
+        """The held bytes of the listener, which are counted."""
 
     def keep(self, request: bytes) -> None:
         """`request` is all of one request; its head is kept if the length of the body follows from it."""
@@ -137,7 +137,7 @@ class Direct:
         return target
 
     def know(self, method: bytes, url: bytes, headers: RawHeaders, client: str) -> CachedHead | None:
-        """None for what is not a job, or is one that goes the ASGI way."""
+        """None if the request is not a job, or goes the ASGI way."""
         target = self._target(method, url)
         if target is None:
             return None
@@ -186,7 +186,7 @@ class Direct:
         self.access_log.write_all([(asked, reply.id, reply.started, monotonic())])
 
     def answered(self, reply: DirectReply) -> None:
-        """By 200, as usual: it is logged together with the others of this turn of the loop."""
+        """Log a 200 together with the others of this turn of the loop."""
         if not self._answered:
             asyncio.get_running_loop().call_soon(self._log_answered)
         self._answered.append(reply)

@@ -24,15 +24,15 @@ class DirectProtocol(HttpProtocol):
         self._known: CachedHead | None = None
         self._receiving: DirectReply | None = None
         self._parts: list[bytes] = []
-        """What has come of its body."""
+        """The part of the body that has arrived."""
         self._received = 0
         self._hold: Hold | None = None
-        """Of its bytes; made for the first large one."""
+        """Counts the bytes of a large body; made when the first one comes."""
         self._open: DirectReply | None = None
         self._between = True
         """The parser stands between two requests."""
         self._begun = 0
-        """Requests since the last bytes arrived."""
+        """How many requests began since bytes arrived."""
         self._idle_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -86,7 +86,7 @@ class DirectProtocol(HttpProtocol):
 
     def on_headers_complete(self) -> None:
         if self.transport.is_closing():
-            return  # who sent more behind the request that ended the connection has to ask again
+            return  # a client that sent more requests behind the one that ended the connection must repeat them
         known = self._known_head()
         self._known = known
         if known is None:
@@ -164,12 +164,12 @@ class DirectProtocol(HttpProtocol):
             reply.refuse(error, body_read=False)
 
     def usual_head(self, request_id: str, size: int, *, json: bool) -> bytes:
-        """Of a reply of so many bytes that is like most others."""
+        """The head of an ordinary reply whose body has `size` bytes."""
         before, after, after_json = self.direct.usual(self.server_state.default_headers)
         return b"%b%b%b%d\r\n\r\n" % (before, request_id.encode(), after_json if json else after, size)
 
     def answered(self, reply: DirectReply) -> None:
-        """As usual: nothing is to be done but to wait for the next request, unless somebody waits already."""
+        """As usual: nothing is to be done but to wait for the next request, unless one waits already."""
         self.direct.answered(reply)
         if self._hold is not None:
             self._hold.release()
@@ -189,7 +189,7 @@ class DirectProtocol(HttpProtocol):
         self.on_response_complete()
 
     def on_response_complete(self) -> None:
-        """uvicorn's, but for the timer: to stop and to start one for each request costs more than to look later."""
+        """Replaces uvicorn's, which stops and starts a timer for each request: looking later costs less."""
         self.server_state.total_requests += 1
         self._idle_since = self.loop.time()
         if self.transport.is_closing():

@@ -37,7 +37,7 @@ class DirectReply:
     __slots__ = ("_stream", "connection", "id", "job", "keep_alive", "known", "response_complete", "started")
     disconnected = False
     message_event = asyncio.Event()
-    """Nobody waits for it; uvicorn sets it."""
+    """uvicorn sets it; nothing waits for it."""
 
     def __init__(self, connection: DirectProtocol, known: CachedHead) -> None:
         self.connection, self.known = connection, known
@@ -46,7 +46,7 @@ class DirectReply:
         self.keep_alive = known.head.keeps_alive
         self.response_complete = False
         self.job: Cancellable | None = None
-        """Whom to cancel."""
+        """The job to cancel when the client leaves."""
         self._stream: DirectStream | None = None
 
     # -- the request --
@@ -71,7 +71,7 @@ class DirectReply:
             self.write_answer(status, phrase, headers, data)
 
     def refuse(self, error: ServiceError, *, body_read: bool = True) -> None:
-        """The error in the form of its family."""
+        """Write the error in the form of its family."""
         if not self.response_complete:
             status, headers, body = failure_reply(self.known.family, error, self.id, body_read=body_read)
             self.keep_alive = self.keep_alive and CLOSE not in headers
@@ -79,7 +79,7 @@ class DirectReply:
             self.complete(status)
 
     def _compress(self, status: int, phrase: str, own: list[tuple[str, str]], data: bytes) -> None:
-        """In a thread; the reply is written when that is done, unless the client has left."""
+        """Compress in a thread, then write the reply unless the client has left."""
         encoding = self.known.encoding or ""
 
         def compressed(done: asyncio.Future[bytes]) -> None:
@@ -103,7 +103,7 @@ class DirectReply:
         data: bytes,
         more: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
-        """`more`: the server's own headers."""
+        """Write the head and the body. `more` are the server's own headers."""
         bodyless = status in BODYLESS
         framing = [*more] if bodyless else [*more, (b"content-length", b"%d" % len(data))]
         if (head := self.head(status, phrase, own, framing)) is not None:
@@ -111,7 +111,7 @@ class DirectReply:
             self.complete(status)
 
     def head(self, status: int, phrase: str, own: list[tuple[str, str]], framing: RawHeaders) -> bytes | None:
-        """None where what the handler set is no head, and that has been said."""
+        """The head, or None if HTTP does not allow what the handler set: then the client was told."""
         try:
             headers, reason = reply_headers(self.id, own), reason_of(phrase)
         except ServiceError as error:
@@ -134,7 +134,7 @@ class DirectReply:
             transport.writelines((head, data))
 
     def complete(self, status: int) -> None:
-        """With the last byte, or without it."""
+        """The reply is over, whether its last byte was written or not."""
         self.response_complete = True
         self.connection.direct.log(self, status)
         job, stream = self.job, self._stream

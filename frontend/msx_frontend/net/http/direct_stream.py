@@ -1,4 +1,4 @@
-"""What a direct reply has to say in pieces: written as chunks of HTTP/1.1, as fast as the client reads."""
+"""A direct reply that comes in pieces: written as chunks of HTTP/1.1, as fast as the client reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHUNKED = (b"transfer-encoding", b"chunked")
 
 
 class DirectStream(ReplyBuffer):
-    """Also of an answer that comes in pieces and is whole before any of it was written, and of an error."""
+    """Streams, and also replies that came in pieces and were complete before any of them was written."""
 
     __slots__ = ("_opening", "_reply", "_scheduled", "_streaming")
 
@@ -29,7 +29,7 @@ class DirectStream(ReplyBuffer):
         """The head of a stream that is not written yet."""
 
     def _wake(self) -> None:
-        """What comes in one turn of the loop is written at once, for many streams by many writes in a row."""
+        """Chunks that arrive in one turn of the loop leave in one write for each stream."""
         if not self._scheduled:
             self._scheduled = True
             self._reply.connection.loop.call_soon(self.flush)
@@ -50,7 +50,7 @@ class DirectStream(ReplyBuffer):
             self._end_if_over()
 
     def _begin(self) -> bool:
-        """True when a stream has begun. An answer that is there in one piece is none."""
+        """Whether a stream has begun. An answer in one piece is not a stream."""
         head = self._head
         if self._error is not None and (head is None or not self._chunks):
             self._reply.refuse(self._error)
@@ -63,7 +63,7 @@ class DirectStream(ReplyBuffer):
         return self._streaming
 
     def _framed(self) -> bytes:
-        """The head, chunks as HTTP/1.1 frames them, up to HIGH_WATER bytes, and the end: what there is of them."""
+        """What can be written now: the head, up to HIGH_WATER bytes of chunks, and the end."""
         framed, self._opening = [self._opening], b""
         size = 0
         while self._chunks and size < HIGH_WATER:

@@ -1,4 +1,4 @@
-"""What a client is told when a request fails: the same by each way on which it came."""
+"""What a client is told when its request fails. Both ways of answering use it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def failure_reply(
 
 
 def torchserve_failure(error: ServiceError) -> Failure:
-    """TorchServe's form, which paths of no family have too: code, type and message; 413 has neither body nor id."""
+    """TorchServe's form: code, type and message; 413 has neither body nor id. Also for unknown paths."""
     if isinstance(error, PayloadTooLarge):
         return Failure(error.status, b"", (), bare=True)
     return Failure(error.status, error_bytes(error), (*JSON, *error.headers))

@@ -36,17 +36,17 @@ class Reply(NamedTuple):
     status: int = 200
     headers: Headers = JSON
     phrase: str = ""
-    """Of the status line; "" is the usual one."""
+    """The phrase of the status line; "" for the usual one."""
 
 
 class Failure(NamedTuple):
-    """An error as a family says it."""
+    """The reply of a family to an error."""
 
     status: int
     body: bytes
     headers: Headers = JSON
     bare: bool = False
-    """Without the request's id and the cache headers that all other replies have."""
+    """The reply has neither the request's id nor the cache headers that all others have."""
 
 
 class ReplySink(Sink, Protocol):
@@ -62,7 +62,7 @@ class JobTemplate(Protocol):
     """The key of the request; set before each `submit`. None where it needs none, or the key is good for all models."""
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
-        """Make the job, set `sink.job`, and queue it. May raise any error, which the caller says to `sink`."""
+        """Make the job, set `sink.job`, and queue it. May raise any error: the caller passes it to `sink`."""
 
 
 class JobRoute(NamedTuple):
@@ -120,4 +120,4 @@ class Family(NamedTuple):
     compress_replies: bool = False
     """Whole replies are compressed for clients that accept it."""
     stream_headers: RawHeaders = []  # a NamedTuple's default, which nothing changes
-    """Of replies that are streams."""
+    """Further headers of replies that are streams."""

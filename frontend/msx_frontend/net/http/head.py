@@ -6,7 +6,7 @@ from msx_frontend.net.http.wire import RawHeaders
 
 
 class Head:
-    """Nothing of it changes with the moment at which it came, so that a connection may keep the last one."""
+    """It does not depend on the time at which it came, so that a connection may keep the last one."""
 
     __slots__ = (
         "_texts",
@@ -33,7 +33,7 @@ class Head:
         self.content_type = b""
         self.content_length: int | None = None
         self.content_encoding = ""
-        """In lower case; empty for a body that is sent as it is."""
+        """The encoding in lower case; empty if the body is sent as it is."""
         self.authorization: str | None = None
         self.keeps_alive = http_version != "1.0"
         self.given_id: bytes | None = None
@@ -62,12 +62,12 @@ class Head:
         return self._texts
 
     def header(self, name: bytes) -> str:
-        """ "" where there is none; `name` is in lower case."""
+        """The header's value, "" if it is missing. `name` is in lower case."""
         return next((value.decode("latin-1") for known, value in self.raw_headers if known.lower() == name), "")
 
     @property
     def target(self) -> str:
-        """As it was sent: percent-encoded, so that no line feed in it ends a line of the access log."""
+        """Path and query as they were sent: percent-encoded, so that a line feed cannot end a line of the access log."""
         path = self.raw_path.decode("latin-1")
         return f"{path}?{self.query.decode('latin-1')}" if self.query else path
 

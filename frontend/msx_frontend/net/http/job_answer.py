@@ -10,7 +10,7 @@ from msx_frontend.queueing.reply_buffer import ReplyBuffer
 
 
 def begin(template: JobTemplate, id: str, body: bytes, sink: ReplySink) -> None:
-    """The one way from a request to a job. Each failure is said to `sink`, a bug of the server too."""
+    """The one way from a request to a job. `sink` is told of each failure, a bug of the server too."""
     try:
         template.submit(id, body, sink)
     except Exception as error:
@@ -18,7 +18,7 @@ def begin(template: JobTemplate, id: str, body: bytes, sink: ReplySink) -> None:
 
 
 async def answer_job(route: JobRoute, request: Request) -> Reply:
-    """The reply of a job for which the connection itself does not wait. Raises ServiceError."""
+    """Run the job and wait for its reply, where the connection does not do so itself. Raises ServiceError."""
     call = request.call
     template, buffer = route.template(call, request.names), ReplyBuffer()
     template.key = call.limited_key
@@ -52,7 +52,7 @@ class TranslatedAnswer:
         self._over = False
 
     def translate(self, status: int, phrase: str, headers: list[tuple[str, str]], chunks: list[bytes]) -> None:
-        """Say the reply to `sink`, by `answer`. `chunks` are what the worker sent, in its pieces."""
+        """Give the reply to `sink.answer`. `chunks` are the pieces that the worker sent."""
         raise NotImplementedError
 
     def piece(self, status: int, chunks: list[bytes]) -> None:

@@ -65,7 +65,7 @@ class Listener:
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Not uvicorn's: three servers share this process, and the life cycle ends them in order."""
+        """Does nothing: three servers share this process, and the life cycle ends them in order."""
         yield
 
 
@@ -127,11 +127,11 @@ def _bind_tcp(address: Address) -> socket.socket:
 
 
 def _bind_unix(path: str) -> socket.socket:
-    """A socket file that nobody listens on was left by a server that was killed; any other file is not ours."""
+    """Remove a socket file that a killed server left; any other file is not ours and stays."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if os.path.exists(path) and not Path(path).is_socket():
-            raise FileExistsError(errno.EEXIST, "there is a file of this name that is no socket")
+            raise FileExistsError(errno.EEXIST, "a file of this name exists and is not a socket")
         if os.path.exists(path) and not _answers(path):
             os.unlink(path)
         sock.bind(path)

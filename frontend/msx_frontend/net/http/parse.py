@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NPY_MAGIC = b"\x93NUMPY"
 MOST_FIELDS = 1000
-"""Of one form: parsing more would hold up everybody else."""
+"""The most fields of one form: parsing more would hold up other requests."""
 
 
 def parse_fields(content_type: bytes, body: bytes) -> list[Field]:
@@ -57,7 +57,7 @@ def fields_of_query(query: bytes) -> list[Field]:
 
 
 def merge_fields(*groups: list[Field]) -> list[Field]:
-    """The last of a name wins."""
+    """Of fields with one name, the last one wins."""
     return list({field.name: field for group in groups for field in group}.values())
 
 

@@ -1,4 +1,4 @@
-"""HTTP/1.1 on one connection: uvicorn's, with TorchServe's answer to what is no HTTP, and without upgrades."""
+"""HTTP/1.1 on one connection: uvicorn's, with TorchServe's answer to bytes that are not HTTP, and without upgrades."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class HttpProtocol(HttpToolsProtocol):
     """The parser stops behind the head of a request that offers an upgrade, and would lose its body."""
 
     _offering: bytes = b""
-    """Such a request's head without its offer."""
+    """The head of such a request without the offer."""
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
@@ -45,7 +45,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self.cycle = None  # type: ignore[assignment]  # the end of a reference cycle: its memory waits for nobody
+        self.cycle = None  # type: ignore[assignment]  # ends a reference cycle, so that its memory is free at once
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -87,7 +87,7 @@ class HttpProtocol(HttpToolsProtocol):
         return b"\r\n".join([*head, b"", b""])
 
     def send_400_response(self, msg: str) -> None:
-        """TorchServe's answer to what is no HTTP."""
+        """Answer bytes that are not HTTP as TorchServe does."""
         body = error_bytes(BadRequest("Invalid HTTP message."))
         lines = [b"content-type: application/json", b"content-length: %d" % len(body), b"connection: close"]
         lines += [b"%b: %b" % header for header in common_headers(new_request_id())]

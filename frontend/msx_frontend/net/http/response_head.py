@@ -1,4 +1,4 @@
-"""What every reply's head has, by any route: whether the connection stays open, CORS, a handler's phrase."""
+"""What the head of every reply has: whether the connection stays open, CORS, a handler's phrase."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ PREFLIGHT = "OPTIONS"
 
 
 class Match(NamedTuple):
-    """Of a request's method and path. `family` says errors, also where nothing serves the request (`route` is None):
+    """What a method and path mean. `family` makes the errors, also if nothing serves the request (`route` is None):
     404, or 405 where there are methods `allowed`.
     """
 
@@ -47,17 +47,17 @@ class _Node:
     def __init__(self) -> None:
         self.literals: dict[str, _Node] = {}
         self.beginnings: dict[str, _Node] = {}
-        """Of segments that begin with a name, by what stands behind the name."""
+        """Children for segments that begin with a name, by the text behind the name."""
         self.name: _Node | None = None
         self.rest: _Node | None = None
         self.served: list[_Served] = []
 
 
 class Router:
-    """Of one listener. More literal templates win over less literal ones, earlier families over later ones."""
+    """The routes of one listener. More literal templates win over less literal ones, earlier families over later ones."""
 
     def __init__(self, families: Iterable[Family], default: Family, unknown: tuple[Kind, ...] = ()) -> None:
-        """`default` says errors of paths that no family has; `unknown` are the kinds of keys that may ask for those.
+        """`default` makes the errors of paths that no family has; `unknown` are the kinds of keys that may ask for those.
 
         Raises ValueError for a template that is not a path.
         """
@@ -88,11 +88,11 @@ class Router:
         return path[1:].split("/", 1)[0] in self._owners
 
     def first_segments(self) -> set[str]:
-        """Which paths are taken, whatever follows."""
+        """First segments that the families use or own."""
         return {*self._root.literals, *self._owners} - {""}
 
     def _nodes(self, segments: list[str], *, owned: bool) -> Iterator[tuple[_Node, tuple[str, ...]]]:
-        """All that match, the most literal one first."""
+        """All nodes that match, the most literal one first."""
         if not owned:
             return _walk(self._root, segments, 0, ())
         node = self._root.literals.get(segments[0])
@@ -161,7 +161,7 @@ def _of_method(served: list[_Served], method: str) -> _Served | None:
 
 
 def _allowed(served: list[_Served]) -> tuple[str, ...]:
-    """For the header Allow."""
+    """The methods for the header Allow."""
     methods: list[str] = []
     for one in served:
         own = [one.route.method, *(("GET", "POST", "PUT") if one.route.any_method else ())]

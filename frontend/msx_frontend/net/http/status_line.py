@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 EXTENSION = "msx.status_line"
-"""Of the ASGI scopes of our connections: their StatusLine."""
+"""The key of an ASGI scope that has the connection's StatusLine."""
 
 
 class StatusLine:
@@ -20,7 +20,7 @@ class StatusLine:
         self._transport = transport
         self.close, self.is_closing = transport.close, transport.is_closing
         self.reason = b""
-        """Of the reply that starts next; nothing leaves it the usual one."""
+        """The phrase of the next reply; empty for the usual one."""
 
     def write(self, data: bytes) -> None:
         if self.reason:

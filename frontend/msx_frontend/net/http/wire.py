@@ -25,15 +25,15 @@ CACHE_HEADERS: RawHeaders = [
     (b"cache-control", b"no-cache; no-store, must-revalidate, private"),
     (b"expires", b"Thu, 01 Jan 1970 00:00:00 UTC"),
 ]
-"""TorchServe's, to the letter."""
+"""The same as TorchServe's, to the letter."""
 
 CACHE_BYTES = b"".join(b"%b: %b\r\n" % header for header in CACHE_HEADERS)
 
 JSON_HEADERS = [JSON_TYPE]
-"""Of a handler's reply that says nothing but that it is JSON."""
+"""The headers of a handler's reply that states only that it is JSON."""
 
 BODYLESS = (204, 304)
-"""Statuses after which a client looks for the next reply, not for a body."""
+"""Statuses whose replies have no body."""
 
 _SERVERS_OWN = {b"x-request-id", b"content-length", b"transfer-encoding", b"connection", b"ts_stream_next"}
 """What a handler cannot set: the server knows how the reply is framed."""
@@ -47,7 +47,7 @@ class LogsReplies(Protocol):
     def write(self, call: LoggedCall, status: int) -> None: ...
 
     def write_all(self, entries: list[Entry]) -> None:
-        """Predictions, all of the same status."""
+        """Log predictions that have the same status."""
 
 
 class ClientGone(Exception):
@@ -55,7 +55,7 @@ class ClientGone(Exception):
 
 
 class StreamBroken(Exception):
-    """An answer that has begun cannot be finished: the connection is cut, so that no client takes it for whole."""
+    """An answer that has begun cannot be finished: the connection is cut, so that a client does not take it for complete."""
 
     def __init__(self, cause: ServiceError) -> None:
         super().__init__(cause.message)
@@ -68,7 +68,7 @@ def request_id_of(given: bytes | None) -> str:
 
 
 def json_bytes(value: Any) -> bytes:
-    """As TorchServe writes it: two spaces, and a line feed at the end."""
+    """JSON as TorchServe writes it: two spaces, and a line feed at the end."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
@@ -88,7 +88,7 @@ async def send_whole(
 
 
 def start_message(status: int, headers: RawHeaders, reason: bytes) -> Message:
-    """ASGI's, with a status phrase of one's own, if it is not empty, for `status_line.py`."""
+    """The ASGI message that starts a reply; `status_line.py` writes `reason` if it is not empty."""
     message: Message = {"type": "http.response.start", "status": status, "headers": headers}
     if reason:
         message["reason"] = reason
@@ -96,7 +96,7 @@ def start_message(status: int, headers: RawHeaders, reason: bytes) -> Message:
 
 
 def head_bytes(status: int, headers: RawHeaders, reason: bytes = b"") -> bytes:
-    """The head of a reply as it goes out; with the usual phrase where there is no other."""
+    """The head of a reply as it goes out; with the usual phrase if `reason` is empty."""
     line = b"HTTP/1.1 %d %b\r\n" % (status, reason) if reason else STATUS_LINE[status]
     return b"".join([line, *(b"%b: %b\r\n" % header for header in headers), b"\r\n"])
 
@@ -116,7 +116,7 @@ def reply_headers(request_id: str, own: list[tuple[str, str]]) -> RawHeaders:
 
 
 def own_headers(own: list[tuple[str, str]]) -> RawHeaders:
-    """What a handler may set of its `own`. Raises HandlerFailed for what is no header, or too much."""
+    """What a handler may set of its `own`. Raises HandlerFailed for what is not a header, or is too large."""
     if size_of(own) > ROOM:
         name, value = max(own, key=lambda pair: size_of([pair]))
         raise HandlerFailed(500, too_large(f"the header {name[:40]!r}", size_of([(name, value)])))
@@ -125,7 +125,7 @@ def own_headers(own: list[tuple[str, str]]) -> RawHeaders:
 
 
 def reason_of(phrase: str) -> bytes:
-    """The handler's own phrase for the status line, or nothing. Raises HandlerFailed for what is none."""
+    """The handler's own phrase for the status line, or nothing. Raises HandlerFailed for what HTTP does not allow."""
     if not phrase:
         return b""
     if len(phrase) > ROOM:
