@@ -67,7 +67,7 @@ class Head:
 
     @property
     def target(self) -> str:
-        """Path and query as they were sent: percent-encoded, so that a line feed cannot end a line of the access log."""
+        """Path and query as they were sent: percent-encoded, so that a line feed does not break the access log."""
         path = self.raw_path.decode("latin-1")
         return f"{path}?{self.query.decode('latin-1')}" if self.query else path
 

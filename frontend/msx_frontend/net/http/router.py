@@ -54,10 +54,10 @@ class _Node:
 
 
 class Router:
-    """The routes of one listener. More literal templates win over less literal ones, earlier families over later ones."""
+    """The routes of one listener. More literal templates win over less literal ones, earlier families over later."""
 
     def __init__(self, families: Iterable[Family], default: Family, unknown: tuple[Kind, ...] = ()) -> None:
-        """`default` makes the errors of paths that no family has; `unknown` are the kinds of keys that may ask for those.
+        """`default` makes the errors of unknown paths; `unknown` are the kinds of keys that may ask for these.
 
         Raises ValueError for a template that is not a path.
         """
