@@ -215,7 +215,7 @@ def check_bodies_that_cannot_be_decompressed():
     bomb = gzip.compress(bytes(50_000_000), 9)
     for body, encoding, status, message in (
         (bomb, "gzip", 413, "decompressed, is larger than max_request_size (6553500 bytes)"),
-        (b"nonsense", "gzip", 400, "The body is no gzip"),
+        (b"nonsense", "gzip", 400, "The body is not gzip"),
         (gzip.compress(b"{}")[:-4], "gzip", 400, "it ends too early"),
         (gzip.compress(b"{}") + b"x", "gzip", 400, "it goes on after its end"),
         (b"{}", "br", 415, "Content-Encoding 'br' is not known here"),

@@ -22,7 +22,7 @@ class ResponseTooLarge(ServiceError):
 class WholeAnswer:
     """The Sink of one job: await `ended`, then take `data`. An answer of more than `limit` bytes ends at once, too.
 
-    A call has no reader who could be slow, and its head says nothing in gRPC: it costs half of a ReplyBuffer.
+    It costs half of a ReplyBuffer: a unary call's client cannot read slowly, and gRPC does not use a reply's head.
     """
 
     __slots__ = ("_chunks", "_error", "_limit", "_size", "ended")

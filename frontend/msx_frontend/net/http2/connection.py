@@ -48,7 +48,9 @@ class Http2Protocol(asyncio.Protocol):
     """`accept` is called for each request, `on_lost` when the connection is gone. Clear text needs prior knowledge."""
 
     def __init__(self, accept: Accept, limits: Limits, on_lost: Callable[[Http2Protocol], None]) -> None:
-        self._accept, self._limits, self._on_lost = accept, limits, on_lost
+        self._accept = accept
+        self._limits = limits
+        self._on_lost = on_lost
         self._begun = False
         """The client's preface was there."""
         self._shutting_down = False

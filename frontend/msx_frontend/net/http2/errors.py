@@ -23,7 +23,7 @@ class ErrorCode(IntEnum):
 
     @classmethod
     def named(cls, number: int) -> str:
-        """The name of a code that a peer sent, which may be one that nobody knows."""
+        """The name of a code that a peer sent, which may be an unknown one."""
         return cls(number).name if number in cls._value2member_map_ else f"code {number}"
 
 

@@ -26,7 +26,11 @@ class Budget:
     def __init__(
         self, what: str, burst: int, rate: int, work: Callable[[], int], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._what, self._burst, self._rate, self._work, self._clock = what, burst, rate, work, clock
+        self._what = what
+        self._burst = burst
+        self._rate = rate
+        self._work = work
+        self._clock = clock
         self._left = burst
         self._worked, self._since = work(), clock()
 

@@ -68,7 +68,7 @@ def goaway(last_stream_id: int, code: ErrorCode, text: str = "") -> bytes:
 def without_padding(payload: bytes) -> bytes:
     """Of a frame with the flag PADDED. Raises ConnectionFault."""
     if not payload:
-        raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "A padded frame has no length of its padding.")
+        raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "A padded frame does not say how long its padding is.")
     padding = payload[0]
     if padding >= len(payload):
         raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "A frame's padding is longer than the frame.")
@@ -86,7 +86,7 @@ def header_fragment(flags: int, stream_id: int, payload: bytes) -> bytes:
 
 
 def check_priority(stream_id: int, priority: bytes) -> None:
-    """Raises ConnectionFault for a priority that is none; nothing else is done with it (RFC 9113 §5.3.2)."""
+    """Raises ConnectionFault for what is not a priority; nothing else is done with it (RFC 9113 §5.3.2)."""
     if len(priority) != 5:
         raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "A priority has 5 bytes.")
     if int.from_bytes(priority[:4], "big") & ID_MASK == stream_id:

@@ -45,13 +45,13 @@ _STATIC = {field: b"%c" % (0x80 | index) for index, field in enumerate(HeaderTab
 
 
 @dataclass(frozen=True)
-class Request:
+class RequestHead:
     """What a block says. The same block gives the same object: its headers are not to be changed."""
 
     headers: Headers
     content_length: int | None
     fault: str | None
-    """Why it is no request (RFC 9113 §8.1.1)."""
+    """Why it is not a request (RFC 9113 §8.1.1)."""
     size: int
     """As SETTINGS_MAX_HEADER_LIST_SIZE counts it."""
 
@@ -64,7 +64,9 @@ class OpenBlock:
     def __init__(self, stream_id: int, ended: bool, first: bytes, max_list: int) -> None:
         """`max_list`: the limit of a header list, of which no sensible block is longer than twice as much."""
         self.stream_id, self.ended = stream_id, ended
-        self._parts, self._size, self._limit = [first], len(first), max_list
+        self._parts = [first]
+        self._size = len(first)
+        self._limit = max_list
 
     def add(self, part: bytes) -> None:
         """Raises ConnectionFault (CVE-2024-27316)."""
@@ -85,25 +87,25 @@ class HeaderBlocks:
         self.max_list = max_list
         self._decoder = Decoder(max_header_list_size=_HARD * max_list)
         self._table = self._decoder.header_table = _WatchedTable()
-        self._kept: dict[bytes, Request] = {}
+        self._kept: dict[bytes, RequestHead] = {}
 
-    def request(self, block: bytes) -> Request:
+    def request(self, block: bytes) -> RequestHead:
         """Raises ConnectionFault where the block leaves the table unknown."""
         kept = self._kept.get(block)
         return kept if kept is not None else self._decode_request(block)
 
-    def _decode_request(self, block: bytes) -> Request:
+    def _decode_request(self, block: bytes) -> RequestHead:
         changes = self._table.changes
         headers = self.decode(block)
         size = sum(_FIELD + len(name) + len(value) for name, value in headers)
-        request = Request(headers, content_length(headers), malformed(headers), size)
+        request = RequestHead(headers, content_length(headers), malformed(headers), size)
         if self._table.changes != changes or _resizes(block):
             self._kept.clear()
         elif len(block) <= KEPT_SIZE:
             self._keep(block, request)
         return request
 
-    def _keep(self, block: bytes, request: Request) -> None:
+    def _keep(self, block: bytes, request: RequestHead) -> None:
         if len(self._kept) >= KEPT_BLOCKS:
             self._kept.clear()
         self._kept[block] = request

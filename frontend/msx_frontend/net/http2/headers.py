@@ -15,13 +15,15 @@ _OF_CONNECTIONS = {b"connection", b"proxy-connection", b"keep-alive", b"transfer
 
 
 def malformed(headers: Headers) -> str | None:
-    """Why these are no headers of a request; None when they are."""
+    """Why these are not headers of a request; None when they are."""
     pseudo = Counter(name for name, _ in headers if name.startswith(b":"))
     if any(name.startswith(b":") for name, _ in headers[pseudo.total() :]):
         return "A pseudo-header stands behind another header."
     for name, count in pseudo.items():
         if name not in _KNOWN or count > 1:
-            return f"A request has no header {_shown(name)} more than {int(name in _KNOWN)} times."
+            return (
+                f"A request has the header {_shown(name)} {'once' if name in _KNOWN else 'never'}, not {count} times."
+            )
     for name in _REQUIRED:
         if not any(known == name and value for known, value in headers[: pseudo.total()]):
             return f"A request has no {_shown(name)}."
@@ -29,12 +31,12 @@ def malformed(headers: Headers) -> str | None:
 
 
 def malformed_fields(fields: Headers) -> str | None:
-    """Why these are no fields that may stand behind the pseudo-headers, or in trailers; None when they are."""
+    """Why these fields may not stand behind the pseudo-headers, or in trailers; None when they may."""
     for name, value in fields:
         if not _NAME.fullmatch(name):
-            return f"{_shown(name)} is no name of a header."
+            return f"{_shown(name)} is not a name of a header."
         if name in _OF_CONNECTIONS or (name == b"te" and value.lower() != b"trailers"):
-            return f"HTTP/2 has no header {_shown(name)}: {_shown(value)}."
+            return f"The header {_shown(name)}: {_shown(value)} does not exist in HTTP/2."
     return _malformed_values(fields)
 
 
@@ -46,7 +48,7 @@ def _malformed_values(fields: Headers) -> str | None:
 
 
 def content_length(headers: Headers) -> int | None:
-    """The body's length in bytes, where it was said; -1 when what was said is no number."""
+    """The body's length in bytes, where it was said; -1 when that is not a number."""
     lengths = {value for name, value in headers if name == b"content-length"}
     if not lengths:
         return None

@@ -15,13 +15,13 @@ from msx_frontend.net.http2.frames import (
     window_update,
     without_padding,
 )
-from msx_frontend.net.http2.header_blocks import HeaderBlocks, OpenBlock, Request
+from msx_frontend.net.http2.header_blocks import HeaderBlocks, OpenBlock, RequestHead
 from msx_frontend.net.http2.headers import Headers, malformed_fields
 from msx_frontend.net.http2.stream import Stream, StreamEvents
 from msx_frontend.net.http2.streams import Streams
 
 Accept = Callable[[Stream, Headers, bool], StreamEvents]
-"""`(stream, headers, ended)`: a request begins; `ended` when it has no body, of which nothing more is said then.
+"""`(stream, headers, ended)`: a request begins; `ended` where it has no body; the stream's `ended` is not called then.
 
 Raises nothing, and may answer at once. The same header block gives the same list, which is not to be changed.
 """
@@ -116,7 +116,7 @@ class Requests:
         streams.flood.reset()
         streams.refuse(stream_id, ErrorCode.REFUSED_STREAM if request.fault is None else ErrorCode.PROTOCOL_ERROR)
 
-    def _begin(self, stream_id: int, request: Request, ended: bool) -> None:
+    def _begin(self, stream_id: int, request: RequestHead, ended: bool) -> None:
         streams = self._streams
         stream = streams.open[stream_id] = Stream(stream_id, streams, streams.output, request.content_length, ended)
         if request.size > self._limits.max_header_list:

@@ -31,7 +31,7 @@ def settings_frame(limits: Limits) -> bytes:
 def parse_settings(payload: bytes) -> list[tuple[int, int]]:
     """Identifiers and values in their order. Raises ConnectionFault."""
     if len(payload) % _ENTRY.size:
-        raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "SETTINGS has a length that is no multiple of 6 bytes.")
+        raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "The length of SETTINGS is not a multiple of 6 bytes.")
     entries = list(_ENTRY.iter_unpack(payload))
     for name, value in entries:
         _check(name, value)

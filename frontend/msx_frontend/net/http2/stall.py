@@ -23,7 +23,9 @@ class StallWatch(Generic[Blocked]):
     __slots__ = ("_buffered", "_limit", "_loop", "_on_stalled", "_paused_since", "_streams", "_timer", "_unsent")
 
     def __init__(self, limit: float, unsent: Callable[[], int], on_stalled: Callable[[Blocked | None], None]) -> None:
-        self._limit, self._unsent, self._on_stalled = limit, unsent, on_stalled
+        self._limit = limit
+        self._unsent = unsent
+        self._on_stalled = on_stalled
         self._loop = asyncio.get_running_loop()
         self._streams: dict[Blocked, float] = {}
         """Blocked ones, and since when they have sent nothing."""

@@ -49,7 +49,7 @@ class OpenStreams(Protocol):
 
 
 class Stream(StreamWindows):
-    """The owner's side is what has no underscore up to `consumed`; the rest is the connection's."""
+    """The owner calls what stands up to `consumed`; the rest is for the connection."""
 
     __slots__ = (
         "_finished",

@@ -1,4 +1,4 @@
-"""Which listeners demand a certificate of their clients, and by whom it must be signed: the keys `…client_ca`."""
+"""Which listeners demand certificates of clients, and which authorities must have signed them: keys `…client_ca`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger("msx.tls")
 
 
 class ClientCaError(StartError):
-    """Certificates are demanded where nobody could show one; the message names key and remedy."""
+    """Certificates are demanded where clients cannot show one; the message names key and remedy."""
 
 
 def speaking_tls(config: ServerConfig) -> list[str]:
@@ -29,11 +29,11 @@ def authority_keys(config: ServerConfig) -> dict[str, tuple[str, Path]]:
     speaking = speaking_tls(config)
     for name in (*HTTP, *GRPC):
         if getattr(config, f"{name}_client_ca") is not None and name not in speaking:
-            raise ClientCaError(_nobody_asked(config, name))
+            raise ClientCaError(_never_asked(config, name))
     if config.client_ca is not None and not speaking:
         raise ClientCaError(
-            "client_ca is set, but no listener speaks TLS, so that nobody is asked for a certificate: write addresses "
-            "with https://, or set enable_grpc_ssl=true, in config.properties"
+            "client_ca is set, but no listener speaks TLS, so that clients are not asked for a certificate: write "
+            "addresses with https://, or set enable_grpc_ssl=true, in config.properties"
         )
     _warn(config, speaking)
     return dict(_keys(config, speaking))
@@ -55,7 +55,7 @@ def _http(config: ServerConfig) -> Iterator[str]:
         yield "metrics"
 
 
-def _nobody_asked(config: ServerConfig, name: str) -> str:
+def _never_asked(config: ServerConfig, name: str) -> str:
     key = f"{name}_client_ca"
     if name in GRPC:
         return f"{key} is set, but gRPC does not speak TLS: set enable_grpc_ssl=true, or leave {key} out"
@@ -65,7 +65,7 @@ def _nobody_asked(config: ServerConfig, name: str) -> str:
             f"inference_client_ca for both, or give management_address a port of its own"
         )
     if name not in _http(config):
-        return f"{key} is set, but there is no such listener: leave it out, or set enable_metrics_api=true"
+        return f"{key} is set, but that listener is switched off: leave it out, or set enable_metrics_api=true"
     address = getattr(config, f"{name}_address")
     return (
         f"{key} is set, but {name}_address ({address}) does not speak TLS: write it with https://, or leave {key} out"

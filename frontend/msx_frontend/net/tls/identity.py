@@ -105,7 +105,8 @@ def _demand(context: ssl.SSLContext, authorities: bytes) -> None:
     context.verify_mode = ssl.CERT_REQUIRED
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # an authority need not have signed itself
     context.load_verify_locations(cadata=authorities.decode())
-    context.num_tickets = 0  # who resumes a session is not asked again, whoever has been let in and out meanwhile
+    # A client that resumes a session would not be asked again, although the authorities may have changed.
+    context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET
 
 
@@ -138,7 +139,7 @@ def _of_keystore(path: Path, password: str, kind: str) -> tuple[Any, list[Any]]:
     if data.startswith(_JKS):
         raise TlsError(f"keystore: {path} is a Java keystore (JKS), only PKCS12 is read; {_CONVERT.format(path=path)}")
     if not data.startswith(b"\x30"):  # an ASN.1 sequence
-        raise TlsError(f"keystore: {path} is no PKCS12 keystore")
+        raise TlsError(f"keystore: {path} is not a PKCS12 keystore")
     try:
         store = load_pkcs12(data, password.encode())
     except ValueError:
@@ -162,7 +163,7 @@ def _key_of(path: Path) -> Any:
             f"private_key_file: {path} is encrypted; write it without a password: openssl pkey -in {path} -out key.pem"
         ) from None
     except Exception:  # ValueError and UnsupportedAlgorithm, by version
-        raise TlsError(f"private_key_file: {path} is no private key in PEM format") from None
+        raise TlsError(f"private_key_file: {path} is not a private key in PEM format") from None
 
 
 def _certificates_of(path: Path, key: str = "certificate_file") -> list[Any]:
@@ -186,7 +187,7 @@ def _read(name: str, path: Path) -> bytes:
 
 
 def _check_dates(name: str, certificate: Any) -> None:
-    """Clients refuse it; but a clock may be wrong, so that it is no reason not to start."""
+    """Clients refuse it. But a clock may be wrong, so that the server starts nevertheless."""
     now = datetime.now(timezone.utc)
     if now > certificate.not_valid_after_utc:
         log.warning("%s: the certificate has expired on %s", name, certificate.not_valid_after_utc.date())

@@ -99,7 +99,7 @@ class ServerTls:
 
 
 def server_tls(config: ServerConfig) -> ServerTls | None:
-    """None where no listener speaks TLS: files that nobody needs are not read. Raises as ServerTls."""
+    """None where no listener speaks TLS: files that are not needed are not read. Raises as ServerTls."""
     authority_keys(config)
     return ServerTls(config) if speaking_tls(config) else None
 

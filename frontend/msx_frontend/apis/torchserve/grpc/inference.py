@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any, Protocol
 
-from msx_frontend.apis.torchserve.grpc.sequences import Asked, SequenceNamer, answers_in_order
+from msx_frontend.apis.torchserve.grpc.sequences import SequenceNamer, SequenceRequest, answers_in_order
 from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import PREDICT, STREAM, Field, Job, KeptHeaders, Sink
@@ -87,7 +87,7 @@ class InferenceService:
         admitted = context.admitted
         sequence = SequenceNamer(self._keys)
 
-        def ask(request: Any, number: int) -> Asked:
+        def ask(request: Any, number: int) -> SequenceRequest:
             reply = ReplyBuffer()
             try:
                 id, headers = sequence.headers(request)
@@ -98,16 +98,16 @@ class InferenceService:
                 admitted.check_model(request.model_name)
                 reply.hold = self._held.hold(request.ByteSize())
                 reply.job = self._ask(request, own_id, context.deadline, headers, reply)
-                return Asked(id, reply)
+                return SequenceRequest(id, reply)
             except ServiceError as error:
                 reply.close()
-                return Asked(request.sequence_id, error)
+                return SequenceRequest(request.sequence_id, error)
 
         async with aclosing(answers_in_order(requests, ask)) as answers:
             async for asked in answers:
                 await self._answer(asked, context)
 
-    async def _answer(self, asked: Asked, context: Context) -> None:
+    async def _answer(self, asked: SequenceRequest, context: Context) -> None:
         try:
             async for chunk in _said(asked.reply()):
                 await context.write(self._response(chunk, sequence_id=await asked.name(self._keys.id)))

@@ -88,7 +88,7 @@ class ManagementService:
     def _ended(self, task: asyncio.Task[str]) -> None:
         self._running.discard(task)
         if not task.cancelled():
-            task.exception()  # seen, also where nobody waits for it any more
+            task.exception()  # seen, also where the client has left
 
     async def _describe(self, request: Any, request_id: str) -> str:
         number = request.model_version or None

@@ -47,7 +47,7 @@ def _says_yes(inputs: Any, key: str) -> bool:
 
 
 @dataclass
-class Asked:
+class SequenceRequest:
     """One request of the call: its sequence, and its answer to be, or why there is none."""
 
     id: str
@@ -70,13 +70,13 @@ class Asked:
 
 
 async def answers_in_order(
-    requests: AsyncIterator[Any], ask: Callable[[Any, int], Asked]
-) -> AsyncGenerator[Asked, None]:
-    """What `ask` makes of each request, as soon as it comes and with its number; whoever takes one closes it.
+    requests: AsyncIterator[Any], ask: Callable[[Any, int], SequenceRequest]
+) -> AsyncGenerator[SequenceRequest, None]:
+    """What `ask` makes of each request, as soon as it comes and with its number; the caller closes each that it takes.
 
     At the end, also when the client has left, the jobs of all that were not taken are cancelled.
     """
-    queue: asyncio.Queue[Asked | None] = asyncio.Queue(MOST_AHEAD)
+    queue: asyncio.Queue[SequenceRequest | None] = asyncio.Queue(MOST_AHEAD)
     reader = asyncio.ensure_future(_read(requests, ask, queue))
     try:
         while (asked := await queue.get()) is not None:
@@ -90,7 +90,9 @@ async def answers_in_order(
 
 
 async def _read(
-    requests: AsyncIterator[Any], ask: Callable[[Any, int], Asked], queue: asyncio.Queue[Asked | None]
+    requests: AsyncIterator[Any],
+    ask: Callable[[Any, int], SequenceRequest],
+    queue: asyncio.Queue[SequenceRequest | None],
 ) -> None:
     number = 0
     try:

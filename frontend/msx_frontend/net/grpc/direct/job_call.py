@@ -133,21 +133,17 @@ class JobCall(DirectCall):
     def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
         if self.over:
             return
+        method = self._method
         try:
-            message = self._encoded(data)
+            if len(data) > method.limit:
+                raise ResponseTooLarge(method.limit)
+            message = self.served.method.serialize(method.response(data))
         except Exception as error:
             self.fail(error)
             return
         self._stream.send_whole(HEAD, framed(message), ok_trailers(self.id))
         self._job = None
         self._close(Code.OK)
-
-    def _encoded(self, data: bytes) -> bytes:
-        """Raises ResponseTooLarge."""
-        method = self._method
-        if len(data) > method.limit:
-            raise ResponseTooLarge(method.limit)
-        return self.served.method.serialize(method.response(data))
 
     def _cancel(self) -> None:
         self._request = self._reader = None

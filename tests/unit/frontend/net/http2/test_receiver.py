@@ -190,7 +190,7 @@ STREAM_FAULTS: dict[str, tuple[bytes, ErrorCode, str]] = {
         ErrorCode.PROTOCOL_ERROR,
         "Trailers came that do not end the request.",
     ),
-    "trailers like a request": (headers(5), ErrorCode.PROTOCOL_ERROR, "':method' is no name of a header."),
+    "trailers like a request": (headers(5), ErrorCode.PROTOCOL_ERROR, "':method' is not a name of a header."),
 }
 
 

@@ -121,7 +121,7 @@ def test_a_wrong_password(own: Certificate, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [(b"\xfe\xed\xfe\xed\0\0\0\2", "is a Java keystore (JKS), only PKCS12 is read; convert it: keytool"),
-     (b"-----BEGIN", "is no PKCS12 keystore"), (b"", "is no PKCS12 keystore")],
+     (b"-----BEGIN", "is not a PKCS12 keystore"), (b"", "is not a PKCS12 keystore")],
 )  # fmt: skip
 def test_another_kind_of_file(tmp_path: Path, content: bytes, words: str) -> None:
     path = tmp_path / "store"
@@ -158,7 +158,7 @@ def test_an_encrypted_key(own: Certificate, tmp_path: Path) -> None:
 def test_files_that_are_not_pem(own: Certificate, tmp_path: Path) -> None:
     key, certificate = write_pem(own, tmp_path)
     (junk := tmp_path / "junk").write_bytes(b"x")
-    assert refusal(private_key_file=junk, certificate_file=certificate).endswith("is no private key in PEM format")
+    assert refusal(private_key_file=junk, certificate_file=certificate).endswith("is not a private key in PEM format")
     assert refusal(private_key_file=key, certificate_file=junk).endswith("holds no certificate in PEM format")
 
 

@@ -284,8 +284,8 @@ def test_each_listener_has_its_own(first: Certificate, second: Certificate, tmp_
     [
         (
             {"client_ca": Path("ca")},
-            "client_ca is set, but no listener speaks TLS, so that nobody is asked for a certificate: write addresses "
-            "with https://, or set enable_grpc_ssl=true, in config.properties",
+            "client_ca is set, but no listener speaks TLS, so that clients are not asked for a certificate: write "
+            "addresses with https://, or set enable_grpc_ssl=true, in config.properties",
         ),
         (
             {"metrics_client_ca": Path("ca")},
@@ -294,7 +294,7 @@ def test_each_listener_has_its_own(first: Certificate, second: Certificate, tmp_
         ),
         (
             {"metrics_client_ca": Path("ca"), "enable_metrics_api": False},
-            "metrics_client_ca is set, but there is no such listener: leave it out, or set enable_metrics_api=true",
+            "metrics_client_ca is set, but that listener is switched off: leave it out, or set enable_metrics_api=true",
         ),
         (
             {"grpc_inference_client_ca": Path("ca")},
