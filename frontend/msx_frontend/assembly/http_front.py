@@ -11,15 +11,14 @@ from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.families import Parts, families
 from msx_frontend.assembly.served_models import ServedModels
 from msx_frontend.assembly.unconverted import Unconverted
-from msx_frontend.config import ServerConfig
 from msx_frontend.generation.endpoint import LanguageModels
 from msx_frontend.keys.key import KINDS, Kind
 from msx_frontend.models.model_api import ModelApi
+from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.exchange import Exchange
 from msx_frontend.net.http.family import ListenerName
 from msx_frontend.net.http.listener import Listener
 from msx_frontend.net.http.router import Router
-from msx_frontend.net.http.wire import RawHeaders
 from msx_frontend.workflows.api import WorkflowApi
 
 
@@ -33,7 +32,11 @@ class HttpFront:
         self._tokens = context.keys.tokens
         self._tls = context.tls
         self._replies = context.monitoring.counted(context.access_log, by_key=context.keys.named)
-        self._cors = _cors(config)
+        self._cors = Cors(
+            config.cors_allowed_origin or "",
+            config.cors_allowed_methods or "",
+            config.cors_allowed_headers or "",
+        )
         self._held = context.held
         self.predictions = Predictions(registry.submit, registry.find)
         self.model_api = ModelApi(management, enabled=config.enable_model_api)
@@ -106,15 +109,3 @@ class HttpFront:
 def _unknown(listeners: tuple[ListenerName, ...]) -> tuple[Kind, ...]:
     """The kinds of keys that may ask for what is not there: TorchServe asks for a key first."""
     return tuple(kind for kind in KINDS if kind in listeners)
-
-
-def _cors(config: ServerConfig) -> RawHeaders:
-    """The configured texts, verbatim, on every reply (TorchServe has no preflight logic)."""
-    if not config.cors_allowed_origin:
-        return []
-    texts = {
-        b"access-control-allow-origin": config.cors_allowed_origin,
-        b"access-control-allow-methods": config.cors_allowed_methods,
-        b"access-control-allow-headers": config.cors_allowed_headers,
-    }
-    return [(name, text.encode()) for name, text in texts.items() if text]

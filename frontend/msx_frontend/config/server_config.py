@@ -26,6 +26,16 @@ Regexes = Annotated[tuple[re.Pattern[str], ...], Meta(description="a comma-separ
 Names = Annotated[tuple[str, ...], Meta(description="a comma-separated list")]
 MetricsMode = Annotated[Literal["log", "prometheus", "legacy"], Meta(description="one of log, prometheus, legacy")]
 HeaderText = Annotated[str, Meta(max_length=1000, description="a text of at most 1000 characters")]
+_ORIGIN = r"(\*|null|[A-Za-z][A-Za-z0-9+.-]*://[^\s,/]+)"
+Origins = Annotated[
+    str,
+    Meta(
+        max_length=1000,
+        pattern=rf"^([^,]*|\s*{_ORIGIN}(\s*,\s*{_ORIGIN})+\s*)$",
+        description="an origin (https://example.org or https://example.org:8443, without a path), "
+        "a comma-separated list of origins, or *, in at most 1000 characters",
+    ),
+]
 Envelope = Annotated[
     str,
     Meta(
@@ -161,7 +171,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     token_expiration_min: Annotated[float, Meta(ge=0, le=1e9, description="a number of minutes, or 0 for never")] = 60.0
     keep_tokens: Switch = False
     api_keys_file: PathName | None = None
-    cors_allowed_origin: HeaderText | None = None
+    cors_allowed_origin: Origins | None = None
     cors_allowed_methods: HeaderText | None = None
     cors_allowed_headers: HeaderText | None = None
 

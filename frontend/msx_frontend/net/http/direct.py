@@ -14,10 +14,12 @@ from msx_frontend.held_bytes import UNCOUNTED, HeldBytes
 from msx_frontend.keys.key import Key
 from msx_frontend.net.http.admission import ChecksKeys, admitted
 from msx_frontend.net.http.compression import accepted
+from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.family import JobRoute, JobTemplate
 from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.router import Match, Router
-from msx_frontend.net.http.wire import CACHE_BYTES, LogsReplies, RawHeaders
+from msx_frontend.net.http.usual_head import UsualHead
+from msx_frontend.net.http.wire import LogsReplies, RawHeaders
 
 if TYPE_CHECKING:
     from msx_frontend.net.http.direct_reply import DirectReply
@@ -60,14 +62,25 @@ class CachedHead:
         "size",
         "template",
         "url",
+        "usual",
     )
 
     def __init__(
-        self, method: bytes, url: bytes, head: Head, match: Match, template: JobTemplate, client: str, *, checked: bool
+        self,
+        method: bytes,
+        url: bytes,
+        head: Head,
+        match: Match,
+        template: JobTemplate,
+        usual: UsualHead,
+        client: str,
+        *,
+        checked: bool,
     ) -> None:
         """`checked`: the route needs a key."""
         self.method, self.url, self.head = method, url, head
         self.match, self.family, self.template, self.checked = match, match.family, template, checked
+        self.usual = usual
         self.encoding = accepted(head.header(b"accept-encoding")) if match.family.compress_replies else None
         """How large replies are compressed; None if they are not."""
         self.key: Key | None = None
@@ -108,14 +121,13 @@ class Direct:
         router: Router,
         access_log: LogsReplies,
         tokens: ChecksKeys | None,
-        cors: RawHeaders,
+        cors: Cors,
         held: HeldBytes,
         limit: int,
     ) -> None:
         self._router, self.access_log, self._tokens = router, access_log, tokens
-        self.cors, self.held, self.limit = cors, held, limit
-        self._defaults: RawHeaders | None = None
-        self._usual = b"", b"", b""
+        self._cors, self.held, self.limit = cors, held, limit
+        self._usual: dict[bytes, UsualHead] = {}
         self._answered: list[DirectReply] = []
         self._targets: dict[tuple[bytes, bytes], Target] = {}
 
@@ -150,7 +162,7 @@ class Direct:
         except ServiceError:
             return None  # the ASGI way says why
         checked = self._tokens is not None and bool(match.kinds)
-        return CachedHead(method, url, head, match, template, client, checked=checked)
+        return CachedHead(method, url, head, match, template, self._usual_head(head), client, checked=checked)
 
     def check(self, known: CachedHead) -> None:
         """The key that was good for this very head is good until it ends, or is withdrawn.
@@ -167,19 +179,12 @@ class Direct:
         if key.rate is not None:
             key.take()
 
-    def usual(self, defaults: RawHeaders) -> tuple[bytes, bytes, bytes]:
-        """The head of most replies: what stands before the request's id, and from there to the length of the body; the
-        same of a body that is JSON.
-
-        `defaults` are uvicorn's headers, a new list every second: the date is among them.
-        """
-        if defaults is not self._defaults:
-            lines = b"".join(b"%b: %b\r\n" % header for header in defaults)
-            cors = b"".join(b"%b: %b\r\n" % header for header in self.cors)
-            after = b"\r\n%bconnection: keep-alive\r\n%bcontent-length: " % (CACHE_BYTES, cors)
-            json = b"\r\ncontent-type: application/json" + after
-            self._defaults, self._usual = defaults, (b"HTTP/1.1 200 OK\r\n%bx-request-id: " % lines, after, json)
-        return self._usual
+    def _usual_head(self, head: Head) -> UsualHead:
+        """One for all requests whose replies allow the same origin."""
+        allowed = self._cors.allowed(head)
+        if (usual := self._usual.get(allowed)) is None:
+            usual = self._usual[allowed] = UsualHead(self._cors.headers(allowed))
+        return usual
 
     def log(self, reply: DirectReply, status: int) -> None:
         asked = *reply.known.asked[:-1], status

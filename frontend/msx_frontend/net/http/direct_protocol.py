@@ -12,6 +12,7 @@ from msx_frontend.net.http.direct import CachedHead, Direct
 from msx_frontend.net.http.direct_reply import DirectReply
 from msx_frontend.net.http.job_answer import begin
 from msx_frontend.net.http.protocol import HttpProtocol
+from msx_frontend.net.http.usual_head import UsualHead
 
 
 class DirectProtocol(HttpProtocol):
@@ -163,9 +164,9 @@ class DirectProtocol(HttpProtocol):
         except ServiceError as error:
             reply.refuse(error, body_read=False)
 
-    def usual_head(self, request_id: str, size: int, *, json: bool) -> bytes:
+    def usual_head(self, usual: UsualHead, request_id: str, size: int, *, json: bool) -> bytes:
         """The head of an ordinary reply whose body has `size` bytes."""
-        before, after, after_json = self.direct.usual(self.server_state.default_headers)
+        before, after, after_json = usual.parts(self.server_state.default_headers)
         return b"%b%b%b%d\r\n\r\n" % (before, request_id.encode(), after_json if json else after, size)
 
     def answered(self, reply: DirectReply) -> None:

@@ -11,6 +11,7 @@ from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.ids import new_request_id
 from msx_frontend.job import Cancellable
 from msx_frontend.net.http.compression import compress, compressed_headers, is_compressible
+from msx_frontend.net.http.cors import with_cors
 from msx_frontend.net.http.direct import CachedHead
 from msx_frontend.net.http.direct_stream import DirectStream
 from msx_frontend.net.http.failures import CLOSE, failure_reply, reported
@@ -64,7 +65,7 @@ class DirectReply:
         if self.known.encoding is not None and is_compressible(status, headers, len(data)):
             self._compress(status, phrase, headers, data)
         elif status == 200 and self.keep_alive and not phrase and (not headers or headers == JSON_HEADERS):
-            self._write(self.connection.usual_head(self.id, len(data), json=bool(headers)), data)
+            self._write(self.connection.usual_head(self.known.usual, self.id, len(data), json=bool(headers)), data)
             self.response_complete, self.job = True, None
             self.connection.answered(self)
         else:
@@ -124,7 +125,7 @@ class DirectReply:
         if not any(name == b"connection" for name, _ in headers):
             headers.append((b"connection", b"keep-alive" if self.keep_alive else b"close"))
         defaults = self.connection.server_state.default_headers
-        return head_bytes(status, [*defaults, *headers, *self.connection.direct.cors], reason)
+        return head_bytes(status, [*defaults, *with_cors(headers, self.known.usual.cors)], reason)
 
     def _write(self, head: bytes, data: bytes) -> None:
         transport = self.connection.transport

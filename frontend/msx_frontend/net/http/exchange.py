@@ -19,6 +19,7 @@ from msx_frontend.net.http.compression import (
     decompress,
     is_compressible,
 )
+from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.direct import Direct
 from msx_frontend.net.http.failures import failure_reply, reported
 from msx_frontend.net.http.family import Family, JobRoute, Reply, Route
@@ -64,13 +65,13 @@ class Exchange:
         *,
         limit: int,
         tokens: ChecksKeys | None = None,
-        cors: RawHeaders | None = None,
+        cors: Cors | None = None,
         held: HeldBytes | None = None,
         unconverted: Unconverted | None = None,
     ) -> None:
         self._router, self._access_log = router, access_log
         self._limit, self._tokens = limit, tokens
-        self._cors = cors or []
+        self._cors = cors or Cors()
         self._held = held or HeldBytes()
         self._unconverted = unconverted
 
@@ -86,7 +87,9 @@ class Exchange:
         status, body = 500, _Body(receive, self._held)
         scope[HOLD] = body.hold
         try:
-            status = await self._serve(call, body, ResponseHead(call, send, self._cors))
+            status = await self._serve(
+                call, body, ResponseHead(call, send, self._cors.headers(self._cors.allowed(call)))
+            )
         except StreamBroken as broken:
             status = broken.status
             level = logging.INFO if status == RequestCancelled.status else logging.WARNING

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msx_frontend.net.http.call import Call
+from msx_frontend.net.http.cors import with_cors
 from msx_frontend.net.http.status_line import EXTENSION as STATUS_LINE
 from msx_frontend.net.http.wire import Message, RawHeaders, Send
 
@@ -17,7 +18,7 @@ class ResponseHead:
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            message["headers"] = [*message["headers"], *self._connection(message), *self._cors]
+            message["headers"] = with_cors([*message["headers"], *self._connection(message)], self._cors)
             if (reason := message.pop("reason", None)) and (line := self._call.scope["extensions"].get(STATUS_LINE)):
                 line.reason = reason
         await self._send(message)

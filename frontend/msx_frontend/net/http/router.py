@@ -147,13 +147,13 @@ def _walk(
 
 
 def _of_method(served: list[_Served], method: str) -> _Served | None:
-    """HEAD is GET without a body, but for jobs: a model does not run for an answer that is thrown away."""
+    """HEAD is GET without a body. A model, or a workflow, does not run for an answer that is thrown away."""
     for one in served:
         if one.route.method == method:
             return one
     for one in served:
         if method == "HEAD":
-            if not one.runs_job and (one.route.method == "GET" or one.route.any_method):
+            if one.route.method == "GET" and not one.runs_job:
                 return one
         elif one.route.any_method:
             return one
@@ -165,5 +165,5 @@ def _allowed(served: list[_Served]) -> tuple[str, ...]:
     methods: list[str] = []
     for one in served:
         own = [one.route.method, *(("GET", "POST", "PUT") if one.route.any_method else ())]
-        methods += [*own, "HEAD"] if "GET" in own and not one.runs_job else own
+        methods += [*own, "HEAD"] if one.route.method == "GET" and not one.runs_job else own
     return (*dict.fromkeys(method for method in methods if method != PREFLIGHT), PREFLIGHT)

@@ -18,6 +18,7 @@ from msx_frontend.net.http.family import Family, JobRoute, Reply, Route
 from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.request import Request
 from msx_frontend.net.http.router import Router
+from msx_frontend.net.http.usual_head import UsualHead
 from msx_sdk._internal.reply_head import JSON_TYPE
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.keys.some import SELDOM, some_key
@@ -317,7 +318,7 @@ def _known(length: int | None, *headers: tuple[bytes, bytes]) -> CachedHead:
     assert match.route is not None
     assert isinstance(match.route.answer, JobRoute)
     template = match.route.answer.template(head, match.names)
-    return CachedHead(b"POST", b"/predictions/m", head, match, template, "10.0.0.1:4711", checked=False)
+    return CachedHead(b"POST", b"/predictions/m", head, match, template, UsualHead([]), "10.0.0.1:4711", checked=False)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 
 from msx_frontend.errors import InvalidKey
 from msx_frontend.keys.key import Key, Kind
+from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family, Reply, Route
 from msx_frontend.net.http.replies import json_reply
@@ -58,7 +59,7 @@ class Bench:
             SHOWN,
             log=self.log,
             tokens=self if tokens else None,
-            cors=[(b"access-control-allow-origin", b"*")] if cors else None,
+            cors=Cors("*") if cors else None,
         )
 
     def check_any(self, kinds: tuple[Kind, ...], authorization: str | None) -> Key:
