@@ -105,7 +105,7 @@ def test_a_socket_that_answers_is_not(tmp_path: Path) -> None:
 def test_a_file_that_is_not_a_socket_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "precious"
     path.write_text("data")
-    with pytest.raises(ListenError, match="cannot be used: there is a file of this name that is no"):
+    with pytest.raises(ListenError, match="cannot be used: a file of this name exists and is no"):
         Listener("inference", Address("unix", path=str(path)), hello)
     assert path.read_text() == "data"
 
