@@ -7,6 +7,7 @@ that is added gets a line for each of its routes here, or the first test fails. 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
@@ -119,6 +120,50 @@ def _kserve() -> Iterator[Ask]:
     yield Ask("GET", "/v2/nothing")
 
 
+def _texts() -> Iterator[Ask]:
+    for path in ("/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/embeddings"):
+        yield from _of_texts(path, b'{"%b": "x"}' % _PROMPTS.get(path, b"prompt"), b'"model": "m", ')
+    for path in ("/", "/generate", "/generate_stream", "/tokenize", "/chat_tokenize"):
+        yield from _of_texts(path, b'{"inputs": "x"}', b'"model": "m", ')
+    for path in ("/v2/models/llm", "/v2/models/llm/versions/1.0", "/v2/models/none"):
+        yield from _of_texts(f"{path}/generate", b'{"text_input": "x"}', b'"parameters": {"n": 2}, ')
+        yield from _of_texts(f"{path}/generate_stream", b'{"text_input": "x"}', b'"parameters": {"n": 2}, ')
+    yield Ask("POST", "/v1/chat/completions", CHAT)
+    yield Ask("POST", "/v1/chat/completions", CHAT.replace(b"{", b'{"stream": true, ', 1))
+    yield Ask("POST", "/chat_tokenize", CHAT)
+    for path in (
+        "/v1/models",
+        "/v1/models/llm",
+        "/v1/models/m",
+        "/v1/models/none",
+        "/v1/models/a/b",
+        "/info",
+        "/health",
+    ):
+        for method in ("GET", "HEAD", "POST", "OPTIONS"):
+            yield Ask(method, path)
+
+
+CHAT = b'{"messages": [{"role": "user", "content": "x"}]}'
+_PROMPTS = {"/v1/responses": b"input", "/v1/embeddings": b"input"}
+
+
+def _of_texts(path: str, body: bytes, wrong: bytes) -> Iterator[Ask]:
+    yield Ask("POST", path, body)
+    yield Ask("POST", path, body.replace(b"{", b'{"stream": true, ', 1))
+    yield Ask("POST", path, body.replace(b"{", b'{"stream": true, "parameters": {"stream": true}, ', 1))
+    yield Ask("POST", path, body.replace(b'"x"', b'["x", "y"]'))
+    yield Ask("POST", path, body.replace(b'"x"', b'"breaks"').replace(b"{", b'{"stream": true, ', 1))
+    yield Ask("POST", path, body.replace(b'"x"', b'"fails"').replace(b"{", b'{"stream": true, ', 1))
+    yield Ask("POST", path, body.replace(b'"x"', b'"fails"'))
+    yield Ask("POST", path, body.replace(b"{", b"{" + wrong, 1))
+    yield Ask("POST", path, body[:-1])
+    yield Ask("POST", path, b"not gzip", (("content-encoding", "gzip"),))
+    yield Ask("POST", path, gzip.compress(body), (("content-encoding", "gzip"),))
+    for method in ("GET", "HEAD", "DELETE", "OPTIONS"):
+        yield Ask(method, path)
+
+
 def _not_served() -> Iterator[Ask]:
     for path in ("/v2/systemsharedmemory", "/v2/cudasharedmemory", "/v2/trace/setting", "/v2/models/m/trace/setting"):
         yield Ask("GET", path)
@@ -173,6 +218,7 @@ def _paths_of_no_family() -> Iterator[Ask]:
 TABLE = [
     *_predictions(),
     *_kserve(),
+    *_texts(),
     *_not_served(),
     *_probes_and_metrics(),
     *_workflows(),
@@ -194,7 +240,7 @@ def predict(group: BatchRunner, jobs: list[Job], *, joins: bool = False) -> None
 def say(job: Job) -> None:
     data = job.fields[0].data if job.fields else b""
     if job.kind == GENERATE:
-        _pieces(job, *(encode(delta) for delta in words("a", " word")))
+        _generate(job, data)
     elif job.kind == TOKENIZE:
         _pieces(job, encode(TokenizeReply(text="", tokens=[])))
     elif job.kind == EMBED:
@@ -203,6 +249,17 @@ def say(job: Job) -> None:
         _infer(job, msgspec.json.decode(data).get("how", "") if data[:1] == b"{" else "")
     else:
         _predict(job, data)
+
+
+def _generate(job: Job, data: bytes) -> None:
+    if b"fails" in data:
+        job.fail(WorkerDied("It ended."))
+    elif b"breaks" in data:
+        job.sink.start(200, "", [])
+        job.sink.chunk(encode(words("a")[0]))
+        asyncio.get_running_loop().call_later(0.02, job.fail, WorkerDied("It ended."))
+    else:
+        _pieces(job, *(encode(delta) for delta in words("a", " word")))
 
 
 def _infer(job: Job, how: str) -> None:
@@ -286,12 +343,16 @@ class Served:
                 body += b" (cut)"
         masked = _masked(body)
         varies = {"date", "retry-after"} | (set() if masked == body and ask.method != "HEAD" else {"content-length"})
-        own = sorted((name, "*" if name in varies else value) for name, value in reply.headers.multi_items())
+        own = sorted(
+            (name, "*" if name in varies or "-time" in name else value) for name, value in reply.headers.multi_items()
+        )
         return reply.status_code, reply.reason_phrase, own, masked
 
 
 def _masked(body: bytes) -> bytes:
-    return re.sub(rb'("(?:ns|last_inference|created|pid|memoryUsage|\w*[tT]ime\w*)": ?)"?[-\d.:TZ+]+"?', rb"\1*", body)
+    return re.sub(
+        rb'("(?:ns|last_inference|created|created_at|pid|memoryUsage|\w*[tT]ime\w*)": ?)"?[-\d.:TZ+]+"?', rb"\1*", body
+    )
 
 
 @asynccontextmanager

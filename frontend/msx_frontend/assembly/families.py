@@ -6,17 +6,18 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from msx_frontend.apis.kserve.answers import Answers
-from msx_frontend.apis.kserve.family import kserve_v2
+from msx_frontend.apis.kserve.family import kserve_generate, kserve_v2
 from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.apis.openai.family import openai
 from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.probes.family import Probes
+from msx_frontend.apis.tgi.family import tgi
 from msx_frontend.apis.torchserve.management import management
 from msx_frontend.apis.torchserve.metrics import metrics_api
 from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.apis.workflows.family import workflow_management, workflow_predictions
 from msx_frontend.config import ServerConfig
-from msx_frontend.generation.endpoint import EXACT
+from msx_frontend.generation.text_models import TextModels
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.models.health import Health
@@ -41,6 +42,7 @@ class Parts(NamedTuple):
     workflow_api: WorkflowApi
     metrics: ServerMetrics
     plugins: PluginEndpoints
+    texts: TextModels
 
 
 def families(parts: Parts) -> Sequence[Family]:
@@ -53,8 +55,10 @@ def families(parts: Parts) -> Sequence[Family]:
         probes.management(),
         workflow_predictions(parts.workflows, config.max_response_size),
         workflow_management(parts.workflow_api),
-        openai(),
+        openai(parts.texts),
+        tgi(parts.texts),
         kserve_v2(answers, parts.registry.submit, config.max_response_size),
+        kserve_generate(parts.texts),
         management(parts.models, parts.tokens),
     ]
     if config.enable_metrics_api:
@@ -67,8 +71,7 @@ def first_segments(families: Collection[Family]) -> set[str]:
     """What plugins cannot have as their path: the server's own paths begin with it."""
     literal = {route.path.split("/")[1] for family in families for route in family.routes}
     owned = {segment for family in families for segment in family.owns}
-    text = {path.split("/")[1] for path in EXACT}
-    return {*(one for one in literal if not one.startswith("{")), *owned, *text, "metrics", "api-description"} - {""}
+    return {*(one for one in literal if not one.startswith("{")), *owned, "metrics", "api-description"} - {""}
 
 
 def with_encodings(family: Family, config: ServerConfig) -> Family:

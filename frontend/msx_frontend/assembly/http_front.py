@@ -10,8 +10,7 @@ from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.families import Parts, families
 from msx_frontend.assembly.served_models import ServedModels
-from msx_frontend.assembly.unconverted import Unconverted
-from msx_frontend.generation.endpoint import LanguageModels
+from msx_frontend.generation.text_models import TextModels
 from msx_frontend.keys.key import KINDS, Kind
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.net.http.cors import Cors
@@ -28,7 +27,6 @@ class HttpFront:
     def __init__(self, context: ServerContext, models: ServedModels) -> None:
         config, registry, management = context.config, context.registry, models.management
         self._config = config
-        self._registry = registry
         self._tokens = context.keys.tokens
         self._tls = context.tls
         self._replies = context.monitoring.counted(context.access_log, by_key=context.keys.named)
@@ -49,6 +47,7 @@ class HttpFront:
                 tokens=context.keys.tokens,
                 repository=self.repository,
                 predictions=self.predictions,
+                texts=TextModels(registry, config.default_llm or ""),
                 models=self.model_api,
                 workflows=models.workflows.registry,
                 workflow_api=WorkflowApi(models.workflows, enabled=config.enable_model_api),
@@ -97,13 +96,7 @@ class HttpFront:
             tokens=None if listeners == ("metrics",) else self._tokens,
             cors=self._cors,
             held=self._held,
-            unconverted=self._speaking() if "inference" in listeners else None,
         )
-
-    def _speaking(self) -> Unconverted:
-        limit, tokens = self._config.max_request_size, self._tokens
-        check_token = None if tokens is None else lambda given: tokens.check("inference", given)
-        return Unconverted(LanguageModels(self._registry, limit, check_token, self._config.default_llm or ""))
 
 
 def _unknown(listeners: tuple[ListenerName, ...]) -> tuple[Kind, ...]:

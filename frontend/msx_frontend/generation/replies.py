@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from msx_frontend.generation.generation import Generation, Piece
+from msx_frontend.errors import RequestCancelled
+from msx_frontend.generation.generation import Generation, Piece, Text
+from msx_frontend.generation.text_request import Headers, TextRequest
 from msx_frontend.models.model_version import ModelVersion
 
-Headers = list[tuple[str, str]]
-
-EVENT_STREAM = "text/event-stream; charset=utf-8"
+EVENT_STREAM = [("content-type", "text/event-stream; charset=utf-8"), ("x-accel-buffering", "no")]
 DONE = b"data: [DONE]\n\n"
 """OpenAI's last event."""
-
-
-@dataclass(frozen=True)
-class Whole:
-    """`value` is sent as JSON; None is an empty body."""
-
-    value: Any
-    headers: Headers = field(default_factory=list)
 
 
 class WritesEvents(Protocol):
@@ -34,16 +25,80 @@ class WritesEvents(Protocol):
     def ended(self) -> bytes: ...
 
 
-@dataclass(frozen=True)
 class Events:
-    """The first of them is awaited before the status leaves, so that a refusal has a status of its own."""
+    """A stream, whose status leaves with its first event, so that a refusal has a status of its own."""
 
-    generation: Generation
-    events: WritesEvents
-    headers: Headers = field(default_factory=list)
+    __slots__ = ("_begun", "_events", "_generation", "_headers", "_request")
+    _request: TextRequest
+
+    def __init__(self, generation: Generation, events: WritesEvents, headers: Headers | None = None) -> None:
+        self._generation, self._events, self._headers = generation, events, headers or []
+        self._begun = False
+
+    def begin(self, request: TextRequest) -> None:
+        self._request = request
+        self._generation.begin(request, self)
+
+    # -- what the generation tells --
+
+    def said(self, piece: Piece) -> None:
+        if data := self._events.said([piece]):
+            self._write(data)
+
+    def ended(self) -> None:
+        last = self._events.ended()
+        if last or not self._begun:
+            self._write(last)
+        self._request.sink.end()
+
+    def failed(self, error: Exception) -> None:
+        """An error in the middle is an event, and then the transfer breaks off."""
+        told = self._request.told(error)
+        if self._begun and not isinstance(told, RequestCancelled):
+            self._request.sink.chunk(event(self._request.api.failure(told).body))
+        self._request.sink.fail(told)
+
+    def _write(self, data: bytes) -> None:
+        sink = self._request.sink
+        if not self._begun:
+            self._begun = True
+            sink.start(200, "", [*EVENT_STREAM, *self._request.said_ignored(), *self._headers])
+        if data:
+            sink.chunk(data)
 
 
-Reply = Whole | Events
+class Whole(NamedTuple):
+    """`value` is sent as JSON."""
+
+    value: Any
+    headers: Headers = []  # a NamedTuple's default, which nothing changes
+
+
+class Texts:
+    """A reply that is written when all texts have ended."""
+
+    __slots__ = ("_generation", "_request", "_texts", "_write")
+    _request: TextRequest
+
+    def __init__(self, generation: Generation, write: Callable[[list[Text]], Whole]) -> None:
+        """`write` is given the texts in the order in which they were asked for."""
+        self._generation, self._write = generation, write
+        self._texts = [Text() for _ in range(generation.count)]
+
+    def begin(self, request: TextRequest) -> None:
+        self._request = request
+        self._generation.begin(request, self)
+
+    # -- what the generation tells --
+
+    def said(self, piece: Piece) -> None:
+        self._texts[piece.choice].grow(piece.delta)
+
+    def ended(self) -> None:
+        self._request.answer(*self._write(self._texts))
+
+    def failed(self, error: Exception) -> None:
+        self._request.sink.fail(self._request.told(error))
 
 
 def fingerprint(version: ModelVersion) -> str:

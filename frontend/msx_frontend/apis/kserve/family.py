@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.errors import failure
+from msx_frontend.apis.kserve.generate import generate, generate_stream
 from msx_frontend.apis.kserve.inference import Submit, infer_route
 from msx_frontend.apis.kserve.repository import Unsupported
 from msx_frontend.errors import ServiceError
-from msx_frontend.generation.errors import as_json
+from msx_frontend.generation.errors import as_json, kserve_failure
+from msx_frontend.generation.text_models import TextModels
+from msx_frontend.generation.text_route import text_route
 from msx_frontend.net.http.family import Answer, Failure, Family, JobRoute, Reply, Route
 from msx_frontend.net.http.request import Request
 
@@ -29,6 +32,15 @@ def kserve_v2(answers: Answers, submit: Submit, max_response_size: int) -> Famil
     infer, explain = (infer_route(submit, max_response_size, explain=explain) for explain in (False, True))
     routes = (*_of_server(answers), *_of_models(answers, infer, explain), *_of_repository(answers), *_not_served())
     return Family("KServe v2", routes, told, owns=("v2",), compress_replies=True)
+
+
+def kserve_generate(models: TextModels) -> Family:
+    """Triton's generate extension, whose errors are those of the other text APIs."""
+    return Family("KServe generate", tuple(_of_language_models(models)), generation_failure)
+
+
+def generation_failure(error: ServiceError) -> Failure:
+    return as_json(kserve_failure(error))
 
 
 def told(error: ServiceError) -> Failure:
@@ -51,6 +63,14 @@ def _of_models(answers: Answers, infer: JobRoute, explain: JobRoute) -> Iterator
         yield Route("POST", f"{path}/explain", explain, summary="Explain")
         yield Route("GET", f"{path}/config", answers.config, summary="Triton's configuration of a model")
         yield Route("GET", f"{path}/stats", answers.statistics, summary="Triton's statistics of a model")
+
+
+def _of_language_models(models: TextModels) -> Iterator[Route]:
+    api = models.api(kserve_failure)
+    for path in MODEL:
+        whole, stream = text_route(api, generate), text_route(api, generate_stream)
+        yield Route("POST", f"{path}/generate", whole, summary="Generate a text")
+        yield Route("POST", f"{path}/generate_stream", stream, summary="Generate a text, token by token")
 
 
 def _of_repository(answers: Answers) -> Iterator[Route]:

@@ -8,10 +8,10 @@ import msgspec
 
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
-from msx_frontend.generation.exchange import Request
-from msx_frontend.generation.generation import Generation, Piece
-from msx_frontend.generation.replies import Events, EventsOfText, Reply, Whole, event
+from msx_frontend.generation.generation import Generation, Piece, Text
+from msx_frontend.generation.replies import Events, EventsOfText, Texts, Whole, event
 from msx_frontend.generation.sampling import SamplingFields, ignored_of, names_of, sampling_params
+from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.tgi_tokens import FINISH, described
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateRequest, Token
@@ -27,22 +27,25 @@ class KserveRequest(msgspec.Struct, kw_only=True):
     parameters: GenerateParameters | None = None
 
 
-async def kserve_generate(request: Request) -> Reply:
+def generate(request: TextRequest) -> Events | Texts:
     """`stream` among the parameters makes it the other route, as in Triton."""
     asked = decode(request.body, KserveRequest)
     if asked.parameters is not None and asked.parameters.stream:
         return _stream(request, asked)
     version, generation = _generation(request, asked, stream=False)
-    text = (await generation.texts())[0]
-    details = _details(text.finish_reason, text.tokens) if _detailed(asked) else {}
-    return Whole({**_head(version, asked), "text_output": text.text, **details})
+
+    def write(texts: list[Text]) -> Whole:
+        details = _details(texts[0].finish_reason, texts[0].tokens) if _detailed(asked) else {}
+        return Whole({**_head(version, asked), "text_output": texts[0].text, **details})
+
+    return Texts(generation, write)
 
 
-async def kserve_generate_stream(request: Request) -> Reply:
+def generate_stream(request: TextRequest) -> Events:
     return _stream(request, decode(request.body, KserveRequest))
 
 
-def _stream(request: Request, asked: KserveRequest) -> Events:
+def _stream(request: TextRequest, asked: KserveRequest) -> Events:
     version, generation = _generation(request, asked, stream=True)
     return Events(generation, _Stream(_head(version, asked), detailed=_detailed(asked)))
 
@@ -67,13 +70,13 @@ class _Stream:
         return event({**self._head, "text_output": delta.text, **_details(delta.finish_reason, delta.tokens)})
 
 
-def _generation(request: Request, asked: KserveRequest, *, stream: bool) -> tuple[ModelVersion, Generation]:
+def _generation(request: TextRequest, asked: KserveRequest, *, stream: bool) -> tuple[ModelVersion, Generation]:
     version = request.directory.find(request.path["model"], GENERATE, request.path.get("version"))
     fields = asked.parameters or GenerateParameters()
     if fields.n not in (None, 1):
         raise WrongParameter("n", "the reply has room for one text")
-    request.names.update(names_of(fields, prompt="text_input"))
-    request.ignored.extend(ignored_of(fields, version))
+    request.names = names_of(fields, prompt="text_input")
+    request.ignored = ignored_of(fields, version)
     logprobs = 0 if fields.details else None
     params = sampling_params(fields, version.capabilities or Capabilities(), temperature=0.0, logprobs=logprobs)
     message = GenerateRequest(
@@ -83,7 +86,7 @@ def _generation(request: Request, asked: KserveRequest, *, stream: bool) -> tupl
         priority=fields.priority or 0,
         truncate=fields.truncate_prompt_tokens,
     )
-    return version, Generation(request.jobs, version, [message])
+    return version, Generation(version, [message])
 
 
 def _head(version: ModelVersion, asked: KserveRequest) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from msx_frontend.apis.openai.logprobs import chat_logprobs
 from msx_frontend.generation.calls import reader_of
 from msx_frontend.generation.chat_request import ChatRequest, asked_tools, chat_generation, chat_ignored, chat_names
 from msx_frontend.generation.decoding import decode
-from msx_frontend.generation.exchange import Request
 from msx_frontend.generation.generation import Generation, Piece, Text
-from msx_frontend.generation.replies import DONE, Events, EventsOfText, Reply, Whole, event, fingerprint
+from msx_frontend.generation.replies import DONE, Events, EventsOfText, Texts, Whole, event, fingerprint
 from msx_frontend.generation.sampling import StreamOptions
+from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.tools import Tools
 from msx_frontend.generation.usage import FINISH, RunningUsage, openai_usage
 from msx_frontend.models.model_version import ModelVersion
@@ -21,21 +21,24 @@ from msx_sdk._internal.tool_calls.parts import Part, Reasoning, ToolCall, ToolCa
 from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateDelta, Token
 
 
-async def chat_completions(request: Request) -> Reply:
+def chat_completions(request: TextRequest) -> Events | Texts:
     asked = decode(request.body, ChatRequest)
     told_usage = asked.told_usage
     version = request.directory.find(asked.model, GENERATE)
     tools = asked_tools(asked)
-    request.names.update(chat_names(asked, tools))
-    request.ignored.extend(chat_ignored(asked, tools, version))
-    generation = Generation(request.jobs, version, [chat_generation(asked, version, tools)])
-    shape = _Shape(asked, tools, version, f"chatcmpl-{request.call.id}")
+    request.names = chat_names(asked, tools)
+    request.ignored = chat_ignored(asked, tools, version)
+    generation = Generation(version, [chat_generation(asked, version, tools)])
+    shape = _Shape(asked, tools, version, f"chatcmpl-{request.id}")
     if asked.stream:
         return Events(generation, _Stream(shape, generation, told_usage))
-    texts = await generation.texts()
-    choices = [shape.choice(index, text) for index, text in enumerate(texts)]
-    head = {**shape.head("chat.completion"), **shape.prompt(texts[0].prompt_ids)}
-    return Whole({**head, "choices": choices, "usage": openai_usage(generation.usage)})
+
+    def write(texts: list[Text]) -> Whole:
+        choices = [shape.choice(index, text) for index, text in enumerate(texts)]
+        head = {**shape.head("chat.completion"), **shape.prompt(texts[0].prompt_ids)}
+        return Whole({**head, "choices": choices, "usage": openai_usage(generation.usage)})
+
+    return Texts(generation, write)
 
 
 def finish_of(reason: FinishReason, tools: Tools, called: bool) -> str:

@@ -13,9 +13,8 @@ from msgspec import Meta
 from msx_frontend.apis.openai.logprobs import Offsets, completion_logprobs
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
-from msx_frontend.generation.exchange import Request
 from msx_frontend.generation.generation import Generation, Piece, Text
-from msx_frontend.generation.replies import DONE, Events, EventsOfText, Reply, Whole, event, fingerprint
+from msx_frontend.generation.replies import DONE, Events, EventsOfText, Texts, Whole, event, fingerprint
 from msx_frontend.generation.sampling import (
     MOST_TOP_LOGPROBS,
     SamplingFields,
@@ -24,6 +23,7 @@ from msx_frontend.generation.sampling import (
     names_of,
     sampling_params,
 )
+from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.usage import FINISH, RunningUsage, openai_usage
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import GENERATE, Capabilities, GenerateRequest, SamplingParams, Token
@@ -48,22 +48,25 @@ class CompletionRequest(SamplingFields, kw_only=True):
     return_token_ids: bool | None = None
 
 
-async def completions(request: Request) -> Reply:
+def completions(request: TextRequest) -> Events | Texts:
     asked = decode(request.body, CompletionRequest)
-    request.names.update(names_of(asked))
+    request.names = names_of(asked)
     told_usage = asked.told_usage
     version = request.directory.find(asked.model, GENERATE)
     prompts = prompts_of(asked.prompt)
-    request.ignored.extend(ignored_of(asked, version))
-    shape = _Shape(asked, version, prompts, f"cmpl-{request.call.id}")
+    request.ignored = ignored_of(asked, version)
+    shape = _Shape(asked, version, prompts, f"cmpl-{request.id}")
     params = _params(asked, version.capabilities or Capabilities(), prompts)
     messages = [_generate_request(asked, prompt, params) for prompt in prompts]
-    generation = Generation(request.jobs, version, messages)
+    generation = Generation(version, messages)
     if asked.stream:
         return Events(generation, _Stream(shape, generation, told_usage))
-    texts = await generation.texts()
-    choices = [shape.choice(index, text) for index, text in enumerate(texts)]
-    return Whole({**shape.head, "choices": choices, "usage": openai_usage(generation.usage)})
+
+    def write(texts: list[Text]) -> Whole:
+        choices = [shape.choice(index, text) for index, text in enumerate(texts)]
+        return Whole({**shape.head, "choices": choices, "usage": openai_usage(generation.usage)})
+
+    return Texts(generation, write)
 
 
 def prompts_of(given: str | list[str | int | Ids] | None) -> list[Prompt]:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import AsyncIterator
 from typing import Any, Literal
 
 import msgspec
 
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
-from msx_frontend.generation.exchange import Request
-from msx_frontend.generation.merging import merged
-from msx_frontend.generation.replies import Reply, Whole
+from msx_frontend.generation.operations import Operations
+from msx_frontend.generation.replies import Whole
+from msx_frontend.generation.text_request import TextRequest
 from msx_sdk.generation import EMBED, Capabilities, EmbedReply, EmbedRequest
 from msx_sdk.generation._wire import Integer, Positive
 
@@ -29,9 +28,9 @@ class EmbeddingRequest(msgspec.Struct, kw_only=True):
     truncate_prompt_tokens: Positive | None = None
 
 
-async def embeddings(request: Request) -> Reply:
+def embeddings(request: TextRequest) -> Operations[EmbedReply]:
     asked = decode(request.body, EmbeddingRequest)
-    request.names["truncate"] = "truncate_prompt_tokens"
+    request.names = {"truncate": "truncate_prompt_tokens"}
     version = request.directory.find(asked.model, EMBED)
     _check_dimensions(asked.dimensions, version.capabilities or Capabilities())
     requests = [
@@ -39,15 +38,14 @@ async def embeddings(request: Request) -> Reply:
         for one in _inputs(asked.input)
     ]
 
-    async def embedded(message: EmbedRequest) -> AsyncIterator[EmbedReply]:
-        yield await request.jobs.ask(version, EMBED, message, EmbedReply)
+    def write(replies: list[EmbedReply]) -> Whole:
+        data = [_item(number, reply, asked.encoding_format) for number, reply in enumerate(replies)]
+        tokens = sum(reply.prompt_tokens for reply in replies)
+        version.metrics.text.prompt.inc(tokens)
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        return Whole({"object": "list", "model": version.source.name, "data": data, "usage": usage})
 
-    replies = {number: reply async for number, reply in merged([embedded(message) for message in requests])}
-    data = [_item(number, replies[number], asked.encoding_format) for number in range(len(requests))]
-    tokens = sum(reply.prompt_tokens for reply in replies.values())
-    version.metrics.text.prompt.inc(tokens)
-    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-    return Whole({"object": "list", "model": version.source.name, "data": data, "usage": usage})
+    return Operations(version, EMBED, requests, EmbedReply, write)
 
 
 def _inputs(given: str | list[str | int | list[int]]) -> list[str | tuple[int, ...]]:

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from msx_frontend.apis.openai.chat import chat_completions
+from msx_frontend.apis.openai.completions import completions
+from msx_frontend.apis.openai.embeddings import embeddings
+from msx_frontend.apis.openai.models import ModelList
+from msx_frontend.apis.openai.responses import responses
 from msx_frontend.errors import ServiceError
 from msx_frontend.generation.errors import as_json, openai_failure
-from msx_frontend.net.http.family import Failure, Family
+from msx_frontend.generation.text_models import TextModels
+from msx_frontend.generation.text_route import text_route
+from msx_frontend.net.http.family import Failure, Family, Route
 
 
-def openai() -> Family:
-    return Family("OpenAI", (), told, owns=("v1",))
+def openai(models: TextModels) -> Family:
+    return Family("OpenAI", tuple(_routes(models)), failure, owns=("v1",))
 
 
-def told(error: ServiceError) -> Failure:
+def failure(error: ServiceError) -> Failure:
     return as_json(openai_failure(error))
+
+
+def _routes(models: TextModels) -> Iterator[Route]:
+    api, listed = models.api(openai_failure), ModelList(models.directory)
+    chat = text_route(api, chat_completions)
+    yield Route("POST", "/v1/completions", text_route(api, completions), summary="Texts that go on from prompts")
+    yield Route("POST", "/v1/chat/completions", chat, summary="The next message of a conversation")
+    yield Route("POST", "/v1/responses", text_route(api, responses), summary="A response, without what is kept")
+    yield Route("POST", "/v1/embeddings", text_route(api, embeddings), summary="Vectors of texts")
+    yield Route("GET", "/v1/models", listed.list, summary="Language models, and the names of all models")
+    yield Route("GET", "/v1/models/{model:path}", listed.show)  # clients ask for names with slashes
+    yield Route("GET", "/v1/models/{model}", listed.show, summary="One model; KServe v1: whether it is ready")

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_frontend.generation.exchange import Request
-from msx_frontend.generation.replies import Reply, Whole
+import msgspec
+
+from msx_frontend.generation.directory import Directory
 from msx_frontend.models.describe import kserve_ready
 from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.net.http.family import Reply
+from msx_frontend.net.http.request import Request
 
 
-async def list_models(request: Request) -> Reply:
-    models = [_described(version) for version in request.directory.language_models()]
-    return Whole({"object": "list", "data": models, "models": request.directory.names()})
+class ModelList:
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+
+    async def list(self, request: Request) -> Reply:
+        """Those that the key may use."""
+        directory = self._directory.seen_by(request.call.limited_key)
+        models = [_described(version) for version in directory.language_models()]
+        return _json({"object": "list", "data": models, "models": directory.names()})
+
+    async def show(self, request: Request) -> Reply:
+        directory = self._directory.seen_by(request.call.limited_key)
+        version = directory.default(request.names["model"])
+        described = _described(version) if version in directory.language_models() else {}
+        return _json({**described, **kserve_ready(version)})
 
 
-async def show_model(request: Request) -> Reply:
-    request.call.check_model(request.path["model"])
-    version = request.directory.default(request.path["model"])
-    described = _described(version) if version in request.directory.language_models() else {}
-    return Whole({**described, **kserve_ready(version)})
+def _json(value: dict[str, Any]) -> Reply:
+    return Reply(msgspec.json.encode(value))
 
 
 def _described(version: ModelVersion) -> dict[str, Any]:

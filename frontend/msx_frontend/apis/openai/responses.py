@@ -17,28 +17,32 @@ from msx_frontend.apis.openai.responses_request import (
 from msx_frontend.generation.calls import reader_of
 from msx_frontend.generation.chat_request import asked_tools, chat_generation, chat_ignored
 from msx_frontend.generation.decoding import decode
-from msx_frontend.generation.exchange import Request
-from msx_frontend.generation.generation import Generation, Piece
-from msx_frontend.generation.replies import Events, Reply, Whole
+from msx_frontend.generation.generation import Generation, Piece, Text
+from msx_frontend.generation.replies import Events, Texts, Whole
+from msx_frontend.generation.text_request import TextRequest
 from msx_sdk._internal.tool_calls.parts import ToolCallReader
 from msx_sdk.generation import GENERATE, Capabilities, FinishReason, Usage
 
 
-async def responses(request: Request) -> Reply:
+def responses(request: TextRequest) -> Events | Texts:
     asked = decode(request.body, ResponsesRequest)
-    request.names.update(NAMES)
+    request.names = NAMES
     chat = chat_request(asked)
     version = request.directory.find(asked.model, GENERATE)
     tools = asked_tools(chat)
-    request.names.update(response_names(chat, tools))
-    request.ignored.extend([*chat_ignored(chat, tools, version), *responses_ignored(asked)])
-    generation = Generation(request.jobs, version, [chat_generation(chat, version, tools)])
-    shape = _Shape(asked, request.call.id, version.source.name)
+    request.names = {**NAMES, **response_names(chat, tools)}
+    request.ignored = [*chat_ignored(chat, tools, version), *responses_ignored(asked)]
+    generation = Generation(version, [chat_generation(chat, version, tools)])
+    shape = _Shape(asked, request.id, version.source.name)
     reader = reader_of(tools, version.capabilities or Capabilities(), reasoning=asked.include_reasoning)
     if asked.stream:
         return Events(generation, _Stream(shape, generation, reader))
-    text = (await generation.texts())[0]
-    return Whole(shape.ended(_items(shape.id, message_of(text.text, reader)), text.finish_reason, generation.usage))
+
+    def write(texts: list[Text]) -> Whole:
+        items = _items(shape.id, message_of(texts[0].text, reader))
+        return Whole(shape.ended(items, texts[0].finish_reason, generation.usage))
+
+    return Texts(generation, write)
 
 
 def _items(id: str, message: Message) -> list[dict[str, Any]]:

@@ -10,53 +10,54 @@ from msgspec import structs
 from msx_frontend.apis.tgi.request import TgiRequest, check, generate_request, held_schemas
 from msx_frontend.apis.tgi.timings import Timings, compute_type, named
 from msx_frontend.generation.decoding import decode
-from msx_frontend.generation.exchange import Request
 from msx_frontend.generation.generation import Generation, Piece, Text
-from msx_frontend.generation.replies import Events, Reply, Whole, event
+from msx_frontend.generation.replies import Events, Texts, Whole, event
 from msx_frontend.generation.schemas import ignored
+from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.tgi_tokens import FINISH, described, likeliest, prefill
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import GENERATE, Capabilities, GenerateDelta, Token
 
 
-async def generate(request: Request) -> Reply:
-    return await _whole(request, decode(request.body, TgiRequest))
+def generate(request: TextRequest) -> Texts:
+    return _whole(request, decode(request.body, TgiRequest))
 
 
-async def generate_stream(request: Request) -> Reply:
+def generate_stream(request: TextRequest) -> Events:
     return _stream(request, decode(request.body, TgiRequest))
 
 
-async def generate_compatible(request: Request) -> Reply:
+def generate_compatible(request: TextRequest) -> Events | Texts:
     """Without a stream the reply is a list of one, as its clients expect."""
     asked = decode(request.body, TgiRequest)
-    if asked.stream:
-        return _stream(request, asked)
-    whole = await _whole(request, asked)
-    return Whole([whole.value], whole.headers)
+    return _stream(request, asked) if asked.stream else _whole(request, asked, in_list=True)
 
 
-def _generation(request: Request, asked: TgiRequest, *, stream: bool) -> tuple[ModelVersion, Generation]:
+def _generation(request: TextRequest, asked: TgiRequest, *, stream: bool) -> tuple[ModelVersion, Generation]:
     version = request.directory.find_for_tgi(asked.model, GENERATE)
     offered = version.capabilities or Capabilities()
     check(asked, offered, stream=stream)
-    request.ignored.extend(ignored(held_schemas(asked), offered.unheld_keywords))
-    return version, Generation(request.jobs, version, [generate_request(asked, offered, stream=stream)])
+    request.ignored = ignored(held_schemas(asked), offered.unheld_keywords)
+    return version, Generation(version, [generate_request(asked, offered, stream=stream)])
 
 
-async def _whole(request: Request, asked: TgiRequest) -> Whole:
+def _whole(request: TextRequest, asked: TgiRequest, *, in_list: bool = False) -> Texts:
     timings = Timings(len(asked.inputs))
     version, generation = _generation(request, asked, stream=False)
     timings.validated()
-    texts = await generation.texts()
-    texts.sort(key=lambda text: text.mean_logprob, reverse=True)
-    reply = _written(asked, texts[0])
-    if asked.asked.details and len(texts) > 1:
-        reply["details"]["best_of_sequences"] = [_sequence(asked, text) for text in texts[1:]]
-    return Whole(reply, [named(version), compute_type(version), *timings.headers(generation)])
+
+    def write(texts: list[Text]) -> Whole:
+        texts.sort(key=lambda text: text.mean_logprob, reverse=True)
+        reply = _written(asked, texts[0])
+        if asked.asked.details and len(texts) > 1:
+            reply["details"]["best_of_sequences"] = [_sequence(asked, text) for text in texts[1:]]
+        headers = [named(version), compute_type(version), *timings.headers(generation)]
+        return Whole([reply] if in_list else reply, headers)
+
+    return Texts(generation, write)
 
 
-def _stream(request: Request, asked: TgiRequest) -> Events:
+def _stream(request: TextRequest, asked: TgiRequest) -> Events:
     version, generation = _generation(request, asked, stream=True)
     headers = [named(version), compute_type(version), ("x-compute-characters", str(len(asked.inputs)))]
     return Events(generation, _Stream(asked, generation), headers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from msx_frontend.generation.generation import Generation
-from msx_frontend.generation.replies import Headers
+from msx_frontend.generation.text_request import Headers
 from msx_frontend.models.model_version import ModelVersion
 
 

@@ -16,11 +16,12 @@ class ChecksKeys(Protocol):
 def admitted(tokens: ChecksKeys, match: Match, authorization: str | None) -> Key | None:
     """The key by which a request may pass; None where its route is public.
 
-    Raises InvalidKey, and ModelNotAllowed where the path names a model that the key is not good for.
+    Raises InvalidKey.
     """
-    if not match.kinds:
-        return None
-    key = tokens.check_any(match.kinds, authorization)
-    if match.route is not None and (model := match.names.get(match.route.model)):
+    return tokens.check_any(match.kinds, authorization) if match.kinds else None
+
+
+def check_model(match: Match, key: Key | None) -> None:
+    """Raises ModelNotAllowed where the path names a model that the key is not good for."""
+    if key is not None and match.route is not None and (model := match.names.get(match.route.model)):
         key.check_model(model)
-    return key

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import httptools
 
-from msx_frontend.errors import ServiceError
 from msx_frontend.held_bytes import UNCOUNTED, HeldBytes
 from msx_frontend.keys.key import Key
-from msx_frontend.net.http.admission import ChecksKeys, admitted
+from msx_frontend.net.http.admission import ChecksKeys, admitted, check_model
 from msx_frontend.net.http.compression import accepted
 from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.family import JobRoute, JobTemplate
@@ -150,16 +149,16 @@ class Direct:
 
     def know(self, method: bytes, url: bytes, headers: RawHeaders, client: str) -> CachedHead | None:
         """None if the request is not a job, or goes the ASGI way."""
-        target = self._target(method, url)
-        if target is None:
-            return None
-        match = target.match
-        head = Head(METHODS[method], target.path, target.raw_path, target.query, headers, "1.1")
-        if (head.content_length or 0) > self.limit or (head.content_encoding and not match.family.takes_as_sent):
-            return None
         try:
+            target = self._target(method, url)
+            if target is None:
+                return None
+            match = target.match
+            head = Head(METHODS[method], target.path, target.raw_path, target.query, headers, "1.1")
+            if (head.content_length or 0) > self.limit or (head.content_encoding and not match.family.takes_as_sent):
+                return None
             template = target.job.template(head, match.names)
-        except ServiceError:
+        except Exception:
             return None  # the ASGI way says why
         checked = self._tokens is not None and bool(match.kinds)
         return CachedHead(method, url, head, match, template, self._usual_head(head), client, checked=checked)
@@ -176,6 +175,9 @@ class Direct:
             key = admitted(self._tokens, known.match, known.head.authorization)
             assert key is not None
             known.use(key)
+            known.key = None  # refused, it is in the access log, and the next request is checked again
+            check_model(known.match, key)
+            known.key = key
         if key.rate is not None:
             key.take()
 

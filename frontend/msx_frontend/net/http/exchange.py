@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from typing import Protocol
 
 from msx_frontend.errors import MethodNotAllowed, RequestCancelled, ResourceNotFound
 from msx_frontend.held_bytes import HOLD, HeldBytes
-from msx_frontend.net.http.admission import ChecksKeys, admitted
+from msx_frontend.net.http.admission import ChecksKeys, admitted, check_model
 from msx_frontend.net.http.call import Call
 from msx_frontend.net.http.compression import (
     EncodingSwitchedOff,
@@ -46,15 +45,6 @@ from msx_frontend.net.http.wire import (
 log = logging.getLogger("msx.http")
 
 
-class Unconverted(Protocol):
-    """What still stands beside the families; it goes when all APIs are families."""
-
-    def serves(self, method: str, path: str, *, owned: bool) -> bool:
-        """`owned`: a family refuses unknown paths like this one."""
-
-    async def __call__(self, call: Call, receive: Receive, send: ResponseHead) -> int: ...
-
-
 class Exchange:
     """Pure ASGI. `tokens` is None when authorization is off; `limit` is in bytes of a body (max_request_size)."""
 
@@ -67,13 +57,11 @@ class Exchange:
         tokens: ChecksKeys | None = None,
         cors: Cors | None = None,
         held: HeldBytes | None = None,
-        unconverted: Unconverted | None = None,
     ) -> None:
         self._router, self._access_log = router, access_log
         self._limit, self._tokens = limit, tokens
         self._cors = cors or Cors()
         self._held = held or HeldBytes()
-        self._unconverted = unconverted
 
     def direct(self) -> Direct:
         """For connections that answer jobs by themselves, by the same rules."""
@@ -100,11 +88,11 @@ class Exchange:
             self._access_log.write(call, status)
 
     async def _serve(self, call: Call, receive: Receive, send: ResponseHead) -> int:
-        match, old = self._router.find(call.method, call.path), self._unconverted
-        if old is not None and match.route is None and (not match.allowed or call.path == "/"):
-            owned = self._router.owns(call.path)
-            if old.serves(call.method, call.path, owned=owned):
-                return await old(call, receive, send)
+        try:
+            match = self._router.find(call.method, call.path)
+        except Exception as error:
+            told = reported(error, call.id)
+            return await _fail(send, *failure_reply(self._router.default, told, call.id, body_read=False))
         send.errors_close = match.family.closes_on_error
         request = Request(call, match.names, receive)
         try:
@@ -118,7 +106,9 @@ class Exchange:
             if _is_preflight(call, match):
                 return await _preflight(match, call, send)
             if self._tokens is not None:
-                call.use(admitted(self._tokens, match, call.authorization))
+                call.key = admitted(self._tokens, match, call.authorization)
+                check_model(match, call.key)
+                call.use(call.key)
             route = _route(match)
             request.body = await self._read(family, call, receive)
             body_read = True

@@ -11,9 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from msx_frontend.errors import BadRequest
 from msx_frontend.ids import new_request_id
-from msx_frontend.net.http import status_line, stream_body
-from msx_frontend.net.http.status_line import StatusLine
-from msx_frontend.net.http.stream_body import StreamBody
+from msx_frontend.net.http.status_line import EXTENSION, StatusLine
 from msx_frontend.net.http.wire import Scope, common_headers, error_bytes
 
 log = logging.getLogger("msx.http")
@@ -40,23 +38,15 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._body = StreamBody(transport, self.flow)
         self._status_line = StatusLine(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self.cycle = None  # type: ignore[assignment]  # ends a reference cycle, so that its memory is free at once
 
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._body.resumed()
-
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        cast(Scope, self.scope)["extensions"] = {
-            stream_body.EXTENSION: self._body,
-            status_line.EXTENSION: self._status_line,
-        }
+        cast(Scope, self.scope)["extensions"] = {EXTENSION: self._status_line}
 
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":

@@ -62,7 +62,7 @@ class Router:
         Raises ValueError for a template that is not a path.
         """
         self.families = tuple(families)
-        self._root, self._default, self._unknown = _Node(), default, unknown
+        self._root, self.default, self._unknown = _Node(), default, unknown
         self._owners: dict[str, Family] = {}
         for family in self.families:
             for segment in family.owns:
@@ -71,7 +71,7 @@ class Router:
                 self._add(family, route)
 
     def find(self, method: str, path: str) -> Match:
-        """`path` is decoded, without a slash at its end unless it is "/"."""
+        """`path` is decoded, without a slash at its end unless it is "/". Raises what a route's `when` raises."""
         segments = path[1:].split("/")
         owner = self._owners.get(segments[0])
         missing: Match | None = None
@@ -81,11 +81,7 @@ class Router:
                 return Match(found.family, found.route, dict(zip(found.names, values, strict=True)), found.kinds)
             if served and missing is None:
                 missing = Match(served[0].family, kinds=served[0].kinds, allowed=_allowed(served))
-        return missing or (Match(owner) if owner else Match(self._default, kinds=self._unknown))
-
-    def owns(self, path: str) -> bool:
-        """Unknown paths like this one are refused by a family."""
-        return path[1:].split("/", 1)[0] in self._owners
+        return missing or (Match(owner) if owner else Match(self.default, kinds=self._unknown))
 
     def first_segments(self) -> set[str]:
         """First segments that the families use or own."""

@@ -21,6 +21,7 @@ def all_families(*plugins: Any) -> list[Family]:
         tokens=unused,
         repository=unused,
         predictions=Predictions(unused, unused),
+        texts=unused,
         models=unused,
         workflows=unused,
         workflow_api=unused,

@@ -10,13 +10,17 @@ from typing import Any, cast
 
 import msgspec
 
+from msx_frontend.apis.kserve.family import kserve_generate
+from msx_frontend.apis.openai.family import openai
+from msx_frontend.apis.tgi.family import tgi
 from msx_frontend.errors import ModelNotFound, ServiceError
-from msx_frontend.generation.endpoint import LanguageModels
+from msx_frontend.generation.text_models import TextModels
 from msx_frontend.job import Job
-from msx_frontend.keys.key import Key
+from msx_frontend.keys.key import Key, Kind
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.models.registry import Registry
+from msx_frontend.net.http.admission import ChecksKeys
 from msx_sdk.generation import (
     EMBED,
     GENERATE,
@@ -31,7 +35,7 @@ from msx_sdk.generation import (
 )
 from msx_sdk.generation._wire import decode, encode
 from tests.unit.frontend.net.http.client import Exchange, FakeAccessLog, begin
-from tests.unit.frontend.net.http.exchanges import exchange_of
+from tests.unit.frontend.net.http.exchanges import TORCHSERVE, exchange_of
 
 ALL = Capabilities(
     generate=True,
@@ -94,11 +98,17 @@ class Speaker:
             for name, offered in self.models.items()
         }
         self.log = FakeAccessLog()
-        self.app = exchange_of(
-            log=cast(AccessLog, self.log),
-            limit=10_000,
-            language_models=LanguageModels(cast(Registry, self), 10_000, self.check_token, self.default_llm),
-        )
+        texts = TextModels(cast(Registry, self), self.default_llm)
+        families = TORCHSERVE, openai(texts), tgi(texts), kserve_generate(texts)
+        tokens = None if self.check_token is None else cast(ChecksKeys, self)
+        self.app = exchange_of(*families, log=cast(AccessLog, self.log), limit=10_000, tokens=tokens)
+
+    # -- as the server's keys --
+
+    def check_any(self, kinds: tuple[Kind, ...], authorization: str | None) -> Key:
+        assert kinds == ("inference",)
+        assert self.check_token is not None
+        return self.check_token(authorization)
 
     # -- as a registry --
 

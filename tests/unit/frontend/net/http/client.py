@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import unquote
@@ -15,7 +14,7 @@ from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, ServiceErro
 from msx_frontend.job import Job
 from msx_frontend.logs.access_lines import Entry
 from msx_frontend.models.registry import Registry
-from msx_frontend.net.http import status_line, stream_body
+from msx_frontend.net.http import status_line
 from msx_frontend.net.http.wire import Message, Scope
 
 RawHeaders = list[tuple[bytes, bytes]]
@@ -49,9 +48,6 @@ class Exchange:
     headers: dict[str, str] = field(default_factory=dict)
     chunks: list[bytes] = field(default_factory=list)
     ended: bool = False
-    full: bool = False
-    """The client reads too slowly."""
-    on_room: Callable[[], None] | None = None
     asked: int = 0
     """How often the app asked for a message."""
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
@@ -91,16 +87,8 @@ class Exchange:
             self.ended = not message.get("more_body")
         self.arrived.set()
 
-    def write(self, data: bytes) -> None:
-        """As the StreamBody of a connection."""
-        assert data
-        assert self.status, "a body before its start"
-        assert not self.ended, "more after the end"
-        self.chunks.append(data)
-        self.arrived.set()
-
     def start(self, app: ASGIApp, request: Scope) -> None:
-        request["extensions"] = {stream_body.EXTENSION: self, status_line.EXTENSION: self}
+        request["extensions"] = {status_line.EXTENSION: self}
         self._task = asyncio.ensure_future(app(request, self.receive, self.send))
 
     async def until_chunks(self, count: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from msx_frontend.apis.torchserve.predictions import Predictions
-from msx_frontend.assembly.unconverted import Unconverted
 from msx_frontend.net.http.exchange import Exchange
 from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family
@@ -27,10 +26,7 @@ def exchange_of(
     *families: Family,
     log: LogsReplies,
     limit: int = 1000,
-    language_models: Any = None,
     **options: Any,
 ) -> Exchange:
     default = families[0] if families else TORCHSERVE
-    old = language_models and Unconverted(language_models)
-    router = Router(families, default, ("inference",))
-    return Exchange(router, log, limit=limit, unconverted=old, **options)
+    return Exchange(Router(families, default, ("inference",)), log, limit=limit, **options)

@@ -12,7 +12,7 @@ from uvicorn.server import ServerState
 
 from msx_frontend.errors import WorkerDied
 from msx_frontend.job import Job
-from msx_frontend.net.http.protocol import HttpProtocol
+from msx_frontend.net.http.direct_protocol import DirectProtocol
 from msx_frontend.net.http.wire import StreamBroken
 from tests.unit.frontend.generation.speaker import Speaker, events, say_so_far, words
 from tests.unit.frontend.jobs import run
@@ -34,7 +34,7 @@ class Wire:
         config = uvicorn.Config(cast(Any, speaker.app), lifespan="off", log_config=None, proxy_headers=False)
         config.load()
         self.speaker = speaker
-        self.protocol = HttpProtocol(config=config, server_state=ServerState(), app_state={})
+        self.protocol = DirectProtocol(speaker.app.direct(), config=config, server_state=ServerState(), app_state={})
         self.transport = FakeTransport()
         self.protocol.connection_made(cast(asyncio.Transport, self.transport))
         self.ask(body)

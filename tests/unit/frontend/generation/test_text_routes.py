@@ -7,21 +7,24 @@ from pathlib import Path
 
 import pytest
 
+from msx_frontend.apis.kserve.family import kserve_generate
+from msx_frontend.apis.openai.family import openai
+from msx_frontend.apis.tgi.family import tgi
 from msx_frontend.errors import InvalidKey
-from msx_frontend.generation import endpoint
+from msx_frontend.generation.text_models import TextModels
 from msx_frontend.keys.key import Key
+from msx_frontend.net.http.family import Family, Route
 from msx_sdk.generation import Capabilities
 from tests.unit.frontend.generation.speaker import Speaker, words
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.keys.some import SELDOM, some_key
+from tests.unit.frontend.net.http.client import FakeRegistry, as_registry
 
 DOCS = Path(__file__).parents[4] / "docs" / "language-models.md"
-PATHS = {
-    "/v1/models/{model}": "GET",
-    "/v2/models/{model}[/versions/{version}]/generate": "POST",
-    "/v2/models/{model}[/versions/{version}]/generate_stream": "POST",
-    **{path: next(iter(routes)) for path, routes in endpoint.EXACT.items()},
-}
+TEXTS = TextModels(as_registry(FakeRegistry()))
+ROUTES = [(family, route) for family in (openai(TEXTS), tgi(TEXTS), kserve_generate(TEXTS)) for route in family.routes]
+UNDESCRIBED = {"/v1/models/{model:path}"}
+EXACT = [(family, route.path) for family, route in ROUTES if "{" not in route.path and route.path != "/"]
 
 
 def deny(given: str | None) -> Key:
@@ -30,17 +33,22 @@ def deny(given: str | None) -> Key:
     return some_key()
 
 
-@pytest.mark.parametrize(("path", "method"), PATHS.items())
-def test_every_route_is_in_the_docs(path: str, method: str) -> None:
-    assert re.search(rf"^\| {method} \| `{re.escape(path)}` \|", DOCS.read_text(), re.MULTILINE), path
+@pytest.mark.parametrize("route", [route for _, route in ROUTES if route.summary], ids=lambda route: route.path)
+def test_every_route_is_in_the_docs(route: Route) -> None:
+    path = route.path.replace("/versions/{version}", "").replace("{model}/gen", "{model}[/versions/{version}]/gen")
+    assert re.search(rf"^\| {route.method} \| `{re.escape(path)}` \|", DOCS.read_text(), re.MULTILINE), path
 
 
-@pytest.mark.parametrize("path", sorted(endpoint.EXACT.keys() - {"/"}))
-def test_another_method_is_refused_in_the_familys_shape(path: str) -> None:
+def test_every_route_is_described() -> None:
+    assert {route.path for _, route in ROUTES if not route.summary} == UNDESCRIBED
+
+
+@pytest.mark.parametrize(("family", "path"), EXACT, ids=lambda one: one if isinstance(one, str) else one.name)
+def test_another_method_is_refused_in_the_familys_shape(family: Family, path: str) -> None:
     async def test() -> None:
         exchange = await Speaker().ask(path, method="DELETE")
         assert exchange.status == 405
-        if path in endpoint.OPENAI:
+        if family.name == "OpenAI":
             assert exchange.json["error"]["code"] == "method_not_supported"
         else:
             assert exchange.json["error_type"] == "method_not_allowed"
@@ -48,9 +56,7 @@ def test_another_method_is_refused_in_the_familys_shape(path: str) -> None:
     run(test())
 
 
-@pytest.mark.parametrize(
-    ("method", "path"), [("GET", "/"), ("OPTIONS", "/"), ("GET", "/ping"), ("POST", "/v2/models/m")]
-)
+@pytest.mark.parametrize(("method", "path"), [("GET", "/ping"), ("POST", "/v2/models/m")])
 def test_paths_of_others_are_left_alone(method: str, path: str) -> None:
     async def test() -> None:
         exchange = await Speaker().ask(path, method=method)
@@ -137,10 +143,22 @@ def test_a_rate() -> None:
     run(test())
 
 
-@pytest.mark.parametrize(
-    ("path", "model", "version"),
-    [("/v2/models/m/generate", "m", None), ("/v2/models/m/versions/1.0/generate_stream", "m", "1.0")],
-)
-def test_names_in_a_path(path: str, model: str, version: str | None) -> None:
-    _, names = endpoint._find(path)
-    assert (names["model"], names.get("version")) == (model, version)
+@pytest.mark.parametrize("path", ["/v2/models/m/generate", "/v2/models/m/versions/1.0/generate_stream"])
+def test_names_in_a_path(path: str) -> None:
+    async def test() -> None:
+        speaker = Speaker([words("a")])
+        assert (await speaker.ask(path, {"text_input": "x"})).status == 200
+        assert [(job.model_name, job.version) for job in speaker.jobs] == [("m", "1.0")]
+        assert (await speaker.ask(path.replace("/m/", "/n/"), {"text_input": "x"})).status == 404
+
+    run(test())
+
+
+def test_the_head_of_a_list_and_of_a_route_that_runs_a_model() -> None:
+    async def test() -> None:
+        listed = await Speaker().ask("/v1/models", method="HEAD")
+        assert (listed.status, listed.headers["content-type"]) == (200, "application/json")
+        refused = await Speaker().ask("/v1/completions", method="HEAD")
+        assert (refused.status, refused.headers["allow"]) == (405, "POST, OPTIONS")
+
+    run(test())

@@ -9,7 +9,7 @@ import pytest
 
 from msx_frontend.errors import HandlerFailed, Overloaded, ServiceUnavailable, WorkerDied
 from msx_frontend.generation.directory import Directory
-from msx_frontend.generation.merging import AT_ONCE
+from msx_frontend.generation.turns import AT_ONCE
 from msx_frontend.net.http.wire import StreamBroken
 from msx_sdk.generation import GenerateDelta
 from tests.retry import told_wait
@@ -186,13 +186,11 @@ def test_a_bug_in_a_stream_is_not_a_clean_end(caplog: pytest.LogCaptureFixture) 
         first, second = await speaker.next_job(0), await speaker.next_job(1)
         say_so_far(second, *words("a")[:1])
         await exchange.until_chunks(1)
-        say_so_far(second, *words("a")[1:])
-        with (
-            patch("msx_frontend.apis.openai.completions.FINISH", {}),
-            caplog.at_level(logging.ERROR),
-            pytest.raises(StreamBroken, match="Internal error: KeyError"),
-        ):
+        with patch("msx_frontend.apis.openai.completions.FINISH", {}), caplog.at_level(logging.ERROR):
+            say_so_far(second, *words("a")[1:])
+        with pytest.raises(StreamBroken, match="Internal error: KeyError"):
             await exchange.finish()
+        assert "a bug of the server" in caplog.text
         assert first.cancelled
 
     run(test())

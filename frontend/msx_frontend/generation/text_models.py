@@ -1,0 +1,22 @@
+"""The models of a server, as the APIs of language models need them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msx_frontend.errors import ServiceError
+from msx_frontend.generation.directory import Directory
+from msx_frontend.generation.errors import Failure
+from msx_frontend.generation.text_request import TextApi
+from msx_frontend.models.registry import Registry
+
+
+class TextModels:
+    """`default_llm` is the model that TGI's clients mean; empty for the first one."""
+
+    def __init__(self, registry: Registry, default_llm: str = "") -> None:
+        self._registry, self.directory = registry, Directory(registry, default_llm)
+
+    def api(self, failure: Callable[[ServiceError], Failure]) -> TextApi:
+        """`failure` is the API's way to say an error."""
+        return TextApi(self._registry.submit, self.directory, failure)

@@ -1,0 +1,110 @@
+"""One request to language models: its jobs, which end together, and its reply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from msx_frontend.errors import RequestCancelled, ServiceError
+from msx_frontend.generation.directory import Directory
+from msx_frontend.generation.errors import Failure
+from msx_frontend.generation.parameter_names import client_name, renamed
+from msx_frontend.job import Field, Job, Sink
+from msx_frontend.keys.key import Key
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.net.http.failures import reported
+from msx_frontend.net.http.family import Names, ReplySink
+from msx_frontend.net.http.wire import JSON_HEADERS
+from msx_sdk.generation._wire import encode
+
+MESSAGE_PACK = "application/msgpack"
+IGNORED = "x-msx-ignored"
+"""Names what of a request has no effect."""
+MOST_IGNORED = 16
+
+Headers = list[tuple[str, str]]
+
+_json = msgspec.json.Encoder().encode
+
+
+class TextApi(NamedTuple):
+    """What the requests of one API have in common. `submit` hands a job to its model; `failure` says an error."""
+
+    submit: Callable[[Job], None]
+    directory: Directory
+    failure: Callable[[ServiceError], Failure]
+
+
+class TextJob(Job):
+    """Its errors have the statuses of its API."""
+
+    __slots__ = ("api",)
+    api: TextApi
+
+    def status_of(self, error: ServiceError) -> int:
+        return self.api.failure(error).status
+
+
+class TextRequest:
+    """`path` are the names in the path; `sink` gets the reply.
+
+    The route fills `names`, what the client calls the parameters that errors are about, and `ignored`, the places in
+    the request that have no effect, which the reply's header names.
+    """
+
+    __slots__ = ("_headers", "_jobs", "_key", "_left", "api", "body", "id", "ignored", "names", "path", "sink")
+
+    def __init__(
+        self, api: TextApi, id: str, body: bytes, path: Names, headers: Headers, key: Key | None, sink: ReplySink
+    ) -> None:
+        """`headers` are the client's; `key` is None where it is good for all models."""
+        self.api, self.id, self.body, self.path, self.sink = api, id, body, path, sink
+        self._headers, self._key = headers, key
+        self._jobs: list[Job] = []
+        self._left = False
+        self.names: dict[str, str] = {}
+        self.ignored: Sequence[str] = ()
+
+    @property
+    def directory(self) -> Directory:
+        """The models that its key may use."""
+        return self.api.directory.seen_by(self._key)
+
+    def submit(self, version: ModelVersion, operation: str, message: msgspec.Struct, sink: Sink) -> Job:
+        """Queue a job. Raises ServiceError when it cannot be taken, or the request's key is for other models."""
+        if self._left:
+            raise RequestCancelled
+        source, number = version.source, len(self._jobs)
+        if self._key is not None:
+            self._key.check_model(source.name)
+        id, fields = f"{self.id}-{number}" if number else self.id, [Field("body", MESSAGE_PACK, encode(message))]
+        job = TextJob(id, source.name, source.version, fields, self._headers, sink, kind=operation)
+        job.api = self.api
+        self.api.submit(job)
+        self._jobs.append(job)
+        return job
+
+    def cancel(self, error: ServiceError | None = None) -> None:
+        """End its jobs, and begin no others: the client has left, or one of them failed. Idempotent."""
+        self._left = True
+        jobs, self._jobs = self._jobs, []  # ends the reference cycle of jobs and sinks
+        for job in jobs:
+            job.cancel(error)
+
+    def answer(self, value: Any, headers: Headers) -> None:
+        """The whole reply, as JSON."""
+        self._jobs = []
+        own = JSON_HEADERS if not (self.ignored or headers) else [*JSON_HEADERS, *self.said_ignored(), *headers]
+        self.sink.answer(200, "", own, _json(value))
+
+    def told(self, error: Exception) -> ServiceError:
+        """The error with the client's names of parameters. A bug of the server is logged here."""
+        return renamed(reported(error, self.id), self.names)
+
+    def said_ignored(self) -> Headers:
+        """A header with as many of the places as fit, in characters that a header may have."""
+        places = [client_name(place, self.names) for place in self.ignored[:MOST_IGNORED]]
+        text = ", ".join(place for place in places if place.isascii() and place.isprintable() and len(place) < 200)
+        return [(IGNORED, text)] if text else []

@@ -1,0 +1,50 @@
+"""Routes of text APIs, as routes of jobs: the connection itself answers them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msx_frontend.generation.text_request import TextApi, TextRequest
+from msx_frontend.job import KeptHeaders
+from msx_frontend.keys.key import Key
+from msx_frontend.net.http.family import JobRoute, JobTemplate, Names, ReplySink
+from msx_frontend.net.http.head import Head
+
+
+class Reply(Protocol):
+    """What a route decides from a request: which jobs it needs, and how their answers are written."""
+
+    def begin(self, request: TextRequest) -> None:
+        """Submit the jobs. May raise what they cannot be queued for."""
+
+
+Answer = Callable[[TextRequest], Reply]
+"""Decodes and checks a request. Raises ServiceError."""
+
+
+def text_route(api: TextApi, answer: Answer) -> JobRoute:
+    def template(head: Head, names: Names) -> JobTemplate:
+        return TextTemplate(api, answer, head, names)
+
+    return JobRoute(template)
+
+
+class TextTemplate:
+    """What the head of a request says of its jobs."""
+
+    __slots__ = ("_answer", "_api", "_headers", "_path", "key")
+
+    def __init__(self, api: TextApi, answer: Answer, head: Head, names: Names) -> None:
+        self._api, self._answer, self._path = api, answer, names
+        self._headers = KeptHeaders(head.headers())
+        self.key: Key | None = None
+
+    def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
+        request = TextRequest(self._api, id, body, self._path, self._headers, self.key, sink)
+        sink.job = request
+        try:
+            self._answer(request).begin(request)
+        except Exception as error:
+            request.cancel()
+            raise request.told(error) from None
