@@ -189,3 +189,19 @@ def test_a_wait_is_never_negative_and_never_beyond_the_delay(
     if waiting >= batch_size:
         assert wait == 0
     assert policy.typical_seconds >= 0
+
+
+def test_after_a_burst_no_request_waits_before_a_batch_has_shown_what_it_costs() -> None:
+    policy = DynamicPolicy(8, 0.1)
+    for n in range(20):
+        policy.arrived(n * 0.001)
+    assert policy.wait(0.02, 1, 0.02, 1) == 0
+
+
+def test_batches_of_two_learn_too() -> None:
+    policy = DynamicPolicy(2, 0.1)
+    for size, seconds in ((1, 0.021), (2, 0.022)) * 20:
+        policy.finished(size, seconds)
+    for n in range(20):
+        policy.arrived(n * 0.001)
+    assert policy.wait(0.019, 1, 0.019, 1) > 0
