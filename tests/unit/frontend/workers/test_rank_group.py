@@ -86,6 +86,15 @@ async def until(condition: Callable[[], Any]) -> None:
         await asyncio.sleep(0.002)
 
 
+def test_a_launcher_has_to_start_all_ranks(tmp_path: Path) -> None:
+    async def test() -> None:
+        group = RankGroup(ranks_of(spec_of(tmp_path, ECHO), 2), Events())
+        with pytest.raises(ValueError, match="shorter than argument 1"):
+            group.begin([])
+
+    run(test())
+
+
 def test_rank_0_leads_the_others(tmp_path: Path) -> None:
     async def test() -> None:
         async with group_of(tmp_path) as (ranks, events):

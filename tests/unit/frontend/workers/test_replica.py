@@ -182,6 +182,15 @@ def _fake_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replica, "WorkerGroup", FakeGroup)
 
 
+def test_a_worker_whose_group_has_not_started_has_taken_no_memory() -> None:
+    async def test() -> None:
+        async with bench_of() as bench:
+            assert bench.replica.group is None
+            assert bench.replica._claim.taken() == 0
+
+    run(test())
+
+
 def test_from_start_to_stop() -> None:
     async def test() -> None:
         async with bench_of() as bench:
