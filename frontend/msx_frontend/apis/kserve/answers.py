@@ -1,4 +1,4 @@
-"""The answer of each route that runs no model. Every method raises ServiceError."""
+"""The answer of each route that does not run a model. Every method may raise ServiceError."""
 
 from __future__ import annotations
 
@@ -91,5 +91,5 @@ class Answers:
 
 
 def _asked(request: Request) -> tuple[str, str | None]:
-    """Model and version in the path."""
+    """The model and the version in the path."""
     return request.names["model"], request.names.get("version")

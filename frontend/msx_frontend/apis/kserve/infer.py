@@ -33,16 +33,16 @@ async def only_answer(reply: ReplyBuffer, model: str) -> Answer:
 
 
 def check(status: int, messages: list[bytes]) -> None:
-    """Raises HandlerFailed for a status of 400 and above: what came is no message, but the handler's own words."""
+    """Raises HandlerFailed for a status of 400 and above: then the reply is the handler's own, and not a message."""
     if status >= 400:
         raise HandlerFailed(status, error_text(b"".join(messages)) or f"The handler answered with status {status}.")
 
 
 def opened(message: bytes, model: str) -> tuple[bytes, int]:
-    """Raises HandlerFailed for what is no message."""
+    """Raises HandlerFailed for what is not a message."""
     if not message:
         raise HandlerFailed(500, f"The handler of model {model} answered nothing.")
     try:
-        return split(bytes(message))  # a large one is a bytearray, which no Protocol Buffers message takes
+        return split(bytes(message))  # a large one is a bytearray, which Protocol Buffers refuse
     except ValueError as error:
         raise HandlerFailed(500, f"The worker of model {model} broke off: {error}.") from None

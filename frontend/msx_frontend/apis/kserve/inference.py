@@ -1,4 +1,4 @@
-"""Inference over REST: what a request becomes, and what its client gets of the worker's answer."""
+"""Inference over REST: from a request to its job, and from the worker's answer to the reply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server and its models say of themselves, as plain objects for JSON and for gRPC."""
+"""Descriptions of the server and of its models, as plain objects for JSON and for gRPC."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXTENSIONS = [
     "generate",
 ]
 PLATFORM = "msx_python"
-"""Of a handler that does not name its own."""
+"""The platform of a handler that does not name its own."""
 
 _DATA_TYPES = {"BYTES": "TYPE_STRING"}
 
@@ -30,7 +30,7 @@ def server_metadata() -> dict[str, Any]:
 
 
 def model_metadata(registry: Registry, name: str, number: str | None) -> dict[str, Any]:
-    """Raises ModelNotFound, ModelVersionNotFound, ServiceUnavailable before the first worker has told."""
+    """Raises ModelNotFound, ModelVersionNotFound, ServiceUnavailable before the first worker has announced them."""
     version = registry.find(name, number)
     signature = _signature(version)
     numbers = [one.source.version for one in registry.versions_of(name)] if number is None else [number]
@@ -44,7 +44,7 @@ def model_metadata(registry: Registry, name: str, number: str | None) -> dict[st
 
 
 def model_config(registry: Registry, name: str, number: str | None) -> dict[str, Any]:
-    """Triton's. `max_batch_size` is 0, because `dims` have all axes: requests are batched, their rows are the model's.
+    """Triton's configuration of a model. `max_batch_size` is 0, because `dims` have all axes: requests are batched, their rows are the model's.
 
     Raises as `model_metadata`.
     """

@@ -31,7 +31,7 @@ class Repository:
         self._management, self._enabled = management, enabled
 
     async def index(self, only_ready: bool) -> list[dict[str, str]]:
-        """Registered versions, then archives of the model store that no version was made from."""
+        """Registered versions, then archives of the model store that are not registered."""
         registered = [_entry(version) for version in self._management.registry.all_versions()]
         if only_ready:
             return [entry for entry in registered if entry["state"] == READY]
@@ -40,7 +40,7 @@ class Repository:
         return registered + [_archive(_stem(path)) for path in archives if path.name not in used]
 
     async def load(self, name: str, parameters: Mapping[str, Any]) -> None:
-        """Workers for the versions of `name` that have none; else the archive of this name, registered."""
+        """Start workers for the versions of `name` that have none, or register the archive of this name."""
         self._check_enabled()
         if parameters:
             raise Unsupported(
@@ -58,7 +58,7 @@ class Repository:
                 check_all_start(version)
 
     async def unload(self, name: str) -> None:
-        """Every version of `name` is left without workers; it stays registered."""
+        """Stop the workers of all versions of `name`; they stay registered."""
         self._check_enabled()
         for version in self._management.registry.versions_of(name):
             await self._management.scale(*version.labels, 0, 0, wait=True)

@@ -15,7 +15,7 @@ _NONE = {"count": 0, "ns": 0}
 def statistics(
     registry: Registry, name: str | None, number: str | None, shown: Callable[[str], bool] = lambda name: True
 ) -> dict[str, Any]:
-    """Of one version, of all versions of a name, or of every version whose name is to be shown.
+    """The statistics of one version, of all versions of a name, or of every version whose name may be shown.
 
     Raises ModelNotFound, ModelVersionNotFound.
     """

@@ -1,4 +1,4 @@
-"""The endpoints of plugins: made at the start, and called so that none can hold up or end the server."""
+"""The endpoints of plugins: made at the start, and called in ways that cannot hold up or end the server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger("msx.plugins")
 
 METHODS = ("get", "post", "put", "patch", "delete")
 MOST_CALLS = 32
-"""Of one endpoint at a time, on threads."""
+"""How many calls of one endpoint run at a time, on threads."""
 
 _LISTENERS = get_args(get_args(get_type_hints(Endpoint)["listener"])[0])
 _SEGMENT = re.compile(r"[A-Za-z0-9_.~-]+")
@@ -44,7 +44,7 @@ class PluginEndpoint:
         ]
 
     async def answer(self, request: EndpointRequest) -> EndpointResponse:
-        """Raises ServiceError: what the plugin chose, or one that names it."""
+        """Raises ServiceError: the plugin's own, or one that names the plugin."""
         method = request.method.lower().replace("head", "get")
         if method not in self.methods:
             raise MethodNotAllowed
@@ -76,10 +76,10 @@ class PluginEndpoint:
 
 
 def make_endpoint(plugin: Plugin, server: ServerView, limit: float) -> PluginEndpoint:
-    """Raises PluginError for what is no endpoint, or cannot be made."""
+    """Raises PluginError for a class that is not an endpoint, or cannot be made."""
     kind = plugin.value
     if not (inspect.isclass(kind) and issubclass(kind, Endpoint)):
-        raise PluginError(f"The plugin {plugin.label} is no subclass of msx_sdk.plugins.Endpoint.")
+        raise PluginError(f"The plugin {plugin.label} is not a subclass of msx_sdk.plugins.Endpoint.")
     path, listener = getattr(kind, "path", None), kind.listener
     if not isinstance(path, str) or not _SEGMENT.fullmatch(path):
         raise PluginError(f"The plugin {plugin.label}: path is {path!r}, not one segment of a path, without slashes.")
@@ -92,7 +92,7 @@ def make_endpoint(plugin: Plugin, server: ServerView, limit: float) -> PluginEnd
 
 
 class _Exited(Exception):
-    """`sys.exit` and its like in a plugin, in words: raised as they are, they would end the loop."""
+    """Stands for `sys.exit` in a plugin, which would end the loop."""
 
 
 async def _contained(call: Awaitable[Any]) -> Any:
@@ -103,7 +103,7 @@ async def _contained(call: Awaitable[Any]) -> Any:
 
 
 async def _on_a_thread(call: Callable[[], Any], done: Callable[[], None]) -> Any:
-    """A daemon: one that hangs neither takes a place in a pool nor keeps the server from ending."""
+    """Run on a daemon thread: one that hangs neither blocks a pool nor keeps the server from ending."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 

@@ -23,7 +23,7 @@ KEYS: dict[str, Kind | None] = {"inference": "inference", "management": "managem
 
 class PluginEndpoints:
     def __init__(self, plugins: Sequence[Plugin], server: ServerView, limit: float) -> None:
-        """Makes them; `limit`: seconds of a call. Raises PluginError."""
+        """Make the endpoints; `limit` is in seconds of a call. Raises PluginError."""
         self._all: dict[str, PluginEndpoint] = {}
         for plugin in plugins:
             self._add(make_endpoint(plugin, server, limit))
@@ -35,7 +35,10 @@ class PluginEndpoints:
         self._all[path] = made
 
     def families(self, taken: Collection[str]) -> list[Family]:
-        """Of each listener that has any. `taken`: first segments of the server's own paths. Raises PluginError."""
+        """One family for each listener that has endpoints. `taken`: first segments of the server's own paths.
+
+        Raises PluginError.
+        """
         for path, made in self._all.items():
             if path in taken:
                 raise PluginError(f"The plugin {made.label} wants the path /{path}, which is the server's own.")

@@ -25,7 +25,7 @@ def config_view(config: ServerConfig) -> Mapping[str, str]:
 
 
 class View:
-    """Made on the loop, which changes the registry: other threads have it look there."""
+    """Belongs to the loop, which alone may read the registry: calls from other threads are run there."""
 
     def __init__(self, config: ServerConfig, registry: Registry) -> None:
         self.config, self._registry = config_view(config), registry

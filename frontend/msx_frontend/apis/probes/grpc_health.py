@@ -18,7 +18,7 @@ from msx_frontend.net.grpc.service import Rpc, Service, describe
 
 SERVICE = "grpc.health.v1.Health"
 LOOK = 1.0
-"""Seconds between two looks of a Watch."""
+"""Seconds between two checks for a Watch."""
 
 _Response = message_class("grpc.health.v1.HealthCheckResponse")
 
@@ -53,7 +53,7 @@ class HealthService:
         return describe(SERVICE, {"Check": Rpc(self._check, key=None), "Watch": Rpc(self._watch, key=None)})
 
     def close(self) -> None:
-        """Every Watch says NOT_SERVING and ends."""
+        """Tell every Watch NOT_SERVING and end it."""
         self._closed.set()
 
     async def _check(self, request: Any, context: Context) -> Any:

@@ -25,11 +25,11 @@ STREAM_HEADERS = [(b"ts_stream_next", b"true")]
 
 
 class Meaning(NamedTuple):
-    """What a path says of the job, besides its names."""
+    """What a path means for the job, besides the names in it."""
 
     kind: str = PREDICT
     headers: tuple[tuple[str, str], ...] = ()
-    """What the handler sees besides the client's."""
+    """Headers for the handler besides the client's."""
     tells_path: bool = False
     """The handler sees what stands behind the version as the header `url_path`."""
     takes_query: bool = False
@@ -115,7 +115,7 @@ class PredictionTemplate:
         self._headers, self._kind = KeptHeaders([*head.headers(), *meaning.headers, *told]), meaning.kind
         self.key: Key | None = None
         self._fields = fields_parser(head.content_type)
-        """Of a body. Raises BadRequest."""
+        """Makes fields of a body. Raises BadRequest."""
         if meaning.takes_query and head.query:
             self._fields = partial(_with_query, self._fields, head.query)
 

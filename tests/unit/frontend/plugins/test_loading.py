@@ -53,7 +53,7 @@ def endpoints(folder: Path) -> PluginEndpoints:
         ),
         ("raise SystemExit(3)", "cannot be loaded: it called sys.exit(3)"),
         ("class Other: pass", "cannot be loaded: AttributeError"),
-        ("class It: path = 'x'", "is no subclass of msx_sdk.plugins.Endpoint."),
+        ("class It: path = 'x'", "is not a subclass of msx_sdk.plugins.Endpoint."),
         ("class It(Endpoint): pass", "path is None, not one segment of a path, without slashes."),
         ("class It(Endpoint): path = 'a/b'", "path is 'a/b', not one segment of a path, without slashes."),
         ("class It(Endpoint): path, listener = 'x', 'grpc'", "listener is 'grpc', not one of inference, management, "),
