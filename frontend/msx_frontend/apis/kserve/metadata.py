@@ -44,7 +44,8 @@ def model_metadata(registry: Registry, name: str, number: str | None) -> dict[st
 
 
 def model_config(registry: Registry, name: str, number: str | None) -> dict[str, Any]:
-    """Triton's configuration of a model. `max_batch_size` is 0, because `dims` have all axes: requests are batched, their rows are the model's.
+    """Triton's configuration of a model. `max_batch_size` is 0, because `dims` have all axes: requests are batched,
+    their rows are the model's.
 
     Raises as `model_metadata`.
     """
