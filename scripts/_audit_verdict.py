@@ -1,4 +1,4 @@
-"""What pip-audit has found, in sentences: it passes over what it could not look up, which is not health."""
+"""The findings of pip-audit in sentences, with the packages that it could not look up, which may be vulnerable, too."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ def classify(url: str, image: bytes, token: str | None) -> dict[str, float]:
 
 
 def inference_key() -> str | None:
-    """The server writes its keys where it was started."""
+    """The key of key_file.json, which the server writes into the folder where it was started."""
     file = Path("key_file.json")
     return json.loads(file.read_text())["inference"]["key"] if file.is_file() else None
 
 
 def keyless(token: str | None) -> str:
-    """What to do where a refusal may be for want of a key."""
+    """The remedy, where a missing key may be the reason of a refusal."""
     return "" if token else "No key was sent: run this where the server was started (key_file.json), or give --token."
 
 

@@ -31,7 +31,7 @@ def readable(text: str) -> Iterator[str]:
 
 
 def clean(paragraph: str) -> str:
-    """Joins the wrapped lines and drops what is markup: bullets, emphasis, quotes around code, footnote numbers."""
+    """Joins the wrapped lines and removes the markup: bullets, emphasis, quotes around code, footnote numbers."""
     line = re.sub(r"\s+", " ", re.sub(r"(?<=\w)-\n\s*", "-", paragraph)).strip()
     line = CODE.sub(r"\1", EMPHASIS.sub(r"\1", BULLET.sub("", line)))
     return re.sub(r" ?\[\d+\]", "", line)

@@ -25,7 +25,7 @@ CHAT_TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}{{ message['content'] }}"
     "{% if not loop.last %}{{ '\\n\\n' }}{% endif %}{% endfor %}"
 )
-"""This model knows no roles: it writes on where the last message ends."""
+"""This model does not know roles: it continues the text of the last message."""
 Array = np.ndarray[Any, Any]
 CONFIG = LlamaConfig(
     vocab_size=2048,

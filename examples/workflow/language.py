@@ -1,4 +1,4 @@
-"""Stands for a model that tells languages."""
+"""A placeholder for a model that recognizes languages."""
 
 KNOWN = {"de": {"das", "ist", "ein", "und"}, "en": {"the", "is", "a", "and"}}
 

@@ -1,4 +1,4 @@
-"""Stands for a model that tells good reviews from bad ones."""
+"""A placeholder for a model that tells good reviews from bad ones."""
 
 GOOD, BAD = {"good", "nice", "gut", "schönes"}, {"bad", "boring", "schlecht", "langweilig"}
 
