@@ -1,34 +1,26 @@
-"""Jobs without ASGI: what the connections of a listener share, and what they keep of a request's head."""
+"""Jobs without ASGI: what the connections of a listener share."""
 
 from __future__ import annotations
 
 import asyncio
 import urllib.parse
 from time import monotonic, time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import httptools
 
-from msx_frontend.held_bytes import UNCOUNTED, HeldBytes
-from msx_frontend.keys.key import Key
+from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.net.http.admission import ChecksKeys, admitted, check_model
-from msx_frontend.net.http.compression import accepted
+from msx_frontend.net.http.cached_head import CachedHead
 from msx_frontend.net.http.cors import Cors
-from msx_frontend.net.http.family import JobRoute, JobTemplate
+from msx_frontend.net.http.family import JobRoute
 from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.router import Match, Router
 from msx_frontend.net.http.usual_head import UsualHead
 from msx_frontend.net.http.wire import LogsReplies, RawHeaders
 
-if TYPE_CHECKING:
-    from msx_frontend.net.http.direct_reply import DirectReply
-
 METHODS = {b"POST": "POST", b"PUT": "PUT", b"GET": "GET"}
 """Requests of other methods go the ASGI way."""
-
-LONGEST_HEAD = 8192
-"""The largest head, in bytes, that is kept and compared with the next one."""
-
 
 MOST_TARGETS, LONGEST_URL = 256, 512
 """How many targets of requests are kept, and the bytes of the longest."""
@@ -44,72 +36,17 @@ class Target(NamedTuple):
     query: bytes
 
 
-class CachedHead:
-    """A head that means a job. The next request of a connection mostly has the same, word for word."""
-
-    __slots__ = (
-        "asked",
-        "checked",
-        "encoding",
-        "family",
-        "head",
-        "is_large",
-        "key",
-        "match",
-        "method",
-        "raw",
-        "size",
-        "template",
-        "url",
-        "usual",
-    )
-
-    def __init__(
-        self,
-        method: bytes,
-        url: bytes,
-        head: Head,
-        match: Match,
-        template: JobTemplate,
-        usual: UsualHead,
-        client: str,
-        *,
-        checked: bool,
-    ) -> None:
-        """`checked`: the route needs a key."""
-        self.method, self.url, self.head = method, url, head
-        self.match, self.family, self.template, self.checked = match, match.family, template, checked
-        self.usual = usual
-        self.encoding = accepted(head.header(b"accept-encoding")) if match.family.compress_replies else None
-        """How large replies are compressed; None if they are not."""
-        self.key: Key | None = None
-        """The key that was good for this head the last time."""
-        self.asked = client, "", head.method, head.target, head.protocol, 200
-        """The entry of the access log for an ordinary answer."""
-        self.raw = b""
-        """The head as it stood on the wire; empty while it is not kept."""
-        self.size = 0
-        """Bytes of the whole request."""
-        self.is_large = False
-        """The held bytes of the listener, which are counted."""
-
-    def keep(self, request: bytes) -> None:
-        """`request` is all of one request; its head is kept if the length of the body follows from it."""
-        end = request.find(b"\r\n\r\n", 0, LONGEST_HEAD) + 4
-        length = self.head.content_length
-        if end > 4 and length is not None and end + length == len(request) and not self._is_chunked:
-            self.raw, self.size = request[:end], len(request)
-            self.is_large = self.size >= UNCOUNTED
-
-    def use(self, key: Key | None) -> None:
-        self.key = key
-        self.template.key = key if key is not None and key.models is not None else None
-        client, _, method, target, protocol, status = self.asked
-        self.asked = client, "" if key is None else key.name, method, target, protocol, status
+class LoggedReply(Protocol):
+    """What the access log is told of a reply. `started` is `time.monotonic()` when its request arrived."""
 
     @property
-    def _is_chunked(self) -> bool:
-        return any(name == b"transfer-encoding" for name, _ in self.head.raw_headers)
+    def known(self) -> CachedHead: ...
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def started(self) -> float: ...
 
 
 class Direct:
@@ -127,7 +64,7 @@ class Direct:
         self._router, self.access_log, self._tokens = router, access_log, tokens
         self._cors, self.held, self.limit = cors, held, limit
         self._usual: dict[bytes, UsualHead] = {}
-        self._answered: list[DirectReply] = []
+        self._answered: list[LoggedReply] = []
         self._targets: dict[tuple[bytes, bytes], Target] = {}
 
     def _target(self, method: bytes, url: bytes) -> Target | None:
@@ -188,11 +125,11 @@ class Direct:
             usual = self._usual[allowed] = UsualHead(self._cors.headers(allowed))
         return usual
 
-    def log(self, reply: DirectReply, status: int) -> None:
+    def log(self, reply: LoggedReply, status: int) -> None:
         asked = *reply.known.asked[:-1], status
         self.access_log.write_all([(asked, reply.id, reply.started, monotonic())])
 
-    def answered(self, reply: DirectReply) -> None:
+    def answered(self, reply: LoggedReply) -> None:
         """Log a 200 together with the others of this turn of the loop."""
         if not self._answered:
             asyncio.get_running_loop().call_soon(self._log_answered)

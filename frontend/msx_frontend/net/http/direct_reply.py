@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import Protocol
+
+from uvicorn.server import ServerState
 
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.ids import new_request_id
 from msx_frontend.job import Cancellable
+from msx_frontend.net.http.cached_head import CachedHead
 from msx_frontend.net.http.compression import compress, compressed_headers, is_compressible
 from msx_frontend.net.http.cors import with_cors
-from msx_frontend.net.http.direct import CachedHead
-from msx_frontend.net.http.direct_stream import DirectStream
+from msx_frontend.net.http.direct import Direct
+from msx_frontend.net.http.direct_stream import DirectStream, WritesStream
 from msx_frontend.net.http.failures import CLOSE, failure_reply, reported
+from msx_frontend.net.http.usual_head import UsualHead
 from msx_frontend.net.http.wire import (
     BODYLESS,
     JSON_HEADERS,
@@ -25,11 +29,23 @@ from msx_frontend.net.http.wire import (
     request_id_of,
 )
 
-if TYPE_CHECKING:
-    from msx_frontend.net.http.direct_protocol import DirectProtocol
-
 JOINED = 1 << 16
 """Bytes of a body that is copied behind its head; a larger one is written as it is."""
+
+
+class WritesReplies(WritesStream, Protocol):
+    """The connection of a reply."""
+
+    server_state: ServerState
+
+    @property
+    def direct(self) -> Direct: ...
+
+    def usual_head(self, usual: UsualHead, request_id: str, size: int, *, json: bool) -> bytes: ...
+
+    def answered(self, reply: DirectReply) -> None: ...
+
+    def completed(self, reply: DirectReply) -> None: ...
 
 
 class DirectReply:
@@ -40,7 +56,7 @@ class DirectReply:
     message_event = asyncio.Event()
     """uvicorn sets it; nothing waits for it."""
 
-    def __init__(self, connection: DirectProtocol, known: CachedHead) -> None:
+    def __init__(self, connection: WritesReplies, known: CachedHead) -> None:
         self.connection, self.known = connection, known
         self.started = monotonic()
         self.id = new_request_id() if known.head.given_id is None else request_id_of(known.head.given_id)

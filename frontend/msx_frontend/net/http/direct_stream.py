@@ -2,18 +2,54 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from msx_frontend.errors import RequestCancelled
+from uvicorn.protocols.http.flow_control import FlowControl
+
+from msx_frontend.errors import RequestCancelled, ServiceError
+from msx_frontend.net.http.cached_head import CachedHead
+from msx_frontend.net.http.wire import RawHeaders
 from msx_frontend.queueing.reply_buffer import HIGH_WATER, ReplyBuffer
-
-if TYPE_CHECKING:
-    from msx_frontend.net.http.direct_reply import DirectReply
 
 log = logging.getLogger("msx.http")
 
 CHUNKED = (b"transfer-encoding", b"chunked")
+
+
+class WritesStream(Protocol):
+    """The connection of a stream."""
+
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+    flow: FlowControl
+
+
+class StreamedReply(Protocol):
+    """The reply that a stream writes."""
+
+    keep_alive: bool
+
+    @property
+    def connection(self) -> WritesStream: ...
+
+    @property
+    def known(self) -> CachedHead: ...
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def response_complete(self) -> bool: ...
+
+    def refuse(self, error: ServiceError) -> None: ...
+
+    def write_answer(self, status: int, phrase: str, own: list[tuple[str, str]], data: bytes) -> None: ...
+
+    def head(self, status: int, phrase: str, own: list[tuple[str, str]], framing: RawHeaders) -> bytes | None: ...
+
+    def complete(self, status: int) -> None: ...
 
 
 class DirectStream(ReplyBuffer):
@@ -21,7 +57,7 @@ class DirectStream(ReplyBuffer):
 
     __slots__ = ("_opening", "_reply", "_scheduled", "_streaming")
 
-    def __init__(self, reply: DirectReply) -> None:
+    def __init__(self, reply: StreamedReply) -> None:
         super().__init__()
         self._reply = reply
         self._scheduled = self._streaming = False

@@ -12,7 +12,8 @@ import pytest
 from msx_frontend.errors import InvalidKey, WorkerDied
 from msx_frontend.job import Job
 from msx_frontend.keys.key import Key
-from msx_frontend.net.http.direct import LONGEST_URL, MOST_TARGETS, CachedHead, Direct
+from msx_frontend.net.http.cached_head import CachedHead
+from msx_frontend.net.http.direct import LONGEST_URL, MOST_TARGETS, Direct
 from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family, JobRoute, Reply, Route
 from msx_frontend.net.http.head import Head
