@@ -1,1 +1,1 @@
-"""Language models over HTTP: from OpenAI's, TGI's and KServe's requests to jobs, from deltas to their replies."""
+"""Language models over HTTP: requests of OpenAI's, TGI's and KServe's APIs become jobs, and the deltas replies."""

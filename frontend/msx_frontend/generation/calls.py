@@ -34,12 +34,12 @@ def reader_of(tools: Tools, offered: Capabilities, *, reasoning: bool | None = N
 
 
 def format_of(offered: Capabilities) -> ToolCallFormat:
-    """In which the model writes calls by its own choice."""
+    """The format in which the model writes calls that it chooses to make."""
     return TOOL_CALLS.get(offered.tool_parser, DEFAULT)
 
 
 class Content:
-    """No tools: all is content."""
+    """For requests without tools: all text is content."""
 
     def feed(self, text: str) -> Iterator[Part]:
         if text:
@@ -50,7 +50,7 @@ class Content:
 
 
 class Unreasoned:
-    """The parts of another reader that are not reasoning."""
+    """Drops reasoning from the parts of another reader."""
 
     def __init__(self, reader: ToolCallReader) -> None:
         self._reader = reader
@@ -80,7 +80,7 @@ class NamedCall:
 
 
 class RequiredCalls:
-    """The text is a JSON list of calls. What was cut short before the first name was known is nothing."""
+    """The text is a JSON list of calls. A call that was cut short before its name was known is dropped."""
 
     def __init__(self, tools: Tools) -> None:
         numbers = CallNumbers(tools.schemas, parallel=tools.parallel, new_id=call_id)

@@ -1,4 +1,4 @@
-"""OpenAI's chat request, and the generate request that it means."""
+"""OpenAI's chat request, and the `GenerateRequest` that is made of it."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def asked_tools(asked: ChatRequest) -> Tools:
 
 
 def chat_names(asked: ChatRequest, tools: Tools) -> dict[str, str]:
-    """What the client calls the members of its `GenerateRequest`."""
+    """The client's names of the members of `GenerateRequest`."""
     most = "max_tokens" if asked.max_completion_tokens is None else "max_completion_tokens"
     names = names_of(asked, prompt="messages", max_tokens=most, logprobs="top_logprobs")
     return names if tools.constraint is None else {**names, "constraint": "tools"}
 
 
 def chat_ignored(asked: ChatRequest, tools: Tools, version: ModelVersion) -> list[str]:
-    """The places of what has no effect: what the text is not held to, and what the template does not read.
+    """The places of members without effect: limits that are not applied, and what the template does not read.
 
     Raises WrongParameter where it must be.
     """
@@ -62,7 +62,7 @@ def chat_ignored(asked: ChatRequest, tools: Tools, version: ModelVersion) -> lis
 def chat_generation(
     asked: ChatRequest, version: ModelVersion, tools: Tools, *, temperature: float = 1.0
 ) -> GenerateRequest:
-    """Raises WrongParameter, and NoChatTemplate."""
+    """Raises WrongParameter and NoChatTemplate."""
     offered = version.capabilities or Capabilities()
     check_template(asked, version)
     if tools.constraint is not None:

@@ -1,4 +1,4 @@
-"""What the text must look like: OpenAI's response_format, and what vLLM's users send in its place."""
+"""The form that a text must have: OpenAI's response_format, and vLLM's parameters for the same."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msx_sdk.generation import Capabilities, Constraint
 
 
 class StructuredOutputs(msgspec.Struct):
-    """vLLM's."""
+    """vLLM's parameter."""
 
     json: dict[str, Any] | str | None = None
     json_object: bool = False
@@ -24,7 +24,7 @@ class StructuredOutputs(msgspec.Struct):
 
 
 class ConstraintFields(UnservedFields, kw_only=True):
-    """Members of a request. At most one may be given."""
+    """Members of a request, of which at most one may be given."""
 
     response_format: dict[str, Any] | None = None
     structured_outputs: StructuredOutputs | None = None
@@ -109,7 +109,7 @@ def held_by_format(name: str, value: dict[str, Any]) -> list[schemas.Held]:
 
 
 def held_schemas(fields: ConstraintFields) -> list[schemas.Held]:
-    """Those that the text is held to. Raises WrongParameter."""
+    """The schemas that apply to the text. Raises WrongParameter."""
     if fields.response_format is not None:
         return held_by_format("response_format", fields.response_format)
     outputs = fields.structured_outputs or StructuredOutputs()
@@ -118,7 +118,7 @@ def held_schemas(fields: ConstraintFields) -> list[schemas.Held]:
 
 
 def _schema_of_format(name: str, value: dict[str, Any]) -> schemas.Held:
-    """OpenAI's, in `json_schema` or, for responses, beside the type; TGI's in `value`."""
+    """The schema: OpenAI's in `json_schema` or, for responses, beside the type; TGI's in `value`."""
     inner = value.get("json_schema", value.get("value", value))
     inner = inner if isinstance(inner, dict) else {}
     place = f"{name}.json_schema.schema"

@@ -1,4 +1,4 @@
-"""What a request says to the chat template, and what of it the template has no use for."""
+"""The members of a request that are for the chat template, and those that the template does not read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ConversationFields(SamplingFields, kw_only=True):
 
 
 def check_template(asked: ConversationFields, version: ModelVersion) -> None:
-    """Raises WrongParameter, and NoChatTemplate."""
+    """Raises WrongParameter and NoChatTemplate."""
     offered = version.capabilities
     if offered is None:
         return
@@ -45,7 +45,7 @@ def check_template(asked: ConversationFields, version: ModelVersion) -> None:
 
 
 def unread(asked: ConversationFields, version: ModelVersion) -> list[str]:
-    """The places of what the template does not read, as far as that is known."""
+    """The places of members that the template does not read, if that is known."""
     variables = (version.capabilities or Capabilities()).template_variables
     if asked.chat_template is not None or variables is None:
         return []

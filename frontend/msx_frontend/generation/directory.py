@@ -10,7 +10,7 @@ from msx_frontend.models.registry import Registry
 from msx_sdk.generation import EMBED, GENERATE
 
 ALIASES = frozenset({"", "dummy", "tgi"})
-"""What clients send that were not told a name: huggingface_hub sends dummy, TGI's users send tgi."""
+"""Names that clients send if they do not know the model: huggingface_hub sends dummy, TGI's users send tgi."""
 
 
 class Directory:
@@ -39,7 +39,7 @@ class Directory:
         raise self._unknown(name, operation) if offering else self._none(name, operation)
 
     def find_for_tgi(self, name: str | None, operation: str) -> ModelVersion:
-        """As `find`, but no name is ever needed."""
+        """The same as `find`, but a name is never needed."""
         if self._names_one(name):
             return self._named(name or "", operation)
         if self._default_llm and self._allows(self._default_llm):
@@ -65,7 +65,7 @@ class Directory:
         return [self._registry.find(name) for name in self._registry.names_by_age() if self._allows(name)]
 
     def language_models(self) -> list[ModelVersion]:
-        """Those that generate or embed, by name."""
+        """The models that generate or embed, by name."""
         speaking = [one for one in self.defaults() if one.capabilities and _speaks(one)]
         return sorted(speaking, key=lambda one: one.source.name)
 
@@ -89,7 +89,7 @@ class Directory:
         return [one for one in self.defaults() if one.capabilities and getattr(one.capabilities, operation)]
 
     def _none(self, name: str | None, operation: str) -> ServiceError:
-        """No model offers it: not yet, no longer, or at all."""
+        """The error when no model offers the operation now."""
         untold = [one for one in self.defaults() if one.capabilities is None]
         if any(map(_loads, untold)):
             return _loading()
@@ -105,7 +105,7 @@ class Directory:
 
 
 def _loads(version: ModelVersion) -> bool:
-    """For the first time: what it offers is not known."""
+    """Whether the model loads for the first time: what it offers is not known."""
     return version.capabilities is None and version.expecting_workers
 
 

@@ -1,4 +1,4 @@
-"""What each error is for OpenAI's, TGI's and KServe's clients: one table.
+"""One table of errors: what OpenAI's, TGI's and KServe's clients are told.
 
 ServiceError
 ├── WrongParameter     a value of the request: which one, and its limit
@@ -7,7 +7,7 @@ ServiceError
 ├── NoChatTemplate     messages for a model that takes none
 ├── IncompleteReply    the handler ended without an end of its text
 ├── Unhealthy          no language model answers
-└── InvalidReply       the handler sent what is no message of msx_sdk.generation
+└── InvalidReply       the handler sent something else than a message of msx_sdk.generation
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class UnknownModel(ModelNotFound):
     """`which` are the others: `that can generate text`."""
 
     def __init__(self, name: str, which: str, others: list[str]) -> None:
-        known = f"The models {which}: {', '.join(others)}." if others else f"There are no models {which}."
+        known = f"The models {which}: {', '.join(others)}." if others else f"The server does not have models {which}."
         super().__init__(f"{name}. {known}")
 
 
@@ -72,7 +72,7 @@ class Row(NamedTuple):
     tgi_type: str
     kserve: int
     headers: tuple[tuple[str, str], ...] = ()
-    """Beside the error's own."""
+    """Headers beside the error's own."""
 
 
 INVALID = "invalid_request_error"
@@ -113,13 +113,13 @@ HANDLERS: dict[int, Row] = {
     504: _TIMEOUT,
     501: Row(501, SERVER, "not_implemented", 501, "generation", 501),
 }
-"""What a handler chose by a status."""
+"""Errors that a handler chose by a status."""
 TGI_NAMES = {"max_tokens": "`max_new_tokens`", "prompt": "`inputs`", "constraint": "`grammar`"}
 """A handler names the parameters of msx_sdk.generation."""
 
 
 class Failure(NamedTuple):
-    """An error as one family says it."""
+    """The reply of one family to an error."""
 
     status: int
     body: dict[str, Any]

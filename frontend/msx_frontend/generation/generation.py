@@ -1,4 +1,4 @@
-"""From generate requests to the texts that come back, as they grow or whole."""
+"""Generate requests and their texts, which come back in pieces or whole."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Listener(TurnListener, Protocol):
 
 @dataclass
 class Text:
-    """One of the texts, when it has ended."""
+    """One text that has ended."""
 
     text: str = ""
     tokens: list[Token] = field(default_factory=list)
@@ -71,15 +71,15 @@ class Generation:
         self._version, self._requests = version, requests
         self.usage = Usage(prompt=0, completion=0)
         self.queue_seconds = 0.0
-        """What the first job waited for a worker."""
+        """How long the first job waited for a worker."""
 
     @property
     def count(self) -> int:
-        """Texts that are asked for."""
+        """How many texts the client asked for."""
         return len(self._requests) * self._requests[0].params.n
 
     def begin(self, request: TextRequest, listener: Listener) -> None:
-        """Submit the jobs. All that they say, and each failure, is told to `listener`."""
+        """Submit the jobs. `listener` is told of each delta and each failure."""
 
         def sink_of(turns: Turns, prompt: int, message: GenerateRequest) -> _Reading:
             return _Reading(turns, self, self._version, prompt, message, listener)

@@ -16,7 +16,7 @@ ROLES = {
     "tool": "tool",
     "function": "tool",
 }
-"""Templates know nothing of developers, who are OpenAI's newer word for the system."""
+"""OpenAI's newer word for the system is developer, which templates do not know."""
 TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 
 
@@ -28,7 +28,7 @@ def template_messages(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def text_of(place: str, content: Any) -> str:
-    """A text as it is, the text parts of a list, each on a line of its own; no content is no text."""
+    """A text as it is, the text parts of a list, each on a line of its own; "" without content."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -69,7 +69,7 @@ def _calls(place: str, calls: Any) -> list[dict[str, Any]]:
 
 
 def _call(place: str, call: Any) -> dict[str, Any]:
-    """Templates write arguments as JSON themselves: from OpenAI's text of JSON back to an object."""
+    """OpenAI sends arguments as a text of JSON. Templates write the JSON themselves, so they get the object."""
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         raise WrongParameter(f"{place}.function.name", "needed")

@@ -1,4 +1,4 @@
-"""Messages about a parameter, ours and a handler's, begin with its name: here it becomes what this client has sent."""
+"""Messages about a parameter begin with its name in MSX. Here it becomes the name that the client has sent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def parameter_of(message: str) -> str | None:
 
 
 def renamed(error: ServiceError, names: Names) -> ServiceError:
-    """The same error, with the client's name of the parameter."""
+    """The same error with the client's name of the parameter."""
     parameter = parameter_of(error.message) if isinstance(error, (BadRequest, HandlerFailed)) else None
     if parameter is not None:
         error.message = f"{client_name(parameter, names)}{error.message[len(parameter) :]}"

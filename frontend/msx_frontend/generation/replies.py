@@ -1,4 +1,4 @@
-"""What a route answers with: a whole reply, or events as they come."""
+"""The two kinds of replies: whole ones, and streams of events."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from msx_frontend.models.model_version import ModelVersion
 
 EVENT_STREAM = [("content-type", "text/event-stream; charset=utf-8"), ("x-accel-buffering", "no")]
 DONE = b"data: [DONE]\n\n"
-"""OpenAI's last event."""
+"""The last event of OpenAI's streams."""
 
 
 class WritesEvents(Protocol):
-    """How an API writes a generation; either may be nothing."""
+    """How an API writes a generation; either may be None."""
 
     def said(self, pieces: list[Piece]) -> bytes: ...
 
@@ -52,7 +52,7 @@ class Events:
         self._request.sink.end()
 
     def failed(self, error: Exception) -> None:
-        """An error in the middle is an event, and then the transfer breaks off."""
+        """An error in the middle of a stream is sent as an event; then the transfer breaks off."""
         told = self._request.told(error)
         if self._begun and not isinstance(told, RequestCancelled):
             self._request.sink.chunk(event(self._request.api.failure(told).body))

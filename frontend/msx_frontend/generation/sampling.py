@@ -15,7 +15,7 @@ from msx_sdk.generation import Capabilities, Constraint, SamplingDefaults, Sampl
 from msx_sdk.generation._wire import MOST_INTEGER, Integer, Natural, Positive, Words
 
 MOST_TOP_LOGPROBS = 20
-"""OpenAI's."""
+"""OpenAI's limit."""
 SEEDS = 1 << 64
 
 NO_DEFAULTS = SamplingDefaults()
@@ -30,7 +30,7 @@ class StreamOptions(msgspec.Struct):
 
 
 class SamplingFields(ConstraintFields, kw_only=True):
-    """null means not given, as all clients mean it."""
+    """null means that the member was not given."""
 
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
@@ -59,7 +59,7 @@ class SamplingFields(ConstraintFields, kw_only=True):
 
     @property
     def told_usage(self) -> StreamOptions:
-        """Raises WrongParameter, as OpenAI does, where there is no stream to put it in."""
+        """Raises WrongParameter, as OpenAI does, if the reply is not a stream."""
         options = self.stream_options or StreamOptions()
         if self.stream_options is not None and not self.stream:
             raise WrongParameter("stream_options", "only together with stream: true")
@@ -69,14 +69,14 @@ class SamplingFields(ConstraintFields, kw_only=True):
 
 
 def names_of(fields: SamplingFields, **others: str) -> dict[str, str]:
-    """What a client of these fields calls the members of `GenerateRequest`; `others` are the route's own."""
+    """The client's names of the members of `GenerateRequest`; `others` are the route's own."""
     names = {"truncate": "truncate_prompt_tokens", "keep_stop": "include_stop_str_in_output", **others}
     constraint = constraint_name(fields)
     return names if constraint is None else {**names, "constraint": constraint}
 
 
 def ignored_of(fields: SamplingFields, version: ModelVersion, others: list[Held] | None = None) -> list[str]:
-    """The places of what the text is not held to, in these fields and in `others`.
+    """The places of limits that are not applied, in these fields and in `others`.
 
     Raises WrongParameter for a schema that must be kept to as it is.
     """
@@ -148,5 +148,5 @@ def _min_tokens(least: int, most: int | None) -> int:
 
 
 def _first(asked: N | None, models: N | None, otherwise: N) -> N:
-    """What the request says, else the model, else the API."""
+    """The value of the request, else of the model, else of the API."""
     return asked if asked is not None else otherwise if models is None else models

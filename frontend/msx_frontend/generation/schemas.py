@@ -1,4 +1,4 @@
-"""The JSON schemas of a request: what of them the model is not held to, and which are refused."""
+"""The JSON schemas of a request: which of their keywords are not applied, and which are refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msx_sdk.generation import Constraint
 
 
 class Held(NamedTuple):
-    """A schema that a text is held to, by its place in the request."""
+    """A schema that applies to a text, with its place in the request."""
 
     place: str
     schema: Schema
@@ -21,7 +21,7 @@ class Held(NamedTuple):
 
 
 def schema_of(place: str, value: Any) -> Schema:
-    """Clients send an object, some its text. Raises WrongParameter."""
+    """A schema from an object, or from its text, which some clients send. Raises WrongParameter."""
     if isinstance(value, str):
         try:
             value = msgspec.json.decode(value)

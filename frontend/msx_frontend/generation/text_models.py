@@ -18,5 +18,5 @@ class TextModels:
         self._registry, self.directory = registry, Directory(registry, default_llm)
 
     def api(self, failure: Callable[[ServiceError], Failure]) -> TextApi:
-        """`failure` is the API's way to say an error."""
+        """`failure` makes the API's reply to an error."""
         return TextApi(self._registry.submit, self.directory, failure)

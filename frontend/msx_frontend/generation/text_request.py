@@ -21,7 +21,7 @@ from msx_sdk.generation._wire import encode
 
 MESSAGE_PACK = "application/msgpack"
 IGNORED = "x-msx-ignored"
-"""Names what of a request has no effect."""
+"""The header that names members of a request that have no effect."""
 MOST_IGNORED = 16
 
 Headers = list[tuple[str, str]]
@@ -30,7 +30,7 @@ _json = msgspec.json.Encoder().encode
 
 
 class TextApi(NamedTuple):
-    """What the requests of one API have in common. `submit` hands a job to its model; `failure` says an error."""
+    """What the requests of one API share. `submit` hands a job to its model; `failure` makes the reply to an error."""
 
     submit: Callable[[Job], None]
     directory: Directory
@@ -38,7 +38,7 @@ class TextApi(NamedTuple):
 
 
 class TextJob(Job):
-    """Its errors have the statuses of its API."""
+    """A job whose errors have the statuses of its API."""
 
     __slots__ = ("api",)
     api: TextApi

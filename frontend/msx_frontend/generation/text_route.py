@@ -16,7 +16,7 @@ class Reply(Protocol):
     """What a route decides from a request: which jobs it needs, and how their answers are written."""
 
     def begin(self, request: TextRequest) -> None:
-        """Submit the jobs. May raise what they cannot be queued for."""
+        """Submit the jobs. Raises ServiceError if they cannot be queued."""
 
 
 Answer = Callable[[TextRequest], Reply]

@@ -19,5 +19,5 @@ def likeliest(token: Token) -> list[dict[str, Any]]:
 
 
 def prefill(tokens: Sequence[Token]) -> list[dict[str, Any]]:
-    """Of the first token of a prompt nothing is known."""
+    """The first token of a prompt does not have a log-probability."""
     return [{"id": token.id, "text": token.text, "logprob": token.logprob} for token in tokens]

@@ -1,4 +1,4 @@
-"""The tools of a request: what the template is told of them, and what the text is held to."""
+"""The tools of a request: what the template is given, and the schemas that apply to the text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Tools:
     named: str = ""
     parallel: bool = True
     strict: frozenset[str] = frozenset()
-    """The names of those whose schema must be kept to as it is."""
+    """The names of tools whose schema must apply as it is."""
 
     @property
     def for_template(self) -> list[dict[str, Any]] | None:
@@ -34,14 +34,14 @@ class Tools:
 
     @property
     def constraint(self) -> Constraint | None:
-        """Of a named call its arguments alone; of required ones a list of names and arguments."""
+        """A schema: of a named call its arguments alone; of required calls a list of names and arguments."""
         if self.mode == "named":
             return constraint(self.schemas[self.named] or ANYTHING)
         return constraint(self._calls_schema()) if self.mode == "required" else None
 
     @property
     def held(self) -> list[Held]:
-        """The schemas that the text is held to."""
+        """The schemas that apply to the text."""
         if self.constraint is None:
             return []
         numbered = enumerate(self.schemas.items())
@@ -94,7 +94,7 @@ def _choice(choice: Any, schemas: dict[str, Schema]) -> tuple[Mode, str]:
     if not isinstance(name, str):
         raise WrongParameter("tool_choice", "expected none, auto, required, or the name of a function")
     if name not in schemas:
-        raise WrongParameter("tool_choice", f"there is no tool {name!r} among the tools ({', '.join(schemas)})")
+        raise WrongParameter("tool_choice", f"the tool {name!r} is not among the tools ({', '.join(schemas)})")
     return "named", name
 
 

@@ -1,4 +1,4 @@
-"""Several messages of one request to one model: some jobs at a time, and all end with the first that fails."""
+"""Several messages of one request to one model. Some jobs run at a time; the first that fails ends all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msx_frontend.job import Job
 from msx_frontend.models.model_version import ModelVersion
 
 AT_ONCE = 32
-"""Of one request: a list of a thousand prompts must not fill the queue that others wait in."""
+"""The most jobs of one request: a list of a thousand prompts must not fill the queue of all."""
 
 
 class TurnListener(Protocol):
@@ -68,7 +68,7 @@ class Turns:
             self.fail(error)
 
     def fail(self, error: Exception) -> None:
-        """All end."""
+        """End all jobs."""
         if self._over:
             return
         self._over = True
@@ -84,21 +84,21 @@ class Turns:
 
 
 class TurnSink:
-    """The sink of one job. A subclass reads what its worker says."""
+    """The sink of one job. A subclass reads the chunks."""
 
     __slots__ = ("_turns", "job")
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
         self.job: Job | None = None
-        """From its submission to its end."""
+        """Seconds from the submission of the job to its end."""
 
     def read(self, data: bytes) -> None:
         """One chunk. What it raises ends the request."""
         raise NotImplementedError
 
     def complete(self) -> None:
-        """The worker has said all. Raises for what is missing."""
+        """All chunks have come. Raises if something is missing."""
 
     # -- Sink --
 

@@ -43,12 +43,12 @@ UNSERVED = {
     "vllm_xargs": "not served: this server has no extensions of vLLM's",
     "web_search_options": "not served: this server searches nothing",
 }
-"""And what a client may do instead. Those of one route alone are members of its own request."""
+"""Each with what a client may do instead. Members of one route alone stand in its own request."""
 NEUTRAL: dict[str, Any] = {"modalities": ["text"], "function_call": "none"}
 
 
 class UnservedFields(msgspec.Struct, kw_only=True):
-    """Those of all routes, of any type: only what asks for nothing is taken."""
+    """Refused members of all routes; a value that asks for nothing is accepted."""
 
     allowed_token_ids: Any = None
     cache_salt: Any = None
@@ -75,7 +75,7 @@ class UnservedFields(msgspec.Struct, kw_only=True):
 
 @cache
 def unserved(kind: type[msgspec.Struct]) -> tuple[str, ...]:
-    """The members of a request that are refused: those of any type. Another route may serve one of the same name."""
+    """The members of a request that are refused. Another route may serve a member of the same name."""
     return tuple(field.name for field in msgspec.structs.fields(kind) if field.name in UNSERVED and field.type is Any)
 
 

@@ -20,14 +20,14 @@ def openai_usage(usage: Usage) -> dict[str, Any]:
 
 
 class RunningUsage:
-    """Of a stream so far, for each of its events: vLLM's `continuous_usage_stats`."""
+    """Counts of a stream so far, for each of its events: vLLM's `continuous_usage_stats`."""
 
     def __init__(self) -> None:
         self._prompts: dict[int, int] = {}
         self._completion = 0
 
     def add(self, piece: Piece) -> None:
-        """The first of each prompt has its ids."""
+        """The first delta of each prompt has the prompt's ids."""
         self._prompts.setdefault(piece.prompt, len(piece.delta.prompt_ids))
         self._completion += len(piece.delta.tokens)
 

@@ -28,7 +28,7 @@ class KserveRequest(msgspec.Struct, kw_only=True):
 
 
 def generate(request: TextRequest) -> Events | Texts:
-    """`stream` among the parameters makes it the other route, as in Triton."""
+    """`stream` among the parameters asks for a stream, as in Triton."""
     asked = decode(request.body, KserveRequest)
     if asked.parameters is not None and asked.parameters.stream:
         return _stream(request, asked)

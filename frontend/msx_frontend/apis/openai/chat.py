@@ -49,7 +49,7 @@ def finish_of(reason: FinishReason, tools: Tools, called: bool) -> str:
 
 
 class Message(NamedTuple):
-    """A whole text, divided."""
+    """A complete text, divided into reasoning, content and calls."""
 
     content: str
     calls: list[ToolCall]
@@ -78,7 +78,7 @@ class _Shape:
         self._asked, self.tools, self._version = asked, tools, version
         self._id, self._created = id, int(time.time())
         self.no_content = None if tools.constraint is not None else ""
-        """What stands for it: calls that must be made have none."""
+        """The value for missing content: None where calls must be made."""
 
     def head(self, kind: str) -> dict[str, Any]:
         return {
@@ -91,11 +91,11 @@ class _Shape:
 
     @property
     def only_text(self) -> bool:
-        """A piece of content tells nothing else."""
+        """Whether a delta has content and nothing else."""
         return not (self._asked.logprobs or self._asked.return_token_ids)
 
     def prompt(self, ids: tuple[int, ...]) -> dict[str, Any]:
-        """Of the whole reply, or of a stream's first event."""
+        """The members of the whole reply, or of a stream's first event."""
         return {"prompt_token_ids": ids} if self._asked.return_token_ids else {}
 
     def reader(self) -> ToolCallReader:
@@ -118,7 +118,7 @@ class _Shape:
         }
 
     def tokens(self, tokens: list[Token]) -> dict[str, Any]:
-        """What a choice tells of the tokens of its text."""
+        """The members of a choice that describe the tokens of its text."""
         logprobs = chat_logprobs(tokens, self._asked.top_logprobs or 0) if self._asked.logprobs else None
         told: dict[str, Any] = {"logprobs": logprobs}
         if self._asked.return_token_ids:
@@ -158,14 +158,14 @@ class _Stream:
 
 
 class _Choice:
-    """One choice of a stream: its role first, then what there is of it, at last why it ended."""
+    """One choice of a stream: its role first, then its pieces, at last why it ended."""
 
     def __init__(self, index: int, stream: _Stream) -> None:
         self._index, self._stream, self._tools = index, stream, stream.shape.tools
         self._reader = stream.shape.reader()
         self._begun = self._called = False
         self._untold: list[Token] = []
-        """What is told of them waits for the chunk that has their text."""
+        """Log-probabilities of tokens wait for the chunk that has the tokens' text."""
         self._content = EventsOfText(lambda text: self._value({"content": text}))
 
     def grow(self, delta: GenerateDelta) -> Iterator[bytes]:

@@ -30,7 +30,7 @@ from msx_sdk.generation import GENERATE, Capabilities, GenerateRequest, Sampling
 from msx_sdk.generation._wire import Integer, Natural
 
 DEFAULT_TOKENS = 16
-"""OpenAI's."""
+"""OpenAI's limit."""
 MOST_PROMPTS = 2048
 
 Ids = list[Integer]
@@ -157,11 +157,11 @@ class _Shape:
 
     @property
     def only_text(self) -> bool:
-        """A choice that has begun and not ended tells nothing but its text."""
+        """The event of a choice that has begun and not ended, which has only text."""
         return self._asked.logprobs is None and not self._drop and not self._asked.return_token_ids
 
     def _ids(self, tokens: Sequence[Token], prompt: tuple[int, ...] | None) -> dict[str, Any]:
-        """The prompt's are told once."""
+        """Log-probabilities of the prompt come once."""
         if not self._asked.return_token_ids:
             return {}
         ids: dict[str, Any] = {"token_ids": [token.id for token in tokens]}
@@ -174,13 +174,13 @@ class _Shape:
         return given if isinstance(given, str) else b"".join(map(_token_bytes, tokens)).decode("utf-8", "replace")
 
     def logprobs(self, tokens: Sequence[Token], text: str, offsets: Offsets) -> dict[str, Any] | None:
-        """Of the tokens of a piece of the text."""
+        """The log-probabilities of the tokens in a piece of the text."""
         return None if self._asked.logprobs is None else completion_logprobs(tokens, offsets.of(tokens, text))
 
 
 @dataclass
 class _Progress:
-    """What one choice of a stream has said so far."""
+    """What was sent of one choice of a stream."""
 
     texts: EventsOfText
     begun: bool = False

@@ -17,7 +17,7 @@ from msx_sdk.generation import EMBED, Capabilities, EmbedReply, EmbedRequest
 from msx_sdk.generation._wire import Integer, Positive
 
 MOST_INPUTS = 2048
-"""OpenAI's."""
+"""OpenAI's limit."""
 
 
 class EmbeddingRequest(msgspec.Struct, kw_only=True):

@@ -9,7 +9,7 @@ from typing import Any
 from msx_sdk.generation import Token
 
 LEAST = -9999.0
-"""JSON has no infinity; OpenAI writes this one for what is all but impossible."""
+"""JSON does not have infinity; OpenAI writes this value for a token that is nearly impossible."""
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 _decoder = codecs.getincrementaldecoder("utf-8")
@@ -38,7 +38,7 @@ class Offsets:
         self._next = self._shown = 0
 
     def of(self, tokens: Iterable[Token], text: str) -> list[int]:
-        """Of the tokens that came with this piece of the text."""
+        """The offsets of the tokens that came with this piece of the text."""
         found = [self._place(token, text) for token in tokens]
         self._shown += len(text)
         return found
@@ -65,7 +65,7 @@ def _chat_token(token: Token, top: int) -> dict[str, Any]:
 
 
 def _top(token: Token) -> dict[str, float | None] | None:
-    """Of the first token of a prompt nothing is known. Of several with the same text the likeliest counts."""
+    """The first token of a prompt has None. Of several tokens with the same text the likeliest counts."""
     if token.logprob is None:
         return None
     return {one.text: _bounded(one.logprob) for one in reversed(token.top)}

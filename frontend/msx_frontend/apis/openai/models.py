@@ -18,7 +18,7 @@ class ModelList:
         self._directory = directory
 
     async def list(self, request: Request) -> Reply:
-        """Those that the key may use."""
+        """The models that the key may use."""
         directory = self._directory.seen_by(request.call.limited_key)
         models = [_described(version) for version in directory.language_models()]
         return _json({"object": "list", "data": models, "models": directory.names()})

@@ -1,4 +1,4 @@
-"""OpenAI's `/v1/responses`, without what would have to be kept between requests."""
+"""OpenAI's `/v1/responses`, without features that need responses to be stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI's `/v1/responses` request, as the chat request that it means."""
+"""OpenAI's `/v1/responses` request, made into a chat request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ReasoningOptions(msgspec.Struct):
 
 
 class ResponsesRequest(ConversationFields, kw_only=True):
-    """Responses are not kept: what needs an earlier one is refused."""
+    """Refuses members that need an earlier response: responses are not stored."""
 
     input: str | list[dict[str, Any]]
     model: str | None = None
@@ -61,11 +61,11 @@ NAMES = {
     "response_format.json_schema": "text.format",
     "response_format": "text.format",
 }
-"""What the client calls the members of the chat request that is made of its own."""
+"""The client's names of the members of the chat request."""
 
 
 def response_names(chat: ChatRequest, tools: Tools) -> dict[str, str]:
-    """What it calls those of the `GenerateRequest`."""
+    """The client's names of the members of `GenerateRequest`."""
     return {ours: client_name(theirs, NAMES) for ours, theirs in chat_names(chat, tools).items()}
 
 
@@ -100,7 +100,7 @@ def _check(asked: ResponsesRequest) -> None:
 
 
 def responses_ignored(asked: ResponsesRequest) -> list[str]:
-    """The places of what has no effect, beside those of the chat request."""
+    """The places of members without effect, beside those of the chat request."""
     cut = ["truncation"] if asked.truncation not in (None, "disabled") else []
     return [*cut, "context_management"] if asked.context_management else cut
 

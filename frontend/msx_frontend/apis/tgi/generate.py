@@ -64,7 +64,7 @@ def _stream(request: TextRequest, asked: TgiRequest) -> Events:
 
 
 class _Stream:
-    """An event a token; the last one has the whole text."""
+    """One event for each token; the last one has the complete text."""
 
     def __init__(self, asked: TgiRequest, generation: Generation) -> None:
         self._asked, self._generation = asked, generation

@@ -1,4 +1,4 @@
-"""TGI's generate request: what it means, and what is wrong with it, in TGI's words and order."""
+"""TGI's generate request, and its refusals in TGI's words and order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Parameters(msgspec.Struct, kw_only=True):
 
     @property
     def sampled(self) -> bool:
-        """As TGI decides: asked for, or by a parameter that only sampling heeds."""
+        """Whether to sample, as TGI decides: if asked for, or by a parameter that only sampling uses."""
         warped = self.temperature not in (None, 1.0) or self.top_k or self.top_p or self.typical_p
         return bool(self.do_sample or warped)
 
@@ -46,7 +46,7 @@ class TgiRequest(msgspec.Struct, kw_only=True):
     parameters: Parameters | None = None
     stream: bool = False
     model: str | None = None
-    """Not TGI's, which serves one."""
+    """MSX's own member: TGI serves one model."""
 
     @property
     def asked(self) -> Parameters:
@@ -54,7 +54,7 @@ class TgiRequest(msgspec.Struct, kw_only=True):
 
 
 def check(request: TgiRequest, offered: Capabilities, *, stream: bool) -> None:
-    """Raises Invalid for the first that is wrong."""
+    """Raises Invalid for the first wrong member."""
     for wrong, text in _checks(request, request.asked, offered, stream):
         if wrong:
             raise Invalid(text)

@@ -1,4 +1,4 @@
-"""TGI's routes that generate nothing: tokens, and what the server is."""
+"""TGI's routes that do not generate: tokens, and the description of the server."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def chat_tokenize(request: TextRequest) -> Operations[TokenizeReply]:
 
 
 class ServerInfo:
-    """What TGI's server says of itself."""
+    """The description of the server, with TGI's members."""
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory

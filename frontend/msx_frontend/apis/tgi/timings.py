@@ -1,4 +1,4 @@
-"""Headers of TGI's responses: where the time of a generation went, and ours."""
+"""Headers of TGI's responses that say where the time of a generation went, and MSX's own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msx_frontend.models.model_version import ModelVersion
 
 
 class Timings:
-    """Begun when a request has been read."""
+    """A clock that starts when a request has been read."""
 
     def __init__(self, characters: int) -> None:
         self._characters = characters
@@ -20,7 +20,7 @@ class Timings:
         self._validated = time.monotonic()
 
     def headers(self, generation: Generation) -> Headers:
-        """Milliseconds, but for x-compute-time, which is in seconds."""
+        """The headers. Times are in milliseconds, but for x-compute-time, which is in seconds."""
         total = time.monotonic() - self._began
         inference = total - (self._validated - self._began) - generation.queue_seconds
         tokens = generation.usage.completion
@@ -38,7 +38,7 @@ class Timings:
 
 
 def named(version: ModelVersion) -> tuple[str, str]:
-    """Which model it was: TGI's clients name none."""
+    """The header that names the model: TGI's clients do not name one."""
     return "x-msx-model", version.source.name
 
 

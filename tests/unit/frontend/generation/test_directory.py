@@ -59,7 +59,7 @@ def test_several_need_a_name(tmp_path: Path) -> None:
             directory.find(None, GENERATE)
         with pytest.raises(ModelNotFound, match=r"dummy\. The models that can generate text: a, b\."):
             directory.find("dummy", GENERATE)
-        with pytest.raises(ModelNotFound, match=r"crow\. There are no models that can embed text\."):
+        with pytest.raises(ModelNotFound, match=r"crow\. The server does not have models that can embed text\."):
             directory.find("crow", EMBED)
 
     in_harness(tmp_path, test)

@@ -88,7 +88,7 @@ def test_each_schema_is_a_definition_with_references_from_there() -> None:
         ([tool(parameters=3)], None, "tools[0].function.parameters: expected a JSON schema"),
         ([tool()], "always", "tool_choice: expected none, auto, required"),
         ([tool()], {"name": ["g"]}, "tool_choice: expected none, auto, required"),
-        ([tool()], {"name": "g"}, "tool_choice: there is no tool 'g' among the tools (f)"),
+        ([tool()], {"name": "g"}, "tool_choice: the tool 'g' is not among the tools (f)"),
     ],
 )
 def test_what_is_wrong_is_named(tools: Any, choice: Any, text: str) -> None:
