@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -34,8 +35,17 @@ class ConstraintFields(UnservedFields, kw_only=True):
     guided_grammar: str | None = None
 
 
+_members = attrgetter(
+    "response_format", "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar"
+)
+_NOTHING = (None,) * 6
+"""What most requests have of them."""
+
+
 def constraint_name(fields: ConstraintFields) -> str | None:
     """The place of the constraint's own value, if there is one."""
+    if _members(fields) == _NOTHING:
+        return None
     try:
         name = next((name for name, _ in _constraints(fields)), None)
     except WrongParameter:  # told by `constraint_of`
@@ -47,6 +57,8 @@ def constraint_name(fields: ConstraintFields) -> str | None:
 
 def constraint_of(fields: ConstraintFields, offered: Capabilities) -> Constraint | None:
     """Raises WrongParameter for two at once, for a malformed one, and for one that the model cannot keep to."""
+    if _members(fields) == _NOTHING:
+        return None
     found = list(_constraints(fields))
     if len(found) > 1:
         raise WrongParameter(found[1][0], f"not together with {found[0][0]}: the text can keep to one of them")
@@ -110,6 +122,8 @@ def held_by_format(name: str, value: dict[str, Any]) -> list[schemas.Held]:
 
 def held_schemas(fields: ConstraintFields) -> list[schemas.Held]:
     """The schemas that apply to the text. Raises WrongParameter."""
+    if _members(fields) == _NOTHING:
+        return []
     if fields.response_format is not None:
         return held_by_format("response_format", fields.response_format)
     outputs = fields.structured_outputs or StructuredOutputs()

@@ -70,14 +70,15 @@ class Directory:
         return sorted(speaking, key=lambda one: one.source.name)
 
     def _names_one(self, name: str | None) -> bool:
-        return name is not None and (name in self._registry.names() or name not in ALIASES)
+        return name is not None and (name not in ALIASES or name in self._registry.names())
 
     def _named(self, name: str, operation: str, version: str | None = None, said_by: str = "") -> ModelVersion:
         if self._key is not None:
             self._key.check_model(name)
-        if name not in self._registry.names():
-            raise self._unknown(f"{name}{said_by}", operation)
-        found = self._registry.find(name, version)
+        try:
+            found = self._registry.find(name, version)
+        except ModelNotFound:
+            raise self._unknown(f"{name}{said_by}", operation) from None
         if found.capabilities is not None and not getattr(found.capabilities, operation):
             raise NotOffered(name, operation)
         return found

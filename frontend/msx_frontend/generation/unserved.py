@@ -5,7 +5,9 @@ They are refused by name: to leave them out would answer with something else tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -67,8 +69,11 @@ class UnservedFields(msgspec.Struct, kw_only=True):
 
     def __post_init__(self) -> None:
         """Raises WrongParameter."""
-        for name in unserved(type(self)):
-            value = getattr(self, name)
+        names, values_of, nothing = _unserved_values(type(self))
+        values = values_of(self)
+        if values == nothing:
+            return
+        for name, value in zip(names, values, strict=True):
             if value is not None and _asks(name, value):
                 raise WrongParameter(name, UNSERVED[name])
 
@@ -77,6 +82,13 @@ class UnservedFields(msgspec.Struct, kw_only=True):
 def unserved(kind: type[msgspec.Struct]) -> tuple[str, ...]:
     """The members of a request that are refused. Another route may serve a member of the same name."""
     return tuple(field.name for field in msgspec.structs.fields(kind) if field.name in UNSERVED and field.type is Any)
+
+
+@cache
+def _unserved_values(kind: type[msgspec.Struct]) -> tuple[tuple[str, ...], Callable[[Any], Any], tuple[None, ...]]:
+    """These members, what reads them all in one call, and what it gives where none is set."""
+    names = unserved(kind)
+    return names, attrgetter(*names), (None,) * len(names)
 
 
 def _asks(name: str, value: Any) -> bool:
