@@ -71,7 +71,13 @@ def first_segments(families: Collection[Family]) -> set[str]:
     """What plugins cannot have as their path: the server's own paths begin with it."""
     literal = {route.path.split("/")[1] for family in families for route in family.routes}
     owned = {segment for family in families for segment in family.owns}
-    return {*(one for one in literal if not one.startswith("{")), *owned, "metrics", "api-description"} - {""}
+    return {
+        *(one for one in literal if not one.startswith("{")),
+        *owned,
+        "metrics",
+        "api-description",
+        "openapi.json",
+    } - {""}
 
 
 def with_encodings(family: Family, config: ServerConfig) -> Family:

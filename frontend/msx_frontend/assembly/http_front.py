@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Iterator
 
 from msx_frontend.apis.kserve.repository import Repository
+from msx_frontend.apis.openapi.family import openapi
+from msx_frontend.apis.openapi.models import SignedModel
 from msx_frontend.apis.torchserve.description import described
 from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.assembly.context import ServerContext
@@ -12,10 +15,11 @@ from msx_frontend.assembly.families import Parts, families
 from msx_frontend.assembly.served_models import ServedModels
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.keys.key import KINDS, Kind
+from msx_frontend.keys.tokens import Tokens
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.exchange import Exchange
-from msx_frontend.net.http.family import ListenerName
+from msx_frontend.net.http.family import Family, ListenerName
 from msx_frontend.net.http.listener import Listener
 from msx_frontend.net.http.router import Router
 from msx_frontend.workflows.api import WorkflowApi
@@ -26,7 +30,7 @@ class HttpFront:
 
     def __init__(self, context: ServerContext, models: ServedModels) -> None:
         config, registry, management = context.config, context.registry, models.management
-        self._config = config
+        self._config, self._registry = config, registry
         self._tokens = context.keys.tokens
         self._tls = context.tls
         self._replies = context.monitoring.counted(context.access_log, by_key=context.keys.named)
@@ -89,14 +93,29 @@ class HttpFront:
     def _exchange(self, *listeners: ListenerName) -> Exchange:
         """Of one listener, which has the families of these. A listener for metrics alone asks for no key."""
         own = [family for family in self.families if family.listener in listeners]
+        own = [described(own), *own]
         return Exchange(
-            Router([described(own), *own], self.families[0], _unknown(listeners)),
+            Router([self._openapi(listeners, own), *own], self.families[0], _unknown(listeners)),
             self._replies,
             limit=self._config.max_request_size,
-            tokens=None if listeners == ("metrics",) else self._tokens,
+            tokens=self._tokens_of(listeners),
             cors=self._cors,
             held=self._held,
         )
+
+    def _openapi(self, listeners: tuple[ListenerName, ...], own: list[Family]) -> Family:
+        title = f"MSX {', '.join(listeners)} API"
+        return openapi(title, own, self._signed_models, self._tokens_of(listeners))
+
+    def _tokens_of(self, listeners: tuple[ListenerName, ...]) -> Tokens | None:
+        return None if listeners == ("metrics",) else self._tokens
+
+    def _signed_models(self) -> Iterator[SignedModel]:
+        """Default versions that announce their tensors."""
+        for name in self._registry.names():
+            signature = self._registry.find(name).signature
+            if signature is not None and (signature.inputs or signature.outputs):
+                yield SignedModel(name, signature)
 
 
 def _unknown(listeners: tuple[ListenerName, ...]) -> tuple[Kind, ...]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+from msx_frontend.apis.kserve import schemas
 from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.errors import failure
-from msx_frontend.apis.kserve.generate import generate, generate_stream
+from msx_frontend.apis.kserve.generate import KserveRequest, generate, generate_stream
 from msx_frontend.apis.kserve.inference import Submit, infer_route
 from msx_frontend.apis.kserve.repository import Unsupported
 from msx_frontend.errors import ServiceError
@@ -48,19 +50,41 @@ def told(error: ServiceError) -> Failure:
 
 
 def _of_server(answers: Answers) -> Iterator[Route]:
-    yield Route("GET", "/v2", answers.server, summary="Name, version and extensions of the server")
-    yield Route("GET", "/v2/health/live", answers.live, key=None, summary="The process answers")
-    yield Route("GET", "/v2/health/ready", answers.ready, key=None, summary="Requests should be sent here")
-    yield Route("GET", "/v2/models", answers.models, summary="Names of the models")
+    yield Route(
+        "GET",
+        "/v2",
+        answers.server,
+        summary="Name, version and extensions of the server",
+        response_schema=schemas.SERVER,
+    )
+    yield Route(
+        "GET", "/v2/health/live", answers.live, key=None, summary="The process answers", response_schema=schemas.LIVE
+    )
+    yield Route(
+        "GET",
+        "/v2/health/ready",
+        answers.ready,
+        key=None,
+        summary="Requests should be sent here",
+        response_schema=schemas.READY,
+    )
+    yield Route("GET", "/v2/models", answers.models, summary="Names of the models", response_schema=schemas.MODELS)
     yield Route("GET", "/v2/models/stats", answers.all_statistics, summary="Triton's statistics of all models")
 
 
 def _of_models(answers: Answers, infer: JobRoute, explain: JobRoute) -> Iterator[Route]:
+    tensors: dict[str, Any] = {"request_schema": schemas.INFER_REQUEST, "response_schema": schemas.INFER_REPLY}
     for path in MODEL:
-        yield Route("GET", path, answers.model, summary="Inputs and outputs of a model")
-        yield Route("GET", f"{path}/ready", answers.model_ready, summary="Whether a model has a worker that answers")
-        yield Route("POST", f"{path}/infer", infer, summary="Predict")
-        yield Route("POST", f"{path}/explain", explain, summary="Explain")
+        yield Route("GET", path, answers.model, summary="Inputs and outputs of a model", response_schema=schemas.MODEL)
+        yield Route(
+            "GET",
+            f"{path}/ready",
+            answers.model_ready,
+            summary="Whether a model has a worker that answers",
+            response_schema=schemas.MODEL_READY,
+        )
+        yield Route("POST", f"{path}/infer", infer, summary="Predict", **tensors)
+        yield Route("POST", f"{path}/explain", explain, summary="Explain", **tensors)
         yield Route("GET", f"{path}/config", answers.config, summary="Triton's configuration of a model")
         yield Route("GET", f"{path}/stats", answers.statistics, summary="Triton's statistics of a model")
 
@@ -69,15 +93,37 @@ def _of_language_models(models: TextModels) -> Iterator[Route]:
     api = models.api(kserve_failure)
     for path in MODEL:
         whole, stream = text_route(api, generate), text_route(api, generate_stream)
-        yield Route("POST", f"{path}/generate", whole, summary="Generate a text")
-        yield Route("POST", f"{path}/generate_stream", stream, summary="Generate a text, token by token")
+        yield Route("POST", f"{path}/generate", whole, summary="Generate a text", request_schema=KserveRequest)
+        yield Route(
+            "POST",
+            f"{path}/generate_stream",
+            stream,
+            summary="Generate a text, token by token",
+            request_schema=KserveRequest,
+        )
 
 
 def _of_repository(answers: Answers) -> Iterator[Route]:
     path = "/v2/repository/models/{model}"
-    yield Route("POST", "/v2/repository/index", answers.index, summary="Models that are registered or can be loaded")
-    yield Route("POST", f"{path}/load", answers.load, key="management", summary="Load a model")
-    yield Route("POST", f"{path}/unload", answers.unload, key="management", summary="Unload a model")
+    yield Route(
+        "POST",
+        "/v2/repository/index",
+        answers.index,
+        summary="Models that are registered or can be loaded",
+        request_schema=schemas.INDEX_REQUEST,
+        response_schema=schemas.INDEX,
+    )
+    yield Route(
+        "POST", f"{path}/load", answers.load, key="management", summary="Load a model", response_schema=schemas.LOAD
+    )
+    yield Route(
+        "POST",
+        f"{path}/unload",
+        answers.unload,
+        key="management",
+        summary="Unload a model",
+        response_schema=schemas.UNLOAD,
+    )
 
 
 def _not_served() -> Iterator[Route]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msx_frontend.apis.openai.chat import chat_completions
-from msx_frontend.apis.openai.completions import completions
-from msx_frontend.apis.openai.embeddings import embeddings
+from msx_frontend.apis.openai.completions import CompletionRequest, completions
+from msx_frontend.apis.openai.embeddings import EmbeddingRequest, embeddings
 from msx_frontend.apis.openai.models import ModelList
 from msx_frontend.apis.openai.responses import responses
+from msx_frontend.apis.openai.responses_request import ResponsesRequest
 from msx_frontend.errors import ServiceError
+from msx_frontend.generation.chat_request import ChatRequest
 from msx_frontend.generation.errors import as_json, openai_failure
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.generation.text_route import text_route
@@ -27,10 +29,30 @@ def failure(error: ServiceError) -> Failure:
 def _routes(models: TextModels) -> Iterator[Route]:
     api, listed = models.api(openai_failure), ModelList(models.directory)
     chat = text_route(api, chat_completions)
-    yield Route("POST", "/v1/completions", text_route(api, completions), summary="Texts that go on from prompts")
-    yield Route("POST", "/v1/chat/completions", chat, summary="The next message of a conversation")
-    yield Route("POST", "/v1/responses", text_route(api, responses), summary="A response, without what is kept")
-    yield Route("POST", "/v1/embeddings", text_route(api, embeddings), summary="Vectors of texts")
+    yield Route(
+        "POST",
+        "/v1/completions",
+        text_route(api, completions),
+        summary="Texts that go on from prompts",
+        request_schema=CompletionRequest,
+    )
+    yield Route(
+        "POST", "/v1/chat/completions", chat, summary="The next message of a conversation", request_schema=ChatRequest
+    )
+    yield Route(
+        "POST",
+        "/v1/responses",
+        text_route(api, responses),
+        summary="A response, without what is kept",
+        request_schema=ResponsesRequest,
+    )
+    yield Route(
+        "POST",
+        "/v1/embeddings",
+        text_route(api, embeddings),
+        summary="Vectors of texts",
+        request_schema=EmbeddingRequest,
+    )
     yield Route("GET", "/v1/models", listed.list, summary="Language models, and the names of all models")
     yield Route("GET", "/v1/models/{model:path}", listed.show)  # clients ask for names with slashes
     yield Route("GET", "/v1/models/{model}", listed.show, summary="One model; KServe v1: whether it is ready")

@@ -7,7 +7,7 @@ from typing import Literal
 from msx_frontend.models.health import Health
 from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family, ListenerName, Reply, Route
-from msx_frontend.net.http.replies import status_reply
+from msx_frontend.net.http.replies import STATUS_SCHEMA, status_reply
 from msx_frontend.net.http.request import Request
 
 PATHS = frozenset({"/livez", "/readyz"})
@@ -28,15 +28,42 @@ class Probes:
 
     def _ping(self, key: Literal["inference", "management"]) -> Route:
         summary = "Healthy unless a model has workers that will not come back"
-        return Route("GET", "/ping", self.ping, key=key, summary=summary, operation="ping", any_method=True)
+        return Route(
+            "GET",
+            "/ping",
+            self.ping,
+            key=key,
+            summary=summary,
+            operation="ping",
+            any_method=True,
+            response_schema=STATUS_SCHEMA,
+        )
 
     def _live(self) -> Route:
         summary = "The process answers; needs no token"
-        return Route("GET", "/livez", self.live, key=None, summary=summary, operation="live", any_method=True)
+        return Route(
+            "GET",
+            "/livez",
+            self.live,
+            key=None,
+            summary=summary,
+            operation="live",
+            any_method=True,
+            response_schema=STATUS_SCHEMA,
+        )
 
     def _ready(self) -> Route:
         summary = "Requests should be sent here: models serve, and the server is not ending; needs no token"
-        return Route("GET", "/readyz", self.ready, key=None, summary=summary, operation="ready", any_method=True)
+        return Route(
+            "GET",
+            "/readyz",
+            self.ready,
+            key=None,
+            summary=summary,
+            operation="ready",
+            any_method=True,
+            response_schema=STATUS_SCHEMA,
+        )
 
     # -- answers --
 

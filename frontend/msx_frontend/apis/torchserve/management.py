@@ -13,7 +13,7 @@ from msx_frontend.models.parameters import text
 from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family, Reply, Route
 from msx_frontend.net.http.parameters import parameters
-from msx_frontend.net.http.replies import json_reply, status_reply
+from msx_frontend.net.http.replies import STATUS_SCHEMA, json_reply, status_reply
 from msx_frontend.net.http.request import Request
 
 MODEL, VERSION = "model_name", "model_version"
@@ -72,7 +72,7 @@ class Management:
         yield _route("GET", path, self.describe, f"Describe {which}", f"{prefix}describeModel", DESCRIBE)
         yield _route("PUT", path, self.scale, f"Scale {which}", f"{prefix}scaleWorker", SCALE)
         yield _route("DELETE", path, self.unregister, f"Unregister {which}", f"{prefix}unregisterModel")
-        yield _route("OPTIONS", path, self.manage, "", "")
+        yield _route("OPTIONS", path, self.manage, f"OpenAPI 3.0 of what can be managed of {which}", "")
 
     async def list(self, request: Request) -> Reply:
         return json_reply(self._models.models(request.query))
@@ -118,7 +118,15 @@ def _route(
     queries: tuple[tuple[str, str], ...] = (),
 ) -> Route:
     return Route(
-        method, path, answer, key="management", summary=summary, operation=operation, queries=queries, model=""
+        method,
+        path,
+        answer,
+        key="management",
+        summary=summary,
+        operation=operation,
+        queries=queries,
+        model="",
+        response_schema=None if method in ("GET", "OPTIONS") else STATUS_SCHEMA,
     )
 
 

@@ -67,7 +67,8 @@ class Predictions:
             path = f"/{word}/{{{MODEL}}}"
             yield from self._of_model(path, told, f"{verb} by the default version", word)
             yield from self._of_model(f"{path}/{{{VERSION}}}", told, f"{verb} by one version", f"version_{word}")
-            yield from self._of_model(f"{path}/{{{VERSION}}}/{{{URL_PATH}:path}}", told)
+            rest = f"{verb} by one version; the handler sees the rest of the path"
+            yield from self._of_model(f"{path}/{{{VERSION}}}/{{{URL_PATH}:path}}", told, rest)
             yield from self._of_model(f"{path}//{{{URL_PATH}:path}}", told)
         yield self._job("/invocations", INVOKES, "SageMaker's route", "invocations", ((MODEL, "string"),))
         yield from self._of_model(
@@ -80,7 +81,7 @@ class Predictions:
 
     def _of_model(self, path: str, meaning: Meaning, summary: str = "", operation: str = "") -> Iterator[Route]:
         yield self._job(path, meaning, summary, operation)
-        yield Route("OPTIONS", path, self._describe, model=MODEL)
+        yield Route("OPTIONS", path, self._describe, summary=summary and "OpenAPI 3.0 of the model", model=MODEL)
 
     def _job(
         self, path: str, meaning: Meaning, summary: str, operation: str, queries: tuple[tuple[str, str], ...] = ()

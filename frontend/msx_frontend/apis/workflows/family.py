@@ -6,7 +6,7 @@ from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family, Reply, Route
 from msx_frontend.net.http.parameters import parameters
 from msx_frontend.net.http.parse import parse_fields
-from msx_frontend.net.http.replies import json_reply, status_reply
+from msx_frontend.net.http.replies import STATUS_SCHEMA, json_reply, status_reply
 from msx_frontend.net.http.request import Request
 from msx_frontend.net.http.wire import BODYLESS
 from msx_frontend.workflows.api import WorkflowApi
@@ -74,7 +74,10 @@ def workflow_management(api: WorkflowApi) -> Family:
             operation="unregisterWorkflow",
         ),
     )
-    managed = tuple(route._replace(key="management") for route in routes)
+    managed = tuple(
+        route._replace(key="management", response_schema=None if route.method == "GET" else STATUS_SCHEMA)
+        for route in routes
+    )
     return Family(
         "workflow management",
         managed,

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
+import msgspec
+
 from msx_frontend.errors import ServiceError
 from msx_frontend.job import Cancellable, Sink
 from msx_frontend.keys.key import Key, Kind
@@ -20,6 +22,7 @@ ListenerName = Literal["inference", "management", "metrics"]
 Names = Mapping[str, str]
 """The parts of a path that its template names."""
 Headers = Sequence[tuple[str, str]]
+JsonSchema = Mapping[str, Any]
 
 JSON: Headers = (JSON_TYPE,)
 
@@ -93,8 +96,9 @@ class Route(NamedTuple):
     """OpenAPI's operationId."""
     queries: tuple[tuple[str, str], ...] = ()
     """Names and JSON types of query parameters."""
-    request_schema: Mapping[str, Any] | None = None
-    response_schema: Mapping[str, Any] | None = None
+    request_schema: JsonSchema | type[msgspec.Struct] | None = None
+    """Of a JSON body; a struct has its own schema."""
+    response_schema: JsonSchema | None = None
     any_method: bool = False
     """Other methods mean the same as `method`, but for those of other routes with this path (TorchServe's rule)."""
     model: str = "model"

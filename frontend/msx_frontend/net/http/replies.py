@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_frontend.net.http.family import Reply
+from msx_frontend.net.http.family import JsonSchema, Reply
 from msx_frontend.net.http.wire import json_bytes
 
 
 def json_reply(value: Any, status: int = 200) -> Reply:
     return Reply(json_bytes(value), status)
+
+
+STATUS_SCHEMA: JsonSchema = {
+    "type": "object",
+    "required": ["status"],
+    "properties": {"status": {"type": "string"}},
+}
+"""Of `status_reply`."""
 
 
 def status_reply(text: str, status: int = 200) -> Reply:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msx_frontend.keys.key import Kind
@@ -24,7 +24,9 @@ class Match(NamedTuple):
     allowed: tuple[str, ...] = ()
 
 
-class _Served(NamedTuple):
+class ServedRoute(NamedTuple):
+    """A route of a listener. `kinds` are the kinds of keys of which one opens it; none where it is public."""
+
     family: Family
     route: Route
     names: tuple[str, ...]
@@ -50,7 +52,7 @@ class _Node:
         """Children for segments that begin with a name, by the text behind the name."""
         self.name: _Node | None = None
         self.rest: _Node | None = None
-        self.served: list[_Served] = []
+        self.served: list[ServedRoute] = []
 
 
 class Router:
@@ -83,6 +85,10 @@ class Router:
                 missing = Match(served[0].family, kinds=served[0].kinds, allowed=_allowed(served))
         return missing or (Match(owner) if owner else Match(self.default, kinds=self._unknown))
 
+    def places(self) -> Iterator[Sequence[ServedRoute]]:
+        """The routes of each path; more literal paths come first."""
+        return _places(self._root)
+
     def first_segments(self) -> set[str]:
         """First segments that the families use or own."""
         return {*self._root.literals, *self._owners} - {""}
@@ -107,7 +113,7 @@ class Router:
                 if other.route.answer == route.answer:  # the same on another listener: either key opens it
                     node.served[number] = other._replace(kinds=tuple(dict.fromkeys((*other.kinds, *kinds))))
                 return
-        node.served.append(_Served(family, route, tuple(names), kinds))
+        node.served.append(ServedRoute(family, route, tuple(names), kinds))
 
 
 def _child(node: _Node, segment: str) -> tuple[_Node, str]:
@@ -142,7 +148,16 @@ def _walk(
         yield node.rest, (*values, "/".join(segments[at:]))
 
 
-def _of_method(served: list[_Served], method: str) -> _Served | None:
+def _places(node: _Node) -> Iterator[Sequence[ServedRoute]]:
+    if node.served:
+        yield node.served
+    below = [*node.literals.values(), *node.beginnings.values(), node.name, node.rest]
+    for child in below:
+        if child is not None:
+            yield from _places(child)
+
+
+def _of_method(served: list[ServedRoute], method: str) -> ServedRoute | None:
     """HEAD is GET without a body. A model, or a workflow, does not run for an answer that is thrown away."""
     for one in served:
         if one.route.method == method:
@@ -156,7 +171,7 @@ def _of_method(served: list[_Served], method: str) -> _Served | None:
     return None
 
 
-def _allowed(served: list[_Served]) -> tuple[str, ...]:
+def _allowed(served: list[ServedRoute]) -> tuple[str, ...]:
     """The methods for the header Allow."""
     methods: list[str] = []
     for one in served:

@@ -1,0 +1,93 @@
+"""One route as an operation of the document."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from msx_frontend.apis.openapi.schemas import ANYTHING, JSON_TYPE, Components, Schema, prefix_of
+from msx_frontend.net.http.family import JobRoute, Route
+from msx_frontend.net.http.router import ServedRoute
+
+METHODS = frozenset({"GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"})
+"""Those that OpenAPI knows."""
+_WITH_BODY = ("POST", "PUT", "PATCH")
+REQUIRED = "url"
+"""The only query parameter that calls need."""
+
+
+def path_of(template: str) -> str:
+    """As OpenAPI has it, which knows no names of several segments."""
+    return re.sub(r"{(\w+):path}", r"{\1}", template)
+
+
+def operation(served: ServedRoute, path: str, components: Components, *, secured: bool) -> Schema:
+    """`path` is OpenAPI's, whose names may differ from the route's. `secured`: the listener asks for keys."""
+    route, family = served.route, served.family
+    made: Schema = {
+        "tags": [family.name],
+        "summary": route.summary,
+        "operationId": operation_id(route.method, path),
+        "responses": {"200": _reply(served, components), "default": components.error(family)},
+    }
+    if parameters := [*_names(path), *_queries(route)]:
+        made["parameters"] = parameters
+    if body := _body(served, components):
+        made["requestBody"] = body
+    if secured:
+        made["security"] = [{kind: []} for kind in served.kinds]
+    return made
+
+
+def operation_id(method: str, path: str) -> str:
+    """Another one for each operation: clients make names of functions from it."""
+    return "_".join([method.lower(), *re.findall(r"\w+", path)])
+
+
+def _names(path: str) -> list[Schema]:
+    return [
+        {"in": "path", "name": name, "required": True, "schema": {"type": "string"}}
+        for name in re.findall(r"{(\w+)}", path)
+    ]
+
+
+def _queries(route: Route) -> list[Schema]:
+    return [
+        {
+            "in": "query",
+            "name": name,
+            "required": name == REQUIRED and not _takes_object(route),
+            "schema": _query(name, kind),
+        }
+        for name, kind in route.queries
+    ]
+
+
+def _query(name: str, kind: str) -> Schema:
+    return {"type": "array", "items": {"type": kind}} if name.endswith("[]") else {"type": kind}
+
+
+def _takes_object(route: Route) -> bool:
+    """TorchServe's management: its parameters may be members of a JSON object, too."""
+    return route.method in _WITH_BODY and bool(route.queries) and not isinstance(route.answer, JobRoute)
+
+
+def _body(served: ServedRoute, components: Components) -> Schema:
+    route = served.route
+    if route.request_schema is not None:
+        schema = components.schema(route.request_schema, prefix_of(served.family))
+        return {"required": True, "content": {JSON_TYPE: {"schema": schema}}}
+    if _takes_object(route):
+        members = {name: _query(name, kind) for name, kind in route.queries}
+        return {"content": {JSON_TYPE: {"schema": {"type": "object", "properties": members}}}}
+    return {"content": {"*/*": {"schema": ANYTHING}}} if route.method in _WITH_BODY else {}
+
+
+def _reply(served: ServedRoute, components: Components) -> Schema:
+    made: dict[str, Any] = {"description": "The reply"}
+    if served.route.response_schema is not None:
+        schema = components.schema(served.route.response_schema, prefix_of(served.family))
+        made["content"] = {JSON_TYPE: {"schema": schema}}
+    elif isinstance(served.route.answer, JobRoute):
+        made["content"] = {"*/*": {"schema": ANYTHING}}
+    return made

@@ -1,0 +1,134 @@
+"""/openapi.json of each listener is OpenAPI 3.1, and has every route that is not excused here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from msx_frontend.apis.openapi.document import document
+from msx_frontend.apis.torchserve.description import described
+from msx_frontend.net.http.family import Family
+from msx_frontend.net.http.router import Router
+from tests.unit.frontend.apis.families import all_families, of_listener
+
+REST = "OpenAPI has no names of several segments; the path with one segment is described"
+NOT_SERVED = "answered by 501 and what to do instead"
+NOT_DESCRIBED = {
+    "/predictions/{model_name}//{url_path:path}": REST,
+    "/explanations/{model_name}//{url_path:path}": REST,
+    "/v1/models/{model:path}": REST,
+    "/metrics/{rest:path}": "TorchServe's: whatever stands behind /metrics means the same",
+    "/v2/systemsharedmemory": NOT_SERVED,
+    "/v2/systemsharedmemory/{rest:path}": NOT_SERVED,
+    "/v2/cudasharedmemory": NOT_SERVED,
+    "/v2/cudasharedmemory/{rest:path}": NOT_SERVED,
+    "/v2/trace/setting": NOT_SERVED,
+    "/v2/models/{model}/trace/setting": NOT_SERVED,
+    "/v2/logging": NOT_SERVED,
+}
+LISTENERS = ["inference", "management", "metrics", "merged"]
+
+
+def families(listener: str) -> list[Family]:
+    own = all_families() if listener == "merged" else of_listener(listener)
+    return [described(own), *own]
+
+
+def made(listener: str, *, secured: bool = True) -> dict[str, Any]:
+    own = families(listener)
+    return document("MSX", Router(own, own[0]), secured=secured)
+
+
+def operations(listener: str) -> dict[str, Any]:
+    paths = made(listener)["paths"]
+    return {f"{method} {path}": one for path, methods in paths.items() for method, one in methods.items()}
+
+
+@pytest.mark.parametrize("secured", [True, False])
+@pytest.mark.parametrize("listener", LISTENERS)
+def test_it_is_valid(listener: str, secured: bool) -> None:
+    OpenAPIV31SpecValidator(made(listener, secured=secured)).validate()
+
+
+def test_every_route_has_a_summary_or_an_excuse() -> None:
+    without = {route.path for family in families("merged") for route in family.routes if not route.summary}
+    assert without == NOT_DESCRIBED.keys()
+
+
+@pytest.mark.parametrize("listener", LISTENERS)
+def test_every_route_with_a_summary_is_there(listener: str) -> None:
+    described = [route for family in families(listener) for route in family.routes if route.summary]
+    router = Router(own := families(listener), own[0])
+    there = {(one.route.method, one.route.path) for place in router.places() for one in place if one.route.summary}
+    assert {(route.method, route.path) for route in described} - there <= {("GET", "/v1/models/{model_name}")}
+    assert len(operations(listener)) == len(there)
+
+
+def test_keys() -> None:
+    merged = operations("merged")
+    assert merged["post /predictions/{model_name}"]["security"] == [{"inference": []}]
+    assert merged["post /models"]["security"] == [{"management": []}]
+    assert merged["get /livez"]["security"] == []
+    assert merged["get /ping"]["security"] == [{"inference": []}, {"management": []}]
+    schemes = made("merged")["components"]["securitySchemes"]
+    assert {name: (one["type"], one["scheme"]) for name, one in schemes.items()} == {
+        "inference": ("http", "bearer"),
+        "management": ("http", "bearer"),
+    }
+
+
+def test_without_keys_none_is_asked_for() -> None:
+    open_one = made("inference", secured=False)
+    assert "securitySchemes" not in open_one["components"]
+    assert not any("security" in one for methods in open_one["paths"].values() for one in methods.values())
+
+
+@pytest.mark.parametrize(
+    ("operation", "members"),
+    [
+        ("post /predictions/{model_name}", ["code", "type", "message"]),
+        ("get /v2/models/{model}", ["error"]),
+        ("post /v1/completions", ["error"]),
+        ("post /generate", ["error", "error_type"]),
+    ],
+)
+def test_errors_are_those_of_the_family(operation: str, members: list[str]) -> None:
+    components = made("inference")["components"]
+    name = operations("inference")[operation]["responses"]["default"]["$ref"].rpartition("/")[2]
+    schema = components["responses"][name]["content"]["application/json"]["schema"]
+    assert components["schemas"][schema["$ref"].rpartition("/")[2]]["required"] == members
+
+
+def test_parameters() -> None:
+    register = operations("management")["post /models"]
+    assert {(one["in"], one["name"]) for one in register["parameters"]} >= {("query", "url"), ("query", "batch_size")}
+    assert "url" in register["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    version = operations("inference")["get /v2/models/{model}/versions/{version}"]
+    assert [(one["in"], one["name"], one["required"]) for one in version["parameters"]] == [
+        ("path", "model", True),
+        ("path", "version", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        "post /v1/completions",
+        "post /v1/chat/completions",
+        "post /v1/responses",
+        "post /v1/embeddings",
+        "post /generate",
+        "post /generate_stream",
+        "post /tokenize",
+        "post /chat_tokenize",
+        "post /v2/models/{model}/generate",
+        "post /v2/models/{model}/infer",
+    ],
+)
+def test_bodies_have_schemas(operation: str) -> None:
+    schema = operations("inference")[operation]["requestBody"]["content"]["application/json"]["schema"]
+    if "$ref" in schema:
+        schema = made("inference")["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    assert schema["properties"]

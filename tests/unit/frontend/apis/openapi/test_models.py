@@ -1,0 +1,83 @@
+"""Schemas of models that announce their tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from openapi_schema_validator import OAS31Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from msx_frontend.apis.openapi.models import SignedModel, request_schema, response_schema, with_models
+from msx_sdk.kserve import Signature, TensorMeta
+from tests.unit.frontend.apis.openapi.test_document import made
+
+ROWS = TensorMeta("rows", "FP32", (-1, 3))
+SIGNATURE = Signature((ROWS, TensorMeta("names", "BYTES", (-1,))), (TensorMeta("norm", "FP32", (-1,)),))
+GOOD_ROWS = {"name": "rows", "datatype": "FP32", "shape": [2, 3], "data": [[1, 2, 3], [4, 5, 6]]}
+GOOD_NAMES = {"name": "names", "datatype": "BYTES", "shape": [1], "data": ["a"]}
+
+
+def fits(signature: Signature, *inputs: object) -> bool:
+    return bool(OAS31Validator(request_schema(signature)).is_valid({"inputs": list(inputs)}))
+
+
+def test_a_document_with_models_is_valid() -> None:
+    whole = with_models(made("inference"), [SignedModel("m", SIGNATURE), SignedModel("a b", SIGNATURE)])
+    OpenAPIV31SpecValidator(whole).validate()
+    assert {"/v2/models/m/infer", "/predictions/m", "/v2/models/a%20b/infer"} <= whole["paths"].keys()
+
+
+def test_it_has_what_the_route_of_all_models_has() -> None:
+    plain = made("inference")
+    whole = with_models(plain, [SignedModel("m", SIGNATURE)])
+    of_model, general = whole["paths"]["/v2/models/m/infer"]["post"], plain["paths"]["/v2/models/{model}/infer"]["post"]
+    assert (of_model["security"], of_model["responses"]["default"]) == (
+        general["security"],
+        general["responses"]["default"],
+    )
+    assert "parameters" not in of_model
+    assert "/v2/models/m/infer" not in plain["paths"]
+
+
+def test_a_listener_without_predictions_has_no_models() -> None:
+    plain = made("management")
+    assert with_models(plain, [SignedModel("m", SIGNATURE)])["paths"] == plain["paths"]
+
+
+@pytest.mark.parametrize("inputs", [(GOOD_ROWS, GOOD_NAMES), (GOOD_NAMES, GOOD_ROWS)])
+def test_what_fits(inputs: tuple[object, ...]) -> None:
+    assert fits(SIGNATURE, *inputs)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": "other"},
+        {"datatype": "FP64"},
+        {"shape": [2, 4]},
+        {"shape": [2]},
+        {"shape": [-1, 3]},
+        {"data": ["text"]},
+    ],
+)
+def test_what_does_not_fit(wrong: dict[str, Any]) -> None:
+    assert not fits(SIGNATURE, GOOD_ROWS | wrong, GOOD_NAMES)
+
+
+def test_inputs_that_are_missing() -> None:
+    assert not fits(SIGNATURE, GOOD_ROWS)
+    assert fits(Signature(SIGNATURE.inputs, SIGNATURE.outputs, enforced=False), GOOD_ROWS)
+
+
+def test_a_scalar_has_no_sizes() -> None:
+    signature = Signature((TensorMeta("x", "INT32", ()),), ())
+    assert fits(signature, {"name": "x", "datatype": "INT32", "shape": [], "data": [1]})
+    assert not fits(signature, {"name": "x", "datatype": "INT32", "shape": [1], "data": [1]})
+
+
+def test_the_reply() -> None:
+    check = OAS31Validator(response_schema(SIGNATURE))
+    norm = {"name": "norm", "datatype": "FP32", "shape": [2], "data": [1.5, 2]}
+    assert check.is_valid({"model_name": "m", "outputs": [norm]})
+    assert not check.is_valid({"model_name": "m", "outputs": [norm | {"name": "other"}]})
