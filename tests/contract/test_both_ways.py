@@ -173,7 +173,7 @@ def _not_served() -> Iterator[Ask]:
 
 
 def _probes_and_metrics() -> Iterator[Ask]:
-    for path in ("/livez", "/readyz", "/ping", "/api-description"):
+    for path in ("/livez", "/readyz", "/ping", "/api-description", "/openapi.json"):
         for method in ("GET", "HEAD", "POST", "OPTIONS"):
             yield Ask(method, path)
     yield Ask("GET", "/ping", listener="management")

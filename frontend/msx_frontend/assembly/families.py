@@ -9,11 +9,13 @@ from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.family import kserve_generate, kserve_v2
 from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.apis.openai.family import openai
+from msx_frontend.apis.openapi.family import PATH as OPENAPI_PATH
 from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.probes.family import Probes
 from msx_frontend.apis.tgi.family import tgi
+from msx_frontend.apis.torchserve.description import described
 from msx_frontend.apis.torchserve.management import management
-from msx_frontend.apis.torchserve.metrics import metrics_api
+from msx_frontend.apis.torchserve.metrics import METRICS_PATH, metrics_api
 from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.apis.workflows.family import workflow_management, workflow_predictions
 from msx_frontend.config import ServerConfig
@@ -69,15 +71,10 @@ def families(parts: Parts) -> Sequence[Family]:
 
 def first_segments(families: Collection[Family]) -> set[str]:
     """What plugins cannot have as their path: the server's own paths begin with it."""
-    literal = {route.path.split("/")[1] for family in families for route in family.routes}
+    routes = [route.path for family in (*families, described(())) for route in family.routes]
+    literal = {path.split("/")[1] for path in (*routes, OPENAPI_PATH, METRICS_PATH)}
     owned = {segment for family in families for segment in family.owns}
-    return {
-        *(one for one in literal if not one.startswith("{")),
-        *owned,
-        "metrics",
-        "api-description",
-        "openapi.json",
-    } - {""}
+    return {*(one for one in literal if not one.startswith("{")), *owned} - {""}
 
 
 def with_encodings(family: Family, config: ServerConfig) -> Family:

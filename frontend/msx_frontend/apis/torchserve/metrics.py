@@ -9,6 +9,9 @@ from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family, Reply, Route
 from msx_frontend.net.http.request import Request
 
+METRICS_PATH = "/metrics"
+"""It is the server's own where the metrics API is off, too."""
+
 
 def metrics_api(metrics: ServerMetrics) -> Family:
     """Either kind of key opens it. The metrics listener asks for none, as TorchServe's does."""
@@ -20,7 +23,7 @@ def metrics_api(metrics: ServerMetrics) -> Family:
     def routes(key: Kind) -> tuple[Route, ...]:
         own = Route(
             "GET",
-            "/metrics",
+            METRICS_PATH,
             expose,
             key=key,
             any_method=True,
@@ -28,7 +31,7 @@ def metrics_api(metrics: ServerMetrics) -> Family:
             operation="metrics",
             queries=(("name[]", "string"),),
         )
-        return own, Route("GET", "/metrics/{rest:path}", expose, key=key, any_method=True)
+        return own, Route("GET", f"{METRICS_PATH}/{{rest:path}}", expose, key=key, any_method=True)
 
     every = tuple(route for key in KINDS for route in routes(key))
     return Family("metrics", every, torchserve_failure, listener="metrics", closes_on_error=True)

@@ -83,6 +83,8 @@ class Router:
                 return Match(found.family, found.route, dict(zip(found.names, values, strict=True)), found.kinds)
             if served and missing is None:
                 missing = Match(served[0].family, kinds=served[0].kinds, allowed=_allowed(served))
+                if method == "HEAD" and _of_method(served, "GET") is not None:
+                    return missing  # a HEAD means no other route than its GET
         return missing or (Match(owner) if owner else Match(self.default, kinds=self._unknown))
 
     def places(self) -> Iterator[Sequence[ServedRoute]]:

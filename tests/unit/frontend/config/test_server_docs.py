@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging.config
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import get_type_hints
 
@@ -12,21 +13,25 @@ import msgspec
 import pytest
 import yaml
 
+from msx_frontend.apis.openapi.family import openapi
 from msx_frontend.apis.probes.family import PATHS as PROBES
+from msx_frontend.apis.torchserve.description import described
 from msx_frontend.cli.main import main
 from msx_frontend.errors import ServiceError
 from msx_frontend.keys.api_keys_file import parse
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.states import ModelState
+from msx_frontend.net.http.router import Router
 from msx_frontend.workflows import errors as workflow_errors
 from msx_sdk._internal.workflow_spec import NodeSettings
 from msx_sdk.plugins import Endpoint, EndpointRequest
-from tests.unit.frontend.apis.families import of_listener
+from tests.unit.frontend.apis.families import all_families, of_listener
 
 DOCS = Path(__file__).parents[4] / "docs"
 SERVER, MANAGEMENT_PAGE, INFERENCE_PAGE = (
     (DOCS / f"{n}.md").read_text() for n in ("server", "management", "inference")
 )
+METHODS = {"any", "GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH"}
 PAGES = ("server", "inference", "management", "metrics", "workflows", "kserve", "language-models")
 
 
@@ -56,6 +61,41 @@ def with_and_without(text: str) -> set[str]:
 def test_every_route_of_every_family(path: str) -> None:
     pages = ((DOCS / f"{name}.md").read_text() for name in PAGES)
     assert unnamed(path) in {unnamed(known) for page in pages for known in mentioned(page)}
+
+
+def served() -> Router:
+    """All listeners in one, with what describes them."""
+    own = all_families()
+    own = [described(own), *own]
+    own = [openapi("MSX", own, lambda: (), None), *own]
+    return Router(own, own[0])
+
+
+def rows_of_tables() -> Iterator[tuple[str, set[str], set[str]]]:
+    """Of each page: the methods and paths of each row that begins with methods."""
+    for page in sorted(DOCS.glob("*.md")):
+        for methods, paths in re.findall(r"^\|([^|]*)\|([^|]*)\|", page.read_text(), re.MULTILINE):
+            if (named := set(re.findall(r"\w+", methods))) and named <= METHODS:
+                yield page.name, named, mentioned(paths)
+
+
+@pytest.mark.parametrize(("page", "methods", "paths"), list(rows_of_tables()))
+def test_every_row_of_a_table_of_routes_is_served(page: str, methods: set[str], paths: set[str]) -> None:
+    router = served()
+    asked = {"GET", "POST", "PUT", "DELETE"} if methods == {"any"} else methods
+    found = {(method, path) for method in asked for path in paths if router.find(method, path).route is not None}
+    assert {method for method, _ in found} == asked
+    assert {path for _, path in found} == paths
+
+
+def test_the_tables_are_found() -> None:
+    assert {page for page, *_ in rows_of_tables()} >= {
+        "inference.md",
+        "kserve.md",
+        "language-models.md",
+        "management.md",
+        "workflows.md",
+    }
 
 
 @pytest.mark.parametrize("name", [f.name for f in msgspec.structs.fields(Registration) if f.name != "at_startup"])

@@ -9,14 +9,17 @@ from typing import Any, cast
 
 import pytest
 
+from msx_frontend.apis.openapi.family import openapi
 from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.plugins.view import config_view
+from msx_frontend.apis.torchserve.description import described
 from msx_frontend.assembly.families import first_segments
 from msx_frontend.config import ServerConfig
-from msx_frontend.plugins.loading import PluginError, load_plugin, load_plugins, use_plugins_path
+from msx_frontend.net.http.router import Router
+from msx_frontend.plugins.loading import Plugin, PluginError, load_plugin, load_plugins, use_plugins_path
 from msx_frontend.snapshots.opening import make_serializer
 from msx_frontend.snapshots.serializer import SnapshotError
-from msx_sdk.plugins import ENDPOINTS, SavedSnapshot
+from msx_sdk.plugins import ENDPOINTS, Endpoint, SavedSnapshot
 from tests.plugins import install_module
 from tests.unit.frontend.apis.families import all_families
 
@@ -35,6 +38,24 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 OURS = first_segments(all_families())
+
+
+def test_all_paths_of_all_listeners_are_taken() -> None:
+    own = all_families()
+    served = Router([described(own), openapi("MSX", own, lambda: (), None), *own], own[0])
+    assert served.first_segments() <= OURS
+    assert {"openapi.json", "api-description", "metrics", "v1", "v2", "models", "predictions", "generate"} <= OURS
+
+
+@pytest.mark.parametrize("path", sorted(OURS))
+def test_no_plugin_takes_a_path_of_the_server(path: str) -> None:
+    class Own(Endpoint):
+        pass
+
+    Own.path = path
+    made = PluginEndpoints([Plugin("own", "own (own:Own of own 1.0)", Own)], cast(Any, None), 1.0)
+    with pytest.raises(PluginError, match=f"wants the path /{path}, which is the server's own"):
+        made.families(OURS)
 
 
 def endpoints(folder: Path) -> PluginEndpoints:
