@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from msx_frontend.apis.probes.grpc_health import FindsModels, HealthService, KnowsReadiness
+from msx_frontend.apis.probes.grpc_health import FindsModels, HealthService
 from msx_frontend.config import ServerConfig
 from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.models.health import KnowsReadiness
 from msx_frontend.net.grpc.admission import Admission, ChecksTokens
 from msx_frontend.net.grpc.listen import GrpcListen, GrpcListener, GrpcServed
 from msx_frontend.net.grpc.reflection import ReflectionService

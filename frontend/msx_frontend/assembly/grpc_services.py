@@ -11,15 +11,15 @@ from msx_frontend.apis.torchserve.grpc.inference import InferenceService, Pings
 from msx_frontend.apis.torchserve.grpc.management import ManagementService, ManagesModels
 from msx_frontend.config import ServerConfig
 from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.models.health import KnowsReadiness
 from msx_frontend.models.registry import Registry
 from msx_frontend.net.grpc.context import LogsCalls
 from msx_frontend.net.grpc.service import Service
 from msx_frontend.net.grpc.status import details, standard_code
 
 
-class KnowsHealth(Pings, Protocol):
-    def ready(self) -> bool:
-        """Whether every model answers and the server is not ending."""
+class KnowsHealth(Pings, KnowsReadiness, Protocol):
+    """What the gRPC services ask of the server's health."""
 
 
 def grpc_services(

@@ -118,7 +118,7 @@ TGI_NAMES = {"max_tokens": "`max_new_tokens`", "prompt": "`inputs`", "constraint
 """A handler names the parameters of msx_sdk.generation."""
 
 
-class Failure(NamedTuple):
+class TextFailure(NamedTuple):
     """The reply of one family to an error."""
 
     status: int
@@ -126,7 +126,7 @@ class Failure(NamedTuple):
     headers: tuple[tuple[str, str], ...]
 
 
-def as_json(told: Failure) -> http.Failure:
+def as_json(told: TextFailure) -> http.Failure:
     return http.Failure(told.status, msgspec.json.encode(told.body), (*http.JSON, *told.headers))
 
 
@@ -136,25 +136,25 @@ def row_of(error: ServiceError) -> Row:
     return next((TABLE[kind] for kind in type(error).__mro__ if kind in TABLE), _FAILED)
 
 
-def openai_failure(error: ServiceError) -> Failure:
+def openai_failure(error: ServiceError) -> TextFailure:
     row = row_of(error)
     code = row.code or getattr(error, "code", "") or None
     body = {"message": error.plain, "type": row.type, "param": _parameter(error, row), "code": code}
-    return Failure(row.openai, {"error": body}, (*row.headers, *error.headers))
+    return TextFailure(row.openai, {"error": body}, (*row.headers, *error.headers))
 
 
-def tgi_failure(error: ServiceError) -> Failure:
+def tgi_failure(error: ServiceError) -> TextFailure:
     row = row_of(error)
     text = error.plain
     if row.tgi_type == "validation":
         ours, colon, rest = text.partition(": ")
         text = f"Input validation error: {TGI_NAMES.get(ours, ours)}{colon}{rest}"
-    return Failure(row.tgi, {"error": text, "error_type": row.tgi_type}, (*row.headers, *error.headers))
+    return TextFailure(row.tgi, {"error": text, "error_type": row.tgi_type}, (*row.headers, *error.headers))
 
 
-def kserve_failure(error: ServiceError) -> Failure:
+def kserve_failure(error: ServiceError) -> TextFailure:
     row = row_of(error)
-    return Failure(row.kserve, {"error": error.plain}, (*row.headers, *error.headers))
+    return TextFailure(row.kserve, {"error": error.plain}, (*row.headers, *error.headers))
 
 
 def _parameter(error: ServiceError, row: Row) -> str | None:

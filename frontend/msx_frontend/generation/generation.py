@@ -27,7 +27,7 @@ class Piece(NamedTuple):
     delta: GenerateDelta
 
 
-class Listener(TurnListener, Protocol):
+class GenerationListener(TurnListener, Protocol):
     """Where a generation goes: piece by piece, then `ended` or `failed`."""
 
     def said(self, piece: Piece) -> None: ...
@@ -78,7 +78,7 @@ class Generation:
         """How many texts the client asked for."""
         return len(self._requests) * self._requests[0].params.n
 
-    def begin(self, request: TextRequest, listener: Listener) -> None:
+    def begin(self, request: TextRequest, listener: GenerationListener) -> None:
         """Submit the jobs. `listener` is told of each delta and each failure."""
 
         def sink_of(turns: Turns, prompt: int, message: GenerateRequest) -> _Reading:
@@ -116,7 +116,7 @@ class _Reading(TurnSink):
         version: ModelVersion,
         prompt: int,
         request: GenerateRequest,
-        listener: Listener,
+        listener: GenerationListener,
     ) -> None:
         super().__init__(turns)
         self._generation, self._model, self._prompt = generation, version.source.name, prompt

@@ -17,7 +17,7 @@ from msx_frontend.models.model_version import ModelVersion
 M = TypeVar("M", bound=msgspec.Struct)
 
 
-class Operations(Generic[M]):
+class OperationReply(Generic[M]):
     """A reply of the answers to `messages`, which are of the type `kind`, in the order of the messages."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Operations(Generic[M]):
 class _Answer(TurnSink):
     __slots__ = ("_chunks", "_number", "_operations")
 
-    def __init__(self, operations: Operations[M], turns: Turns, number: int, message: msgspec.Struct) -> None:
+    def __init__(self, operations: OperationReply[M], turns: Turns, number: int, message: msgspec.Struct) -> None:
         super().__init__(turns)
         self._operations, self._number = operations, number
         self._chunks: list[bytes] = []

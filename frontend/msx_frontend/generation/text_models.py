@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msx_frontend.errors import ServiceError
 from msx_frontend.generation.directory import Directory
-from msx_frontend.generation.errors import Failure
+from msx_frontend.generation.errors import TextFailure
 from msx_frontend.generation.text_request import TextApi
 from msx_frontend.models.registry import Registry
 
@@ -17,6 +17,6 @@ class TextModels:
     def __init__(self, registry: Registry, default_llm: str = "") -> None:
         self._registry, self.directory = registry, Directory(registry, default_llm)
 
-    def api(self, failure: Callable[[ServiceError], Failure]) -> TextApi:
+    def api(self, failure: Callable[[ServiceError], TextFailure]) -> TextApi:
         """`failure` makes the API's reply to an error."""
         return TextApi(self._registry.submit, self.directory, failure)

@@ -9,7 +9,7 @@ import msgspec
 
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.generation.directory import Directory
-from msx_frontend.generation.errors import Failure
+from msx_frontend.generation.errors import TextFailure
 from msx_frontend.generation.parameter_names import client_name, renamed
 from msx_frontend.job import Field, Job, Sink
 from msx_frontend.keys.key import Key
@@ -34,7 +34,7 @@ class TextApi(NamedTuple):
 
     submit: Callable[[Job], None]
     directory: Directory
-    failure: Callable[[ServiceError], Failure]
+    failure: Callable[[ServiceError], TextFailure]
 
 
 class TextJob(Job):

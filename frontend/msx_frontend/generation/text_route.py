@@ -12,14 +12,14 @@ from msx_frontend.net.http.family import JobRoute, JobTemplate, Names, ReplySink
 from msx_frontend.net.http.head import Head
 
 
-class Reply(Protocol):
+class TextReply(Protocol):
     """What a route decides from a request: which jobs it needs, and how their answers are written."""
 
     def begin(self, request: TextRequest) -> None:
         """Submit the jobs. Raises ServiceError if they cannot be queued."""
 
 
-Answer = Callable[[TextRequest], Reply]
+Answer = Callable[[TextRequest], TextReply]
 """Decodes and checks a request. Raises ServiceError."""
 
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Protocol
 
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.states import ModelState
+
+
+class KnowsReadiness(Protocol):
+    def ready(self) -> bool:
+        """Whether every model answers and the server is not ending."""
 
 
 class Health:

@@ -21,7 +21,7 @@ MOST = 64 << 20
 """Bytes. If a buffer holds this much, the next chunk cancels its job at once."""
 
 
-class Head(NamedTuple):
+class ReplyStart(NamedTuple):
     status: int
     phrase: str
     headers: list[tuple[str, str]]
@@ -47,7 +47,7 @@ class ReplyBuffer:
         """The job that `close` cancels; set by the caller that makes the job."""
         self.hold: Hold | None = None
         """Counts the bytes of the request; released by `close`."""
-        self._head: Head | None = None
+        self._head: ReplyStart | None = None
         self._chunks: deque[bytes] = deque()
         self._size = 0
         self._ended = False
@@ -59,7 +59,7 @@ class ReplyBuffer:
     # -- what the group's reader calls --
 
     def start(self, status: int, phrase: str, headers: list[tuple[str, str]]) -> None:
-        self._head = Head(status=status, phrase=phrase, headers=headers)
+        self._head = ReplyStart(status=status, phrase=phrase, headers=headers)
         self._wake()
 
     def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
@@ -82,7 +82,7 @@ class ReplyBuffer:
 
     def end(self) -> None:
         if self._head is None:
-            self._head = Head(status=200, phrase="", headers=[])
+            self._head = ReplyStart(status=200, phrase="", headers=[])
         self._ended = True
         self._wake()
 
@@ -93,7 +93,7 @@ class ReplyBuffer:
 
     # -- what the client's side calls --
 
-    async def head(self) -> Head:
+    async def head(self) -> ReplyStart:
         """Raises the job's ServiceError if it came before any bytes."""
         while self._head is None or (self._error is not None and not self._chunks):
             if self._error is not None:

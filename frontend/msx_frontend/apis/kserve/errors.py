@@ -8,7 +8,7 @@ import msgspec
 
 from msx_frontend.apis.kserve.repository import Unsupported
 from msx_frontend.errors import HandlerFailed, ServiceError
-from msx_frontend.generation.errors import Failure, kserve_failure
+from msx_frontend.generation.errors import TextFailure, kserve_failure
 from msx_frontend.net.http.compression import UnknownEncoding
 
 AS_THEY_ARE = (UnknownEncoding, Unsupported)
@@ -22,11 +22,11 @@ class ManyReplies(Unsupported):
         )
 
 
-def failure(error: ServiceError) -> Failure:
+def failure(error: ServiceError) -> TextFailure:
     """As the language models' KServe routes have it; a status of 4xx that the handler chose stays."""
     chosen = isinstance(error, HandlerFailed) and 400 <= error.status < 500
     if chosen or isinstance(error, AS_THEY_ARE):
-        return Failure(error.status, {"error": error.message}, ())
+        return TextFailure(error.status, {"error": error.message}, ())
     return kserve_failure(error)
 
 

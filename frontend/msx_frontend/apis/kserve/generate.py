@@ -47,10 +47,10 @@ def generate_stream(request: TextRequest) -> Events:
 
 def _stream(request: TextRequest, asked: KserveRequest) -> Events:
     version, generation = _generation(request, asked, stream=True)
-    return Events(generation, _Stream(_head(version, asked), detailed=_detailed(asked)))
+    return Events(generation, _KServeStream(_head(version, asked), detailed=_detailed(asked)))
 
 
-class _Stream:
+class _KServeStream:
     def __init__(self, head: dict[str, Any], *, detailed: bool) -> None:
         self._head, self._detailed = head, detailed
         self._texts = EventsOfText(lambda text: {**head, "text_output": text})

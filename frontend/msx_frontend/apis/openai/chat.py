@@ -29,9 +29,9 @@ def chat_completions(request: TextRequest) -> Events | Texts:
     request.names = chat_names(asked, tools)
     request.ignored = chat_ignored(asked, tools, version)
     generation = Generation(version, [chat_generation(asked, version, tools)])
-    shape = _Shape(asked, tools, version, f"chatcmpl-{request.id}")
+    shape = _ChatShape(asked, tools, version, f"chatcmpl-{request.id}")
     if asked.stream:
-        return Events(generation, _Stream(shape, generation, told_usage))
+        return Events(generation, _ChatStream(shape, generation, told_usage))
 
     def write(texts: list[Text]) -> Whole:
         choices = [shape.choice(index, text) for index, text in enumerate(texts)]
@@ -71,7 +71,7 @@ def _joined(calls: Iterable[ToolCall]) -> list[ToolCall]:
     return list(whole.values())
 
 
-class _Shape:
+class _ChatShape:
     """How this reply is written."""
 
     def __init__(self, asked: ChatRequest, tools: Tools, version: ModelVersion, id: str) -> None:
@@ -126,8 +126,8 @@ class _Shape:
         return told
 
 
-class _Stream:
-    def __init__(self, shape: _Shape, generation: Generation, told_usage: StreamOptions) -> None:
+class _ChatStream:
+    def __init__(self, shape: _ChatShape, generation: Generation, told_usage: StreamOptions) -> None:
         self.shape, self._generation, self._include_usage = shape, generation, told_usage.include_usage
         self._running = RunningUsage() if told_usage.continuous_usage_stats else None
         self.only_text = shape.only_text and self._running is None
@@ -160,7 +160,7 @@ class _Stream:
 class _Choice:
     """One choice of a stream: its role first, then its pieces, at last why it ended."""
 
-    def __init__(self, index: int, stream: _Stream) -> None:
+    def __init__(self, index: int, stream: _ChatStream) -> None:
         self._index, self._stream, self._tools = index, stream, stream.shape.tools
         self._reader = stream.shape.reader()
         self._begun = self._called = False

@@ -55,12 +55,12 @@ def completions(request: TextRequest) -> Events | Texts:
     version = request.directory.find(asked.model, GENERATE)
     prompts = prompts_of(asked.prompt)
     request.ignored = ignored_of(asked, version)
-    shape = _Shape(asked, version, prompts, f"cmpl-{request.id}")
+    shape = _CompletionShape(asked, version, prompts, f"cmpl-{request.id}")
     params = _params(asked, version.capabilities or Capabilities(), prompts)
     messages = [_generate_request(asked, prompt, params) for prompt in prompts]
     generation = Generation(version, messages)
     if asked.stream:
-        return Events(generation, _Stream(shape, generation, told_usage))
+        return Events(generation, _CompletionStream(shape, generation, told_usage))
 
     def write(texts: list[Text]) -> Whole:
         choices = [shape.choice(index, text) for index, text in enumerate(texts)]
@@ -121,7 +121,7 @@ def _generate_request(asked: CompletionRequest, prompt: Prompt, params: Sampling
     )
 
 
-class _Shape:
+class _CompletionShape:
     """How this reply is written. With `max_tokens` 0 the one token that was made is left out."""
 
     def __init__(self, asked: CompletionRequest, version: ModelVersion, prompts: list[Prompt], id: str) -> None:
@@ -187,8 +187,8 @@ class _Progress:
     offsets: Offsets = field(default_factory=Offsets)
 
 
-class _Stream:
-    def __init__(self, shape: _Shape, generation: Generation, told_usage: StreamOptions) -> None:
+class _CompletionStream:
+    def __init__(self, shape: _CompletionShape, generation: Generation, told_usage: StreamOptions) -> None:
         self._shape, self._generation, self._include_usage = shape, generation, told_usage.include_usage
         self._running = RunningUsage() if told_usage.continuous_usage_stats else None
         self._only_text = shape.only_text and self._running is None

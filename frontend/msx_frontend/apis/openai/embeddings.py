@@ -10,7 +10,7 @@ import msgspec
 
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
-from msx_frontend.generation.operations import Operations
+from msx_frontend.generation.operations import OperationReply
 from msx_frontend.generation.replies import Whole
 from msx_frontend.generation.text_request import TextRequest
 from msx_sdk.generation import EMBED, Capabilities, EmbedReply, EmbedRequest
@@ -28,7 +28,7 @@ class EmbeddingRequest(msgspec.Struct, kw_only=True):
     truncate_prompt_tokens: Positive | None = None
 
 
-def embeddings(request: TextRequest) -> Operations[EmbedReply]:
+def embeddings(request: TextRequest) -> OperationReply[EmbedReply]:
     asked = decode(request.body, EmbeddingRequest)
     request.names = {"truncate": "truncate_prompt_tokens"}
     version = request.directory.find(asked.model, EMBED)
@@ -45,7 +45,7 @@ def embeddings(request: TextRequest) -> Operations[EmbedReply]:
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         return Whole({"object": "list", "model": version.source.name, "data": data, "usage": usage})
 
-    return Operations(version, EMBED, requests, EmbedReply, write)
+    return OperationReply(version, EMBED, requests, EmbedReply, write)
 
 
 def _inputs(given: str | list[str | int | list[int]]) -> list[str | tuple[int, ...]]:

@@ -30,7 +30,7 @@ def call_item(call: ToolCall, status: str = "completed") -> dict[str, Any]:
     }
 
 
-class Output:
+class ResponseEvents:
     """`items` are those that have been closed, in their order."""
 
     def __init__(self, id: str) -> None:

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from msx_frontend.apis.openai.chat import Message, message_of
-from msx_frontend.apis.openai.response_events import Output, call_item, message_item, reasoning_item
+from msx_frontend.apis.openai.response_events import ResponseEvents, call_item, message_item, reasoning_item
 from msx_frontend.apis.openai.responses_request import (
     NAMES,
     ResponsesRequest,
@@ -33,10 +33,10 @@ def responses(request: TextRequest) -> Events | Texts:
     request.names = {**NAMES, **response_names(chat, tools)}
     request.ignored = [*chat_ignored(chat, tools, version), *responses_ignored(asked)]
     generation = Generation(version, [chat_generation(chat, version, tools)])
-    shape = _Shape(asked, request.id, version.source.name)
+    shape = _ResponseShape(asked, request.id, version.source.name)
     reader = reader_of(tools, version.capabilities or Capabilities(), reasoning=asked.include_reasoning)
     if asked.stream:
-        return Events(generation, _Stream(shape, generation, reader))
+        return Events(generation, _ResponseStream(shape, generation, reader))
 
     def write(texts: list[Text]) -> Whole:
         items = _items(shape.id, message_of(texts[0].text, reader))
@@ -52,10 +52,10 @@ def _items(id: str, message: Message) -> list[dict[str, Any]]:
     return [*items, *(call_item(call) for call in message.calls)]
 
 
-class _Stream:
-    def __init__(self, shape: _Shape, generation: Generation, reader: ToolCallReader) -> None:
+class _ResponseStream:
+    def __init__(self, shape: _ResponseShape, generation: Generation, reader: ToolCallReader) -> None:
         self._shape, self._generation = shape, generation
-        self._output, self._reader = Output(shape.id), reader
+        self._output, self._reader = ResponseEvents(shape.id), reader
         self._finish: FinishReason = "stop"
         self._begun = False
 
@@ -78,7 +78,7 @@ class _Stream:
         return [self._output.event(kind, response=self._shape.begun()) for kind in kinds]
 
 
-class _Shape:
+class _ResponseShape:
     """The response object, at its beginning and at its end."""
 
     def __init__(self, asked: ResponsesRequest, id: str, model: str) -> None:

@@ -12,7 +12,8 @@ from collections.abc import Collection
 from typing import Any, Protocol
 
 from msx_frontend.errors import ModelNotFound, ModelVersionNotFound
-from msx_frontend.net.grpc.context import Context
+from msx_frontend.models.health import KnowsReadiness
+from msx_frontend.net.grpc.context import CallContext
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.grpc.service import Rpc, Service, describe
 
@@ -21,11 +22,6 @@ LOOK = 1.0
 """Seconds between two checks for a Watch."""
 
 _Response = message_class("grpc.health.v1.HealthCheckResponse")
-
-
-class KnowsReadiness(Protocol):
-    def ready(self) -> bool:
-        """Whether every model answers and the server is not ending."""
 
 
 class Serves(Protocol):
@@ -56,10 +52,10 @@ class HealthService:
         """Tell every Watch NOT_SERVING and end it."""
         self._closed.set()
 
-    async def _check(self, request: Any, context: Context) -> Any:
+    async def _check(self, request: Any, context: CallContext) -> Any:
         return _Response(status=self._status(request.service))
 
-    async def _watch(self, request: Any, context: Context) -> None:
+    async def _watch(self, request: Any, context: CallContext) -> None:
         last = None
         while not self._closed.is_set():
             status = self._status_or_unknown(request.service)

@@ -60,10 +60,10 @@ def _whole(request: TextRequest, asked: TgiRequest, *, in_list: bool = False) ->
 def _stream(request: TextRequest, asked: TgiRequest) -> Events:
     version, generation = _generation(request, asked, stream=True)
     headers = [named(version), compute_type(version), ("x-compute-characters", str(len(asked.inputs)))]
-    return Events(generation, _Stream(asked, generation), headers)
+    return Events(generation, _TgiStream(asked, generation), headers)
 
 
-class _Stream:
+class _TgiStream:
     """One event for each token; the last one has the complete text."""
 
     def __init__(self, asked: TgiRequest, generation: Generation) -> None:

@@ -14,7 +14,7 @@ from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import Invalid, NoChatTemplate, Unhealthy
 from msx_frontend.generation.messages import template_messages
-from msx_frontend.generation.operations import Operations
+from msx_frontend.generation.operations import OperationReply
 from msx_frontend.generation.replies import Whole
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.models.model_version import ModelVersion
@@ -23,7 +23,7 @@ from msx_frontend.net.http.request import Request
 from msx_sdk.generation import GENERATE, TOKENIZE, Capabilities, TokenizeReply, TokenizeRequest
 
 
-def tokenize(request: TextRequest) -> Operations[TokenizeReply]:
+def tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
     asked = decode(request.body, TgiRequest)
     if not asked.inputs:
         raise Invalid("`inputs` cannot be empty")
@@ -33,10 +33,10 @@ def tokenize(request: TextRequest) -> Operations[TokenizeReply]:
     def write(replies: list[TokenizeReply]) -> Whole:
         return Whole(_spans(replies[0]), [named(version)])
 
-    return Operations(version, TOKENIZE, [message], TokenizeReply, write)
+    return OperationReply(version, TOKENIZE, [message], TokenizeReply, write)
 
 
-def chat_tokenize(request: TextRequest) -> Operations[TokenizeReply]:
+def chat_tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
     asked = decode(request.body, ChatRequest)
     version = request.directory.find_for_tgi(asked.model, TOKENIZE)
     if version.capabilities and not version.capabilities.chat:
@@ -46,7 +46,7 @@ def chat_tokenize(request: TextRequest) -> Operations[TokenizeReply]:
     def write(replies: list[TokenizeReply]) -> Whole:
         return Whole({"tokenize_response": _spans(replies[0]), "templated_text": replies[0].text}, [named(version)])
 
-    return Operations(version, TOKENIZE, [message], TokenizeReply, write)
+    return OperationReply(version, TOKENIZE, [message], TokenizeReply, write)
 
 
 class ServerInfo:

@@ -40,7 +40,7 @@ SCALE = (("min_worker", "integer"), ("max_worker", "integer"), ("synchronous", "
 
 def management(models: ModelApi, tokens: Tokens | None) -> Family:
     """`tokens` is None when authorization is off: then no keys are made."""
-    api = Management(models)
+    api = ManagementRoutes(models)
     routes = tuple(api.routes())
     if tokens is not None:
         routes += (_token(tokens),)
@@ -54,7 +54,7 @@ def management(models: ModelApi, tokens: Tokens | None) -> Family:
     )
 
 
-class Management:
+class ManagementRoutes:
     def __init__(self, models: ModelApi) -> None:
         self._models = models
 

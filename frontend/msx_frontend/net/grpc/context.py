@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 from msx_frontend.net.grpc.admission import Admitted
 
 
-class Context(Protocol):
+class CallContext(Protocol):
     admitted: Admitted
 
     @property

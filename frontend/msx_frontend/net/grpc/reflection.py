@@ -10,7 +10,7 @@ from typing import Any
 from google.protobuf import text_format
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from msx_frontend.net.grpc.context import Context
+from msx_frontend.net.grpc.context import CallContext
 from msx_frontend.net.grpc.messages import POOL
 from msx_frontend.net.grpc.service import Method, Service
 
@@ -39,7 +39,7 @@ class ReflectionService:
             key=None,
         )
 
-    async def _info(self, requests: AsyncIterator[bytes], context: Context) -> None:
+    async def _info(self, requests: AsyncIterator[bytes], context: CallContext) -> None:
         reflection, messages = await asyncio.to_thread(_library)
         servicer = reflection.aio.ReflectionServicer(self._services, pool=POOL)
         parsed = (messages.ServerReflectionRequest.FromString(request) async for request in requests)

@@ -14,12 +14,12 @@ from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import Job, Sink
 from msx_frontend.keys.key import Kind
 from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.context import Context, LogsCalls
+from msx_frontend.net.grpc.context import CallContext, LogsCalls
 from msx_frontend.net.grpc.messages import POOL
 from msx_frontend.net.grpc.status import details, standard_code
 from msx_frontend.net.grpc.whole_answer import WholeAnswer
 
-Answer = Callable[[Any, Context], Awaitable[Any]]
+Answer = Callable[[Any, CallContext], Awaitable[Any]]
 """Takes the request (an iterator of them for a client's stream); returns the response, or writes a stream of them.
 
 Streams are written with `context.write` rather than yielded: a coroutine hears at once that its client left.
@@ -110,7 +110,7 @@ def _method(method: MethodDescriptor, rpc: Rpc) -> Method:
     )
 
 
-async def _answer_by_job(method: JobMethod, request: Any, context: Context) -> Any:
+async def _answer_by_job(method: JobMethod, request: Any, context: CallContext) -> Any:
     """Where a coroutine has to answer: a transport does not know jobs, or the request was compressed."""
     answer = WholeAnswer(method.limit)
     with method.held.hold(request.ByteSize()):

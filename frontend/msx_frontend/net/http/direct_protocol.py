@@ -7,8 +7,8 @@ from typing import Any
 
 from msx_frontend.errors import PayloadTooLarge, ServiceError
 from msx_frontend.held_bytes import UNCOUNTED, Hold
+from msx_frontend.net.http.asgi_request import client_text
 from msx_frontend.net.http.cached_head import CachedHead
-from msx_frontend.net.http.call import client_text
 from msx_frontend.net.http.direct import Direct
 from msx_frontend.net.http.direct_reply import DirectReply
 from msx_frontend.net.http.job_answer import begin

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from msx_frontend.errors import MethodNotAllowed, RequestCancelled, ResourceNotFound
 from msx_frontend.held_bytes import HOLD, HeldBytes
 from msx_frontend.net.http.admission import ChecksKeys, admitted, check_model
-from msx_frontend.net.http.call import Call
+from msx_frontend.net.http.asgi_request import AsgiRequest
 from msx_frontend.net.http.compression import (
     EncodingSwitchedOff,
     accepted,
@@ -71,7 +71,7 @@ class Exchange:
         if scope["type"] != "http":
             return
         scope["path"] = scope["path"].rstrip("/") or "/"
-        call = Call(scope)
+        call = AsgiRequest(scope)
         status, body = 500, _Body(receive, self._held)
         scope[HOLD] = body.hold
         try:
@@ -87,7 +87,7 @@ class Exchange:
             body.hold.release()
             self._access_log.write(call, status)
 
-    async def _serve(self, call: Call, receive: Receive, send: ResponseHead) -> int:
+    async def _serve(self, call: AsgiRequest, receive: Receive, send: ResponseHead) -> int:
         try:
             match = self._router.find(call.method, call.path)
         except Exception as error:
@@ -124,7 +124,7 @@ class Exchange:
                 return await _fail(send, *failure_reply(family, told, call.id, body_read=body_read))
             return told.status
 
-    async def _read(self, family: Family, call: Call, receive: Receive) -> bytes:
+    async def _read(self, family: Family, call: AsgiRequest, receive: Receive) -> bytes:
         """The body. Raises PayloadTooLarge, UnknownEncoding, BadRequest, Overloaded, ClientGone."""
         body = await read_body(receive, call.content_length, self._limit)
         encoding = call.content_encoding
@@ -153,14 +153,14 @@ def _route(match: Match) -> Route:
     return match.route
 
 
-def _is_preflight(call: Call, match: Match) -> bool:
+def _is_preflight(call: AsgiRequest, match: Match) -> bool:
     """A browser asks what it may do before it sends a key. A route of its own for OPTIONS answers all other OPTIONS."""
     if call.method != PREFLIGHT:
         return False
     return bool(match.allowed) or (match.route is not None and bool(call.header(b"access-control-request-method")))
 
 
-async def _preflight(match: Match, call: Call, send: Send) -> int:
+async def _preflight(match: Match, call: AsgiRequest, send: Send) -> int:
     allowed = ", ".join(match.allowed)
     own = [("allow", allowed)] if allowed else []
     await send_whole(send, 204, reply_headers(call.id, own), b"")
@@ -184,7 +184,7 @@ async def _send(family: Family, request: Request, reply: Reply, send: Send) -> i
     return reply.status
 
 
-async def _stream(chunks: AsyncIterator[bytes], call: Call, send: Send) -> None:
+async def _stream(chunks: AsyncIterator[bytes], call: AsgiRequest, send: Send) -> None:
     try:
         async for data in chunks:
             await send({"type": "http.response.body", "body": data, "more_body": True})

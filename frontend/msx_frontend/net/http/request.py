@@ -9,7 +9,7 @@ import msgspec
 from starlette.datastructures import QueryParams
 
 from msx_frontend.errors import BadRequest
-from msx_frontend.net.http.call import Call
+from msx_frontend.net.http.asgi_request import AsgiRequest
 from msx_frontend.net.http.disconnect import DisconnectWatch
 from msx_frontend.net.http.wire import Receive
 
@@ -19,7 +19,7 @@ class Request:
 
     __slots__ = ("_close", "_receive", "_watch", "body", "call", "left", "names")
 
-    def __init__(self, call: Call, names: Mapping[str, str], receive: Receive) -> None:
+    def __init__(self, call: AsgiRequest, names: Mapping[str, str], receive: Receive) -> None:
         self.call, self.names, self.body = call, names, b""
         self.left = False
         """The client has left: no reply reaches it."""

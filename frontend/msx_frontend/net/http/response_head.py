@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.net.http.call import Call
+from msx_frontend.net.http.asgi_request import AsgiRequest
 from msx_frontend.net.http.cors import with_cors
 from msx_frontend.net.http.status_line import EXTENSION as STATUS_LINE
 from msx_frontend.net.http.wire import Message, RawHeaders, Send
@@ -11,7 +11,7 @@ from msx_frontend.net.http.wire import Message, RawHeaders, Send
 class ResponseHead:
     """ASGI's `send`, which completes the head on its way."""
 
-    def __init__(self, call: Call, send: Send, cors: RawHeaders) -> None:
+    def __init__(self, call: AsgiRequest, send: Send, cors: RawHeaders) -> None:
         self._call, self._send, self._cors = call, send, cors
         self.errors_close = True
         """The connection ends with each error: the family's rule."""

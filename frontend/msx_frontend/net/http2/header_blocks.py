@@ -45,7 +45,7 @@ _STATIC = {field: b"%c" % (0x80 | index) for index, field in enumerate(HeaderTab
 
 
 @dataclass(frozen=True)
-class RequestHead:
+class RequestBlock:
     """What a block says. The same block gives the same object: its headers are not to be changed."""
 
     headers: Headers
@@ -87,25 +87,25 @@ class HeaderBlocks:
         self.max_list = max_list
         self._decoder = Decoder(max_header_list_size=_HARD * max_list)
         self._table = self._decoder.header_table = _WatchedTable()
-        self._kept: dict[bytes, RequestHead] = {}
+        self._kept: dict[bytes, RequestBlock] = {}
 
-    def request(self, block: bytes) -> RequestHead:
+    def request(self, block: bytes) -> RequestBlock:
         """Raises ConnectionFault where the block leaves the table unknown."""
         kept = self._kept.get(block)
         return kept if kept is not None else self._decode_request(block)
 
-    def _decode_request(self, block: bytes) -> RequestHead:
+    def _decode_request(self, block: bytes) -> RequestBlock:
         changes = self._table.changes
         headers = self.decode(block)
         size = sum(_FIELD + len(name) + len(value) for name, value in headers)
-        request = RequestHead(headers, content_length(headers), malformed(headers), size)
+        request = RequestBlock(headers, content_length(headers), malformed(headers), size)
         if self._table.changes != changes or _resizes(block):
             self._kept.clear()
         elif len(block) <= KEPT_SIZE:
             self._keep(block, request)
         return request
 
-    def _keep(self, block: bytes, request: RequestHead) -> None:
+    def _keep(self, block: bytes, request: RequestBlock) -> None:
         if len(self._kept) >= KEPT_BLOCKS:
             self._kept.clear()
         self._kept[block] = request

@@ -15,7 +15,7 @@ from msx_frontend.net.http2.frames import (
     window_update,
     without_padding,
 )
-from msx_frontend.net.http2.header_blocks import HeaderBlocks, OpenBlock, RequestHead
+from msx_frontend.net.http2.header_blocks import HeaderBlocks, OpenBlock, RequestBlock
 from msx_frontend.net.http2.headers import Headers, malformed_fields
 from msx_frontend.net.http2.stream import Stream, StreamEvents
 from msx_frontend.net.http2.streams import Streams
@@ -116,7 +116,7 @@ class Requests:
         streams.flood.reset()
         streams.refuse(stream_id, ErrorCode.REFUSED_STREAM if request.fault is None else ErrorCode.PROTOCOL_ERROR)
 
-    def _begin(self, stream_id: int, request: RequestHead, ended: bool) -> None:
+    def _begin(self, stream_id: int, request: RequestBlock, ended: bool) -> None:
         streams = self._streams
         stream = streams.open[stream_id] = Stream(stream_id, streams, streams.output, request.content_length, ended)
         if request.size > self._limits.max_header_list:

@@ -9,7 +9,7 @@ from typing import Any
 
 from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages
 from msx_frontend.apis.kserve.infer import check, opened
-from msx_frontend.net.grpc.context import Context
+from msx_frontend.net.grpc.context import CallContext
 from msx_frontend.net.grpc.outcome import reported
 from msx_frontend.net.grpc.status import sentence
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
@@ -22,13 +22,13 @@ AT_ONCE = 64
 FINAL = "triton_final_response"
 WANTS_FINAL = "triton_enable_empty_final_response"
 
-Submit = Callable[[Any, Context, str], ReplyBuffer]
+Submit = Callable[[Any, CallContext, str], ReplyBuffer]
 
 
 class InferStream:
     """A bad request is answered by an `error_message`, and the call goes on. Responses say by `id` whose they are."""
 
-    def __init__(self, submit: Submit, messages: InferMessages, response: Any, context: Context) -> None:
+    def __init__(self, submit: Submit, messages: InferMessages, response: Any, context: CallContext) -> None:
         self._submit = submit
         self._messages = messages
         self._response = response

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Protocol
+from typing import Any
 
 from google.protobuf.json_format import ParseDict
 
@@ -17,8 +17,9 @@ from msx_frontend.apis.kserve.statistics import statistics
 from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import INFER, Field, Job
+from msx_frontend.models.health import KnowsReadiness
 from msx_frontend.models.registry import Registry
-from msx_frontend.net.grpc.context import Context, LogsCalls
+from msx_frontend.net.grpc.context import CallContext, LogsCalls
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.grpc.service import CodeOf, DetailsOf, Rpc, Service, describe
 from msx_frontend.net.grpc.status import open_inference_code, sentence
@@ -27,10 +28,6 @@ from msx_sdk._internal.kserve.types import HEADER_LENGTH
 
 PACKAGE = "inference"
 TORCHSERVE_PACKAGE = "org.pytorch.serve.grpc.openinference"
-
-
-class KnowsReadiness(Protocol):
-    def ready(self) -> bool: ...
 
 
 class OpenInferenceService:
@@ -86,7 +83,7 @@ class OpenInferenceService:
             self.name, methods, code_of=self._code_of, details_of=self._details_of, access_log=self._access_log
         )
 
-    def submit(self, request: Any, context: Context, request_id: str) -> ReplyBuffer:
+    def submit(self, request: Any, context: CallContext, request_id: str) -> ReplyBuffer:
         """The job of a ModelInferRequest; its reply is to be closed. Raises ServiceError."""
         if not request.model_name:
             raise BadRequest("model_name is required.")
@@ -113,7 +110,7 @@ class OpenInferenceService:
 
     # -- inference --
 
-    async def _infer(self, request: Any, context: Context) -> Any:
+    async def _infer(self, request: Any, context: CallContext) -> Any:
         reply = self.submit(request, context, context.admitted.id)
         try:
             answer = await only_answer(reply, request.model_name)
@@ -124,48 +121,48 @@ class OpenInferenceService:
         finally:
             reply.close()
 
-    async def _stream_infer(self, requests: Any, context: Context) -> None:
+    async def _stream_infer(self, requests: Any, context: CallContext) -> None:
         make = message_class(f"{self._package}.ModelStreamInferResponse")
         await InferStream(self.submit, self._messages, make, context).run(requests)
 
     # -- the server and its models --
 
-    async def _server_live(self, request: Any, context: Context) -> Any:
+    async def _server_live(self, request: Any, context: CallContext) -> Any:
         return self._made("ServerLiveResponse", {"live": True})
 
-    async def _server_ready(self, request: Any, context: Context) -> Any:
+    async def _server_ready(self, request: Any, context: CallContext) -> Any:
         return self._made("ServerReadyResponse", {"ready": self._health.ready()})
 
-    async def _server_metadata(self, request: Any, context: Context) -> Any:
+    async def _server_metadata(self, request: Any, context: CallContext) -> Any:
         return self._made("ServerMetadataResponse", server_metadata())
 
-    async def _model_ready(self, request: Any, context: Context) -> Any:
+    async def _model_ready(self, request: Any, context: CallContext) -> Any:
         version = self._registry.find(request.name, request.version or None)
         return self._made("ModelReadyResponse", {"ready": answers(version)})
 
-    async def _model_metadata(self, request: Any, context: Context) -> Any:
+    async def _model_metadata(self, request: Any, context: CallContext) -> Any:
         return self._made("ModelMetadataResponse", model_metadata(self._registry, *_named(request)))
 
-    async def _config(self, request: Any, context: Context) -> Any:
+    async def _config(self, request: Any, context: CallContext) -> Any:
         return self._made("ModelConfigResponse", {"config": model_config(self._registry, *_named(request))})
 
-    async def _statistics(self, request: Any, context: Context) -> Any:
+    async def _statistics(self, request: Any, context: CallContext) -> Any:
         name, version = _named(request)
         found = statistics(self._registry, name or None, version, context.admitted.may_use)
         return self._made("ModelStatisticsResponse", found)
 
     # -- the repository --
 
-    async def _index(self, request: Any, context: Context) -> Any:
+    async def _index(self, request: Any, context: CallContext) -> Any:
         index = await self._repository.index(request.ready)
         models = [one for one in index if context.admitted.may_use(one["name"])]
         return self._made("RepositoryIndexResponse", {"models": models})
 
-    async def _load(self, request: Any, context: Context) -> Any:
+    async def _load(self, request: Any, context: CallContext) -> Any:
         await self._repository.load(request.model_name, parameters_of(request.parameters))
         return self._made("RepositoryModelLoadResponse", {})
 
-    async def _unload(self, request: Any, context: Context) -> Any:
+    async def _unload(self, request: Any, context: CallContext) -> Any:
         await self._repository.unload(request.model_name)
         return self._made("RepositoryModelUnloadResponse", {})
 

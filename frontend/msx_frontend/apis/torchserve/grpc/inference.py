@@ -11,7 +11,7 @@ from msx_frontend.apis.torchserve.grpc.sequences import SequenceNamer, SequenceR
 from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import PREDICT, STREAM, Field, Job, KeptHeaders, Sink
-from msx_frontend.net.grpc.context import Context, LogsCalls
+from msx_frontend.net.grpc.context import CallContext, LogsCalls
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.grpc.service import JobMethod, Rpc, Service, describe
 from msx_frontend.net.grpc.status import status_message, torchserve_code
@@ -68,10 +68,10 @@ class InferenceService:
         }
         return describe(SERVICE, methods, code_of=torchserve_code, access_log=self._access_log)
 
-    async def _ping(self, request: Any, context: Context) -> Any:
+    async def _ping(self, request: Any, context: CallContext) -> Any:
         return _HealthResponse(health=json.dumps({"status": self._health.ping()[1]}, indent=2))
 
-    async def _stream_predictions(self, request: Any, context: Context) -> None:
+    async def _stream_predictions(self, request: Any, context: CallContext) -> None:
         """A response for each chunk; an empty one when there was none, so that success always says something."""
         reply = ReplyBuffer()
         try:
@@ -82,7 +82,7 @@ class InferenceService:
         finally:
             reply.close()
 
-    async def _stream_predictions2(self, requests: Any, context: Context) -> None:
+    async def _stream_predictions2(self, requests: Any, context: CallContext) -> None:
         """The requests of one sequence, and their answers in order; an error of one does not end the call."""
         admitted = context.admitted
         sequence = SequenceNamer(self._keys)
@@ -107,7 +107,7 @@ class InferenceService:
             async for asked in answers:
                 await self._answer(asked, context)
 
-    async def _answer(self, asked: SequenceRequest, context: Context) -> None:
+    async def _answer(self, asked: SequenceRequest, context: CallContext) -> None:
         try:
             async for chunk in _said(asked.reply()):
                 await context.write(self._response(chunk, sequence_id=await asked.name(self._keys.id)))

@@ -12,7 +12,7 @@ from msx_frontend.errors import ServiceError
 from msx_frontend.management_errors import ModelApiDisabled
 from msx_frontend.models.model_api import StatusMessage
 from msx_frontend.models.parameters import Values
-from msx_frontend.net.grpc.context import Context, LogsCalls
+from msx_frontend.net.grpc.context import CallContext, LogsCalls
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.grpc.service import Rpc, Service, describe
 
@@ -70,8 +70,8 @@ class ManagementService:
         methods = {name: Rpc(self._method(answer), key="management") for name, answer in answers.items()}
         return describe(SERVICE, methods, access_log=self._access_log, listener="management")
 
-    def _method(self, answer: Answer) -> Callable[[Any, Context], Awaitable[Any]]:
-        async def method(request: Any, context: Context) -> Any:
+    def _method(self, answer: Answer) -> Callable[[Any, CallContext], Awaitable[Any]]:
+        async def method(request: Any, context: CallContext) -> Any:
             try:
                 return _Response(msg=await self._to_its_end(answer(request, context.admitted.id)))
             except ModelApiDisabled:

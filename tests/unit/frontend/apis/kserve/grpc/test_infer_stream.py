@@ -12,7 +12,7 @@ import pytest
 from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages
 from msx_frontend.apis.kserve.grpc.infer_stream import InferStream
 from msx_frontend.net.grpc.admission import Admitted
-from msx_frontend.net.grpc.context import Context
+from msx_frontend.net.grpc.context import CallContext
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 
@@ -33,7 +33,7 @@ class Call:
         self._more = more
         self.left: list[str] = []
         self.waiting = asyncio.Event()
-        context = cast(Context, SimpleNamespace(admitted=Admitted("r", None)))
+        context = cast(CallContext, SimpleNamespace(admitted=Admitted("r", None)))
         self.stream = InferStream(self._submit, InferMessages("inference"), StreamResponse, context)
 
     async def requests(self) -> AsyncIterator[Any]:
@@ -43,7 +43,7 @@ class Call:
         self.waiting.set()
         await self._more()
 
-    def _submit(self, request: Any, context: Context, request_id: str) -> ReplyBuffer:
+    def _submit(self, request: Any, context: CallContext, request_id: str) -> ReplyBuffer:
         left = self.left
 
         class Reply(ReplyBuffer):

@@ -13,7 +13,7 @@ from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import Field, Job, Sink
 from msx_frontend.net.grpc.admission import Admission, ChecksTokens
-from msx_frontend.net.grpc.context import Context
+from msx_frontend.net.grpc.context import CallContext
 from msx_frontend.net.grpc.direct.call_connection import CallConnection
 from msx_frontend.net.grpc.direct.framing import framed
 from msx_frontend.net.grpc.direct.open_calls import OpenCalls
@@ -99,7 +99,7 @@ class FakeService:
         self.jobs: list[Job] = []
         self.refusal: Exception | None = None
         self.response: Callable[[bytes], Any] = bytes
-        self.script: Callable[[Any, Context], Coroutine[Any, Any, Any]] = _echo
+        self.script: Callable[[Any, CallContext], Coroutine[Any, Any, Any]] = _echo
 
     def service(self) -> Service:
         job = JobMethod(submit=self._submit, response=self.response, limit=LIMIT, held=HeldBytes())
@@ -111,7 +111,7 @@ class FakeService:
         )
         return Service(SERVICE, methods, access_log=self.access_log)
 
-    async def _play(self, request: Any, context: Context) -> Any:
+    async def _play(self, request: Any, context: CallContext) -> Any:
         return await self.script(request, context)
 
     def _submit(self, request: Any, id: str, deadline: float | None, sink: Sink) -> Job:
@@ -127,7 +127,7 @@ def _parse(data: bytes) -> bytes:
     return data
 
 
-async def _echo(request: bytes, context: Context) -> bytes:
+async def _echo(request: bytes, context: CallContext) -> bytes:
     return request
 
 
@@ -180,7 +180,7 @@ def _name(name: str) -> bytes:
     return name.replace("_", ":", 1).encode() if name.startswith("_") else name.replace("_", "-").encode()
 
 
-async def take(requests: AsyncIterator[bytes], context: Context) -> None:
+async def take(requests: AsyncIterator[bytes], context: CallContext) -> None:
     """A script: echoes every request of a stream."""
     async for request in requests:
         await context.write(request)

@@ -13,7 +13,7 @@ import pytest
 
 from msx_frontend.errors import RequestCancelled
 from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.context import Context
+from msx_frontend.net.grpc.context import CallContext
 from msx_frontend.net.grpc.direct.framing import framed
 from msx_frontend.net.grpc.whole_answer import ResponseTooLarge
 from tests.unit.frontend.net.grpc.direct.fakes import BUG, LIMIT, FakeService, FakeStream, Peer, error, take
@@ -53,7 +53,7 @@ def test_a_unary_call() -> None:
 
 
 def test_what_its_method_knows() -> None:
-    async def script(request: bytes, context: Context) -> bytes:
+    async def script(request: bytes, context: CallContext) -> bytes:
         assert context.deadline is not None
         assert 0 < context.deadline - time.monotonic() <= 100
         return context.admitted.id.encode()
@@ -78,7 +78,7 @@ def test_what_its_method_knows() -> None:
 )
 @pytest.mark.parametrize("method", ["Unary", "ServerStream"])
 def test_a_method_that_raises(raised: Exception, status: tuple[int, str], method: str) -> None:
-    async def script(request: bytes, context: Context) -> bytes:
+    async def script(request: bytes, context: CallContext) -> bytes:
         raise raised
 
     async def test(peer: Peer, service: FakeService) -> None:
@@ -91,7 +91,7 @@ def test_a_method_that_raises(raised: Exception, status: tuple[int, str], method
 
 
 def test_a_response_that_is_too_large() -> None:
-    async def script(request: bytes, context: Context) -> bytes:
+    async def script(request: bytes, context: CallContext) -> bytes:
         return bytes(LIMIT + 1)
 
     async def test(peer: Peer, service: FakeService) -> None:
@@ -103,11 +103,11 @@ def test_a_response_that_is_too_large() -> None:
     with_peer(test)
 
 
-def waits() -> tuple[asyncio.Event, asyncio.Event, Callable[[Any, Context], Any]]:
+def waits() -> tuple[asyncio.Event, asyncio.Event, Callable[[Any, CallContext], Any]]:
     """A script that never ends, and when it began and was cancelled."""
     began, cancelled = asyncio.Event(), asyncio.Event()
 
-    async def script(request: Any, context: Context) -> None:
+    async def script(request: Any, context: CallContext) -> None:
         began.set()
         try:
             await asyncio.Event().wait()
@@ -221,7 +221,7 @@ def test_a_stream_of_nothing() -> None:
 
 
 def test_an_error_behind_responses() -> None:
-    async def script(request: bytes, context: Context) -> None:
+    async def script(request: bytes, context: CallContext) -> None:
         await context.write(b"1")
         raise error()
 
@@ -236,7 +236,7 @@ def test_an_error_behind_responses() -> None:
 
 
 def test_a_response_of_a_stream_that_is_too_large() -> None:
-    async def script(request: bytes, context: Context) -> None:
+    async def script(request: bytes, context: CallContext) -> None:
         with pytest.raises(ResponseTooLarge):
             await context.write(bytes(LIMIT + 1))
         await context.write(b"ok")
@@ -254,7 +254,7 @@ def test_a_writer_waits_for_a_client_who_reads_slowly() -> None:
     async def test(peer: Peer, service: FakeService) -> None:
         written: list[bytes] = []
 
-        async def script(request: bytes, context: Context) -> None:
+        async def script(request: bytes, context: CallContext) -> None:
             for message in (b"1", b"2"):
                 await context.write(message)
                 written.append(message)
@@ -280,7 +280,7 @@ def test_a_writer_waits_for_a_client_who_reads_slowly() -> None:
 def test_what_is_written_late_is_dropped() -> None:
     late = asyncio.Event()
 
-    async def script(request: bytes, context: Context) -> None:
+    async def script(request: bytes, context: CallContext) -> None:
         try:
             await asyncio.Event().wait()
         finally:
@@ -301,7 +301,7 @@ def test_a_client_gets_no_room_while_its_messages_wait() -> None:
     async def test(peer: Peer, service: FakeService) -> None:
         first, go = asyncio.Event(), asyncio.Event()
 
-        async def script(requests: AsyncIterator[bytes], context: Context) -> None:
+        async def script(requests: AsyncIterator[bytes], context: CallContext) -> None:
             await anext(requests)
             first.set()
             await go.wait()

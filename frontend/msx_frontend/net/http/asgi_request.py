@@ -9,7 +9,7 @@ from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.wire import Scope, request_id_of
 
 
-class Call(Head):
+class AsgiRequest(Head):
     __slots__ = ("client", "id", "key", "scope", "started")
 
     def __init__(self, scope: Scope) -> None:
