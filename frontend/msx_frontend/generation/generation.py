@@ -19,7 +19,7 @@ from msx_sdk.generation import GENERATE, FinishReason, GenerateDelta, GenerateRe
 _decode = msgspec.msgpack.Decoder(GenerateDelta).decode
 
 
-class Piece(NamedTuple):
+class TextDelta(NamedTuple):
     """A delta. `choice` is the place of its text among all that were asked for: prompt by prompt, `n` of each."""
 
     choice: int
@@ -30,7 +30,7 @@ class Piece(NamedTuple):
 class GenerationListener(TurnListener, Protocol):
     """Where a generation goes: piece by piece, then `ended` or `failed`."""
 
-    def said(self, piece: Piece) -> None: ...
+    def said(self, piece: TextDelta) -> None: ...
 
 
 @dataclass
@@ -139,7 +139,7 @@ class _Reading(TurnSink):
         if delta.usage is not None:
             self._generation.add_usage(delta.usage)
         self._meter.came(delta, monotonic())
-        self._listener.said(Piece(self._prompt * self._n + index, self._prompt, delta))
+        self._listener.said(TextDelta(self._prompt * self._n + index, self._prompt, delta))
 
     def complete(self) -> None:
         """Raises IncompleteReply."""

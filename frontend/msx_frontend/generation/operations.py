@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from msx_frontend.generation.errors import InvalidReply
-from msx_frontend.generation.replies import Whole
+from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.turns import Turns, TurnSink
 from msx_frontend.models.model_version import ModelVersion
@@ -26,7 +26,7 @@ class OperationReply(Generic[M]):
         operation: str,
         messages: Sequence[msgspec.Struct],
         kind: type[M],
-        write: Callable[[list[M]], Whole],
+        write: Callable[[list[M]], JsonReply],
     ) -> None:
         self._version, self._operation, self._messages = version, operation, messages
         self._kind, self._write = kind, write

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from msx_frontend.errors import RequestCancelled
-from msx_frontend.generation.generation import Generation, Piece, Text
+from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.text_request import Headers, TextRequest
 from msx_frontend.models.model_version import ModelVersion
 
@@ -20,12 +20,12 @@ DONE = b"data: [DONE]\n\n"
 class WritesEvents(Protocol):
     """How an API writes a generation; either may be None."""
 
-    def said(self, pieces: list[Piece]) -> bytes: ...
+    def said(self, pieces: list[TextDelta]) -> bytes: ...
 
     def ended(self) -> bytes: ...
 
 
-class Events:
+class StreamedTextReply:
     """A stream, whose status leaves with its first event, so that a refusal has a status of its own."""
 
     __slots__ = ("_begun", "_events", "_generation", "_headers", "_request")
@@ -41,7 +41,7 @@ class Events:
 
     # -- what the generation tells --
 
-    def said(self, piece: Piece) -> None:
+    def said(self, piece: TextDelta) -> None:
         if data := self._events.said([piece]):
             self._write(data)
 
@@ -67,20 +67,20 @@ class Events:
             sink.chunk(data)
 
 
-class Whole(NamedTuple):
+class JsonReply(NamedTuple):
     """`value` is sent as JSON."""
 
     value: Any
     headers: Headers = []  # a NamedTuple's default, which nothing changes
 
 
-class Texts:
+class CompleteTextReply:
     """A reply that is written when all texts have ended."""
 
     __slots__ = ("_generation", "_request", "_texts", "_write")
     _request: TextRequest
 
-    def __init__(self, generation: Generation, write: Callable[[list[Text]], Whole]) -> None:
+    def __init__(self, generation: Generation, write: Callable[[list[Text]], JsonReply]) -> None:
         """`write` is given the texts in the order in which they were asked for."""
         self._generation, self._write = generation, write
         self._texts = [Text() for _ in range(generation.count)]
@@ -91,7 +91,7 @@ class Texts:
 
     # -- what the generation tells --
 
-    def said(self, piece: Piece) -> None:
+    def said(self, piece: TextDelta) -> None:
         self._texts[piece.choice].grow(piece.delta)
 
     def ended(self) -> None:

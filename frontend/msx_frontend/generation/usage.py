@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_frontend.generation.generation import Piece
+from msx_frontend.generation.generation import TextDelta
 from msx_sdk.generation import FinishReason, Usage
 
 FINISH: dict[FinishReason, str] = {"stop": "stop", "eos": "stop", "length": "length"}
@@ -26,7 +26,7 @@ class RunningUsage:
         self._prompts: dict[int, int] = {}
         self._completion = 0
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: TextDelta) -> None:
         """The first delta of each prompt has the prompt's ids."""
         self._prompts.setdefault(piece.prompt, len(piece.delta.prompt_ids))
         self._completion += len(piece.delta.tokens)

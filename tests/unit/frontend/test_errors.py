@@ -16,9 +16,9 @@ from msx_frontend.apis.torchserve.grpc import management
 from msx_frontend.errors import HandlerFailed, ServiceError, WorkerDied, grpc_code_of
 from msx_frontend.generation import errors as llm_errors
 from msx_frontend.management_errors import WorkersNotStarted
-from msx_frontend.net.grpc import whole_answer
+from msx_frontend.net.grpc import unary_reply
 from msx_frontend.net.http.compression import EncodingSwitchedOff, UnknownEncoding
-from msx_frontend.net.http.job_answer import AnswerTooLarge
+from msx_frontend.net.http.job_reply import ReplyTooLarge
 from msx_frontend.queueing import reply_buffer
 from msx_frontend.workflows import errors as workflow_errors
 from tests.retry import told_wait
@@ -44,8 +44,8 @@ def test_every_module_that_adds_an_error_is_known_here() -> None:
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == llm_errors.__name__}
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == workflow_errors.__name__}
     kserve = {one.__name__ for one in (EncodingSwitchedOff, UnknownEncoding, Unsupported, ManyReplies)}
-    grpc_own = {whole_answer.ResponseTooLarge.__name__, management.Disabled.__name__}
-    assert others == {reply_buffer.ReaderTooSlow.__name__, AnswerTooLarge.__name__, *grpc_own, *kserve}
+    grpc_own = {unary_reply.ResponseTooLarge.__name__, management.Disabled.__name__}
+    assert others == {reply_buffer.ReaderTooSlow.__name__, ReplyTooLarge.__name__, *grpc_own, *kserve}
 
 
 @pytest.mark.parametrize("error", IN_THE_TABLE)

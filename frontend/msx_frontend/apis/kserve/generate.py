@@ -8,8 +8,8 @@ import msgspec
 
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
-from msx_frontend.generation.generation import Generation, Piece, Text
-from msx_frontend.generation.replies import Events, EventsOfText, Texts, Whole, event
+from msx_frontend.generation.generation import Generation, Text, TextDelta
+from msx_frontend.generation.replies import CompleteTextReply, EventsOfText, JsonReply, StreamedTextReply, event
 from msx_frontend.generation.sampling import SamplingFields, ignored_of, names_of, sampling_params
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.tgi_tokens import FINISH, described
@@ -27,27 +27,27 @@ class KserveRequest(msgspec.Struct, kw_only=True):
     parameters: GenerateParameters | None = None
 
 
-def generate(request: TextRequest) -> Events | Texts:
+def generate(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     """`stream` among the parameters asks for a stream, as in Triton."""
     asked = decode(request.body, KserveRequest)
     if asked.parameters is not None and asked.parameters.stream:
         return _stream(request, asked)
     version, generation = _generation(request, asked, stream=False)
 
-    def write(texts: list[Text]) -> Whole:
+    def write(texts: list[Text]) -> JsonReply:
         details = _details(texts[0].finish_reason, texts[0].tokens) if _detailed(asked) else {}
-        return Whole({**_head(version, asked), "text_output": texts[0].text, **details})
+        return JsonReply({**_head(version, asked), "text_output": texts[0].text, **details})
 
-    return Texts(generation, write)
+    return CompleteTextReply(generation, write)
 
 
-def generate_stream(request: TextRequest) -> Events:
+def generate_stream(request: TextRequest) -> StreamedTextReply:
     return _stream(request, decode(request.body, KserveRequest))
 
 
-def _stream(request: TextRequest, asked: KserveRequest) -> Events:
+def _stream(request: TextRequest, asked: KserveRequest) -> StreamedTextReply:
     version, generation = _generation(request, asked, stream=True)
-    return Events(generation, _KServeStream(_head(version, asked), detailed=_detailed(asked)))
+    return StreamedTextReply(generation, _KServeStream(_head(version, asked), detailed=_detailed(asked)))
 
 
 class _KServeStream:
@@ -55,13 +55,13 @@ class _KServeStream:
         self._head, self._detailed = head, detailed
         self._texts = EventsOfText(lambda text: {**head, "text_output": text})
 
-    def said(self, pieces: list[Piece]) -> bytes:
+    def said(self, pieces: list[TextDelta]) -> bytes:
         return b"".join(map(self._event, pieces))
 
     def ended(self) -> bytes:
         return b""
 
-    def _event(self, piece: Piece) -> bytes:
+    def _event(self, piece: TextDelta) -> bytes:
         delta = piece.delta
         if not delta.text and delta.finish_reason is None:
             return b""

@@ -10,7 +10,7 @@ from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk._internal.kserve.message import split
 
 
-class Answer(NamedTuple):
+class InferenceMessage(NamedTuple):
     """JSON and the tensors' bytes behind it, as REST sends them; `json_size` bytes of it are JSON."""
 
     status: int
@@ -20,7 +20,7 @@ class Answer(NamedTuple):
     phrase: str = ""
 
 
-async def only_answer(reply: ReplyBuffer, model: str) -> Answer:
+async def only_answer(reply: ReplyBuffer, model: str) -> InferenceMessage:
     """Raises the job's ServiceError, HandlerFailed for a status of 400 and above, ManyReplies for a stream."""
     head = await reply.head()
     messages: list[bytes] = []
@@ -29,7 +29,7 @@ async def only_answer(reply: ReplyBuffer, model: str) -> Answer:
             raise ManyReplies(model)
         messages.append(message)
     check(head.status, messages)
-    return Answer(head.status, head.headers, *opened(messages[0] if messages else b"", model), head.phrase)
+    return InferenceMessage(head.status, head.headers, *opened(messages[0] if messages else b"", model), head.phrase)
 
 
 def check(status: int, messages: list[bytes]) -> None:

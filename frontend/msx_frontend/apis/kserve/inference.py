@@ -11,7 +11,7 @@ from msx_frontend.job import INFER, PREDICT, Field, Job, KeptHeaders
 from msx_frontend.keys.key import Key
 from msx_frontend.net.http.family import JobRoute, JobTemplate, Names, ReplySink
 from msx_frontend.net.http.head import Head
-from msx_frontend.net.http.job_answer import TranslatedAnswer
+from msx_frontend.net.http.job_reply import TranslatedReply
 from msx_frontend.net.http.parse import fields_parser
 from msx_frontend.net.http.wire import JSON_HEADERS
 from msx_sdk._internal.kserve.types import HEADER_LENGTH
@@ -46,11 +46,11 @@ class InferTemplate:
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
         """Clients send JSON without a type, or with a wrong one; an image with its own is a plain prediction."""
-        answer: TranslatedAnswer
+        answer: TranslatedReply
         if self._is_inference or body.lstrip()[:1] == b"{":
-            answer, kind, fields = InferAnswer(id, sink, self._limit, self._model), INFER, [Field("body", JSON, body)]
+            answer, kind, fields = InferReply(id, sink, self._limit, self._model), INFER, [Field("body", JSON, body)]
         else:
-            answer, kind, fields = PlainAnswer(id, sink, self._limit), PREDICT, self._fields(body)
+            answer, kind, fields = PlainReply(id, sink, self._limit), PREDICT, self._fields(body)
         job = KserveJob(id, self._model, self._version, fields, self._headers, answer, kind=kind)
         sink.job = job
         self._submit(job)
@@ -65,7 +65,7 @@ def infer_route(submit: Submit, limit: int, *, explain: bool) -> JobRoute:
     return JobRoute(template)
 
 
-class InferAnswer(TranslatedAnswer):
+class InferReply(TranslatedReply):
     """One message of the worker: JSON, and the tensors' bytes behind it."""
 
     __slots__ = ("_model",)
@@ -84,7 +84,7 @@ class InferAnswer(TranslatedAnswer):
         self.sink.answer(status, phrase, _headers(headers, json_size, len(body)), body)
 
 
-class PlainAnswer(TranslatedAnswer):
+class PlainReply(TranslatedReply):
     """The handler's own answer, as it is."""
 
     __slots__ = ()

@@ -10,8 +10,16 @@ from msx_frontend.apis.openai.logprobs import chat_logprobs
 from msx_frontend.generation.calls import reader_of
 from msx_frontend.generation.chat_request import ChatRequest, asked_tools, chat_generation, chat_ignored, chat_names
 from msx_frontend.generation.decoding import decode
-from msx_frontend.generation.generation import Generation, Piece, Text
-from msx_frontend.generation.replies import DONE, Events, EventsOfText, Texts, Whole, event, fingerprint
+from msx_frontend.generation.generation import Generation, Text, TextDelta
+from msx_frontend.generation.replies import (
+    DONE,
+    CompleteTextReply,
+    EventsOfText,
+    JsonReply,
+    StreamedTextReply,
+    event,
+    fingerprint,
+)
 from msx_frontend.generation.sampling import StreamOptions
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.tools import Tools
@@ -21,7 +29,7 @@ from msx_sdk._internal.tool_calls.parts import Part, Reasoning, ToolCall, ToolCa
 from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateDelta, Token
 
 
-def chat_completions(request: TextRequest) -> Events | Texts:
+def chat_completions(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     asked = decode(request.body, ChatRequest)
     told_usage = asked.told_usage
     version = request.directory.find(asked.model, GENERATE)
@@ -31,14 +39,14 @@ def chat_completions(request: TextRequest) -> Events | Texts:
     generation = Generation(version, [chat_generation(asked, version, tools)])
     shape = _ChatShape(asked, tools, version, f"chatcmpl-{request.id}")
     if asked.stream:
-        return Events(generation, _ChatStream(shape, generation, told_usage))
+        return StreamedTextReply(generation, _ChatStream(shape, generation, told_usage))
 
-    def write(texts: list[Text]) -> Whole:
+    def write(texts: list[Text]) -> JsonReply:
         choices = [shape.choice(index, text) for index, text in enumerate(texts)]
         head = {**shape.head("chat.completion"), **shape.prompt(texts[0].prompt_ids)}
-        return Whole({**head, "choices": choices, "usage": openai_usage(generation.usage)})
+        return JsonReply({**head, "choices": choices, "usage": openai_usage(generation.usage)})
 
-    return Texts(generation, write)
+    return CompleteTextReply(generation, write)
 
 
 def finish_of(reason: FinishReason, tools: Tools, called: bool) -> str:
@@ -134,7 +142,7 @@ class _ChatStream:
         self._head = shape.head("chat.completion.chunk")
         self._choices: dict[int, _Choice] = {}
 
-    def said(self, pieces: list[Piece]) -> bytes:
+    def said(self, pieces: list[TextDelta]) -> bytes:
         return b"".join([event for piece in pieces for event in self._grown(piece)])
 
     def ended(self) -> bytes:
@@ -148,7 +156,7 @@ class _ChatStream:
             value["usage"] = None if self._running is None else self._running.told
         return value
 
-    def _grown(self, piece: Piece) -> Iterator[bytes]:
+    def _grown(self, piece: TextDelta) -> Iterator[bytes]:
         if self._running is not None:
             self._running.add(piece)
         found = self._choices.get(piece.choice)

@@ -13,8 +13,16 @@ from msgspec import Meta
 from msx_frontend.apis.openai.logprobs import Offsets, completion_logprobs
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
-from msx_frontend.generation.generation import Generation, Piece, Text
-from msx_frontend.generation.replies import DONE, Events, EventsOfText, Texts, Whole, event, fingerprint
+from msx_frontend.generation.generation import Generation, Text, TextDelta
+from msx_frontend.generation.replies import (
+    DONE,
+    CompleteTextReply,
+    EventsOfText,
+    JsonReply,
+    StreamedTextReply,
+    event,
+    fingerprint,
+)
 from msx_frontend.generation.sampling import (
     MOST_TOP_LOGPROBS,
     SamplingFields,
@@ -48,7 +56,7 @@ class CompletionRequest(SamplingFields, kw_only=True):
     return_token_ids: bool | None = None
 
 
-def completions(request: TextRequest) -> Events | Texts:
+def completions(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     asked = decode(request.body, CompletionRequest)
     request.names = names_of(asked)
     told_usage = asked.told_usage
@@ -60,13 +68,13 @@ def completions(request: TextRequest) -> Events | Texts:
     messages = [_generate_request(asked, prompt, params) for prompt in prompts]
     generation = Generation(version, messages)
     if asked.stream:
-        return Events(generation, _CompletionStream(shape, generation, told_usage))
+        return StreamedTextReply(generation, _CompletionStream(shape, generation, told_usage))
 
-    def write(texts: list[Text]) -> Whole:
+    def write(texts: list[Text]) -> JsonReply:
         choices = [shape.choice(index, text) for index, text in enumerate(texts)]
-        return Whole({**shape.head, "choices": choices, "usage": openai_usage(generation.usage)})
+        return JsonReply({**shape.head, "choices": choices, "usage": openai_usage(generation.usage)})
 
-    return Texts(generation, write)
+    return CompleteTextReply(generation, write)
 
 
 def prompts_of(given: str | list[str | int | Ids] | None) -> list[Prompt]:
@@ -143,7 +151,7 @@ class _CompletionShape:
         choice = _choice(index, echoed + said, logprobs, "length" if self._drop else FINISH[text.finish_reason])
         return {**choice, **self._ids(tokens, prompt=text.prompt_ids)}
 
-    def next(self, piece: Piece, progress: _Progress) -> dict[str, Any]:
+    def next(self, piece: TextDelta, progress: _Progress) -> dict[str, Any]:
         delta = piece.delta
         text, tokens = ("", ()) if self._drop else (delta.text, delta.tokens)
         ids = self._ids(tokens, prompt=None if progress.begun else delta.prompt_ids)
@@ -194,7 +202,7 @@ class _CompletionStream:
         self._only_text = shape.only_text and self._running is None
         self._choices: dict[int, _Progress] = {}
 
-    def said(self, pieces: list[Piece]) -> bytes:
+    def said(self, pieces: list[TextDelta]) -> bytes:
         return b"".join(map(self._event, pieces))
 
     def ended(self) -> bytes:
@@ -202,7 +210,7 @@ class _CompletionStream:
             return DONE
         return event({**self._shape.head, "choices": [], "usage": openai_usage(self._generation.usage)}) + DONE
 
-    def _event(self, piece: Piece) -> bytes:
+    def _event(self, piece: TextDelta) -> bytes:
         if self._running is not None:
             self._running.add(piece)
         progress = self._choices.get(piece.choice) or self._begin(piece.choice)

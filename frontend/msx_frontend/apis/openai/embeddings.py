@@ -11,7 +11,7 @@ import msgspec
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.operations import OperationReply
-from msx_frontend.generation.replies import Whole
+from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
 from msx_sdk.generation import EMBED, Capabilities, EmbedReply, EmbedRequest
 from msx_sdk.generation._wire import Integer, Positive
@@ -38,12 +38,12 @@ def embeddings(request: TextRequest) -> OperationReply[EmbedReply]:
         for one in _inputs(asked.input)
     ]
 
-    def write(replies: list[EmbedReply]) -> Whole:
+    def write(replies: list[EmbedReply]) -> JsonReply:
         data = [_item(number, reply, asked.encoding_format) for number, reply in enumerate(replies)]
         tokens = sum(reply.prompt_tokens for reply in replies)
         version.metrics.text.prompt.inc(tokens)
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        return Whole({"object": "list", "model": version.source.name, "data": data, "usage": usage})
+        return JsonReply({"object": "list", "model": version.source.name, "data": data, "usage": usage})
 
     return OperationReply(version, EMBED, requests, EmbedReply, write)
 

@@ -17,14 +17,14 @@ from msx_frontend.apis.openai.responses_request import (
 from msx_frontend.generation.calls import reader_of
 from msx_frontend.generation.chat_request import asked_tools, chat_generation, chat_ignored
 from msx_frontend.generation.decoding import decode
-from msx_frontend.generation.generation import Generation, Piece, Text
-from msx_frontend.generation.replies import Events, Texts, Whole
+from msx_frontend.generation.generation import Generation, Text, TextDelta
+from msx_frontend.generation.replies import CompleteTextReply, JsonReply, StreamedTextReply
 from msx_frontend.generation.text_request import TextRequest
 from msx_sdk._internal.tool_calls.parts import ToolCallReader
 from msx_sdk.generation import GENERATE, Capabilities, FinishReason, Usage
 
 
-def responses(request: TextRequest) -> Events | Texts:
+def responses(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     asked = decode(request.body, ResponsesRequest)
     request.names = NAMES
     chat = chat_request(asked)
@@ -36,13 +36,13 @@ def responses(request: TextRequest) -> Events | Texts:
     shape = _ResponseShape(asked, request.id, version.source.name)
     reader = reader_of(tools, version.capabilities or Capabilities(), reasoning=asked.include_reasoning)
     if asked.stream:
-        return Events(generation, _ResponseStream(shape, generation, reader))
+        return StreamedTextReply(generation, _ResponseStream(shape, generation, reader))
 
-    def write(texts: list[Text]) -> Whole:
+    def write(texts: list[Text]) -> JsonReply:
         items = _items(shape.id, message_of(texts[0].text, reader))
-        return Whole(shape.ended(items, texts[0].finish_reason, generation.usage))
+        return JsonReply(shape.ended(items, texts[0].finish_reason, generation.usage))
 
-    return Texts(generation, write)
+    return CompleteTextReply(generation, write)
 
 
 def _items(id: str, message: Message) -> list[dict[str, Any]]:
@@ -59,7 +59,7 @@ class _ResponseStream:
         self._finish: FinishReason = "stop"
         self._begun = False
 
-    def said(self, pieces: list[Piece]) -> bytes:
+    def said(self, pieces: list[TextDelta]) -> bytes:
         events = [] if self._begun else self._begin()
         for _, _, delta in pieces:
             events += self._output.parts(self._reader.feed(delta.text))

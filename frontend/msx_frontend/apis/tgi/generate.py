@@ -10,8 +10,8 @@ from msgspec import structs
 from msx_frontend.apis.tgi.request import TgiRequest, check, generate_request, held_schemas
 from msx_frontend.apis.tgi.timings import Timings, compute_type, named
 from msx_frontend.generation.decoding import decode
-from msx_frontend.generation.generation import Generation, Piece, Text
-from msx_frontend.generation.replies import Events, Texts, Whole, event
+from msx_frontend.generation.generation import Generation, Text, TextDelta
+from msx_frontend.generation.replies import CompleteTextReply, JsonReply, StreamedTextReply, event
 from msx_frontend.generation.schemas import ignored
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.tgi_tokens import FINISH, described, likeliest, prefill
@@ -19,15 +19,15 @@ from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import GENERATE, Capabilities, GenerateDelta, Token
 
 
-def generate(request: TextRequest) -> Texts:
+def generate(request: TextRequest) -> CompleteTextReply:
     return _whole(request, decode(request.body, TgiRequest))
 
 
-def generate_stream(request: TextRequest) -> Events:
+def generate_stream(request: TextRequest) -> StreamedTextReply:
     return _stream(request, decode(request.body, TgiRequest))
 
 
-def generate_compatible(request: TextRequest) -> Events | Texts:
+def generate_compatible(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     """Without a stream the reply is a list of one, as its clients expect."""
     asked = decode(request.body, TgiRequest)
     return _stream(request, asked) if asked.stream else _whole(request, asked, in_list=True)
@@ -41,26 +41,26 @@ def _generation(request: TextRequest, asked: TgiRequest, *, stream: bool) -> tup
     return version, Generation(version, [generate_request(asked, offered, stream=stream)])
 
 
-def _whole(request: TextRequest, asked: TgiRequest, *, in_list: bool = False) -> Texts:
+def _whole(request: TextRequest, asked: TgiRequest, *, in_list: bool = False) -> CompleteTextReply:
     timings = Timings(len(asked.inputs))
     version, generation = _generation(request, asked, stream=False)
     timings.validated()
 
-    def write(texts: list[Text]) -> Whole:
+    def write(texts: list[Text]) -> JsonReply:
         texts.sort(key=lambda text: text.mean_logprob, reverse=True)
         reply = _written(asked, texts[0])
         if asked.asked.details and len(texts) > 1:
             reply["details"]["best_of_sequences"] = [_sequence(asked, text) for text in texts[1:]]
         headers = [named(version), compute_type(version), *timings.headers(generation)]
-        return Whole([reply] if in_list else reply, headers)
+        return JsonReply([reply] if in_list else reply, headers)
 
-    return Texts(generation, write)
+    return CompleteTextReply(generation, write)
 
 
-def _stream(request: TextRequest, asked: TgiRequest) -> Events:
+def _stream(request: TextRequest, asked: TgiRequest) -> StreamedTextReply:
     version, generation = _generation(request, asked, stream=True)
     headers = [named(version), compute_type(version), ("x-compute-characters", str(len(asked.inputs)))]
-    return Events(generation, _TgiStream(asked, generation), headers)
+    return StreamedTextReply(generation, _TgiStream(asked, generation), headers)
 
 
 class _TgiStream:
@@ -70,7 +70,7 @@ class _TgiStream:
         self._asked, self._generation = asked, generation
         self._text, self._index = Text(), 0
 
-    def said(self, pieces: list[Piece]) -> bytes:
+    def said(self, pieces: list[TextDelta]) -> bytes:
         return b"".join([event for piece in pieces for event in self._events(piece.delta)])
 
     def ended(self) -> bytes:

@@ -15,7 +15,7 @@ from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import Invalid, NoChatTemplate, Unhealthy
 from msx_frontend.generation.messages import template_messages
 from msx_frontend.generation.operations import OperationReply
-from msx_frontend.generation.replies import Whole
+from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.net.http.family import JSON, Reply
@@ -30,8 +30,8 @@ def tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
     version = request.directory.find_for_tgi(asked.model, TOKENIZE)
     message = TokenizeRequest(prompt=asked.inputs)
 
-    def write(replies: list[TokenizeReply]) -> Whole:
-        return Whole(_spans(replies[0]), [named(version)])
+    def write(replies: list[TokenizeReply]) -> JsonReply:
+        return JsonReply(_spans(replies[0]), [named(version)])
 
     return OperationReply(version, TOKENIZE, [message], TokenizeReply, write)
 
@@ -43,8 +43,8 @@ def chat_tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
         raise NoChatTemplate(version.source.name)
     message = TokenizeRequest(messages=template_messages(asked.messages), tools=asked_tools(asked).for_template)
 
-    def write(replies: list[TokenizeReply]) -> Whole:
-        return Whole({"tokenize_response": _spans(replies[0]), "templated_text": replies[0].text}, [named(version)])
+    def write(replies: list[TokenizeReply]) -> JsonReply:
+        return JsonReply({"tokenize_response": _spans(replies[0]), "templated_text": replies[0].text}, [named(version)])
 
     return OperationReply(version, TOKENIZE, [message], TokenizeReply, write)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.context import LogsCalls
 from msx_frontend.net.grpc.service import Method, Service
-from msx_frontend.net.grpc.whole_answer import ResponseTooLarge
+from msx_frontend.net.grpc.unary_reply import ResponseTooLarge
 
 
 class ServedMethod(NamedTuple):

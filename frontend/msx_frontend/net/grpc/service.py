@@ -17,7 +17,7 @@ from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.context import CallContext, LogsCalls
 from msx_frontend.net.grpc.messages import POOL
 from msx_frontend.net.grpc.status import details, standard_code
-from msx_frontend.net.grpc.whole_answer import WholeAnswer
+from msx_frontend.net.grpc.unary_reply import UnaryReply
 
 Answer = Callable[[Any, CallContext], Awaitable[Any]]
 """Takes the request (an iterator of them for a client's stream); returns the response, or writes a stream of them.
@@ -112,7 +112,7 @@ def _method(method: MethodDescriptor, rpc: Rpc) -> Method:
 
 async def _answer_by_job(method: JobMethod, request: Any, context: CallContext) -> Any:
     """Where a coroutine has to answer: a transport does not know jobs, or the request was compressed."""
-    answer = WholeAnswer(method.limit)
+    answer = UnaryReply(method.limit)
     with method.held.hold(request.ByteSize()):
         job = method.submit(request, context.admitted.id, context.deadline, answer)
         try:

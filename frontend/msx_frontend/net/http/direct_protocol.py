@@ -11,7 +11,7 @@ from msx_frontend.net.http.asgi_request import client_text
 from msx_frontend.net.http.cached_head import CachedHead
 from msx_frontend.net.http.direct import Direct
 from msx_frontend.net.http.direct_reply import DirectReply
-from msx_frontend.net.http.job_answer import begin
+from msx_frontend.net.http.job_reply import begin
 from msx_frontend.net.http.protocol import HttpProtocol
 from msx_frontend.net.http.usual_head import UsualHead
 

@@ -15,7 +15,7 @@ from msx_frontend.net.grpc.context import CallContext, LogsCalls
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.grpc.service import JobMethod, Rpc, Service, describe
 from msx_frontend.net.grpc.status import status_message, torchserve_code
-from msx_frontend.net.grpc.whole_answer import ResponseTooLarge
+from msx_frontend.net.grpc.unary_reply import ResponseTooLarge
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk._internal.sequences import SequenceKeys
 

@@ -17,7 +17,7 @@ from msx_frontend.net.grpc.direct.open_calls import OpenCalls
 from msx_frontend.net.grpc.refused import Refused
 from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.grpc.service import JobMethod
-from msx_frontend.net.grpc.whole_answer import ResponseTooLarge
+from msx_frontend.net.grpc.unary_reply import ResponseTooLarge
 from msx_frontend.net.http2.stream import Stream
 
 

@@ -14,7 +14,7 @@ from msx_frontend.job import Field, Job
 from msx_frontend.keys.key import Key
 from msx_frontend.net.http.family import Failure, Family, JobRoute, JobTemplate, Names, Reply, ReplySink, Route
 from msx_frontend.net.http.head import Head
-from msx_frontend.net.http.job_answer import TranslatedAnswer
+from msx_frontend.net.http.job_reply import TranslatedReply
 from msx_frontend.net.http.listener import Listener
 from msx_frontend.net.http.request import Request
 from tests.unit.frontend.jobs import run
@@ -59,7 +59,7 @@ class Template:
 _TEMPLATE: Callable[..., JobTemplate] = Template
 
 
-class Loud(TranslatedAnswer):
+class Loud(TranslatedReply):
     __slots__ = ()
 
     def translate(self, status: int, phrase: str, headers: list[tuple[str, str]], chunks: list[bytes]) -> None:

@@ -15,7 +15,7 @@ from msx_frontend.errors import RequestCancelled
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.context import CallContext
 from msx_frontend.net.grpc.direct.framing import framed
-from msx_frontend.net.grpc.whole_answer import ResponseTooLarge
+from msx_frontend.net.grpc.unary_reply import ResponseTooLarge
 from tests.unit.frontend.net.grpc.direct.fakes import BUG, LIMIT, FakeService, FakeStream, Peer, error, take
 
 

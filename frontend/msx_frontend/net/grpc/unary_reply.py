@@ -19,7 +19,7 @@ class ResponseTooLarge(ServiceError):
         )
 
 
-class WholeAnswer:
+class UnaryReply:
     """The Sink of one job: await `ended`, then take `data`. An answer of more than `limit` bytes ends at once, too.
 
     It costs half of a ReplyBuffer: a unary call's client cannot read slowly, and gRPC does not use a reply's head.

@@ -35,7 +35,7 @@ def cancel(buffer: ReplyBuffer) -> None:
         buffer.job.cancel()
 
 
-class TranslatedAnswer:
+class TranslatedReply:
     """The sink of a job whose answer has another form for its client: it collects the answer and hands it on whole.
 
     `translate` is the subclass's. A client is told of what `translate` raises.
@@ -70,7 +70,7 @@ class TranslatedAnswer:
         self._size += len(data)
         try:
             if len(self._chunks) > 1 and self._size > self.limit:
-                raise AnswerTooLarge(self.limit)
+                raise ReplyTooLarge(self.limit)
             self.piece(self._head[0], self._chunks)
         except Exception as error:
             self.fail(reported(error, self.id))
@@ -96,7 +96,7 @@ class TranslatedAnswer:
         self._over = True
 
 
-class AnswerTooLarge(ServiceError):
+class ReplyTooLarge(ServiceError):
     """`limit` is in bytes."""
 
     def __init__(self, limit: int) -> None:

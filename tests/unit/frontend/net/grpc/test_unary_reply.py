@@ -4,11 +4,11 @@ import contextlib
 import pytest
 
 from msx_frontend.errors import RequestCancelled, ServiceError
-from msx_frontend.net.grpc.whole_answer import ResponseTooLarge, WholeAnswer
+from msx_frontend.net.grpc.unary_reply import ResponseTooLarge, UnaryReply
 
 
-async def _begun(*chunks: bytes, limit: int = 10) -> WholeAnswer:
-    answer = WholeAnswer(limit)
+async def _begun(*chunks: bytes, limit: int = 10) -> UnaryReply:
+    answer = UnaryReply(limit)
     answer.start(200, "", [])
     for chunk in chunks:
         answer.chunk(chunk)
