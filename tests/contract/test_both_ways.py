@@ -484,3 +484,23 @@ def bug() -> Iterator[None]:
 def test_a_bug_of_the_server(tmp_path: Path) -> None:
     asks = [ask for ask in TABLE if ask.listener == "inference"]
     assert compare(tmp_path, asks, broken=bug).count(500) > len(asks) / 3
+
+
+def test_head_has_the_headers_of_get(tmp_path: Path) -> None:
+    """With Content-Length, and without the body."""
+    asks = [ask for ask in TABLE if ask.method == "GET" and not ask.path.startswith("/metrics")]
+
+    async def test() -> None:
+        async with served(tmp_path / "one", direct=True) as one, httpx.AsyncClient(trust_env=False) as client:
+            for ask in asks:
+                reply = await one.ask(client, ask)
+                head = await one.ask(client, ask._replace(method="HEAD"))
+                if reply[0] == 200 and head[0] != 405:
+                    assert (head[0], [name for name, _ in head[2]], head[3]) == (
+                        200,
+                        [name for name, _ in reply[2]],
+                        b"",
+                    )
+                    assert ("content-length", "0") not in head[2]
+
+    run(test())
