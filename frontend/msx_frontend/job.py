@@ -1,4 +1,4 @@
-"""One request on its way: what every API translates into, and where its answer goes."""
+"""One request on its way: what every API translates into, and where its reply goes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class KeptHeaders(list[tuple[str, str]]):
 
 
 class Sink(Protocol):
-    """Where one job's answer goes: `start` once, `chunk` any number of times, then `end`; or all of it by `answer`;
+    """Where one job's reply goes: `start` once, `chunk` any number of times, then `end`; or all of it by `answer`;
     or `fail` at any point.
 
     Called on the loop's thread by the group's reader, which must never wait: no method blocks or raises.
@@ -147,13 +147,13 @@ class Job:
         self.cancelled = self.done = False
 
     def finish(self, status: int) -> None:
-        """The worker has sent the last chunk of the answer."""
+        """The worker has sent the last chunk of the reply."""
         if not self.done:
             self._end(status)
             self.sink.end()
 
     def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
-        """The worker has sent the whole answer in one piece."""
+        """The worker has sent the whole reply at once."""
         if not self.done:
             self._end(status)
             self.sink.answer(status, phrase, headers, data)

@@ -1,4 +1,4 @@
-"""One table of errors: what OpenAI's, TGI's and KServe's clients are told.
+"""One table of errors: what OpenAI's, TGI's and KServe's clients are failure.
 
 ServiceError
 ├── WrongParameter     a value of the request: which one, and its limit
@@ -126,8 +126,8 @@ class TextFailure(NamedTuple):
     headers: tuple[tuple[str, str], ...]
 
 
-def as_json(told: TextFailure) -> http.Failure:
-    return http.Failure(told.status, msgspec.json.encode(told.body), (*http.JSON, *told.headers))
+def as_json(failure: TextFailure) -> http.Failure:
+    return http.Failure(failure.status, msgspec.json.encode(failure.body), (*http.JSON, *failure.headers))
 
 
 def row_of(error: ServiceError) -> Row:

@@ -1,4 +1,4 @@
-"""Generate requests and their texts, which come back in pieces or whole."""
+"""Generate requests and their texts, which come back in deltas or whole."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class TextDelta(NamedTuple):
 
 
 class GenerationListener(TurnListener, Protocol):
-    """Where a generation goes: piece by piece, then `ended` or `failed`."""
+    """Where a generation goes: delta by delta, then `ended` or `failed`."""
 
-    def said(self, piece: TextDelta) -> None: ...
+    def add(self, text_delta: TextDelta) -> None: ...
 
 
 @dataclass
@@ -139,7 +139,7 @@ class _Reading(TurnSink):
         if delta.usage is not None:
             self._generation.add_usage(delta.usage)
         self._meter.came(delta, monotonic())
-        self._listener.said(TextDelta(self._prompt * self._n + index, self._prompt, delta))
+        self._listener.add(TextDelta(self._prompt * self._n + index, self._prompt, delta))
 
     def complete(self) -> None:
         """Raises IncompleteReply."""

@@ -34,7 +34,7 @@ class OperationReply(Generic[M]):
 
     def begin(self, request: TextRequest) -> None:
         self._request = request
-        sink_of = partial(_Answer, self)
+        sink_of = partial(_MessageSink, self)
         Turns(request, self._version, self._operation, self._messages, sink_of, self).begin()
 
     def answered(self, number: int, data: bytes) -> None:
@@ -51,10 +51,10 @@ class OperationReply(Generic[M]):
         self._request.answer(whole.value, whole.headers)
 
     def failed(self, error: Exception) -> None:
-        self._request.sink.fail(self._request.told(error))
+        self._request.sink.fail(self._request.client_error(error))
 
 
-class _Answer(TurnSink):
+class _MessageSink(TurnSink):
     __slots__ = ("_chunks", "_number", "_operations")
 
     def __init__(self, operations: OperationReply[M], turns: Turns, number: int, message: msgspec.Struct) -> None:

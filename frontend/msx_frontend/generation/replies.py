@@ -20,19 +20,19 @@ DONE = b"data: [DONE]\n\n"
 class WritesEvents(Protocol):
     """How an API writes a generation; either may be None."""
 
-    def said(self, pieces: list[TextDelta]) -> bytes: ...
+    def events(self, deltas: list[TextDelta]) -> bytes: ...
 
-    def ended(self) -> bytes: ...
+    def last_events(self) -> bytes: ...
 
 
 class StreamedTextReply:
     """A stream, whose status leaves with its first event, so that a refusal has a status of its own."""
 
-    __slots__ = ("_begun", "_events", "_generation", "_headers", "_request")
+    __slots__ = ("_begun", "_generation", "_headers", "_request", "_writer")
     _request: TextRequest
 
-    def __init__(self, generation: Generation, events: WritesEvents, headers: Headers | None = None) -> None:
-        self._generation, self._events, self._headers = generation, events, headers or []
+    def __init__(self, generation: Generation, writer: WritesEvents, headers: Headers | None = None) -> None:
+        self._generation, self._writer, self._headers = generation, writer, headers or []
         self._begun = False
 
     def begin(self, request: TextRequest) -> None:
@@ -41,28 +41,28 @@ class StreamedTextReply:
 
     # -- what the generation tells --
 
-    def said(self, piece: TextDelta) -> None:
-        if data := self._events.said([piece]):
+    def add(self, text_delta: TextDelta) -> None:
+        if data := self._writer.events([text_delta]):
             self._write(data)
 
     def ended(self) -> None:
-        last = self._events.ended()
+        last = self._writer.last_events()
         if last or not self._begun:
             self._write(last)
         self._request.sink.end()
 
     def failed(self, error: Exception) -> None:
         """An error in the middle of a stream is sent as an event; then the transfer breaks off."""
-        told = self._request.told(error)
-        if self._begun and not isinstance(told, RequestCancelled):
-            self._request.sink.chunk(event(self._request.api.failure(told).body))
-        self._request.sink.fail(told)
+        shown = self._request.client_error(error)
+        if self._begun and not isinstance(shown, RequestCancelled):
+            self._request.sink.chunk(event(self._request.api.failure(shown).body))
+        self._request.sink.fail(shown)
 
     def _write(self, data: bytes) -> None:
         sink = self._request.sink
         if not self._begun:
             self._begun = True
-            sink.start(200, "", [*EVENT_STREAM, *self._request.said_ignored(), *self._headers])
+            sink.start(200, "", [*EVENT_STREAM, *self._request.ignored_header(), *self._headers])
         if data:
             sink.chunk(data)
 
@@ -91,14 +91,14 @@ class CompleteTextReply:
 
     # -- what the generation tells --
 
-    def said(self, piece: TextDelta) -> None:
-        self._texts[piece.choice].grow(piece.delta)
+    def add(self, text_delta: TextDelta) -> None:
+        self._texts[text_delta.choice].grow(text_delta.delta)
 
     def ended(self) -> None:
         self._request.answer(*self._write(self._texts))
 
     def failed(self, error: Exception) -> None:
-        self._request.sink.fail(self._request.told(error))
+        self._request.sink.fail(self._request.client_error(error))
 
 
 def fingerprint(version: ModelVersion) -> str:

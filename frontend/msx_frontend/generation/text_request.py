@@ -96,14 +96,14 @@ class TextRequest:
     def answer(self, value: Any, headers: Headers) -> None:
         """The whole reply, as JSON."""
         self._jobs = []
-        own = JSON_HEADERS if not (self.ignored or headers) else [*JSON_HEADERS, *self.said_ignored(), *headers]
+        own = JSON_HEADERS if not (self.ignored or headers) else [*JSON_HEADERS, *self.ignored_header(), *headers]
         self.sink.answer(200, "", own, _json(value))
 
-    def told(self, error: Exception) -> ServiceError:
+    def client_error(self, error: Exception) -> ServiceError:
         """The error with the client's names of parameters. A bug of the server is logged here."""
         return renamed(reported(error, self.id), self.names)
 
-    def said_ignored(self) -> Headers:
+    def ignored_header(self) -> Headers:
         """A header with as many of the places as fit, in characters that a header may have."""
         places = [client_name(place, self.names) for place in self.ignored[:MOST_IGNORED]]
         text = ", ".join(place for place in places if place.isascii() and place.isprintable() and len(place) < 200)

@@ -47,4 +47,4 @@ class TextTemplate:
             self._answer(request).begin(request)
         except Exception as error:
             request.cancel()
-            raise request.told(error) from None
+            raise request.client_error(error) from None

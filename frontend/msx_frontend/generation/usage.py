@@ -26,10 +26,10 @@ class RunningUsage:
         self._prompts: dict[int, int] = {}
         self._completion = 0
 
-    def add(self, piece: TextDelta) -> None:
+    def add(self, text_delta: TextDelta) -> None:
         """The first delta of each prompt has the prompt's ids."""
-        self._prompts.setdefault(piece.prompt, len(piece.delta.prompt_ids))
-        self._completion += len(piece.delta.tokens)
+        self._prompts.setdefault(text_delta.prompt, len(text_delta.delta.prompt_ids))
+        self._completion += len(text_delta.delta.tokens)
 
     @property
     def told(self) -> dict[str, int]:

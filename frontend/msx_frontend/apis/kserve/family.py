@@ -33,7 +33,7 @@ NOT_SERVED = {
 def kserve_v2(answers: Answers, submit: Submit, max_response_size: int) -> Family:
     infer, explain = (infer_route(submit, max_response_size, explain=explain) for explain in (False, True))
     routes = (*_of_server(answers), *_of_models(answers, infer, explain), *_of_repository(answers), *_not_served())
-    return Family("KServe v2", routes, told, owns=("v2",), compress_replies=True)
+    return Family("KServe v2", routes, v2_failure, owns=("v2",), compress_replies=True)
 
 
 def kserve_generate(models: TextModels) -> Family:
@@ -45,7 +45,7 @@ def generation_failure(error: ServiceError) -> Failure:
     return as_json(kserve_failure(error))
 
 
-def told(error: ServiceError) -> Failure:
+def v2_failure(error: ServiceError) -> Failure:
     return as_json(failure(error))
 
 

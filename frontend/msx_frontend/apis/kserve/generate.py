@@ -55,14 +55,14 @@ class _KServeStream:
         self._head, self._detailed = head, detailed
         self._texts = EventsOfText(lambda text: {**head, "text_output": text})
 
-    def said(self, pieces: list[TextDelta]) -> bytes:
-        return b"".join(map(self._event, pieces))
+    def events(self, deltas: list[TextDelta]) -> bytes:
+        return b"".join(map(self._event, deltas))
 
-    def ended(self) -> bytes:
+    def last_events(self) -> bytes:
         return b""
 
-    def _event(self, piece: TextDelta) -> bytes:
-        delta = piece.delta
+    def _event(self, text_delta: TextDelta) -> bytes:
+        delta = text_delta.delta
         if not delta.text and delta.finish_reason is None:
             return b""
         if not self._detailed:

@@ -20,7 +20,7 @@ class InferenceMessage(NamedTuple):
     phrase: str = ""
 
 
-async def only_answer(reply: ReplyBuffer, model: str) -> InferenceMessage:
+async def only_message(reply: ReplyBuffer, model: str) -> InferenceMessage:
     """Raises the job's ServiceError, HandlerFailed for a status of 400 and above, ManyReplies for a stream."""
     head = await reply.head()
     messages: list[bytes] = []

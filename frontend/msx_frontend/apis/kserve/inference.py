@@ -57,7 +57,7 @@ class InferTemplate:
 
 
 def infer_route(submit: Submit, limit: int, *, explain: bool) -> JobRoute:
-    """`limit`: bytes of an answer in pieces (max_response_size)."""
+    """`limit`: bytes of a reply in chunks (max_response_size)."""
 
     def template(head: Head, names: Names) -> JobTemplate:
         return InferTemplate(head, names, submit, limit, explain=explain)
@@ -74,7 +74,7 @@ class InferReply(TranslatedReply):
         super().__init__(id, sink, limit)
         self._model = model
 
-    def piece(self, status: int, chunks: list[bytes]) -> None:
+    def chunk_added(self, status: int, chunks: list[bytes]) -> None:
         if len(chunks) > 1 and status < 400:
             raise ManyReplies(self._model)
 
@@ -85,7 +85,7 @@ class InferReply(TranslatedReply):
 
 
 class PlainReply(TranslatedReply):
-    """The handler's own answer, as it is."""
+    """The handler's own reply, as it is."""
 
     __slots__ = ()
 

@@ -142,10 +142,10 @@ class _ChatStream:
         self._head = shape.head("chat.completion.chunk")
         self._choices: dict[int, _Choice] = {}
 
-    def said(self, pieces: list[TextDelta]) -> bytes:
-        return b"".join([event for piece in pieces for event in self._grown(piece)])
+    def events(self, deltas: list[TextDelta]) -> bytes:
+        return b"".join([event for delta in deltas for event in self._grown(delta)])
 
-    def ended(self) -> bytes:
+    def last_events(self) -> bytes:
         if not self._include_usage:
             return DONE
         return event({**self._head, "choices": [], "usage": openai_usage(self._generation.usage)}) + DONE
@@ -156,13 +156,13 @@ class _ChatStream:
             value["usage"] = None if self._running is None else self._running.told
         return value
 
-    def _grown(self, piece: TextDelta) -> Iterator[bytes]:
+    def _grown(self, text_delta: TextDelta) -> Iterator[bytes]:
         if self._running is not None:
-            self._running.add(piece)
-        found = self._choices.get(piece.choice)
+            self._running.add(text_delta)
+        found = self._choices.get(text_delta.choice)
         if found is None:
-            found = self._choices[piece.choice] = _Choice(piece.choice, self)
-        return found.grow(piece.delta)
+            found = self._choices[text_delta.choice] = _Choice(text_delta.choice, self)
+        return found.grow(text_delta.delta)
 
 
 class _Choice:

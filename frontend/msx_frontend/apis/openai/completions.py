@@ -151,17 +151,17 @@ class _CompletionShape:
         choice = _choice(index, echoed + said, logprobs, "length" if self._drop else FINISH[text.finish_reason])
         return {**choice, **self._ids(tokens, prompt=text.prompt_ids)}
 
-    def next(self, piece: TextDelta, progress: _Progress) -> dict[str, Any]:
-        delta = piece.delta
+    def next(self, text_delta: TextDelta, progress: _Progress) -> dict[str, Any]:
+        delta = text_delta.delta
         text, tokens = ("", ()) if self._drop else (delta.text, delta.tokens)
         ids = self._ids(tokens, prompt=None if progress.begun else delta.prompt_ids)
         if not progress.begun:
             progress.begun = True
-            text = self._echo(piece.prompt, delta.prompt_tokens) + text
+            text = self._echo(text_delta.prompt, delta.prompt_tokens) + text
             tokens = (*delta.prompt_tokens, *tokens)
         logprobs = self.logprobs(tokens, text, progress.offsets)
         finish = FINISH[delta.finish_reason] if delta.finish_reason else None
-        return {**_choice(piece.choice, text, logprobs, "length" if finish and self._drop else finish), **ids}
+        return {**_choice(text_delta.choice, text, logprobs, "length" if finish and self._drop else finish), **ids}
 
     @property
     def only_text(self) -> bool:
@@ -202,21 +202,21 @@ class _CompletionStream:
         self._only_text = shape.only_text and self._running is None
         self._choices: dict[int, _Progress] = {}
 
-    def said(self, pieces: list[TextDelta]) -> bytes:
-        return b"".join(map(self._event, pieces))
+    def events(self, deltas: list[TextDelta]) -> bytes:
+        return b"".join(map(self._event, deltas))
 
-    def ended(self) -> bytes:
+    def last_events(self) -> bytes:
         if not self._include_usage:
             return DONE
         return event({**self._shape.head, "choices": [], "usage": openai_usage(self._generation.usage)}) + DONE
 
-    def _event(self, piece: TextDelta) -> bytes:
+    def _event(self, text_delta: TextDelta) -> bytes:
         if self._running is not None:
-            self._running.add(piece)
-        progress = self._choices.get(piece.choice) or self._begin(piece.choice)
-        if progress.begun and piece.delta.finish_reason is None and self._only_text:
-            return progress.texts.event(piece.delta.text)
-        return event(self._value(self._shape.next(piece, progress)))
+            self._running.add(text_delta)
+        progress = self._choices.get(text_delta.choice) or self._begin(text_delta.choice)
+        if progress.begun and text_delta.delta.finish_reason is None and self._only_text:
+            return progress.texts.event(text_delta.delta.text)
+        return event(self._value(self._shape.next(text_delta, progress)))
 
     def _begin(self, index: int) -> _Progress:
         text_only = partial(_choice, index)

@@ -59,14 +59,14 @@ class _ResponseStream:
         self._finish: FinishReason = "stop"
         self._begun = False
 
-    def said(self, pieces: list[TextDelta]) -> bytes:
+    def events(self, deltas: list[TextDelta]) -> bytes:
         events = [] if self._begun else self._begin()
-        for _, _, delta in pieces:
+        for _, _, delta in deltas:
             events += self._output.parts(self._reader.feed(delta.text))
             self._finish = delta.finish_reason or self._finish
         return b"".join(events)
 
-    def ended(self) -> bytes:
+    def last_events(self) -> bytes:
         events = [*self._output.parts(self._reader.finish()), *self._output.close()]
         last = "response.incomplete" if self._finish == "length" else "response.completed"
         response = self._shape.ended(self._output.items, self._finish, self._generation.usage)

@@ -70,10 +70,10 @@ class _TgiStream:
         self._asked, self._generation = asked, generation
         self._text, self._index = Text(), 0
 
-    def said(self, pieces: list[TextDelta]) -> bytes:
-        return b"".join([event for piece in pieces for event in self._events(piece.delta)])
+    def events(self, deltas: list[TextDelta]) -> bytes:
+        return b"".join([event for delta in deltas for event in self._events(delta.delta)])
 
-    def ended(self) -> bytes:
+    def last_events(self) -> bytes:
         return b""
 
     def _events(self, delta: GenerateDelta) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""The answer of a unary call: all that its job says, as one."""
+"""The reply of a unary call: all chunks of its job, as one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ResponseTooLarge(ServiceError):
 
 
 class UnaryReply:
-    """The Sink of one job: await `ended`, then take `data`. An answer of more than `limit` bytes ends at once, too.
+    """The Sink of one job: await `ended`, then take `data`. A reply of more than `limit` bytes ends at once, too.
 
     It costs half of a ReplyBuffer: a unary call's client cannot read slowly, and gRPC does not use a reply's head.
     """

@@ -1,4 +1,4 @@
-"""One job of one connection: the sink of its answer, which writes to the transport without a task between them."""
+"""One job of one connection: the sink of its reply, which writes to the transport without a task between them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class DirectReply:
         if not self.response_complete:
             self.complete(RequestCancelled.status)
 
-    # -- the answer --
+    # -- the whole reply --
 
     def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
         if self.response_complete or self._stream is not None:
@@ -162,16 +162,16 @@ class DirectReply:
             stream.close()
         self.connection.completed(self)
 
-    # -- an answer in pieces, or none --
+    # -- a reply in chunks, or a failure --
 
     def start(self, status: int, phrase: str, headers: list[tuple[str, str]]) -> None:
-        self._pieces().start(status, phrase, headers)
+        self._chunked().start(status, phrase, headers)
 
     def chunk(self, data: bytes) -> None:
-        self._pieces().chunk(data)
+        self._chunked().chunk(data)
 
     def end(self) -> None:
-        self._pieces().end()
+        self._chunked().end()
 
     def fail(self, error: ServiceError) -> None:
         if self._stream is not None:
@@ -183,7 +183,7 @@ class DirectReply:
         if self._stream is not None:
             self._stream.flush()
 
-    def _pieces(self) -> DirectStream:
+    def _chunked(self) -> DirectStream:
         if self._stream is None:
             self._stream = DirectStream(self)
             self._stream.job = self.job

@@ -1,4 +1,4 @@
-"""A direct reply that comes in pieces: written as chunks of HTTP/1.1, as fast as the client reads."""
+"""A direct reply that comes in chunks: written as those of HTTP/1.1, as fast as the client reads."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class StreamedReply(Protocol):
 
 
 class DirectStream(ReplyBuffer):
-    """Streams, and also replies that came in pieces and were complete before any of them was written."""
+    """Streams, and also replies that came in chunks and were complete before any of them was written."""
 
     __slots__ = ("_opening", "_reply", "_scheduled", "_streaming")
 
@@ -86,7 +86,7 @@ class DirectStream(ReplyBuffer):
             self._end_if_over()
 
     def _begin(self) -> bool:
-        """Whether a stream has begun. An answer in one piece is not a stream."""
+        """Whether a stream has begun. A reply in one chunk is not a stream."""
         head = self._head
         if self._error is not None and (head is None or not self._chunks):
             self._reply.refuse(self._error)

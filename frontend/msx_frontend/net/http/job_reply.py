@@ -36,7 +36,8 @@ def cancel(buffer: ReplyBuffer) -> None:
 
 
 class TranslatedReply:
-    """The sink of a job whose answer has another form for its client: it collects the answer and hands it on whole.
+    """The sink of a job whose reply has another form for its client: it collects the chunks and
+    hands the reply on whole.
 
     `translate` is the subclass's. A client is told of what `translate` raises.
     """
@@ -44,7 +45,7 @@ class TranslatedReply:
     __slots__ = ("_chunks", "_head", "_over", "_size", "id", "limit", "sink")
 
     def __init__(self, id: str, sink: ReplySink, limit: int) -> None:
-        """`limit`: bytes of an answer that comes in several pieces (the key max_response_size)."""
+        """`limit`: bytes of a reply that comes in several chunks (the key max_response_size)."""
         self.id, self.sink, self.limit = id, sink, limit
         self._head: tuple[int, str, list[tuple[str, str]]] = (200, "", [])
         self._chunks: list[bytes] = []
@@ -52,11 +53,11 @@ class TranslatedReply:
         self._over = False
 
     def translate(self, status: int, phrase: str, headers: list[tuple[str, str]], chunks: list[bytes]) -> None:
-        """Give the reply to `sink.answer`. `chunks` are the pieces that the worker sent."""
+        """Give the reply to `sink.answer`. `chunks` are those that the worker sent."""
         raise NotImplementedError
 
-    def piece(self, status: int, chunks: list[bytes]) -> None:
-        """One more piece has come, and the answer may go on. Raises ServiceError to end it."""
+    def chunk_added(self, status: int, chunks: list[bytes]) -> None:
+        """One more chunk has come, and the reply may go on. Raises ServiceError to end it."""
 
     # -- Sink --
 
@@ -71,7 +72,7 @@ class TranslatedReply:
         try:
             if len(self._chunks) > 1 and self._size > self.limit:
                 raise ReplyTooLarge(self.limit)
-            self.piece(self._head[0], self._chunks)
+            self.chunk_added(self._head[0], self._chunks)
         except Exception as error:
             self.fail(reported(error, self.id))
 

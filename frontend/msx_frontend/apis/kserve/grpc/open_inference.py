@@ -10,7 +10,7 @@ from google.protobuf.json_format import ParseDict
 from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages, parameters_of
 from msx_frontend.apis.kserve.grpc.infer_stream import InferStream
 from msx_frontend.apis.kserve.grpc.typed_contents import use_typed_contents
-from msx_frontend.apis.kserve.infer import only_answer
+from msx_frontend.apis.kserve.infer import only_message
 from msx_frontend.apis.kserve.metadata import model_config, model_metadata, server_metadata
 from msx_frontend.apis.kserve.repository import Repository, answers
 from msx_frontend.apis.kserve.statistics import statistics
@@ -113,7 +113,7 @@ class OpenInferenceService:
     async def _infer(self, request: Any, context: CallContext) -> Any:
         reply = self.submit(request, context, context.admitted.id)
         try:
-            answer = await only_answer(reply, request.model_name)
+            answer = await only_message(reply, request.model_name)
             response = self._messages.response(answer.body, answer.json_size)
             if self._typed_outputs:
                 await asyncio.to_thread(use_typed_contents, response)
