@@ -56,7 +56,7 @@ class Route:
 @click.option("--rounds", default=7, type=click.IntRange(1), help="Each API takes its turn in each round.")
 @click.option("--seconds", default=2.0, type=click.FloatRange(1), help="Length of each turn; wrk takes whole seconds.")
 @click.option("--warm-up", default=2.0, type=click.FloatRange(1), help="Seconds per server before the counted rounds.")
-@click.option("--connections", "-c", default=32, type=click.IntRange(1), help="Kept alive, one request at a time each.")
+@click.option("--connections", "-c", default=1, type=click.IntRange(1), help="Kept alive, one request at a time each.")
 @before_option
 def main(report: Report, rounds: int, seconds: float, warm_up: float, connections: int, before: Path | None) -> None:
     """Processor time of the frontend by API: 1 KB in, a short answer out, batchSize 1, load by wrk.
