@@ -83,7 +83,7 @@ class JobRunner(Protocol):
 
 class JobListener(Protocol):
     def jobs_ended(self, jobs: list[Job]) -> None:
-        """Their clients have got their answers; called once for each job."""
+        """Their clients have got their replies; called once for each job."""
 
 
 class Job:
@@ -199,11 +199,11 @@ class StatusMappedJob(Job):
 
 
 def answer_all(
-    answers: list[tuple[Job, bytes]], status: int, phrase: str, headers: list[tuple[str, str]], first_chunk: float
+    replies: list[tuple[Job, bytes]], status: int, phrase: str, headers: list[tuple[str, str]], first_chunk: float
 ) -> None:
     """`answer` each of these jobs, which have the same listener: it is told of all of them in one call."""
     ended = []
-    for job, data in answers:
+    for job, data in replies:
         if not job.done:
             job.done, job.status, job.first_chunk = True, status, first_chunk
             if job.timer is not None:

@@ -43,7 +43,7 @@ class BatchTarget(Protocol):
         """Write what `predict` has taken."""
 
     def holds(self, job: Job) -> bool:
-        """The worker has the job and has not sent the last of its answer."""
+        """The worker has the job and has not sent the last of its reply."""
 
     def cancel(self, job: Job) -> None:
         """The job's client has left: tell the worker."""

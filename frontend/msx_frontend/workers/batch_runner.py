@@ -92,7 +92,7 @@ class BatchRunner:
         return max(self._batch_size - self.in_flight.behind, 0)
 
     def holds(self, job: Job) -> bool:
-        """The worker has the job and has not sent the last of its answer."""
+        """The worker has the job and has not sent the last of its reply."""
         return job.group is self and job.number in self.in_flight.open
 
     # -- requests --
@@ -134,13 +134,13 @@ class BatchRunner:
 
     def answered(self, message: CompleteReplies, body: bytes) -> None:
         """Complete replies of several jobs with the same status and headers."""
-        answers, numbers, end, held = [], [], 0, self.in_flight.open
+        replies, numbers, end, held = [], [], 0, self.in_flight.open
         for number, size in zip(message.numbers, message.sizes, strict=True):
             start, end = end, end + size
             if number in held:
                 numbers.append(number)
-                answers.append((held[number][0], body[start:end]))
-        answer_all(answers, message.status, message.phrase, message.headers, self.progressed)
+                replies.append((held[number][0], body[start:end]))
+        answer_all(replies, message.status, message.phrase, message.headers, self.progressed)
         if self._replied is not None:
             self._first_reply()
         self._finish(numbers)
@@ -174,7 +174,7 @@ class BatchRunner:
         self._events.group_has_room(self)
 
     def failed(self, message: Failed | Dropped) -> None:
-        """The job ends without an answer."""
+        """The job ends without a reply of its handler."""
         job = self.in_flight.job(message.number)
         if job is None:
             return

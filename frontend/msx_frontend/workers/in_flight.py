@@ -35,7 +35,7 @@ class InFlight:
     def __init__(self) -> None:
         self.batches: deque[SentBatch] = deque()
         self.open: dict[int, tuple[Job, SentBatch]] = {}
-        """By number, the jobs whose answers are not complete."""
+        """By number, the jobs whose replies are not complete."""
         self._number = 0
 
     @property

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from msx_frontend.net.grpc.admission import Admitted, Asks
 from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.outcome import Outcome, failed
+from msx_frontend.net.grpc.outcome import Outcome, failure
 from msx_frontend.net.grpc.refused import Refused
 from msx_frontend.net.grpc.served import ServedMethod
 
@@ -28,7 +28,7 @@ async def answer_call(served: ServedMethod, messages: AsyncIterator[bytes], call
     try:
         return Outcome(Code.OK, response=await _answered(served, messages, call))
     except Exception as error:
-        return failed(error, served.service, call.id)
+        return failure(error, served.service, call.id)
 
 
 async def _answered(served: ServedMethod, messages: AsyncIterator[bytes], call: OpenCall) -> bytes | None:

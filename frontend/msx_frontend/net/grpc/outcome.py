@@ -29,7 +29,7 @@ DEADLINE_EXCEEDED = Outcome(Code.DEADLINE_EXCEEDED, "Deadline Exceeded")
 """The words are grpc's."""
 
 
-def failed(error: Exception, service: Service, request_id: str) -> Outcome:
+def failure(error: Exception, service: Service, request_id: str) -> Outcome:
     """What the client is told of an error. What is neither a ServiceError nor Refused is a bug of the server, which is
     logged here.
     """

@@ -33,7 +33,7 @@ class HttpProtocol(HttpToolsProtocol):
         except httptools.HttpParserUpgrade as offer:
             self._decline(data[offer.args[0] :])
         except httptools.HttpParserError:
-            log.info("%s sent what is no HTTP", self.client)
+            log.info("%s sent bytes that are not HTTP", self.client)
             self.send_400_response("")
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -55,7 +55,7 @@ class ClientGone(Exception):
 
 
 class StreamBroken(Exception):
-    """An answer that has begun cannot be finished: the connection is cut, so that it does not look complete."""
+    """A reply that has begun cannot be finished: the connection is cut, so that it does not look complete."""
 
     def __init__(self, cause: ServiceError) -> None:
         super().__init__(cause.message)

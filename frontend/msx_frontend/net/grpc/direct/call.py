@@ -13,7 +13,7 @@ from msx_frontend.net.grpc.direct.framing import framed
 from msx_frontend.net.grpc.direct.head import CallHead
 from msx_frontend.net.grpc.direct.open_calls import OpenCalls
 from msx_frontend.net.grpc.metadata import REQUEST_ID
-from msx_frontend.net.grpc.outcome import DEADLINE_EXCEEDED, Outcome, failed
+from msx_frontend.net.grpc.outcome import DEADLINE_EXCEEDED, Outcome, failure
 from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.http2.stream import Stream
 
@@ -87,7 +87,7 @@ class DirectCall:
     def fail(self, error: Exception) -> None:
         """The same, by an error."""
         if not self.over:
-            self.stop(failed(error, self.served.service, self.id))
+            self.stop(failure(error, self.served.service, self.id))
 
     def conclude(self, outcome: Outcome) -> None:
         """The last that the client is told; idempotent."""
