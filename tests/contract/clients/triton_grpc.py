@@ -183,7 +183,7 @@ def check_wrong_contents():
         (typed("FP32", [1], int_contents=[1]), "input 'x': FP32 values belong in fp32_contents, not in int_contents"),
         (typed("FP16", [1], fp32_contents=[1]), "input 'x': FP16 values travel in raw_input_contents only"),
         (typed("FP32", [-1], fp32_contents=[1]), "input 'x': 'shape' must be a list of sizes"),
-        (typed("FLOAT", [1], fp32_contents=[1]), "input 'x': datatype 'FLOAT' is none of BOOL, UINT8"),
+        (typed("FLOAT", [1], fp32_contents=[1]), "input 'x': datatype 'FLOAT' is not one of BOOL, UINT8"),
         (both, "input 'x' has contents although raw_input_contents is there"),
         (extra, "raw_input_contents has 2 tensors, but inputs has 1"),
         (messages.ModelInferRequest(), "model_name is required"),
