@@ -49,7 +49,7 @@ class TokenSequence:
 
     @property
     def left(self) -> int:
-        """Tokens that are not in the cache. 1: the next token can be decoded."""
+        """How many tokens are not in the cache. With 1, the next token can be decoded."""
         return len(self.tokens) - self.computed
 
     @property

@@ -87,7 +87,7 @@ class WorkflowManagement:
         return self.not_restored()
 
     def not_restored(self) -> list[str]:
-        """Why workflows of the state are not there, without those that were registered or unregistered meanwhile."""
+        """Why workflows of the state could not be restored, without those registered or unregistered since."""
         return list(self._lost.values())
 
     def lost(self) -> list[str]:

@@ -29,8 +29,9 @@ class _TakenFolder:
 
 
 def take_folder(base: Path, rank: int, *key: str) -> Path | None:
-    """A folder for the graphs of this rank, which no other process uses; None if there are too many workers. It takes
-    the place of one that was taken before.
+    """A folder for the graphs of this rank, which no other process uses; None if there are too many workers.
+
+    A second call releases the folder of the first.
 
     `key`: what, beside the model, the graphs depend on.
     """

@@ -78,7 +78,7 @@ def _linear(config: DecoderConfig) -> Scaled:
 
 
 def _dynamic(config: DecoderConfig) -> Scaled:
-    """For texts that are not longer than `config.native`."""
+    """Frequencies for texts of at most `config.native` tokens."""
     _number(config.rope, "factor")
     return _default(config)
 
