@@ -6,7 +6,6 @@ import atexit
 import json
 import os
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -264,9 +263,9 @@ def assert_nothing_left(server: RunningServer, processes: list[psutil.Process]) 
         if address.startswith("unix:"):
             assert not os.path.exists(address.removeprefix("unix:")), f"the socket file of {name} is left"
         else:
-            assert not _answers(address.rpartition("//")[2]), f"{name} still listens"
+            assert not _listens(address.rpartition("//")[2], server.folder), f"{name} still listens"
     for name in ("grpc_inference", "grpc_management"):
-        assert not _answers(server.info[name]), f"{name} still listens"
+        assert not _listens(server.info[name], server.folder), f"{name} still listens"
     state = server.state
     assert not (state / "run").exists(), "working directories are left"
     assert not (state / "server.json").exists() or server.process.returncode < 0, "server.json is left"
@@ -283,10 +282,19 @@ def _processes_below(pid: int) -> list[psutil.Process]:
         return []
 
 
-def _answers(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    with socket.socket() as probe:
-        return probe.connect_ex((host.strip("[]"), int(port))) == 0
+def _listens(address: str, folder: Path) -> bool:
+    """Whether a process of the server in `folder` has the port: tests run side by side, and another may have got it."""
+    port = int(address.rpartition(":")[2])
+    sockets = [one for one in psutil.net_connections("tcp") if one.status == psutil.CONN_LISTEN]
+    return any(_belongs(one.pid, folder) for one in sockets if one.laddr and one.laddr.port == port)
+
+
+def _belongs(pid: int | None, folder: Path) -> bool:
+    """By its folder of temporary files, which each server has for itself."""
+    try:
+        return pid is None or psutil.Process(pid).environ().get("TMPDIR") == str(folder / "temp")
+    except psutil.NoSuchProcess:
+        return False
 
 
 FREE_PORTS = """
