@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -14,8 +13,6 @@ from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_protocol import encode_headers
 from msx_sdk._internal.kserve.types import INFER as INFER  # a kind of job, like the following
 from msx_sdk.generation import EMBED, GENERATE, TOKENIZE
-
-StatusOf = Callable[[ServiceError], int]
 
 PREDICT, STREAM, EXPLAIN, DESCRIBE = "predict", "stream", "explain", "describe"
 ALONE = frozenset({STREAM, DESCRIBE})
@@ -183,19 +180,6 @@ class Job:
             self.timer.cancel()
         if self.listener is not None:
             self.listener.jobs_ended([self])
-
-
-class StatusMappedJob(Job):
-    """A job of an API that has its own statuses for errors."""
-
-    __slots__ = ("_status_of",)
-
-    def __init__(self, status_of: StatusOf, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._status_of = status_of
-
-    def status_of(self, error: ServiceError) -> int:
-        return self._status_of(error)
 
 
 def answer_all(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, ServiceError, ServiceUnavailable, WorkerDied
-from msx_frontend.job import Field, StatusMappedJob
+from msx_frontend.job import Field, Job
 from msx_frontend.management_errors import Conflict, DefaultVersionInUse
 from tests.unit.frontend.harness import Harness, Scenario, open_harness
 from tests.unit.frontend.jobs import RecordingSink, run
@@ -119,14 +119,21 @@ def test_a_refusal_is_counted(tmp_path: Path) -> None:
     in_harness(tmp_path, test)
 
 
+class Busy(Job):
+    """Of an API whose clients are told 429 of every error."""
+
+    def status_of(self, error: ServiceError) -> int:
+        return 429
+
+
 def test_a_refusal_is_counted_by_the_status_that_its_client_is_told(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
-        job = StatusMappedJob(lambda error: 429, "j", "m", None, [Field("body", None, b"")], [], RecordingSink())
+        job = Busy("j", "m", None, [Field("body", None, b"")], [], RecordingSink())
         with pytest.raises(ServiceUnavailable, match="has no worker"):
             harness.registry.submit(job)
-        later = StatusMappedJob(lambda error: 424, "j", "m", None, [], [], RecordingSink())
+        later = Busy("j", "m", None, [], [], RecordingSink())
         later.fail(WorkerDied("Gone."))
-        assert later.status == 424
+        assert later.status == 429
         assert counted(harness, "429") == 1
         assert counted(harness, "503") is None
 
