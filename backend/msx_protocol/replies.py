@@ -34,7 +34,7 @@ class Failed(WireMessage, tag=24):
 
 
 class Joined(WireMessage, tag=28):
-    """This many of the oldest unanswered batches have begun as one."""
+    """The worker has joined this many batches, the oldest unanswered ones, to one, and runs it now."""
 
     batches: int
 

@@ -117,7 +117,7 @@ class Instance:
             sweep(self._index, "*")
 
     def _others(self) -> list[InstanceInfo]:
-        """Servers with the other default folder of the model store: `--ncs` has a folder of its own."""
+        """Servers in the other default state folder: a server with `--ncs` has a folder of its own."""
         return running_in(path for path in usual_folders(self.state.model_store) if path != self.state.path)
 
     def publish(self, info: InstanceInfo) -> None:
