@@ -69,8 +69,8 @@ def load_network(context: Context, parallel: Parallel | None = None) -> Network:
 
 
 def load_mindir(context: Context) -> Network:
-    """Raises HandlerLoadError if the serialized file is not a MindIR that this MindSpore can load, or one that computes
-    together with other ranks than there are."""
+    """Raises HandlerLoadError if the serialized file is not a MindIR that this MindSpore can load, or was exported for
+    another number of ranks."""
     path = model_file(context)
     try:
         signature, used = read_signature(path), read_collectives(path)
