@@ -137,13 +137,6 @@ class ReplyBuffer:
         """The error that the job failed with."""
         return self._error
 
-    def take_now(self) -> list[bytes]:
-        """The chunks that have arrived, as they were sent."""
-        chunks = list(self._chunks)
-        self._chunks.clear()
-        self._taken(self._size)
-        return chunks
-
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Chunk by chunk, as they were sent; raises as `take`."""
         while await self._available():

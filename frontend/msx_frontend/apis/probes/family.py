@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
+from msx_frontend.keys.key import Kind
 from msx_frontend.models.health import Health
 from msx_frontend.net.http.failures import torchserve_failure
-from msx_frontend.net.http.family import Family, ListenerName, Reply, Route
+from msx_frontend.net.http.family import Answer, Family, ListenerName, Reply, Route
 from msx_frontend.net.http.replies import STATUS_SCHEMA, status_reply
 from msx_frontend.net.http.request import Request
 
@@ -26,44 +25,15 @@ class Probes:
 
     # -- routes --
 
-    def _ping(self, key: Literal["inference", "management"]) -> Route:
-        summary = "Healthy unless a model has workers that will not come back"
-        return Route(
-            "GET",
-            "/ping",
-            self.ping,
-            key=key,
-            summary=summary,
-            operation="ping",
-            any_method=True,
-            response_schema=STATUS_SCHEMA,
-        )
+    def _ping(self, key: Kind) -> Route:
+        return _route("/ping", self.ping, "ping", "Healthy unless a model has workers that will not come back", key)
 
     def _live(self) -> Route:
-        summary = "The process answers; needs no token"
-        return Route(
-            "GET",
-            "/livez",
-            self.live,
-            key=None,
-            summary=summary,
-            operation="live",
-            any_method=True,
-            response_schema=STATUS_SCHEMA,
-        )
+        return _route("/livez", self.live, "live", "The process answers; needs no token")
 
     def _ready(self) -> Route:
         summary = "Requests should be sent here: models serve, and the server is not ending; needs no token"
-        return Route(
-            "GET",
-            "/readyz",
-            self.ready,
-            key=None,
-            summary=summary,
-            operation="ready",
-            any_method=True,
-            response_schema=STATUS_SCHEMA,
-        )
+        return _route("/readyz", self.ready, "ready", summary)
 
     # -- answers --
 
@@ -77,6 +47,19 @@ class Probes:
 
     async def ready(self, request: Request) -> Reply:
         return status_reply(self._health.detail(), 200 if self._health.ready() else 503)
+
+
+def _route(path: str, answer: Answer, operation: str, summary: str, key: Kind | None = None) -> Route:
+    return Route(
+        "GET",
+        path,
+        answer,
+        key=key,
+        summary=summary,
+        operation=operation,
+        any_method=True,
+        response_schema=STATUS_SCHEMA,
+    )
 
 
 def _family(listener: ListenerName, *routes: Route) -> Family:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import NamedTuple
 
-from msx_frontend.errors import Bug, ServiceError
+from msx_frontend.errors import ServiceError
+from msx_frontend.net.bugs import reported_to
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.metadata import Metadata
 from msx_frontend.net.grpc.refused import Refused
 from msx_frontend.net.grpc.service import Service
 from msx_frontend.net.grpc.status import metadata
 
-log = logging.getLogger("msx.grpc")
+reported = partial(reported_to, logging.getLogger("msx.grpc"))
+"""What a client of gRPC is told of an error."""
 
 
 class Outcome(NamedTuple):
@@ -36,13 +39,6 @@ def failure(error: Exception, service: Service, request_id: str) -> Outcome:
     if isinstance(error, Refused):
         return Outcome(error.code, error.message)
     return _told(reported(error, request_id), service)
-
-
-def reported(error: Exception, request_id: str) -> ServiceError:
-    if isinstance(error, ServiceError):
-        return error
-    log.error("a bug of the server", exc_info=error, extra={"request_id": request_id})
-    return Bug(error)
 
 
 def _told(error: ServiceError, service: Service) -> Outcome:

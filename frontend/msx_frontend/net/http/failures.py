@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
-from msx_frontend.errors import Bug, PayloadTooLarge, ServiceError
+from msx_frontend.errors import PayloadTooLarge, ServiceError
+from msx_frontend.net.bugs import reported_to
 from msx_frontend.net.http.family import JSON, Failure, Family
 from msx_frontend.net.http.wire import RawHeaders, error_bytes, reply_headers
 
-log = logging.getLogger("msx.http")
+reported = partial(reported_to, logging.getLogger("msx.http"))
+"""What a client of HTTP is told of an error."""
 
 CLOSE = (b"connection", b"close")
-
-
-def reported(error: Exception, request_id: str) -> ServiceError:
-    """What the client is told of an error. A bug of the server is logged here, once."""
-    if isinstance(error, ServiceError):
-        return error
-    log.error("a bug of the server", exc_info=error, extra={"request_id": request_id})
-    return Bug(error)
 
 
 def failure_reply(
