@@ -132,11 +132,6 @@ class ReplyBuffer:
         """Nothing more will come; some bytes may not have been taken yet."""
         return self._ended or self._error is not None
 
-    @property
-    def error(self) -> ServiceError | None:
-        """The error that the job failed with."""
-        return self._error
-
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Chunk by chunk, as they were sent; raises as `take`."""
         while await self._available():
