@@ -20,8 +20,8 @@ from msx_frontend.models.model_api import ModelApi
 from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.exchange import Exchange
 from msx_frontend.net.http.family import Family, ListenerName
-from msx_frontend.net.http.listener import Listener
 from msx_frontend.net.http.router import Router
+from msx_frontend.net.listening.listener import Listener
 from msx_frontend.workflows.api import WorkflowApi
 
 

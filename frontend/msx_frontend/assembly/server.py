@@ -28,7 +28,7 @@ from msx_frontend.logs.output import LogOutput
 from msx_frontend.models.describe import describe
 from msx_frontend.models.health import Health
 from msx_frontend.models.readiness import why_not_ready
-from msx_frontend.net.http.listener import Listener
+from msx_frontend.net.listening.listener import Listener
 from msx_frontend.net.tls.listeners import ServerTls
 
 if TYPE_CHECKING:

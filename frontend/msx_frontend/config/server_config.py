@@ -112,6 +112,21 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     grpc_inference_client_ca: PathName | None = None
     grpc_management_client_ca: PathName | None = None
 
+    max_connections: Positive | None = None
+    tls_handshake_timeout: Seconds = 10.0
+    max_request_head_size: Annotated[
+        int, Meta(ge=1 << 10, le=1 << 24, description="an integer from 1024 to 16777216")
+    ] = 1 << 16
+    max_request_headers: Positive = 200
+    request_head_timeout: Seconds = 20.0
+    request_body_grace: Seconds = 10.0
+    min_request_body_rate: Count = 240
+    max_refused_body_size: Count = 64 << 20
+    keep_alive_timeout: Seconds = 75.0
+    http2_ping_interval: Seconds = 60.0
+    http2_ping_timeout: Seconds = 20.0
+    stream_buffer_size: Positive = 1 << 20
+
     model_store: PathName = Path(".")
     workflow_store: PathName | None = None
     state_dir: PathName | None = None

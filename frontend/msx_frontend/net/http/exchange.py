@@ -19,13 +19,13 @@ from msx_frontend.net.http.compression import (
     is_compressible,
 )
 from msx_frontend.net.http.cors import Cors
-from msx_frontend.net.http.direct import Direct
 from msx_frontend.net.http.failures import failure_reply, reported
 from msx_frontend.net.http.family import Family, JobRoute, Reply, Route
 from msx_frontend.net.http.job_reply import answer_job
 from msx_frontend.net.http.request import Request
 from msx_frontend.net.http.response_head import ResponseHead
 from msx_frontend.net.http.router import PREFLIGHT, Match, Router
+from msx_frontend.net.http.v1.direct import Direct
 from msx_frontend.net.http.wire import (
     ClientGone,
     LogsReplies,

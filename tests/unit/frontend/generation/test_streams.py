@@ -12,7 +12,7 @@ from uvicorn.server import ServerState
 
 from msx_frontend.errors import WorkerDied
 from msx_frontend.job import Job
-from msx_frontend.net.http.direct_protocol import DirectProtocol
+from msx_frontend.net.http.v1.direct_protocol import DirectProtocol
 from msx_frontend.net.http.wire import StreamBroken
 from tests.unit.frontend.generation.speaker import Speaker, events, say_so_far, words
 from tests.unit.frontend.jobs import run

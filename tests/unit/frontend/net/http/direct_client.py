@@ -11,9 +11,9 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.server import ServerState
 
 from msx_frontend.errors import ServiceError
-from msx_frontend.net.http.direct import Direct
-from msx_frontend.net.http.direct_protocol import DirectProtocol
 from msx_frontend.net.http.exchange import Exchange as Served
+from msx_frontend.net.http.v1.direct import Direct
+from msx_frontend.net.http.v1.direct_protocol import DirectProtocol
 from msx_frontend.net.http.wire import StreamBroken
 from tests.unit.frontend.net.http.client import Exchange
 

@@ -15,12 +15,12 @@ from msx_frontend.keys.key import Key
 from msx_frontend.net.http.family import Failure, Family, JobRoute, JobTemplate, Names, Reply, ReplySink, Route
 from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.job_reply import TranslatedReply
-from msx_frontend.net.http.listener import Listener
 from msx_frontend.net.http.request import Request
+from msx_frontend.net.listening.listener import Listener
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import FakeAccessLog
 from tests.unit.frontend.net.http.exchanges import exchange_of
-from tests.unit.frontend.net.http.test_listener import ANY_PORT
+from tests.unit.frontend.net.listening.test_listener import ANY_PORT
 
 # -- the family --
 

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.address import Address
-from msx_frontend.net.http.listener import Listener
 from msx_frontend.net.http.wire import Receive, Scope, Send, send_whole
+from msx_frontend.net.listening.listener import Listener
 from msx_frontend.net.tls import listeners as tls_listeners
 from msx_frontend.net.tls.clients import GRPC, HTTP, ClientCaError
 from msx_frontend.net.tls.identity import TlsError

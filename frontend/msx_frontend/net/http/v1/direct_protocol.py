@@ -8,12 +8,12 @@ from typing import Any
 from msx_frontend.errors import PayloadTooLarge, ServiceError
 from msx_frontend.held_bytes import UNCOUNTED, Hold
 from msx_frontend.net.http.asgi_request import client_text
-from msx_frontend.net.http.cached_head import CachedHead
-from msx_frontend.net.http.direct import Direct
-from msx_frontend.net.http.direct_reply import DirectReply
 from msx_frontend.net.http.job_reply import begin
-from msx_frontend.net.http.protocol import HttpProtocol
-from msx_frontend.net.http.usual_head import UsualHead
+from msx_frontend.net.http.v1.cached_head import CachedHead
+from msx_frontend.net.http.v1.direct import Direct
+from msx_frontend.net.http.v1.direct_reply import DirectReply
+from msx_frontend.net.http.v1.protocol import HttpProtocol
+from msx_frontend.net.http.v1.usual_head import UsualHead
 
 
 class DirectProtocol(HttpProtocol):

@@ -12,13 +12,13 @@ from uvicorn.server import ServerState
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.ids import new_request_id
 from msx_frontend.job import Cancellable
-from msx_frontend.net.http.cached_head import CachedHead
 from msx_frontend.net.http.compression import compress, compressed_headers, is_compressible
 from msx_frontend.net.http.cors import with_cors
-from msx_frontend.net.http.direct import Direct
-from msx_frontend.net.http.direct_stream import DirectStream, WritesStream
 from msx_frontend.net.http.failures import CLOSE, failure_reply, reported
-from msx_frontend.net.http.usual_head import UsualHead
+from msx_frontend.net.http.v1.cached_head import CachedHead
+from msx_frontend.net.http.v1.direct import Direct
+from msx_frontend.net.http.v1.direct_stream import DirectStream, WritesStream
+from msx_frontend.net.http.v1.usual_head import UsualHead
 from msx_frontend.net.http.wire import (
     BODYLESS,
     JSON_HEADERS,

@@ -11,12 +11,12 @@ import httptools
 
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.net.http.admission import ChecksKeys, admitted, check_model
-from msx_frontend.net.http.cached_head import CachedHead
 from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.family import JobRoute
 from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.router import Match, Router
-from msx_frontend.net.http.usual_head import UsualHead
+from msx_frontend.net.http.v1.cached_head import CachedHead
+from msx_frontend.net.http.v1.usual_head import UsualHead
 from msx_frontend.net.http.wire import LogsReplies, RawHeaders
 
 METHODS = {b"POST": "POST", b"PUT": "PUT", b"GET": "GET"}

@@ -12,14 +12,14 @@ import pytest
 from msx_frontend.errors import InvalidKey, WorkerDied
 from msx_frontend.job import Job
 from msx_frontend.keys.key import Key
-from msx_frontend.net.http.cached_head import CachedHead
-from msx_frontend.net.http.direct import LONGEST_URL, MOST_TARGETS, Direct
 from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family, JobRoute, Reply, Route
 from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.request import Request
 from msx_frontend.net.http.router import Router
-from msx_frontend.net.http.usual_head import UsualHead
+from msx_frontend.net.http.v1.cached_head import CachedHead
+from msx_frontend.net.http.v1.direct import LONGEST_URL, MOST_TARGETS, Direct
+from msx_frontend.net.http.v1.usual_head import UsualHead
 from msx_sdk._internal.reply_head import JSON_TYPE
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.keys.some import SELDOM, some_key

@@ -9,7 +9,7 @@ from typing import Protocol
 from uvicorn.protocols.http.flow_control import FlowControl
 
 from msx_frontend.errors import RequestCancelled, ServiceError
-from msx_frontend.net.http.cached_head import CachedHead
+from msx_frontend.net.http.v1.cached_head import CachedHead
 from msx_frontend.net.http.wire import RawHeaders
 from msx_frontend.queueing.reply_buffer import HIGH_WATER, ReplyBuffer
 

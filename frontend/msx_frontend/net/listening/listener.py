@@ -17,9 +17,9 @@ from typing import Any
 import uvicorn
 
 from msx_frontend.config.address import Address
-from msx_frontend.net.http.direct import Direct
-from msx_frontend.net.http.direct_protocol import DirectProtocol
-from msx_frontend.net.http.protocol import HttpProtocol
+from msx_frontend.net.http.v1.direct import Direct
+from msx_frontend.net.http.v1.direct_protocol import DirectProtocol
+from msx_frontend.net.http.v1.protocol import HttpProtocol
 from msx_frontend.net.http.wire import StreamBroken
 from msx_frontend.start_errors import StartError
 

@@ -8,7 +8,7 @@ from msx_frontend.net.http.compression import accepted
 from msx_frontend.net.http.family import JobTemplate
 from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.router import Match
-from msx_frontend.net.http.usual_head import UsualHead
+from msx_frontend.net.http.v1.usual_head import UsualHead
 
 LONGEST_HEAD = 8192
 """The largest head, in bytes, that is kept and compared with the next one."""

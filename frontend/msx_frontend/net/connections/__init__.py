@@ -1,0 +1,1 @@
+"""What every connection has, whatever it speaks."""

@@ -1,0 +1,38 @@
+"""What a client may hold of a listener without a request that is being answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msx_frontend.config import ServerConfig
+
+
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """Sizes in bytes, times in seconds; docs/server-config.md ("Connections") describes the keys of the same names."""
+
+    max_request_head_size: int = 1 << 16
+    max_request_headers: int = 200
+    request_head_timeout: float = 20.0
+    request_body_grace: float = 10.0
+    min_request_body_rate: int = 240
+    max_refused_body_size: int = 64 << 20
+    keep_alive_timeout: float = 75.0
+    http2_ping_interval: float = 60.0
+    http2_ping_timeout: float = 20.0
+    tls_handshake_timeout: float = 10.0
+
+
+def connection_limits(config: ServerConfig) -> ConnectionLimits:
+    return ConnectionLimits(
+        max_request_head_size=config.max_request_head_size,
+        max_request_headers=config.max_request_headers,
+        request_head_timeout=config.request_head_timeout,
+        request_body_grace=config.request_body_grace,
+        min_request_body_rate=config.min_request_body_rate,
+        max_refused_body_size=config.max_refused_body_size,
+        keep_alive_timeout=config.keep_alive_timeout,
+        http2_ping_interval=config.http2_ping_interval,
+        http2_ping_timeout=config.http2_ping_timeout,
+        tls_handshake_timeout=config.tls_handshake_timeout,
+    )

@@ -1,0 +1,1 @@
+"""Listeners: they bind, accept, choose the protocol of a connection, and stop."""
