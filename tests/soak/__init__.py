@@ -1,0 +1,1 @@
+"""Mixed traffic for minutes, and proof that a server ends it with what it began: `scripts/soak-connections`."""

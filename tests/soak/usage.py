@@ -1,0 +1,46 @@
+"""What a server has in its hands."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import psutil
+
+from tests.e2e.server import RunningServer
+
+MEMORY_RATIO, MEMORY_BYTES = 1.10, 16 << 20
+"""By which the resident memory may grow: allocators keep what was in use at once."""
+
+
+class Usage(NamedTuple):
+    memory: int
+    """Bytes, resident, of the server's process."""
+    descriptors: int
+    """Of the same."""
+    processes: int
+    waiting: int
+    """Jobs in queues."""
+
+    @classmethod
+    def of(cls, server: RunningServer) -> Usage:
+        process = psutil.Process(server.process.pid)
+        models = [model["modelName"] for model in server.management.get("/models").json()["models"]]
+        queues = [server.describe(model)["jobQueueStatus"] for model in models]
+        # The two connections of this client are among the descriptors each time.
+        return cls(
+            memory=process.memory_info().rss,
+            descriptors=process.num_fds(),
+            processes=len(process.children(recursive=True)),
+            waiting=sum(queue["pendingRequests"] for queue in queues),
+        )
+
+    def faults(self, before: Usage) -> list[str]:
+        """In what it is more than before."""
+        found = []
+        if self.memory > before.memory * MEMORY_RATIO + MEMORY_BYTES:
+            found.append(f"the server has {self.memory >> 20} MiB of memory, and had {before.memory >> 20}")
+        for name in ("descriptors", "processes", "waiting"):
+            now, then = getattr(self, name), getattr(before, name)
+            if now > then:
+                found.append(f"{name}: {now}, and it began with {then}")
+        return found
