@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 from msx_frontend.net.http2.flow_control import FlowControl
-from msx_frontend.net.http2.frames import DATA
 from msx_frontend.net.http2.stall import StallWatch
 
 WRITE_SIZE = 1 << 18
@@ -34,8 +33,8 @@ class Sender(Protocol):
         """The window of the stream itself allows to send what waits."""
 
     @property
-    def next_kind(self) -> int:
-        """The kind of the frame that waits first."""
+    def needs_window(self) -> bool:
+        """The frame that waits first has bytes of a body, which windows count."""
 
     def advance(self) -> int:
         """Sends one frame, and returns how many bytes it has."""
@@ -155,7 +154,7 @@ class Output:
             self._line.append(stream)
 
     def _takes(self, stream: Sender) -> bool:
-        return not self.paused and (self.flow.send_window > 0 or stream.next_kind != DATA)
+        return not self.paused and (self.flow.send_window > 0 or not stream.needs_window)
 
     def _advance(self, stream: Sender) -> None:
         self._size += stream.advance()

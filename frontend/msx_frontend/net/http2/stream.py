@@ -99,39 +99,46 @@ class Stream(StreamWindows):
         """A block of `encode_headers`; with `end` it is the whole answer."""
         self._send(HEADERS, END_STREAM if end else 0, block)
 
-    def send_data(self, data: bytes) -> None:
+    def send_data(self, data: bytes, *, end: bool = False) -> None:
+        """With `end` it is the last of an answer without trailers, and may be empty."""
         size = len(data)
-        if not size or self._finished:
+        if self._finished or not (size or end):
             return
-        if self._fits(size):
+        if end or not self._fits(size):
+            self._send(DATA, END_STREAM if end else 0, data)
+        else:
             self._flow.send(self, size)
             self._output.put(_pack(size >> 8, size & 0xFF, DATA, 0, self.id), data)
-        else:
-            self._send(DATA, 0, data)
 
     def send_trailers(self, block: bytes) -> None:
         """Ends the answer."""
         self._send(HEADERS, END_STREAM, block)
 
-    def send_whole(self, headers: bytes, data: bytes, trailers: bytes) -> None:
-        """A whole answer, in one piece where the windows allow it."""
+    def send_whole(self, headers: bytes, data: bytes, trailers: bytes = b"") -> None:
+        """A whole answer, in one piece where the windows allow it; without trailers if they are empty."""
         size = len(data)
         if not size or self._finished or not self._fits(max(size, len(headers), len(trailers))):
-            self.send_headers(headers)
-            self.send_data(data)
-            self.send_trailers(trailers)
+            self._send_in_frames(headers, data, trailers)
             return
         self._flow.send(self, size)
-        self._output.put(
+        frames = (
             _pack(len(headers) >> 8, len(headers) & 0xFF, HEADERS, END_HEADERS, self.id)
             + headers
-            + _pack(size >> 8, size & 0xFF, DATA, 0, self.id)
+            + _pack(size >> 8, size & 0xFF, DATA, 0 if trailers else END_STREAM, self.id)
             + data
-            + _pack(len(trailers) >> 8, len(trailers) & 0xFF, HEADERS, END_HEADERS | END_STREAM, self.id)
-            + trailers
         )
+        if trailers:
+            frames += _pack(len(trailers) >> 8, len(trailers) & 0xFF, HEADERS, END_HEADERS | END_STREAM, self.id)
+            frames += trailers
+        self._output.put(frames)
         self._finished = True
         self._close()
+
+    def _send_in_frames(self, headers: bytes, data: bytes, trailers: bytes) -> None:
+        self.send_headers(headers, end=not data and not trailers)
+        self.send_data(data, end=not trailers)
+        if trailers:
+            self.send_trailers(trailers)
 
     def reset(self, code: ErrorCode) -> None:
         """Ends the stream at once; what waited is dropped."""
@@ -182,13 +189,17 @@ class Stream(StreamWindows):
             self._close_if_done()
 
     @property
-    def next_kind(self) -> int:
-        return self._queue[0][0] if self._queue else HEADERS
+    def needs_window(self) -> bool:
+        """What waits first is bytes of a body."""
+        if not self._queue:
+            return False
+        kind, _, payload = self._queue[0]
+        return kind == DATA and len(payload) > 0
 
     @property
     def sendable(self) -> bool:
         """As far as its own window goes."""
-        return bool(self._queue) and (self.send_window > 0 or self.next_kind != DATA)
+        return bool(self._queue) and (self.send_window > 0 or not self.needs_window)
 
     def advance(self) -> int:
         """Sends one frame, and returns how many bytes it has."""
@@ -199,13 +210,14 @@ class Stream(StreamWindows):
             frames = header_frames(self.id, bytes(payload), end=bool(flags & END_STREAM), max_size=output.max_frame)
             output.put(frames)
             return len(frames)
-        size = min(len(payload), self.send_window, self._flow.send_window, output.max_frame)
+        size = min(len(payload), max(0, min(self.send_window, self._flow.send_window, output.max_frame)))
         if size < len(payload):
             view = memoryview(payload)
             payload = view[:size]
-            self._queue.appendleft((DATA, 0, view[size:]))
+            self._queue.appendleft((DATA, flags, view[size:]))
+            flags = 0
         self._flow.send(self, size)
-        output.put(_pack(size >> 8, size & 0xFF, DATA, 0, self.id), payload)
+        output.put(_pack(size >> 8, size & 0xFF, DATA, flags, self.id), payload)
         return size
 
     def emptied(self) -> None:

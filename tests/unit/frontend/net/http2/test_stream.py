@@ -336,3 +336,41 @@ async def test_content_length_is_kept() -> None:
         with_length(peer, 9, b"4", body=None)
     resets = [frame for frame in await peer.answers() if frame.kind == frames.RST_STREAM]
     assert [frame.number for frame in resets] == [ErrorCode.PROTOCOL_ERROR] * 4
+
+
+@in_loop
+async def test_a_whole_answer_without_trailers_ends_with_its_body() -> None:
+    peer = Peer()
+    peer.request(1).stream.send_whole(OK, b"body")
+    peer.request(3).stream.send_whole(OK, b"")
+    answers = await peer.answers()
+    assert shape(answers) == [
+        (frames.HEADERS, frames.END_HEADERS, len(OK)),
+        (frames.DATA, frames.END_STREAM, 4),
+        (frames.HEADERS, END, len(OK)),
+    ]
+    assert peer.protocol.streams == 0
+
+
+@in_loop
+async def test_a_large_answer_without_trailers_ends_with_its_last_frame() -> None:
+    peer = Peer()
+    peer.request(1).stream.send_whole(OK, bytes(20_000))
+    assert shape(await peer.answers())[1:] == [(frames.DATA, 0, 16_384), (frames.DATA, frames.END_STREAM, 3_616)]
+    assert peer.protocol.streams == 0
+
+
+@in_loop
+async def test_the_end_of_a_streamed_answer_needs_no_window() -> None:
+    """Also where the client made its window smaller than what it had got."""
+    peer = Peer()
+    peer.send(initial_window(10))
+    stream = peer.request(1).stream
+    stream.send_headers(OK)
+    stream.send_data(bytes(10))
+    peer.send(initial_window(5))
+    await peer.answers()
+    stream.send_data(b"", end=True)
+    assert shape(await peer.answers()) == [(frames.DATA, frames.END_STREAM, 0)]
+    assert stream.finished
+    assert peer.protocol.streams == 0
