@@ -15,6 +15,8 @@ BEFORE = "before"
 """The setting of a server of another checkout: usually of the commit before a change."""
 LEAST = 0.97
 """Of the rate of the commit before a change. Less is a loss, and not noise."""
+MOST = 1.03
+"""Of its processor time a request."""
 COLUMNS = ("setting", "unit", BEFORE, "now", f"now / {BEFORE}, median", "lowest – highest")
 
 
@@ -41,12 +43,24 @@ def name_before(name: str) -> str:
     return f"{name}, {BEFORE}"
 
 
-def compare(report: Report, pairs: Sequence[Pair], *, what: str, least: float | None = LEAST) -> None:
-    """Adds the table of the ratios and, with `least`, a target for each; nothing without a pair."""
+def compare(
+    report: Report,
+    pairs: Sequence[Pair],
+    *,
+    what: str,
+    least: float | None = LEAST,
+    costs: Sequence[Pair] = (),
+    most: float = MOST,
+) -> None:
+    """Adds the table of the ratios, and a target for each: at `least`, or none; of `costs`, at `most`.
+
+    Nothing is added without a pair.
+    """
     if not pairs:
         return
-    report.tables.append(Table(f"{what}: now and {BEFORE}", COLUMNS, [_row(pair) for pair in pairs]))
+    report.tables.append(Table(f"{what}: now and {BEFORE}", COLUMNS, [_row(pair) for pair in (*pairs, *costs)]))
     report.targets += [] if least is None else [_target(pair, least) for pair in pairs]
+    report.targets += [_cost_target(pair, most) for pair in costs]
 
 
 def _row(pair: Pair) -> Sequence[str]:
@@ -58,3 +72,8 @@ def _row(pair: Pair) -> Sequence[str]:
 def _target(pair: Pair, least: float) -> Target:
     middle = paired_ratio(pair.now, pair.before)[0]
     return Target(f"{pair.setting}: {pair.unit} of {BEFORE}", f"{middle:.3f}", f"≥ {least:g}", middle >= least)
+
+
+def _cost_target(pair: Pair, most: float) -> Target:
+    middle = paired_ratio(pair.now, pair.before)[0]
+    return Target(f"{pair.setting}: {pair.unit} of {BEFORE}", f"{middle:.3f}", f"≤ {most:g}", middle <= most)

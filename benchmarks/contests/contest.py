@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 import click
 import psutil
 
-from benchmarks.contests.before import Pair, name_before
 from benchmarks.load.client import Address
 from benchmarks.load.wrk import Result
 from benchmarks.reports.figures import figure, median, paired_ratio, spread
 from benchmarks.reports.plot import Bars
-from benchmarks.reports.table import Table, Target
+from benchmarks.reports.table import Table
 
 T = TypeVar("T")
 
@@ -51,6 +50,10 @@ class Contestant:
         """The p50 of each round, in ms."""
         return [turn.result.p50 / 1000 for turn in self.turns[connections]]
 
+    def costs(self, connections: int) -> list[float]:
+        """µs of processor time a request of all its processes, one a round."""
+        return [sum(turn.processor) for turn in self.turns[connections]]
+
     def warm_up(self, load: Load, connections: int, seconds: float) -> None:
         self._run(load, connections, self.warm_ups * seconds)
         self._sleep()
@@ -63,6 +66,10 @@ class Contestant:
         turn = Turn(result, sorted((seconds * 1e6 / result.requests for seconds in spent), reverse=True))
         self.turns.setdefault(connections, []).append(turn)
         self._sleep()
+
+    def processor_seconds(self) -> float:
+        """Of all its processes since they were started."""
+        return sum(self._processor().values())
 
     def wake(self) -> None:
         if self.restless:
@@ -119,7 +126,7 @@ def table(
         p50 = median([turn.result.p50 for turn in turns]) / 1000
         p99 = median([turn.result.p99 for turn in turns]) / 1000
         row = [contestant.name, figure(median(rates)), spread(rates), figure(p50), figure(p99), processor(turns)]
-        rows.append([*row, *(_ratio(rates, peer.rates(connections)) for peer in present)])
+        rows.append([*row, *(ratio(rates, peer.rates(connections)) for peer in present)])
     columns = ("server", per_second(unit), "lowest – highest", f"{latency}p50 ms", f"{latency}p99 ms", f"CPU µs/{unit}")
     return Table(title, [*columns, *(f"of {peer.name}" for peer in present)], rows)
 
@@ -146,63 +153,14 @@ def per_second(unit: str) -> str:
 
 
 def at(connections: int) -> str:
-    return _several(connections, "connection")
+    return several(connections, "connection")
 
 
-def _several(count: int, what: str) -> str:
+def several(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' if count > 1 else ''}"
 
 
-def targets(
-    contestants: Sequence[Contestant],
-    connections: int,
-    ours: Sequence[str],
-    peer: str,
-    least: float,
-    load: str,
-    *,
-    unit: str = "request",
-) -> list[Target]:
-    """That each of ours has `least` times the rate of the peer; nothing where one of them did not take part."""
-    return [
-        Target(f"{name}: {per_second(unit)} of {peer}, {load}", f"{ratio:.2f}", f"≥ {least:g}", ratio >= least)
-        for name, ratio in _ratios(contestants, ours, peer, lambda one: one.rates(connections))
-    ]
-
-
-def latency_targets(
-    contestants: Sequence[Contestant], connections: int, ours: Sequence[str], peer: str, most: float
-) -> list[Target]:
-    """That each of ours has at most `most` times the p50 of the peer; nothing where one of them did not take part."""
-    return [
-        Target(f"{name}: p50 of {peer}, {at(connections)}", f"{ratio:.3f}", f"≤ {most:g}", ratio <= most)
-        for name, ratio in _ratios(contestants, ours, peer, lambda one: one.latencies(connections))
-    ]
-
-
-def pairs_with_before(
-    contestants: Sequence[Contestant], connections: Sequence[int], *, unit: str = "request", load: str = "connection"
-) -> list[Pair]:
-    """The rates of each server beside those of the one that bears its name and `before`; `load`: one of these."""
-    present = {one.name: one for one in contestants}
-    return [
-        Pair(f"{name}, {_several(count, load)}", per_second(unit), one.rates(count), other.rates(count))
-        for name, one in present.items()
-        if (other := present.get(name_before(name)))
-        for count in connections
-    ]
-
-
-def _ratios(
-    contestants: Sequence[Contestant], ours: Sequence[str], peer: str, measure: Callable[[Contestant], list[float]]
-) -> list[tuple[str, float]]:
-    present = {one.name: one for one in contestants}
-    if peer not in present:
-        return []
-    theirs = measure(present[peer])
-    return [(name, paired_ratio(measure(present[name]), theirs)[0]) for name in ours if name in present]
-
-
-def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    """The median of the rounds' ratios, and the lowest and highest."""
     middle, low, high = paired_ratio(ours, theirs)
     return f"{middle:.2f} ({low:.2f} – {high:.2f})"

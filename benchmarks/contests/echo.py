@@ -1,5 +1,7 @@
 """The entrants of an echo contest: MSX and its peers, each with one worker that returns the bytes that it gets.
 
+Beside them a bare function behind uvicorn, which has no worker at all.
+
 The bytes are a JSON string, because LitServe takes nothing else; only LitServe decodes them.
 """
 
@@ -21,6 +23,7 @@ from benchmarks.load.client import Connection
 from benchmarks.peers import litserve, mosec, torchserve
 from benchmarks.peers.venv import NotInstalled
 from benchmarks.reports.table import Report
+from benchmarks.servers import bare_asgi
 from benchmarks.servers.msx import serve
 
 PRODUCTS = {
@@ -28,6 +31,7 @@ PRODUCTS = {
     "mosec": f"mosec {mosec.VERSION}",
     "torchserve": f"TorchServe {torchserve.VERSION}",
     "litserve": f"LitServe {litserve.VERSION}",
+    "asgi": "bare ASGI",
 }
 PACKAGES = {"mosec": mosec.PACKAGES, "torchserve": torchserve.PACKAGES, "litserve": litserve.PACKAGES}
 JAVA = 3
@@ -106,6 +110,17 @@ def litserve_echo(
                 contestant.wake()
 
     return Entrant("litserve", setting, join)
+
+
+def asgi_echo() -> Entrant:
+    """A function of ASGI that answers where it reads: what uvicorn costs without a model server."""
+
+    @contextmanager
+    def join(name: str) -> Iterator[Contestant]:
+        with bare_asgi.serve_echo() as (address, pid):
+            yield Contestant(name, address, bare_asgi.PATH, pid)
+
+    return Entrant("asgi", "", join)
 
 
 def versions(products: Iterable[str]) -> str:

@@ -1,11 +1,11 @@
-"""h2load as the load for gRPC: HTTP/2 in C, which sends the same call again and again. It is part of nghttp2."""
+"""h2load as the load: HTTP/2 or HTTP/1.1 in C, which sends the same request again and again. It is part of nghttp2."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,9 @@ from benchmarks.load.client import Address
 from benchmarks.load.wrk import Result
 
 CONNECTIONS = 4
-"""The requests in flight are spread over these connections."""
+"""The gRPC calls in flight are spread over these connections."""
+GRPC = {"content-type": "application/grpc", "te": "trailers"}
+OCTETS = {"content-type": "application/octet-stream"}
 
 _COUNTS = re.compile(r"requests: .* (\d+) succeeded, (\d+) failed, (\d+) errored, (\d+) timeout")
 _DATA = re.compile(r"traffic: .* \((\d+)\) data")
@@ -30,7 +32,10 @@ class H2load:
     program: str
     body: Path
     answer_size: int
-    """Bytes of DATA in each successful answer: a failed call has HTTP's status 200, too, but has no DATA."""
+    """Bytes of body (DATA) in each successful answer: a gRPC call that fails has status 200, too, but has no DATA."""
+    headers: Mapping[str, str]
+    clients: int | None
+    """Connections at most, with several requests in flight on each; None: HTTP/1.1, one request on each."""
 
     @property
     def version(self) -> str:
@@ -38,14 +43,12 @@ class H2load:
         return shown.stdout.strip()
 
     def run(self, address: Address, path: str, *, connections: int, seconds: float) -> Result:
-        """`connections` calls in flight. Raises click.ClickException when an answer was an error."""
-        clients = min(CONNECTIONS, connections)
+        """`connections` requests in flight. Raises click.ClickException when an answer was an error."""
         log = self.body.with_name("times")
         log.unlink(missing_ok=True)
-        command = [self.program, "-t1", f"-c{clients}", f"-m{connections // clients}", f"-D{max(round(seconds), 1)}"]
-        command += ["-d", str(self.body), f"--log-file={log}", "-H", "content-type: application/grpc"]
-        command += ["-H", "te: trailers"]
-        for name, value in address.authorization.items():
+        command = [self.program, "-t1", *self._spread(connections), f"-D{max(round(seconds), 1)}"]
+        command += ["-d", str(self.body), f"--log-file={log}"]
+        for name, value in {**self.headers, **address.authorization}.items():
             command += ["-H", f"{name.lower()}: {value}"]
         done = subprocess.run(
             [*command, address.url + path], capture_output=True, text=True, timeout=seconds + 30, check=False
@@ -54,12 +57,18 @@ class H2load:
         if result is None:
             raise click.ClickException(f"h2load failed: {done.stderr.strip() or done.stdout.strip()}")
         if result.errors:
-            raise click.ClickException(f"{result.errors} of {result.requests} calls to {address.url} went wrong.")
+            raise click.ClickException(f"{result.errors} of {result.requests} requests to {address.url} went wrong.")
         return result
+
+    def _spread(self, in_flight: int) -> list[str]:
+        if self.clients is None:
+            return ["--h1", f"-c{in_flight}", "-m1"]
+        clients = min(self.clients, in_flight)
+        return [f"-c{clients}", f"-m{in_flight // clients}"]
 
 
 def parse(output: str, log: str, answer_size: int) -> Result | None:
-    """h2load's report, and its log: a line a request of start, status and µs."""
+    """h2load's report, and its log: a line a request of start, status and µs. None when nothing was answered."""
     counts, data, time = _COUNTS.search(output), _DATA.search(output), _TIME.search(output)
     times = sorted(int(line.split("\t")[2]) for line in log.splitlines())
     if not (counts and data and time and times):
@@ -76,17 +85,33 @@ def parse(output: str, log: str, answer_size: int) -> Result | None:
 
 
 @contextmanager
-def h2load(message: bytes, answer: bytes) -> Iterator[H2load]:
+def grpc_load(message: bytes, answer: bytes) -> Iterator[H2load]:
     """Sends this message, and expects answers of the size of `answer`; both without gRPC's five bytes of framing.
 
     Raises click.ClickException when h2load is not installed.
     """
+    with _load(b"\0" + len(message).to_bytes(4, "big") + message, len(answer) + 5, GRPC, CONNECTIONS) as load:
+        yield load
+
+
+@contextmanager
+def rest_load(body: bytes, clients: int | None) -> Iterator[H2load]:
+    """Posts this body, and expects answers of its size. `clients`: connections of HTTP/2; None is HTTP/1.1.
+
+    Raises click.ClickException when h2load is not installed.
+    """
+    with _load(body, len(body), OCTETS, clients) as load:
+        yield load
+
+
+@contextmanager
+def _load(body: bytes, answer_size: int, headers: Mapping[str, str], clients: int | None) -> Iterator[H2load]:
     program = shutil.which("h2load")
     if program is None:
         raise click.ClickException(
             "This benchmark needs h2load, which is not on PATH: sudo apt-get install nghttp2-client."
         )
     with TemporaryDirectory(prefix="msx-benchmark-") as folder:
-        body = Path(folder, "call")
-        body.write_bytes(b"\0" + len(message).to_bytes(4, "big") + message)
-        yield H2load(program, body, len(answer) + 5)
+        file = Path(folder, "body")
+        file.write_bytes(body)
+        yield H2load(program, file, answer_size, headers, clients)

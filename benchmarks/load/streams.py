@@ -61,16 +61,19 @@ def read_streams(address: Address, path: str, streams: int, chunks: int) -> Read
         return reader
 
 
-def allow_files(streams: int) -> None:
-    """For this process and the servers that it starts. Raises click.ClickException where that is forbidden."""
+def allow_files(streams: int, what: str = "streams") -> None:
+    """For this process and the servers that it starts. Raises click.ClickException where that is forbidden.
+
+    `what` is the name of the option that says how many.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = streams + FILES
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return
     if hard != resource.RLIM_INFINITY and hard < needed:
         raise click.ClickException(
-            f"{streams} streams need {needed} open files, and a process may have {hard} here: raise `ulimit -Hn`, or "
-            "take fewer --streams."
+            f"{streams} {what} need {needed} open files, and a process may have {hard} here: raise `ulimit -Hn`, or "
+            f"take fewer --{what}."
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 

@@ -12,7 +12,7 @@ import httpx
 
 from benchmarks.cli.benchmark import benchmark, progress
 from benchmarks.contests.before import BEFORE, Pair, before_option, compare
-from benchmarks.contests.contest import rotated
+from benchmarks.contests.contest import ratio, rotated
 from benchmarks.load.client import Address
 from benchmarks.load.wrk import Wrk, wrk_of
 from benchmarks.reports.figures import figure, median, paired_ratio, spread
@@ -112,7 +112,7 @@ def costs_table(costs: Costs, version: str) -> Table:
     """The ratio is to the first of the calls."""
     first = next(iter(costs))
     columns = ("request", "CPU µs/request", "lowest – highest", f"of {first.name}")
-    rows = [(call.name, figure(median(row)), spread(row), _ratio(row, costs[first])) for call, row in costs.items()]
+    rows = [(call.name, figure(median(row)), spread(row), ratio(row, costs[first])) for call, row in costs.items()]
     return Table(f"The frontend's processor time, {version}", columns, rows)
 
 
@@ -120,12 +120,7 @@ def ratio_targets(costs: Costs) -> list[Target]:
     first = next(iter(costs))
     ratios = {call: paired_ratio(row, costs[first])[0] for call, row in costs.items()}
     return [
-        Target(f"{call.name}: CPU time of {first.name}", f"{ratio:.2f}", f"≤ {call.most:g}", ratio <= call.most)
-        for call, ratio in ratios.items()
+        Target(f"{call.name}: CPU time of {first.name}", f"{found:.2f}", f"≤ {call.most:g}", found <= call.most)
+        for call, found in ratios.items()
         if call.most is not None
     ]
-
-
-def _ratio(ours: Sequence[float], first: Sequence[float]) -> str:
-    middle, low, high = paired_ratio(ours, first)
-    return f"{middle:.2f} ({low:.2f} – {high:.2f})"

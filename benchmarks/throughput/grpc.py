@@ -11,9 +11,10 @@ import grpc
 
 from benchmarks.cli.benchmark import benchmark, progress
 from benchmarks.contests.before import before_option, compare, name_before
-from benchmarks.contests.contest import Contestant, pairs_with_before, play_round, rotated, table, targets
+from benchmarks.contests.contest import Contestant, play_round, rotated, table
+from benchmarks.contests.verdicts import pairs_with_before, targets
 from benchmarks.load.client import Address
-from benchmarks.load.h2load import h2load
+from benchmarks.load.h2load import grpc_load
 from benchmarks.peers import torchserve
 from benchmarks.peers.venv import NotInstalled
 from benchmarks.reports.plot import Bars
@@ -65,7 +66,7 @@ def main(
             _check_echo(contestant, data)
         answer = Response(prediction=data).SerializeToString()
         loads = {
-            one.name: stack.enter_context(h2load(_request(one.name, data).SerializeToString(), answer))
+            one.name: stack.enter_context(grpc_load(_request(one.name, data).SerializeToString(), answer))
             for one in contestants
         }
         for contestant in contestants:

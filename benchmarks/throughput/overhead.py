@@ -1,4 +1,4 @@
-"""What a request costs without the model's work: echo, compared with mosec, TorchServe and LitServe in the same run."""
+"""What a request costs without the model's work: echo, beside mosec, TorchServe, LitServe and bare ASGI in one run."""
 
 from __future__ import annotations
 
@@ -11,26 +11,24 @@ import click
 
 from benchmarks.cli.benchmark import benchmark, progress
 from benchmarks.contests.before import before_option, compare
-from benchmarks.contests.contest import (
-    Contestant,
-    at,
-    bars,
-    latency_targets,
-    pairs_with_before,
-    play_round,
-    rotated,
-    table,
-    targets,
-)
+from benchmarks.contests.contest import Contestant, at, bars, play_round, rotated, table
 from benchmarks.contests.echo import (
     PRODUCTS,
     Entrant,
+    asgi_echo,
     enter,
     litserve_echo,
     mosec_echo,
     msx_echo,
     torchserve_echo,
     versions,
+)
+from benchmarks.contests.verdicts import (
+    costs_with_before,
+    latency_targets,
+    pairs_with_before,
+    processor_targets,
+    targets,
 )
 from benchmarks.load.wrk import Wrk, wrk
 from benchmarks.peers import litserve
@@ -41,7 +39,7 @@ from benchmarks.servers import trivial
 QUICK = ("--rounds", "1", "--seconds", "1", "--warm-up", "1", "--connections", "32")
 BATCH = 32
 OURS = (msx_echo(), msx_echo("tokens on", tokens=True))
-MOSEC, TORCHSERVE = mosec_echo(), torchserve_echo()
+MOSEC, TORCHSERVE, ASGI = mosec_echo(), torchserve_echo(), asgi_echo()
 BATCHING = msx_echo(f"batch {BATCH}", batch=BATCH)
 MOSEC_BEST, MOSEC_DEFAULT = (mosec_echo(f"batch {BATCH}, wait {wait} ms", batch=BATCH, wait=wait) for wait in (1, 10))
 TORCHSERVE_BEST, TORCHSERVE_DEFAULT = (
@@ -50,22 +48,36 @@ TORCHSERVE_BEST, TORCHSERVE_DEFAULT = (
 
 
 def _one_at_a_time(field: Sequence[Contestant], connections: Sequence[int]) -> list[Target]:
-    if 32 not in connections:
-        return []
-    ours = [one.name for one in OURS]
-    least = {MOSEC: 2, TORCHSERVE: 10}
-    return [it for peer in least for it in targets(field, 32, ours, peer.name, least[peer], "batch 1, " + at(32))]
+    plain, tokens = ([one.name] for one in OURS)
+    found = []
+    if 32 in connections:
+        load = "batch 1, " + at(32)
+        found += targets(field, 32, plain, MOSEC.name, 2.5, load) + targets(field, 32, tokens, MOSEC.name, 2.3, load)
+        found += targets(field, 32, plain + tokens, TORCHSERVE.name, 10, load)
+        found += processor_targets(field, 32, plain, ASGI.name, 0.8)
+    if 1 in connections:
+        found += targets(field, 1, plain, MOSEC.name, 1.0, "batch 1, " + at(1))
+    return found
 
 
 def _batches(field: Sequence[Contestant], connections: Sequence[int]) -> list[Target]:
-    ours, found = [BATCHING.name], []
-    if 128 in connections and (mosecs := [one for one in field if one.name in (MOSEC_BEST.name, MOSEC_DEFAULT.name)]):
-        best = max(mosecs, key=lambda one: median(one.rates(128)))
-        found += targets(field, 128, ours, best.name, 1.2, at(128))
+    ours = [BATCHING.name]
+    found = [it for count in (32, 128) if count in connections for it in _of_mosec_at_its_best(field, count)]
+    if 128 in connections:
+        found += processor_targets(field, 128, ours, ASGI.name, 0.5)
     if 1 in connections:
         for peer in (MOSEC_DEFAULT, TORCHSERVE_DEFAULT):
             found += latency_targets(field, 1, ours, peer.name, 0.1)
     return found
+
+
+def _of_mosec_at_its_best(field: Sequence[Contestant], connections: int) -> list[Target]:
+    mosecs = [one for one in field if one.name in (MOSEC_BEST.name, MOSEC_DEFAULT.name)]
+    if not mosecs:
+        return []
+    ours, best = [BATCHING.name], max(mosecs, key=lambda one: median(one.rates(connections))).name
+    rates = targets(field, connections, ours, best, 1.2, at(connections))
+    return rates + processor_targets(field, connections, ours, best, 0.85)
 
 
 @dataclass(frozen=True)
@@ -82,7 +94,7 @@ CONTESTS = {
     "single": Contest(
         "Echo, one at a time",
         "overhead",
-        (*OURS, MOSEC, TORCHSERVE, litserve_echo(), litserve_echo("fast queue", server=litserve.BEST)),
+        (*OURS, MOSEC, TORCHSERVE, litserve_echo(), litserve_echo("fast queue", server=litserve.BEST), ASGI),
         (MOSEC, TORCHSERVE),
         _one_at_a_time,
     ),
@@ -96,6 +108,7 @@ CONTESTS = {
             TORCHSERVE_BEST,
             TORCHSERVE_DEFAULT,
             litserve_echo(f"batch {BATCH}, fast queue", {"max_batch_size": BATCH}, litserve.BEST),
+            ASGI,
         ),
         (MOSEC_BEST, TORCHSERVE_BEST),
         _batches,
@@ -171,7 +184,8 @@ def _hold(contest: Contest, name: str, plan: Plan, load: Wrk, only: Sequence[str
     report.tables += [table(f"{contest.title}, {at(count)}", field, count, peers) for count in plan.connections]
     report.plots.append(bars(contest.plot, f"{contest.title}, {plan.body} bytes", field, plan.connections))
     report.targets += contest.targets(field, plan.connections)
-    compare(report, pairs_with_before(field, plan.connections), what=contest.title)
+    rates, costs = (pairs(field, plan.connections) for pairs in (pairs_with_before, costs_with_before))
+    compare(report, rates, what=contest.title, costs=costs)
 
 
 def _with_before(entrants: Sequence[Entrant], program: Path | None) -> list[Entrant]:

@@ -11,8 +11,9 @@ import click
 import msgspec
 
 from benchmarks.cli.benchmark import benchmark, progress
-from benchmarks.contests.contest import Contestant, at, rotated, table, targets
+from benchmarks.contests.contest import Contestant, at, rotated, table
 from benchmarks.contests.echo import enter, mosec_echo, msx_echo, versions
+from benchmarks.contests.verdicts import targets
 from benchmarks.load.client import Address
 from benchmarks.load.wrk import Result, Wrk, wrk
 from benchmarks.reports.figures import figure

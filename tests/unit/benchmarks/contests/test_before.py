@@ -10,11 +10,12 @@ import pytest
 
 from benchmarks.cli.names import command
 from benchmarks.contests.before import LEAST, Pair, compare
-from benchmarks.contests.contest import Contestant, pairs_with_before
+from benchmarks.contests.contest import Contestant
+from benchmarks.contests.verdicts import pairs_with_before
 from benchmarks.reports.machine import machine
 from benchmarks.reports.table import Report
 from benchmarks.servers.msx import Server
-from benchmarks.throughput import grpc, stream
+from benchmarks.throughput import grpc, http2, stream
 from tests.unit.benchmarks.contestants import contestant
 
 OTHER = Path("elsewhere/msx-serve")
@@ -45,15 +46,12 @@ def test_without_another_checkout_there_is_neither_table_nor_target() -> None:
     assert found.targets == []
 
 
-def test_servers_are_paired_by_their_names_at_each_number_of_connections() -> None:
-    now, before = contestant("msx, batch 32", 30, 31), contestant("msx, batch 32, before", 20, 21)
-    for one, rates in ((now, 5), (before, 4)):
-        one.turns |= contestant("", rates, connections=1).turns
-    pairs = pairs_with_before([now, contestant("mosec", 9), before], [32, 1])
-    assert [(pair.setting, pair.now, pair.before) for pair in pairs] == [
-        ("msx, batch 32, 32 connections", [30, 31], [20, 21]),
-        ("msx, batch 32, 1 connection", [5], [4]),
-    ]
+def test_processor_time_may_not_grow() -> None:
+    found = report()
+    rates, costs = Pair("msx", "requests/s", [1], [1]), Pair("msx", "CPU µs/request", [104], [100])
+    compare(found, [rates], what="Echo", costs=[costs])
+    assert [row[1] for row in found.tables[0].rows] == ["requests/s", "CPU µs/request"]
+    assert [(one.limit, one.met) for one in found.targets] == [("≥ 0.97", True), ("≤ 1.03", False)]
 
 
 @contextmanager
@@ -71,6 +69,11 @@ def served(model: str, config: str, *, program: Path | None = None) -> Iterator[
             lambda stack: [stream._ours(stack, name, 9, program) for name in stream.OURS for program in (None, OTHER)],
             [f"{name}{suffix}" for name in stream.OURS for suffix in ("", ", before")],
         ),
+        (
+            http2,
+            lambda stack: [one for program in (None, OTHER) for one in http2._enter(stack, 32, program)],
+            [f"msx, batch 32, {name}{suffix}" for suffix in ("", ", before") for name in ("HTTP/2", "HTTP/1.1")],
+        ),
     ],
 )
 def test_each_setting_is_served_by_both_checkouts(
@@ -81,7 +84,7 @@ def test_each_setting_is_served_by_both_checkouts(
         assert [one.name for one in enter(stack)] == names
 
 
-@pytest.mark.parametrize("name", ["overhead", "grpc", "stream", "families"])
+@pytest.mark.parametrize("name", ["overhead", "grpc", "http2", "stream", "families", "idle"])
 def test_these_benchmarks_take_another_checkout(name: str, tmp_path: Path) -> None:
     program = tmp_path / "msx-serve"
     program.touch()

@@ -11,30 +11,12 @@ import click
 import psutil
 import pytest
 
-from benchmarks.contests.contest import Contestant, bars, latency_targets, processor, rotated, table, targets
+from benchmarks.contests.contest import Contestant, bars, processor, rotated, table
 from benchmarks.load.client import Address
 from benchmarks.load.wrk import Result
 from tests.unit.benchmarks.contestants import contestant
 
 OURS, PEER = ["msx", "msx, tokens on"], "mosec"
-
-
-def test_targets_compare_each_mode_with_the_peer() -> None:
-    field = [contestant(OURS[0], 60, 50, 70), contestant(OURS[1], 40, 40, 40), contestant(PEER, 100, 100, 100)]
-    found = targets(field, 32, OURS, PEER, 0.5, "32 connections")
-    assert [(target.measured, target.met) for target in found] == [("0.60", True), ("0.40", False)]
-
-
-def test_without_the_peer_or_us_there_is_no_verdict() -> None:
-    assert targets([contestant(OURS[0], 1), contestant(OURS[1], 1)], 32, OURS, PEER, 0.5, "") == []
-    assert targets([contestant(PEER, 1)], 32, OURS, PEER, 0.5, "") == []
-
-
-def test_latency_is_compared_round_by_round() -> None:
-    ours, theirs = contestant("msx", 1, p50=100), contestant("peer", 1, p50=800)
-    ours.turns[32] += contestant("", 1, p50=300).turns[32] + contestant("", 1, p50=200).turns[32]
-    theirs.turns[32] += contestant("", 1, p50=600).turns[32] + contestant("", 1, p50=1000).turns[32]
-    assert [one.measured for one in latency_targets([ours, theirs], 32, ["msx"], "peer", 0.1)] == ["0.200"]
 
 
 def test_the_table_has_a_column_for_each_peer_that_took_part() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from benchmarks.load.h2load import parse
+from benchmarks.load.h2load import OCTETS, H2load, parse
 from benchmarks.load.wrk import Result
 
 REPORT = """
@@ -36,3 +38,18 @@ def test_what_went_wrong(failed: int, data: int, errors: int) -> None:
 
 def test_parse_of_a_run_that_failed() -> None:
     assert parse("could not connect to host\n", "", 136) is None
+
+
+@pytest.mark.parametrize(
+    ("clients", "in_flight", "arguments"),
+    [
+        (1, 32, ["-c1", "-m32"]),
+        (4, 32, ["-c4", "-m8"]),
+        (4, 2, ["-c2", "-m1"]),
+        (None, 32, ["--h1", "-c32", "-m1"]),
+    ],
+)
+def test_requests_in_flight_are_streams_or_connections(
+    clients: int | None, in_flight: int, arguments: list[str]
+) -> None:
+    assert H2load("h2load", Path("body"), 128, OCTETS, clients)._spread(in_flight) == arguments
