@@ -23,6 +23,7 @@ from msx_frontend.models.health import Health
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.state import PersistentState, State, UnsavedState
 from msx_frontend.models.state_store import StateStore
+from msx_frontend.net.connections.open_connections import OpenConnections
 from msx_frontend.net.tls.listeners import ServerTls, server_tls
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
 from msx_frontend.snapshots.files import unread
@@ -54,6 +55,7 @@ class ServerContext:
     registry: Registry
     health: Health
     held: HeldBytes
+    connections: OpenConnections
     monitoring: Monitoring
     access_log: AccessLog
     snapshots: SnapshotWriter
@@ -96,6 +98,7 @@ def open_context(config: ServerConfig, file: Path | None, output: LogOutput, par
         registry=registry,
         health=Health(registry, strict=config.readyz_strict),
         held=held,
+        connections=OpenConnections(),
         monitoring=monitoring,
         access_log=access_log,
         snapshots=snapshots,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Iterator
 
 from msx_frontend.apis.kserve.repository import Repository
@@ -17,11 +16,12 @@ from msx_frontend.generation.text_models import TextModels
 from msx_frontend.keys.key import KINDS, Kind
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.models.model_api import ModelApi
+from msx_frontend.net.connections.limits import connection_limits
 from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.exchange import Exchange
 from msx_frontend.net.http.family import Family, ListenerName
 from msx_frontend.net.http.router import Router
-from msx_frontend.net.listening.listener import Listener
+from msx_frontend.net.listening.listener import Listener, ListenerContext
 from msx_frontend.workflows.api import WorkflowApi
 
 
@@ -33,6 +33,7 @@ class HttpFront:
         self._config, self._registry = config, registry
         self._tokens = context.keys.tokens
         self._tls = context.tls
+        self._connections = context.connections
         self._replies = context.monitoring.counted(context.access_log, by_key=context.keys.named)
         self._cors = Cors(
             config.cors_allowed_origin or "",
@@ -63,21 +64,18 @@ class HttpFront:
     def listen(self) -> list[Listener]:
         """Bound, not started. Raises ListenError; then none of them is bound."""
         bound: list[Listener] = []
+        context = ListenerContext(connection_limits(self._config), self._connections)
         try:
             for name, exchange in self._exchanges().items():
-                address, direct = getattr(self._config, f"{name}_address"), self._config.direct_predictions
-                bound.append(
-                    Listener(name, address, exchange, self._context(name), exchange.direct() if direct else None)
-                )
+                address = getattr(self._config, f"{name}_address")
+                direct = exchange.direct() if self._config.direct_predictions else None
+                tls = None if self._tls is None else self._tls.of(name)
+                bound.append(Listener(name, address, exchange, tls, direct, context=context))
         except BaseException:
             for listener in bound:
                 listener.close()
             raise
         return bound
-
-    def _context(self, listener: str) -> ssl.SSLContext | None:
-        tls = self._tls and self._tls.of(listener)
-        return tls.context() if tls else None
 
     def _exchanges(self) -> dict[str, Exchange]:
         config = self._config

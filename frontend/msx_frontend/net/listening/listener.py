@@ -1,148 +1,95 @@
-"""One listening address served by uvicorn. The life cycle owns signals and sockets, not uvicorn."""
+"""One listening address: HTTP/1.1, and HTTP/2 where there is something to answer it."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import errno
-import logging
-import os
-import socket
-import ssl
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-
 from msx_frontend.config.address import Address
+from msx_frontend.net.connections.accept_loop import AcceptLoop, Connect
+from msx_frontend.net.connections.limits import ConnectionLimits
+from msx_frontend.net.connections.open_connections import ListenerConnections, OpenConnections
+from msx_frontend.net.connections.wind_down import read_once_more, shut_down
 from msx_frontend.net.http.v1.direct import Direct
 from msx_frontend.net.http.v1.direct_protocol import DirectProtocol
 from msx_frontend.net.http.v1.protocol import HttpProtocol
-from msx_frontend.net.http.wire import StreamBroken
-from msx_frontend.start_errors import StartError
+from msx_frontend.net.listening.bind import bind
+from msx_frontend.net.listening.protocol_choice import H2, HTTP1, ProtocolChoice
+from msx_frontend.net.listening.uvicorn_server import UvicornServer
+from msx_frontend.net.tls.listeners import ListenerTls
+
+Http2 = Callable[[ListenerConnections], asyncio.Protocol]
+"""Makes the protocol of a connection that speaks HTTP/2; it adds itself to the connections, and discards itself."""
 
 
-class ListenError(StartError):
-    """An address that cannot be listened on; the message names it and what to do."""
+class ListenerContext:
+    """What all HTTP listeners of a server share."""
+
+    def __init__(self, limits: ConnectionLimits | None = None, connections: OpenConnections | None = None) -> None:
+        self.limits = limits or ConnectionLimits()
+        self.connections = connections or OpenConnections()
+        self.uvicorn = UvicornServer()
 
 
 class Listener:
     """Bound at once, so that a port that is taken is known before anything is started."""
 
     def __init__(
-        self, name: str, address: Address, app: Any, tls: ssl.SSLContext | None = None, direct: Direct | None = None
+        self,
+        name: str,
+        address: Address,
+        app: Any,
+        tls: ListenerTls | None = None,
+        direct: Direct | None = None,
+        *,
+        http2: Http2 | None = None,
+        context: ListenerContext | None = None,
     ) -> None:
         """`tls` is used where the address says https; `direct` answers predictions past the app. Raises ListenError."""
         self.name = name
-        self._socket = _bind(name, address)
+        self._socket = bind(name, address)
         self.address = address if address.is_unix else address.with_port(self._socket.getsockname()[1])
-        self._server = _Server(_uvicorn_config(app, tls if address.scheme == "https" else None, direct))
-        self._task: asyncio.Task[None] | None = None
+        context = context or ListenerContext()
+        self._uvicorn = context.uvicorn
+        self._connections = ListenerConnections(context.connections)
+        http = HttpProtocol if direct is None else partial(DirectProtocol, direct)
+        self._app = context.uvicorn.served(app, http, self._connections)
+        self._accepting = AcceptLoop(
+            [self._socket],
+            self._connect(http2, context.limits),
+            self._connections,
+            tls.context(*((H2, HTTP1) if http2 else (HTTP1,))) if tls and address.scheme == "https" else None,
+            context.limits.tls_handshake_timeout,
+        )
+        self._started = False
+
+    def _connect(self, http2: Http2 | None, limits: ConnectionLimits) -> Connect:
+        http1, connections = self._app.protocol, self._connections
+        if http2 is None:
+            return http1
+        return partial(ProtocolChoice, http1, partial(http2, connections), connections, limits.request_head_timeout)
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]), name=f"listener-{self.name}")
-        while not self._server.started:
-            await asyncio.sleep(0.001)
-            if self._task.done():
-                self._task.result()
+        await self._uvicorn.start()
+        self._accepting.start()
+        self._started = True
 
     async def stop(self, limit: float) -> None:
-        """Connections may finish what they do for `limit` seconds."""
-        if self._task is not None:
-            self._server.should_exit = True
-            self._server.config.timeout_graceful_shutdown = max(1, int(limit))
-            await self._task
+        """All that has connected is accepted, and what it has sent until now is answered; then there are no more
+        requests. Those under way may end for `limit` seconds."""
+        if self._started:
+            self._started = False
+            self._accepting.stop()
+            await read_once_more()
+            await shut_down(self._connections, limit)
+            await self._app.stop()
+            await self._uvicorn.stop()
         self.close()
 
     def close(self) -> None:
-        self._socket.close()
+        self._accepting.close()
         if self.address.is_unix:
             Path(self.address.path).unlink(missing_ok=True)
-
-
-class _Server(uvicorn.Server):
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Does nothing: three servers share this process, and the life cycle ends them in order."""
-        yield
-
-
-class _NoBrokenStreams(logging.Filter):
-    """A stream that was cut on purpose has been logged where it was cut."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not (record.exc_info and isinstance(record.exc_info[1], StreamBroken))
-
-
-_NO_BROKEN_STREAMS = _NoBrokenStreams()
-"""One for all listeners: a logger keeps a filter once."""
-
-
-def _uvicorn_config(app: Any, tls: ssl.SSLContext | None, direct: Direct | None) -> uvicorn.Config:
-    logging.getLogger("uvicorn.error").addFilter(_NO_BROKEN_STREAMS)
-    return uvicorn.Config(
-        app,
-        http=HttpProtocol if direct is None else partial(DirectProtocol, direct),  # type: ignore[arg-type]
-        ssl_context_factory=None if tls is None else lambda config, default: tls,
-        loop="none",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=75,
-        backlog=2048,
-    )
-
-
-def _bind(name: str, address: Address) -> socket.socket:
-    try:
-        return _bind_unix(address.path) if address.is_unix else _bind_tcp(address)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise ListenError(
-                f"The {name} address {address} is in use by another process: stop it, or set {name}_address to a free "
-                "one, in config.properties of the current folder, or in the file of --ts-config. A second server needs "
-                "all five addresses of its own: docs/server.md lists them."
-            ) from None
-        raise ListenError(f"The {name} address {address} cannot be used: {error.strerror or error}.") from None
-
-
-def _bind_tcp(address: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        default = 443 if address.scheme == "https" else 80
-        sock.bind((address.host, default if address.port is None else address.port))
-        sock.listen(2048)
-    except OSError:
-        sock.close()
-        raise
-    sock.setblocking(False)
-    return sock
-
-
-def _bind_unix(path: str) -> socket.socket:
-    """Remove a socket file that a killed server left; any other file is not ours and stays."""
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        if os.path.exists(path) and not Path(path).is_socket():
-            raise FileExistsError(errno.EEXIST, "a file of this name exists and is not a socket")
-        if os.path.exists(path) and not _answers(path):
-            os.unlink(path)
-        sock.bind(path)
-        sock.listen(2048)
-    except OSError:
-        sock.close()
-        raise
-    sock.setblocking(False)
-    return sock
-
-
-def _answers(path: str) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        return probe.connect_ex(path) == 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -60,15 +60,15 @@ class TlsIdentity:
         own = load_pem_x509_certificate(self.chain)
         return f"{own.subject.rfc4514_string()}, valid until {own.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
 
-    def context(self, protocol: str = "http/1.1", authorities: bytes | None = None) -> ssl.SSLContext:
-        """For listeners that speak `protocol`: TLS 1.2 and later. With `authorities` (PEM), only for clients with a
-        certificate that one of them has signed, or that is one of them.
+    def context(self, protocols: Sequence[str] = ("http/1.1",), authorities: bytes | None = None) -> ssl.SSLContext:
+        """For listeners that speak `protocols` (their names in ALPN): TLS 1.2 and later. With `authorities` (PEM), only
+        for clients with a certificate that one of them has signed, or that is one of them.
 
         The key is read from memory, never from a temporary file.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.set_alpn_protocols([protocol])
+        context.set_alpn_protocols(list(protocols))
         with _in_memory(self.key + self.chain) as path:
             context.load_cert_chain(path)
         if authorities is not None:

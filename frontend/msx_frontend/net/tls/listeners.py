@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msx_frontend.config import ServerConfig
@@ -26,24 +26,25 @@ class ListenerTls:
 
     def __init__(self, identity: TlsIdentity, authorities: bytes | None = None) -> None:
         self.now = identity, authorities
-        self._served: dict[str, ssl.SSLContext] = {}
+        self._served: dict[tuple[str, ...], ssl.SSLContext] = {}
 
-    def context(self, protocol: str = "http/1.1") -> ssl.SSLContext:
-        """Each handshake is served by the files of its moment."""
-        context = self._made(protocol)
-        self._served[protocol] = context
+    def context(self, *protocols: str) -> ssl.SSLContext:
+        """For `protocols` (their names in ALPN, the preferred one first). Each handshake is served by the files of its
+        moment."""
+        context = self._made(protocols)
+        self._served[protocols] = context
         # A certificate that is loaded into a context stands beside an older one with another kind of key.
-        context.sni_callback = lambda handshake, name, own: setattr(handshake, "context", self._served[protocol])
+        context.sni_callback = lambda handshake, name, own: setattr(handshake, "context", self._served[protocols])
         return context
 
     def renew(self, identity: TlsIdentity, authorities: bytes | None) -> None:
         """May be called in a thread."""
         self.now = identity, authorities
-        self._served = {protocol: self._made(protocol) for protocol in self._served}
+        self._served = {protocols: self._made(protocols) for protocols in self._served}
 
-    def _made(self, protocol: str) -> ssl.SSLContext:
+    def _made(self, protocols: Sequence[str]) -> ssl.SSLContext:
         identity, authorities = self.now
-        return identity.context(protocol, authorities)
+        return identity.context(protocols, authorities)
 
 
 class ServerTls:

@@ -19,7 +19,7 @@ from msx_frontend.logs.output import set_up_logging
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.state_store import StateStore
 from msx_frontend.net.grpc.listen import GrpcListenError
-from msx_frontend.net.listening.listener import ListenError
+from msx_frontend.net.listening.bind import ListenError
 from msx_frontend.start_errors import StartError
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.packing import pack_model

@@ -59,6 +59,9 @@ class HttpProtocol(HttpToolsProtocol):
         if not self._offering:
             super().on_message_complete()
 
+    def abort(self) -> None:
+        self.transport.abort()
+
     def _decline(self, rest: bytes) -> None:
         """As a server that does not know the other protocol: the request is an ordinary one (RFC 9110, 7.8)."""
         head, self._offering = self._offering, b""

@@ -105,7 +105,7 @@ def on(tls: ServerTls | None, test: Callable[[Address], Coroutine[Any, Any, None
     async def main() -> None:
         found = tls and tls.of("inference")
         assert found
-        listener = Listener("inference", HTTPS, hello, found.context())
+        listener = Listener("inference", HTTPS, hello, found)
         await listener.start()
         try:
             await test(listener.address)

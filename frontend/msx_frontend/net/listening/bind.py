@@ -1,0 +1,69 @@
+"""Sockets that listen."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from pathlib import Path
+
+from msx_frontend.config.address import Address
+from msx_frontend.start_errors import StartError
+
+BACKLOG = 2048
+"""Connections that wait in the kernel until they are accepted."""
+
+
+class ListenError(StartError):
+    """An address that cannot be listened on; the message names it and what to do."""
+
+
+def bind(name: str, address: Address) -> socket.socket:
+    """`name` is that of the listener, with which its keys begin. Raises ListenError."""
+    try:
+        return _bind_unix(address.path) if address.is_unix else _bind_tcp(address)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise ListenError(
+                f"The {name} address {address} is in use by another process: stop it, or set {name}_address to a free "
+                "one, in config.properties of the current folder, or in the file of --ts-config. A second server needs "
+                "all five addresses of its own: docs/server.md lists them."
+            ) from None
+        raise ListenError(f"The {name} address {address} cannot be used: {error.strerror or error}.") from None
+
+
+def _bind_tcp(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        default = 443 if address.scheme == "https" else 80
+        sock.bind((address.host, default if address.port is None else address.port))
+        sock.listen(BACKLOG)
+    except OSError:
+        sock.close()
+        raise
+    sock.setblocking(False)
+    return sock
+
+
+def _bind_unix(path: str) -> socket.socket:
+    """Remove a socket file that a killed server left; any other file is not ours and stays."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if os.path.exists(path) and not Path(path).is_socket():
+            raise FileExistsError(errno.EEXIST, "a file of this name exists and is not a socket")
+        if os.path.exists(path) and not _answers(path):
+            os.unlink(path)
+        sock.bind(path)
+        sock.listen(BACKLOG)
+    except OSError:
+        sock.close()
+        raise
+    sock.setblocking(False)
+    return sock
+
+
+def _answers(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        return probe.connect_ex(path) == 0

@@ -1,0 +1,120 @@
+"""All that is known of uvicorn's Server here: it gets no sockets, and gives its protocols the date of their replies."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import uvicorn
+from uvicorn.server import ServerState
+
+from msx_frontend.net.connections.open_connections import ListenerConnections
+from msx_frontend.net.http.wire import StreamBroken
+
+HttpProtocols = Callable[..., asyncio.Protocol]
+"""Makes a protocol as uvicorn does (`http=`): config, server_state, app_state, _loop."""
+
+
+class UvicornServer:
+    """One for all listeners of a server, between the first `start` and the last `stop`."""
+
+    def __init__(self) -> None:
+        self._server = _Server(_config(_no_app, asyncio.Protocol))
+        self._users = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def served(self, app: Any, http: HttpProtocols, connections: ListenerConnections) -> UvicornApp:
+        return UvicornApp(self._server, _config(app, http), connections)
+
+    async def start(self) -> None:
+        self._users += 1
+        if self._task is None:
+            self._task = asyncio.create_task(self._server.serve(sockets=[]), name="uvicorn")
+        while not self._server.started:
+            await asyncio.sleep(0)
+            if self._task.done():
+                self._task.result()
+
+    async def stop(self) -> None:
+        self._users -= 1
+        if self._users == 0 and self._task is not None:
+            self._server.should_exit = True
+            await self._task
+
+
+class UvicornApp:
+    """An app, and what the protocols of its connections share."""
+
+    def __init__(self, server: _Server, config: uvicorn.Config, connections: ListenerConnections) -> None:
+        config.load()
+        self._config = config
+        self._state = ServerState()
+        self._state.connections = connections  # type: ignore[assignment]
+        server.share_date(self._state)
+
+    def protocol(self) -> asyncio.Protocol:
+        make: Any = self._config.http_protocol_class
+        protocol: asyncio.Protocol = make(config=self._config, server_state=self._state, app_state={})
+        return protocol
+
+    async def stop(self) -> None:
+        """Cancel the tasks that still run the app: their connections are gone."""
+        tasks = list(self._state.tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._states: list[ServerState] = []
+
+    def share_date(self, state: ServerState) -> None:
+        self._states.append(state)
+        state.default_headers = self.server_state.default_headers
+
+    async def on_tick(self, counter: int) -> bool:
+        over = await super().on_tick(counter)
+        for state in self._states:
+            state.default_headers = self.server_state.default_headers
+        return over
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Does nothing: the life cycle owns signals."""
+        yield
+
+
+class _NoBrokenStreams(logging.Filter):
+    """A stream that was cut on purpose has been logged where it was cut."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], StreamBroken))
+
+
+_NO_BROKEN_STREAMS = _NoBrokenStreams()
+"""One for all listeners: a logger keeps a filter once."""
+
+
+async def _no_app(scope: Any, receive: Any, send: Any) -> None:
+    """No connection has it."""
+
+
+def _config(app: Any, http: HttpProtocols) -> uvicorn.Config:
+    logging.getLogger("uvicorn.error").addFilter(_NO_BROKEN_STREAMS)
+    return uvicorn.Config(
+        app,
+        http=http,  # type: ignore[arg-type]
+        loop="none",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+    )
