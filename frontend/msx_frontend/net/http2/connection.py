@@ -68,6 +68,11 @@ class Http2Protocol(asyncio.Protocol):
         """How many are open."""
         return len(self._streams.open)
 
+    @property
+    def held(self) -> int:
+        """Bytes of requests that their owners have not consumed."""
+        return self._streams.flow.held
+
     # -- the transport --
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -27,7 +27,23 @@ def malformed(headers: Headers) -> str | None:
     for name in _REQUIRED:
         if not any(known == name and value for known, value in headers[: pseudo.total()]):
             return f"A request has no {_shown(name)}."
-    return malformed_fields(headers[pseudo.total() :]) or _malformed_values(headers[: pseudo.total()])
+    own = dict(headers[: pseudo.total()])
+    return (
+        malformed_fields(headers[pseudo.total() :])
+        or _malformed_values(headers[: pseudo.total()])
+        or _malformed_target(own, headers)
+    )
+
+
+def _malformed_target(own: dict[bytes, bytes], headers: Headers) -> str | None:
+    """What RFC 9113 §8.3.1 demands of :path and :authority."""
+    path, authority = own[b":path"], own.get(b":authority")
+    if not path.startswith(b"/") and not (path == b"*" and own[b":method"] == b"OPTIONS"):
+        return f"The :path {_shown(path)} does not begin with a slash."
+    for name, value in headers:
+        if name == b"host" and authority is not None and value.lower() != authority.lower():
+            return f"The host {_shown(value)} is not that of :authority, {_shown(authority)}."
+    return None
 
 
 def malformed_fields(fields: Headers) -> str | None:

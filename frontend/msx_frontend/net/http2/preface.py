@@ -16,7 +16,7 @@ _ANSWER = (
     % (len(_TEXT), _TEXT)
 )
 
-_HTTP1 = re.compile(rb"[A-Z]{1,20}(?: |\Z)")
+_HTTP1 = re.compile(rb"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE|CONNECT|PRI)(?: |\Z)")
 
 
 class NotHttp2(Exception):

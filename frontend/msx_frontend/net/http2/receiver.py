@@ -81,6 +81,7 @@ class Receiver:
         if stream is None:
             self._streams.flood.frame()
             self._streams.check_begun(stream_id, "RST_STREAM")
+            self._streams.client_ended(stream_id)
         else:
             self._streams.flood.reset()
             code = ErrorCode.named(int.from_bytes(payload, "big"))
@@ -104,6 +105,9 @@ class Receiver:
         stream = self._streams.open.get(stream_id)
         if stream is None:
             self._streams.check_begun(stream_id, "WINDOW_UPDATE")
+            if not increment:
+                self._streams.flood.reset()
+                self._streams.refuse(stream_id, ErrorCode.PROTOCOL_ERROR)
             return
         try:
             if not increment:

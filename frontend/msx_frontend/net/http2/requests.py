@@ -48,12 +48,12 @@ class Requests:
         increment = self._flow.receive(size)
         if increment:
             self._streams.output.control(window_update(0, increment))
-        stream = self._streams.open.get(stream_id)
-        if stream is None or stream.remote_ended:
-            self._stray("DATA", stream_id)
-            return
         if flags & PADDED:
             payload = without_padding(payload)
+        stream = self._streams.open.get(stream_id)
+        if stream is None or stream.remote_ended:
+            self._stray("DATA", stream_id, bool(flags & END_STREAM))
+            return
         if not payload and not flags & END_STREAM:
             self._streams.flood.frame()
         try:
@@ -108,7 +108,7 @@ class Requests:
         if stream_id <= streams.last or not stream_id & 1:
             self._trailers(stream_id, block, ended)
             return
-        streams.last = stream_id
+        streams.begin(stream_id)
         request = self._blocks.request(block)
         if request.fault is None and not self.draining and len(streams.open) < self._limits.max_streams:
             self._begin(stream_id, request, ended)
@@ -132,7 +132,7 @@ class Requests:
         fields = self._blocks.decode(block)
         stream = self._streams.open.get(stream_id)
         if stream is None or stream.remote_ended:
-            self._stray("HEADERS", stream_id)
+            self._stray("HEADERS", stream_id, ended)
             return
         try:
             wrong = malformed_fields(fields) if ended else "Trailers came that do not end the request."
@@ -142,9 +142,11 @@ class Requests:
         except StreamFault as fault:
             self._streams.fail(stream, fault)
 
-    def _stray(self, name: str, stream_id: int) -> None:
+    def _stray(self, name: str, stream_id: int, ended: bool) -> None:
         """For a stream that is not open: raises ConnectionFault unless the client may not know that yet."""
         self._streams.flood.frame()
         if not self._streams.was_reset(stream_id):
             self._streams.check_begun(stream_id, name)
             raise ConnectionFault(ErrorCode.STREAM_CLOSED, f"{name} came for stream {stream_id}, which is closed.")
+        if ended:
+            self._streams.client_ended(stream_id)

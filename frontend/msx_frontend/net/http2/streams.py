@@ -14,9 +14,12 @@ from msx_frontend.net.http2.stream import Stream
 REMEMBERED = 1_000
 """Streams that were reset here: their clients may not know it yet."""
 
+GAPS = 100
+"""Ranges of numbers that a client has skipped, the latest ones."""
+
 
 class Streams:
-    __slots__ = ("_on_empty", "_reset", "flood", "flow", "last", "limits", "open", "output")
+    __slots__ = ("_on_empty", "_reset", "_skipped", "flood", "flow", "last", "limits", "open", "output")
 
     def __init__(self, output: Output, on_empty: Callable[[], None]) -> None:
         self.output = output
@@ -26,7 +29,9 @@ class Streams:
         self.open: dict[int, Stream] = {}
         self.last = 0
         """The highest stream that the client has begun."""
-        self._reset: deque[int] = deque(maxlen=REMEMBERED)
+        self._reset: dict[int, None] = {}
+        """In their order."""
+        self._skipped: deque[range] = deque(maxlen=GAPS)
         self.flood = Flood(lambda: self.last + self.flow.sent_frames)
 
     @property
@@ -37,10 +42,20 @@ class Streams:
         """The server gave it up: the client may not know that yet, and still send for it."""
         return stream_id in self._reset
 
+    def client_ended(self, stream_id: int) -> None:
+        """The client has said the last of a stream that was reset here."""
+        self._reset.pop(stream_id, None)
+
+    def begin(self, stream_id: int) -> None:
+        """A number that is higher than `last`: those between are closed from now on (RFC 9113 §5.1.1)."""
+        if stream_id > self.last + 2:
+            self._skipped.append(range(self.last + 1, stream_id))
+        self.last = stream_id
+
     def close(self, stream: Stream) -> None:
         """Both sides have said all, or need not any more."""
         if not stream.remote_ended:
-            self._reset.append(stream.id)
+            self._remember_reset(stream.id)
         self._drop(stream)
 
     def reset(self, stream: Stream, code: ErrorCode) -> None:
@@ -55,8 +70,13 @@ class Streams:
 
     def refuse(self, stream_id: int, code: ErrorCode) -> None:
         """RST_STREAM."""
-        self._reset.append(stream_id)
+        self._remember_reset(stream_id)
         self.output.control(rst_stream(stream_id, code))
+
+    def _remember_reset(self, stream_id: int) -> None:
+        self._reset[stream_id] = None
+        if len(self._reset) > REMEMBERED:
+            del self._reset[next(iter(self._reset))]
 
     def lose(self, stream: Stream, reason: str) -> None:
         """The client's doing: its owner is told, unless the answer was complete for it."""
@@ -89,3 +109,5 @@ class Streams:
         """Raises ConnectionFault for a stream that the client has not begun."""
         if stream_id > self.last or not stream_id & 1:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"{frame} came for stream {stream_id}, which is idle.")
+        if any(stream_id in numbers for numbers in self._skipped):
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"{frame} came for stream {stream_id}, which was skipped.")

@@ -142,7 +142,7 @@ async def test_an_http1_client_is_told_where_it_is(sent: bytes) -> None:
     assert peer.transport.ended
 
 
-@pytest.mark.parametrize("sent", [b"\x16\x03\x01\x02\x00\x01", b"get / http", b"\0" * 100])
+@pytest.mark.parametrize("sent", [b"\x16\x03\x01\x02\x00\x01", b"get / http", b"\0" * 100, b"INVALID PREFACE\r\n"])
 @in_loop
 async def test_a_stranger_is_not_answered(sent: bytes) -> None:
     peer = Peer(silent=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from msx_frontend.net.http2 import frames
+from msx_frontend.net.http2 import frames, streams
 from msx_frontend.net.http2.errors import ErrorCode
 from msx_frontend.net.http2.frames import frame, rst_stream, window_update
 from msx_frontend.net.http2.header_blocks import encode_headers
@@ -37,7 +37,7 @@ FAULTS: dict[str, tuple[bytes, ErrorCode, str]] = {
     "DATA, the connection": (data(0), ErrorCode.PROTOCOL_ERROR, "DATA came for stream 0, which is idle."),
     "DATA, even": (data(2), ErrorCode.PROTOCOL_ERROR, "DATA came for stream 2, which is idle."),
     "DATA, half closed": (HALF_CLOSED + data(5), ErrorCode.STREAM_CLOSED, "DATA came for stream 5, which is closed."),
-    "DATA, skipped": (HALF_CLOSED + data(3), ErrorCode.STREAM_CLOSED, "DATA came for stream 3, which is closed."),
+    "DATA, skipped": (HALF_CLOSED + data(3), ErrorCode.PROTOCOL_ERROR, "DATA came for stream 3, which was skipped."),
     "DATA, padding": (
         OPEN + data(5, b"\x05ab", frames.PADDED),
         ErrorCode.PROTOCOL_ERROR,
@@ -52,8 +52,8 @@ FAULTS: dict[str, tuple[bytes, ErrorCode, str]] = {
     ),
     "HEADERS, skipped": (
         HALF_CLOSED + headers(3),
-        ErrorCode.STREAM_CLOSED,
-        "HEADERS came for stream 3, which is closed.",
+        ErrorCode.PROTOCOL_ERROR,
+        "HEADERS came for stream 3, which was skipped.",
     ),
     "HEADERS, no block": (
         headers(5, END, b"\x80"),
@@ -383,3 +383,50 @@ async def test_who_makes_us_speak_and_does_not_listen_loses_the_connection() -> 
     assert not peer.transport.aborted
     peer.send(pings(200))
     assert peer.transport.aborted
+
+
+# -- the answer was complete before the request --
+
+
+LATE_FAULTS: dict[str, tuple[bytes, ErrorCode]] = {
+    "padding": (data(1, b"\x05ab", frames.PADDED), ErrorCode.PROTOCOL_ERROR),
+    "DATA behind the end": (data(1, b"a", frames.END_STREAM) + data(1), ErrorCode.STREAM_CLOSED),
+    "DATA behind trailers": (headers(1) + data(1), ErrorCode.STREAM_CLOSED),
+    "DATA behind RST_STREAM": (rst_stream(1, ErrorCode.CANCEL) + data(1), ErrorCode.STREAM_CLOSED),
+    "HEADERS behind RST_STREAM": (rst_stream(1, ErrorCode.CANCEL) + headers(1), ErrorCode.STREAM_CLOSED),
+}
+
+
+@pytest.mark.parametrize("name", LATE_FAULTS)
+@in_loop
+async def test_faults_behind_an_early_answer(name: str) -> None:
+    sent, code = LATE_FAULTS[name]
+    peer = Peer()
+    peer.open(1).stream.send_headers(OK, end=True)
+    peer.send(sent)
+    assert (await peer.goaway())[0] == code
+
+
+@in_loop
+async def test_what_comes_behind_an_early_answer_is_dropped() -> None:
+    peer = Peer()
+    peer.open(1).stream.send_headers(OK, end=True)
+    await peer.received()
+    peer.send(data(1, b"a"), window_update(1, 5), headers(1, END, b""), window_update(1, 5))
+    assert await peer.received() == []
+    peer.send(window_update(1, 0))
+    assert [(frame.kind, frame.number) for frame in await peer.received()] == [
+        (frames.RST_STREAM, ErrorCode.PROTOCOL_ERROR)
+    ]
+
+
+@in_loop
+async def test_streams_that_were_reset_are_remembered_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "REMEMBERED", 2)
+    peer = Peer()
+    for number in (1, 3, 5):
+        peer.open(number).stream.reset(ErrorCode.CANCEL)
+    peer.send(data(3), data(5))
+    await peer.received()
+    peer.send(data(1))
+    assert (await peer.goaway())[0] == ErrorCode.STREAM_CLOSED
