@@ -1,4 +1,4 @@
-"""The thread of the control socket: it answers pings and notes cancels while the handler computes."""
+"""The thread of the control socket: it answers pings, notes cancels and grants credit while the handler computes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from msx_backend.open_requests import OpenRequests
 from msx_protocol import (
     Cancel,
+    Credit,
     FrameReader,
     MetricInfo,
     MetricSample,
@@ -117,6 +118,8 @@ class ControlThread(threading.Thread):
     def _handle(self, message: ToWorkerControl) -> None:
         if isinstance(message, Cancel):
             self._jobs.cancel(message.numbers)
+        elif isinstance(message, Credit):
+            self._jobs.grant(message.number, message.limit)
         elif isinstance(message, Ping):
             counts = self.collectives()
             samples = self._samples()  # before the forms, of which one may be newer than its first sample

@@ -22,6 +22,7 @@ from msx_protocol import (
     encode_frame_parts,
 )
 from msx_sdk._internal.failures import RequestFailure, shortened
+from msx_sdk._internal.reply_credit import ReplyCredit
 from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest
 
@@ -36,8 +37,10 @@ class ReplyWriter:
     large bodies are sent at once, without a copy.
     """
 
-    def __init__(self, sock: socket.socket, max_response_size: int) -> None:
+    def __init__(self, sock: socket.socket, max_response_size: int, credit: int = 0) -> None:
+        """`credit`: bytes of a stream that may be sent before its client has taken any (`Load.stream_credit`)."""
         self._sock = sock
+        self._credit = credit
         self._limit = min(max_response_size, MAX_BODY)
         self._lock = threading.Lock()
         self._frames: list[bytes | bytearray] = []
@@ -59,6 +62,8 @@ class ReplyWriter:
             return self.fail(request, self._too_large(body))
         if last and head is not None and len(body) < LARGE:
             return self._whole(request, body, head)
+        if self._credit and not last:
+            self._spend(request, len(body))
         if head is None:
             message = Chunk(request.number, last)
         else:
@@ -95,6 +100,12 @@ class ReplyWriter:
         self._soon = False
         with self._lock:
             self._write()
+
+    def _spend(self, request: InferenceRequest, size: int) -> None:
+        """Before the chunk leaves: the client's next credit may come at any time after that."""
+        if request.credit is None:
+            request.credit = ReplyCredit(self._credit)
+        request.credit.sent += size
 
     def _whole(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead) -> None:
         with self._lock:

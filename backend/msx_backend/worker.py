@@ -56,7 +56,7 @@ class Worker:
         load = self._receive_load()
         if load is None:
             return 1
-        self._replies = ReplyWriter(self._data, load.max_response_size)
+        self._replies = ReplyWriter(self._data, load.max_response_size, load.stream_credit)
         self._control.progress = lambda: self._replies.progress
         try:
             self._serve(load)

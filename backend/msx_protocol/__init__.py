@@ -1,7 +1,7 @@
 """The wire protocol between the frontend and rank 0 of a worker group, and between the ranks of a group.
 
 Two stream sockets, inherited by the worker: **data** (Load, Predict, Drain and their replies, in order) and
-**control** (Ping, Pong, Cancel). Other ranks have a third one to rank 0 (PlanCall, …). All carry frames:
+**control** (Ping, Pong, Cancel, Credit). Other ranks have a third one to rank 0 (PlanCall, …). All carry frames:
 
     frame = head size: u32 LE, body size: u32 LE, head, body
 
@@ -19,7 +19,7 @@ from msx_protocol.metrics import MetricDeclaration, MetricInfo, MetricSample
 from msx_protocol.plan import CallDone, PlanCall, PlanEnd, PlanMessage, PlanStep
 from msx_protocol.receivers import Plan, ToFrontend, ToWorker, ToWorkerControl
 from msx_protocol.replies import Chunk, CompleteReplies, Dropped, Failed, Joined
-from msx_protocol.requests import Cancel, Drain, FieldHead, Predict, RequestHead, decode_headers, encode_headers
+from msx_protocol.requests import Cancel, Credit, Drain, FieldHead, Predict, RequestHead, decode_headers, encode_headers
 
 __all__ = [
     "LARGE",
@@ -30,6 +30,7 @@ __all__ = [
     "Cancel",
     "Chunk",
     "CompleteReplies",
+    "Credit",
     "Drain",
     "Dropped",
     "Failed",

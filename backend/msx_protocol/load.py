@@ -34,6 +34,8 @@ class Load(WireMessage, tag=1, kw_only=True):
     decode_input: bool
     limit_max_image_pixels: bool
     max_response_size: int
+    stream_credit: int = 0
+    """Bytes that the chunks of a reply may have before the first Credit for it; 0: any number."""
     server_version: str
     service_envelope: str = ""
     """The envelope that wraps the handler (`body`, `json`, `kserve`, `kservev2`, …); "" for none."""

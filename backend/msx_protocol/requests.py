@@ -52,6 +52,13 @@ class Cancel(WireMessage, tag=11):
     numbers: list[int]
 
 
+class Credit(WireMessage, tag=12):
+    """The client has taken so much of this reply that its chunks may have `limit` bytes in all from now on."""
+
+    number: int
+    limit: int
+
+
 _encode = msgspec.msgpack.Encoder().encode
 _decode_headers = msgspec.msgpack.Decoder(list[tuple[str, str]]).decode
 

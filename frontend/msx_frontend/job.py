@@ -10,6 +10,7 @@ from typing import Protocol
 import msgspec
 
 from msx_frontend.errors import RequestCancelled, ServiceError
+from msx_frontend.stream_credit import StreamCredit
 from msx_protocol import encode_headers
 from msx_sdk._internal.kserve.types import INFER as INFER  # a kind of job, like the following
 from msx_sdk.generation import EMBED, GENERATE, TOKENIZE
@@ -61,6 +62,10 @@ class Sink(Protocol):
 class Cancellable(Protocol):
     """A job, or several that end together."""
 
+    @property
+    def credit(self) -> StreamCredit | None:
+        """Of one job whose reply is a stream, for who holds its chunks until its client takes them."""
+
     def cancel(self, error: ServiceError | None = None) -> None: ...
 
 
@@ -92,6 +97,7 @@ class Job:
 
     __slots__ = (
         "cancelled",
+        "credit",
         "deadline",
         "done",
         "enqueued",
@@ -141,6 +147,7 @@ class Job:
         self.group: JobRunner | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.listener: JobListener | None = None
+        self.credit: StreamCredit | None = None
         self.cancelled = self.done = False
 
     def finish(self, status: int) -> None:

@@ -159,9 +159,20 @@ class Context:
     def send(self, values: list[Any]) -> None:
         """Send intermediate results now, one entry a request; None sends nothing for that request.
 
-        From any thread. What is sent for a request that has ended or was cancelled is dropped.
+        From any thread. What is sent for a request that has ended or was cancelled is dropped. While all clients of the
+        batch are slow the call waits; not in async and continuous handlers, and not in a parallel group.
         """
-        self._bound.send(values)
+        batch = self._bound
+        if batch.blocks:
+            batch.wait()
+        batch.send(values)
+
+    async def drain(self) -> None:
+        """For async handlers, after `send`: wait while the client is slow to take what was sent before.
+
+        An async generator need not call it: it waits at its `yield`.
+        """
+        await self._bound.drain()
 
     # -- tools --
 

@@ -9,6 +9,7 @@ import msgspec
 
 from msx_sdk._internal.bodies import lenient, raw, strict
 from msx_sdk._internal.kserve.inference import Inference
+from msx_sdk._internal.reply_credit import ReplyCredit
 from msx_sdk._internal.results import encode
 
 __all__ = ["Headers", "InferenceRequest", "Part"]
@@ -63,6 +64,7 @@ class InferenceRequest:
         "_strict",
         "answered",
         "cancelled",
+        "credit",
         "deadline",
         "id",
         "inference",
@@ -88,6 +90,8 @@ class InferenceRequest:
         self._headers = Headers() if headers is None else headers
         self.deadline = deadline
         self.cancelled = self.answered = False
+        self.credit: ReplyCredit | None = None
+        """Of a streamed reply; None until the first chunk, and wherever any number of bytes may be sent."""
         self.inference: Inference | None = None
         """The parsed request, if it is one of the Open Inference Protocol."""
         self._data: dict[str, Any] | None = None

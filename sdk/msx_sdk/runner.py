@@ -48,6 +48,9 @@ class Alone:
 class Runner:
     """For handlers that work on one batch at a time: they return, yield or send."""
 
+    paced = True
+    """The handler waits while the clients of its batch are slow."""
+
     def __init__(
         self,
         handler: ResolvedHandler,
@@ -89,7 +92,8 @@ class Runner:
         return readable
 
     def _run(self, requests: list[InferenceRequest], sink: BatchSink | None) -> None:
-        batch = Batch(requests, sink)
+        # In a group the other ranks, which send nothing, would go on to a collective without this one.
+        batch = Batch(requests, sink, blocks=self.paced and isinstance(self._conductor, Alone))
         error = self._attempt(batch)
         if error is None:
             return
@@ -124,7 +128,10 @@ class Runner:
     def _stream(self, batch: Batch, results: Generator[Any, None, Any]) -> None:
         try:
             while self._conductor.proceed(not batch.deserted):
-                batch.send(next(results))
+                values = next(results)
+                if self.paced:
+                    batch.wait()
+                batch.send(values)
         except StopIteration as end:
             if end.value is not None:
                 batch.finish(end.value)
@@ -168,6 +175,8 @@ class AsyncRunner:
     async def _stream(self, batch: Batch, results: AsyncGenerator[Any, None]) -> None:
         try:
             async for values in results:
+                if batch.spent:
+                    await batch.drain()
                 batch.send(values)
                 if batch.deserted:
                     break

@@ -54,6 +54,9 @@ class TextRequest:
     the request that have no effect, which the reply's header names.
     """
 
+    credit = None
+    """Its jobs never wait for the client: an engine works for all of them at once, and their texts have an end."""
+
     __slots__ = ("_headers", "_jobs", "_key", "_left", "api", "body", "id", "ignored", "names", "path", "sink")
 
     def __init__(

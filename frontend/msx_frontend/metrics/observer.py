@@ -34,6 +34,7 @@ class ModelGauges(Collector):
         "msx_queue_depth": "Requests waiting for a worker",
         "msx_queue_oldest_seconds": "Age of the oldest waiting request",
         "msx_requests_in_flight": "Requests being worked on",
+        "msx_streams_waiting": "Streams that wait for clients which read slowly",
         "msx_workers_wanted": "Workers asked for",
         "msx_workers_ready": "Workers that answer",
         "msx_workers_waiting": "Workers that cannot start, because what they need is missing",

@@ -63,6 +63,7 @@ class ObservedVersion:
             "msx_queue_depth": self.dispatcher.waiting,
             "msx_queue_oldest_seconds": self.dispatcher.oldest_age,
             "msx_requests_in_flight": sum(group.runner.busy for group in self._replicas.groups),
+            "msx_streams_waiting": sum(group.runner.waiting_streams for group in self._replicas.groups),
             "msx_workers_wanted": self.min_workers,
             "msx_workers_ready": self.ready_workers,
             "msx_workers_waiting": self.waiting_workers,

@@ -18,6 +18,7 @@ from msx_frontend.environments.build import WorkerPython
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.worker_rights import WorkerRights
+from msx_frontend.stream_credit import StreamBuffers
 from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.credentials import KEYS, without_credentials
 from msx_frontend.workers.environment import worker_environment
@@ -44,6 +45,7 @@ class Spawner:
     ) -> None:
         """`device_variables`: the variables of the accelerator, which workers do not inherit."""
         self.launcher = launcher
+        self._stream_buffers = StreamBuffers(config.stream_buffer_size)
         self._config = config
         self._compiled_dir = compiled_dir
         self._rights = rights
@@ -76,6 +78,7 @@ class Spawner:
             worker=number,
             generation=generation,
             python=place.python,
+            stream_buffers=self._stream_buffers,
         )
 
     def _rank(self, source: ModelSource, lease: Lease, rank: int, site_dir: str | None) -> RankSpec:
@@ -115,6 +118,7 @@ class Spawner:
             decode_input=server.decode_input_request,
             limit_max_image_pixels=server.limit_max_image_pixels,
             max_response_size=server.max_response_size,
+            stream_credit=self._stream_buffers.first,
             server_version=__version__,
             service_envelope=server.service_envelope or "",
             model_metrics=self._metrics,

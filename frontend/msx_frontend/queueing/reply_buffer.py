@@ -11,14 +11,13 @@ from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.held_bytes import Hold
 from msx_frontend.job import Cancellable
 from msx_frontend.queueing.notifier import Notifier
-
-HIGH_WATER = 1 << 20
-"""Bytes. If a buffer holds more, its reader has `STALL_LIMIT` seconds to take something."""
+from msx_frontend.stream_credit import BEHIND, StreamBuffers, StreamCredit
 
 STALL_LIMIT = 30.0
+"""Seconds that a reader has to take something, while its handler waits for it or its buffer is above its size."""
 
-MOST = 64 << 20
-"""Bytes. If a buffer holds this much, the next chunk cancels its job at once."""
+UNPACED = StreamBuffers()
+"""The size of buffers whose jobs do not wait for their readers: those of text APIs."""
 
 
 class ReplyStart(NamedTuple):
@@ -37,10 +36,24 @@ class ReaderTooSlow(RequestCancelled):
 class ReplyBuffer:
     """The Sink of one job, for one reader, which calls `head`, then `take` or `async for`, and always `close`.
 
-    Bytes that came before an error are read before the error is raised. A reader that is too slow loses the rest.
+    Bytes that came before an error are read before the error is raised. The job's handler waits for a slow reader; one
+    that takes nothing for too long, or is too far behind a handler that cannot wait, loses the rest.
     """
 
-    __slots__ = ("_chunks", "_ended", "_error", "_head", "_notifier", "_size", "_stall", "_stall_limit", "hold", "job")
+    __slots__ = (
+        "_buffers",
+        "_chunks",
+        "_credit",
+        "_ended",
+        "_error",
+        "_head",
+        "_notifier",
+        "_size",
+        "_stall",
+        "_stall_limit",
+        "hold",
+        "job",
+    )
 
     def __init__(self, stall_limit: float = STALL_LIMIT) -> None:
         self.job: Cancellable | None = None
@@ -53,6 +66,8 @@ class ReplyBuffer:
         self._ended = False
         self._error: ServiceError | None = None
         self._notifier = Notifier()
+        self._credit: StreamCredit | None = None
+        self._buffers = UNPACED
         self._stall: asyncio.TimerHandle | None = None
         self._stall_limit = stall_limit
 
@@ -60,6 +75,8 @@ class ReplyBuffer:
 
     def start(self, status: int, phrase: str, headers: list[tuple[str, str]]) -> None:
         self._head = ReplyStart(status=status, phrase=phrase, headers=headers)
+        if self.job is not None and (credit := self.job.credit) is not None:
+            self._credit, self._buffers, credit.held = credit, credit.buffers, True
         self._wake()
 
     def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
@@ -74,9 +91,10 @@ class ReplyBuffer:
         held = self._size
         self._chunks.append(data)
         self._size += len(data)
-        if held >= MOST:
-            self._give_up("reads more slowly than the model answers")
-        elif self._size > HIGH_WATER and self._stall is None:
+        if held >= self._buffers.most:
+            limit = "" if self._credit is None else f", and no more than {BEHIND} times stream_buffer_size may wait"
+            self._give_up(f"reads more slowly than the model answers{limit}")
+        elif self._stall is None and self._waits:
             self._stall = asyncio.get_running_loop().call_later(self._stall_limit, self._stalled)
         self._wake()
 
@@ -162,12 +180,19 @@ class ReplyBuffer:
 
     # -- the slow reader --
 
+    @property
+    def _waits(self) -> bool:
+        """Somebody waits until the reader takes something."""
+        return self._size > self._buffers.size or (self._credit is not None and self._credit.spent)
+
     def _taken(self, count: int) -> None:
         self._size -= count
+        if self._credit is not None:
+            self._credit.took(count)
         if self._stall is not None:
             self._stall.cancel()
             self._stall = None
-            if self._size > HIGH_WATER:
+            if self._waits:
                 self._stall = asyncio.get_running_loop().call_later(self._stall_limit, self._stalled)
 
     def _stalled(self) -> None:
@@ -181,5 +206,7 @@ class ReplyBuffer:
         self._wake()
 
     def _drop(self) -> None:
+        if self._credit is not None:
+            self._credit.close()
         self._chunks.clear()
         self._taken(self._size)

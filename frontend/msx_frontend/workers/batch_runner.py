@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from msx_frontend.errors import HandlerFailed, ServiceError
 from msx_frontend.job import Job, answer_all
+from msx_frontend.stream_credit import StreamCredit
 from msx_frontend.workers.in_flight import InFlight
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.rank import Rank
-from msx_protocol import Cancel, Chunk, CompleteReplies, Dropped, Failed, Joined, Loaded, encode_frame
+from msx_protocol import Cancel, Chunk, CompleteReplies, Credit, Dropped, Failed, Joined, Loaded, encode_frame
 
 
 class BatchEvents(Protocol):
@@ -71,6 +73,17 @@ class BatchRunner:
     def awaited(self) -> bool:
         """A client waits for one of its jobs."""
         return self.in_flight.awaited
+
+    @property
+    def waiting_streams(self) -> int:
+        """Those whose clients have to take something before more is sent."""
+        return sum(map(_waits, self.in_flight.begun))
+
+    @property
+    def held_up(self) -> bool:
+        """All that its handler works on waits for clients."""
+        begun = self.in_flight.begun
+        return bool(begun) and all(map(_waits, begun))
 
     @property
     def idle(self) -> bool:
@@ -163,11 +176,21 @@ class BatchRunner:
     def _pass_on(self, job: Job, message: Chunk, body: bytes) -> None:
         if message.status:
             job.status, job.first_chunk = message.status, self.progressed
+            job.credit = StreamCredit(self._spec.stream_buffers, partial(self._grant, message.number))
             job.sink.start(message.status, message.phrase, message.headers)
-        if body:
+        credit = job.credit
+        if message.last and credit is not None:
+            credit.end()
+        if body and credit is not None:
+            credit.came(len(body))
             job.sink.chunk(body)
+            if not credit.held:
+                credit.took(len(body))
         if message.last:
             job.finish(job.status)
+
+    def _grant(self, number: int, limit: int) -> None:
+        self._write_control(encode_frame(Credit(number, limit)))
 
     def joined(self, message: Joined) -> None:
         self.in_flight.join(message.batches, self.progressed)
@@ -204,3 +227,7 @@ class BatchRunner:
             self._events.batch_finished(size, seconds)
         if over or self.is_async:
             self._events.group_has_room(self)
+
+
+def _waits(job: Job) -> bool:
+    return job.credit is not None and job.credit.spent

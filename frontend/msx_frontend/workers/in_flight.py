@@ -44,6 +44,11 @@ class InFlight:
         return any(not job.done for job, _ in self.open.values())
 
     @property
+    def begun(self) -> list[Job]:
+        """Those that the handler works on, but for those that nobody waits for any more."""
+        return [job for job, batch in self.open.values() if batch.began and not job.done]
+
+    @property
     def behind(self) -> int:
         """Open jobs of the batches behind the first."""
         return len(self.open) - self.batches[0].left if self.batches else 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from msx_frontend.stream_credit import StreamBuffers
 from msx_frontend.workers.confinement import FREE, Confinement
 from msx_protocol import Load
 
@@ -47,6 +48,9 @@ class GroupSpec:
     """Which of the replica's groups it is."""
 
     python: str = sys.executable
+
+    stream_buffers: StreamBuffers = field(default_factory=StreamBuffers)
+    """What the streamed replies of all groups may hold in the server."""
 
     @property
     def load(self) -> Load:

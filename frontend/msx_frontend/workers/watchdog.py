@@ -74,10 +74,13 @@ class Watchdog:
     def _judge(self, now: float) -> None:
         """While a call runs, `responseTimeout` is the limit, not a missed heartbeat.
 
-        MindSpore may compile for longer than that without letting any other thread run.
+        MindSpore may compile for longer than that without letting any other thread run. The time in which the handler
+        waits for clients that read slowly does not count.
         """
         limit, silent = self._spec.response_timeout, self._heartbeat.silent(now)
         running = bool(self._runner.busy)
+        if running and self._runner.held_up:
+            self._runner.progressed = now
         together = not self._lockstep.busy  # no rank has ended a call in which others still are
         if running and now - self._runner.progressed > limit:
             self._end(group_end.no_response(limit, self._ranks.named(silent), self._stragglers.words()))

@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from msx_sdk._internal.failures import RequestFailure
+from msx_sdk._internal.reply_credit import wait_for_any
 from msx_sdk._internal.reply_head import PLAIN, ReplyHead
 from msx_sdk._internal.results import NOTHING, Last, is_json
 from msx_sdk._internal.statuses import HEAD_REFUSED, PREDICTION_FAILED
@@ -52,9 +53,16 @@ class Batch:
     """
 
     def __init__(
-        self, requests: list[InferenceRequest], sink: BatchSink | None, states: list[ReplyState] | None = None
+        self,
+        requests: list[InferenceRequest],
+        sink: BatchSink | None,
+        states: list[ReplyState] | None = None,
+        *,
+        blocks: bool = False,
     ) -> None:
         self.requests = requests
+        self.blocks = blocks
+        """Who sends by `context.send` waits, on its thread, while the clients are slow."""
         self._states = states or [ReplyState() for _ in requests]
         self._sink = sink
         self._lock = threading.Lock()  # a handler may send from several threads: the head leaves once, and first
@@ -81,6 +89,30 @@ class Batch:
 
     def open_indices(self) -> list[int]:
         return [idx for idx, state in enumerate(self._states) if state.open]
+
+    def wait(self) -> None:
+        """Block while the clients of all open requests are slow. One that is faster holds the others' replies up no
+        longer than its own."""
+        spent = []
+        for request, state in zip(self.requests, self._states, strict=True):
+            if state.open and not request.cancelled:
+                if request.credit is None or not request.credit.spent:
+                    return
+                spent.append(request.credit)
+        if spent:
+            wait_for_any(spent)
+
+    @property
+    def spent(self) -> bool:
+        """Of an async handler's batch of one: `drain` would wait."""
+        credit = self.requests[0].credit
+        return credit is not None and credit.spent
+
+    async def drain(self) -> None:
+        """What `wait` is for an async handler."""
+        credit = self.requests[0].credit
+        if credit is not None and credit.spent:
+            await credit.granted()
 
     def send(self, values: Any) -> None:
         """Takes a list of intermediate results, one for each request; None sends nothing for that request."""

@@ -23,6 +23,8 @@ class ContinuousRunner(Runner):
     them. What the handler raises fails all requests of the call: they share its state.
     """
 
+    paced = False  # the next call is for all requests, and others wait to join it
+
     def __init__(self, handler: ResolvedHandler, context: Context, conductor: Conductor | None = None) -> None:
         super().__init__(handler, context, isolate=False, conductor=conductor)
         self._states: dict[InferenceRequest, ReplyState] = {}

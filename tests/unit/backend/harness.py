@@ -20,6 +20,7 @@ from msx_protocol import (
     Cancel,
     Chunk,
     CompleteReplies,
+    Credit,
     Drain,
     Dropped,
     FieldHead,
@@ -125,6 +126,9 @@ class Peer:
         self.control.sendall(encode_frame(Cancel(list(numbers))))
         self.ping()
 
+    def credit(self, number: int, limit: int) -> None:
+        self.control.sendall(encode_frame(Credit(number, limit)))
+
     def ping(self) -> Pong:
         self.control.sendall(encode_frame(Ping(7)))
         while not (frames := fed(self._control_reader, _some(self.control))):
@@ -217,7 +221,7 @@ def serving(folder: Path, code: str, **options: Any) -> Iterator[Worker]:
     text = code if "\n" in code else (SERVICES / f"{code}.py").read_text()
     (model_dir / "h.py").write_text(text)
     with Worker(folder) as worker:
-        worker.send(load_message(model_dir, "h.py", **options))
+        worker.send(load_message(model_dir, options.pop("handler", "h.py"), **options))
         loaded = worker.receive_loaded()
         assert isinstance(loaded, Loaded), loaded
         yield worker

@@ -26,6 +26,7 @@ EXAMPLES: dict[str, tuple[list[Any], list[tuple[int, bytes]]]] = {
     "table.py": (["x"], [(203, b"ann,1\n")]),
     "count.py": ([2, 1], [(200, b"1\n2\n"), (200, b"1\n")]),
     "sender.py": (["world"], [(200, b"Hello there world")]),
+    "async_sender.py": (["world"], [(200, b"Hello there world")]),
     "tokens.py": (["to be or"], [(200, b"to be or ")]),
     "countdown.py": ([2], [(200, b"1\n0\n")]),
     "memory.py": ([2, 3], [(200, b"2"), (200, b"5")]),

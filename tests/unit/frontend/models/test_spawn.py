@@ -49,7 +49,7 @@ def only_rank(*args: Any, **options: Any) -> RankSpec:
 
 def test_what_the_worker_is_told() -> None:
     config = {"batchSize": 4, "handler": {"k": 1}}
-    assert spec_of(config, max_response_size=99, decode_input_request=False).load == Load(
+    assert spec_of(config, max_response_size=99, decode_input_request=False, stream_buffer_size=1000).load == Load(
         model_name="m",
         model_version="1.0",
         model_dir="/models/abc",
@@ -67,6 +67,7 @@ def test_what_the_worker_is_told() -> None:
         decode_input=False,
         limit_max_image_pixels=True,
         max_response_size=99,
+        stream_credit=1000,
         server_version=__version__,
         model_metrics=[
             MetricDeclaration("gauge", name, "ms", ["ModelName", "Level"]) for name in ("HandlerTime", "PredictionTime")

@@ -8,7 +8,8 @@ import pytest
 from msx_frontend.errors import HandlerFailed, RequestCancelled, WorkerDied
 from msx_frontend.job import Job
 from msx_frontend.queueing import reply_buffer
-from msx_frontend.queueing.reply_buffer import HIGH_WATER, ReaderTooSlow, ReplyBuffer
+from msx_frontend.queueing.reply_buffer import UNPACED, ReaderTooSlow, ReplyBuffer
+from msx_frontend.stream_credit import BEHIND, FIRST, StreamBuffers, StreamCredit
 
 
 def run(test: Callable[[ReplyBuffer, Job], Awaitable[None]], stall_limit: float = 1000) -> None:
@@ -151,12 +152,12 @@ def test_a_reader_that_takes_nothing_for_the_stall_limit_loses_its_job() -> None
     async def test(reply: ReplyBuffer, job: Job) -> None:
         reply.start(200, "", [])
         reply.chunk(b"one")
-        reply.chunk(bytes(HIGH_WATER))
+        reply.chunk(bytes(UNPACED.size))
         stalled = asyncio.Event()
         job.listener = _Tell(stalled)
         await stalled.wait()
         assert job.cancelled
-        with pytest.raises(ReaderTooSlow, match=f"{HIGH_WATER + 3} bytes .* took none of them for 0.01 s"):
+        with pytest.raises(ReaderTooSlow, match=f"{UNPACED.size + 3} bytes .* took none of them for 0.01 s"):
             await reply.take()
 
     run(test, stall_limit=0.01)
@@ -164,7 +165,7 @@ def test_a_reader_that_takes_nothing_for_the_stall_limit_loses_its_job() -> None
 
 def test_one_byte_less_may_wait_for_ever() -> None:
     async def test(reply: ReplyBuffer, job: Job) -> None:
-        reply.chunk(bytes(HIGH_WATER))
+        reply.chunk(bytes(UNPACED.size))
         assert reply._stall is None
         reply.chunk(b"1")
         assert reply._stall is not None
@@ -175,7 +176,7 @@ def test_one_byte_less_may_wait_for_ever() -> None:
 def test_a_client_that_takes_something_has_time_again() -> None:
     async def test(reply: ReplyBuffer, job: Job) -> None:
         for _ in range(3):
-            reply.chunk(bytes(HIGH_WATER))
+            reply.chunk(bytes(UNPACED.size))
         chunks = aiter(reply)
         before = reply._stall
         assert before is not None
@@ -193,7 +194,7 @@ def test_a_client_that_takes_something_has_time_again() -> None:
 def test_an_answer_that_is_complete_and_not_read_is_dropped_too() -> None:
     async def test(reply: ReplyBuffer, job: Job) -> None:
         reply.start(200, "", [])
-        reply.chunk(bytes(HIGH_WATER + 1))
+        reply.chunk(bytes(UNPACED.size + 1))
         job.finish(200)
         stall = reply._stall
         assert stall is not None
@@ -208,7 +209,7 @@ def test_an_answer_that_is_complete_and_not_read_is_dropped_too() -> None:
 
 
 def test_one_chunk_may_be_of_any_size_but_not_the_one_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reply_buffer, "MOST", 1000)
+    monkeypatch.setattr(reply_buffer, "UNPACED", StreamBuffers(1000 // BEHIND))
 
     async def test(reply: ReplyBuffer, job: Job) -> None:
         reply.start(200, "", [])
@@ -225,7 +226,7 @@ def test_one_chunk_may_be_of_any_size_but_not_the_one_after_it(monkeypatch: pyte
 
 def test_a_reader_that_leaves_cancels_the_job() -> None:
     async def test(reply: ReplyBuffer, job: Job) -> None:
-        reply.chunk(bytes(2 * HIGH_WATER))
+        reply.chunk(bytes(2 * UNPACED.size))
         stall = reply._stall
         reply.close()
         reply.close()
@@ -273,3 +274,102 @@ class _Tell:
 
     def jobs_ended(self, jobs: list[Job]) -> None:
         self._event.set()
+
+
+# -- a handler that waits for its reader --
+
+
+class PacedJob(Job):
+    """A job of which the worker sends chunks."""
+
+    def stream(self) -> StreamBuffers:
+        buffers, self.grants = StreamBuffers(), list[int]()
+        self.credit = StreamCredit(buffers, self.grants.append)
+        self.sink.start(200, "", [])
+        return buffers
+
+    def chunk(self, size: int) -> None:
+        assert self.credit is not None
+        self.credit.came(size)
+        self.sink.chunk(bytes(size))
+
+
+def run_paced(test: Callable[[ReplyBuffer, PacedJob], Awaitable[None]], stall_limit: float = 1000) -> None:
+    async def main() -> None:
+        reply = ReplyBuffer(stall_limit)
+        reply.job = job = PacedJob("id", "m", None, [], [], reply)
+        await asyncio.wait_for(test(reply, job), 30)
+        reply.close()
+
+    asyncio.run(main())
+
+
+def test_the_handler_hears_what_the_reader_has_taken() -> None:
+    async def test(reply: ReplyBuffer, job: PacedJob) -> None:
+        buffers = job.stream()
+        job.chunk(FIRST)
+        assert job.grants == []
+        await reply.take()
+        assert job.grants == [FIRST + buffers.size]
+        job.chunk(FIRST)
+        job.chunk(FIRST)
+        chunks = aiter(reply)
+        await anext(chunks)
+        reply.close()
+        assert job.grants == [FIRST + buffers.size], "nobody reads the rest"
+        assert buffers.left == StreamBuffers().left
+
+    run_paced(test)
+
+
+def test_a_reader_for_which_the_handler_waits_has_some_seconds() -> None:
+    """However little waits for it."""
+
+    async def test(reply: ReplyBuffer, job: PacedJob) -> None:
+        job.stream()
+        job.chunk(FIRST - 1)
+        assert reply._stall is None
+        job.chunk(1)
+        assert reply._stall is not None
+        while not job.cancelled:
+            await asyncio.sleep(0.001)
+        with pytest.raises(ReaderTooSlow, match=f"{FIRST} bytes .* took none of them"):
+            await reply.take()
+
+    run_paced(test, stall_limit=0.01)
+
+
+def test_a_reader_that_takes_something_has_the_seconds_again() -> None:
+    async def test(reply: ReplyBuffer, job: PacedJob) -> None:
+        buffers = job.stream()
+        for _ in range(2):
+            job.chunk(FIRST)
+        first = reply._stall
+        assert first is not None
+        chunks = aiter(reply)
+        await anext(chunks)
+        assert first.cancelled()
+        assert reply._stall is None
+        while not (job.credit and job.credit.spent):
+            job.chunk(buffers.size)
+        second = reply._stall
+        assert second is not None
+        await anext(chunks)
+        assert reply._stall is not second
+        assert reply._stall is not None, "more than its size still waits"
+
+    run_paced(test)
+
+
+def test_a_reader_too_far_behind_a_handler_that_cannot_wait_for_it() -> None:
+    async def test(reply: ReplyBuffer, job: PacedJob) -> None:
+        buffers = job.stream()
+        for _ in range(BEHIND):
+            job.chunk(buffers.size)
+        assert not job.cancelled
+        job.chunk(1)
+        assert job.cancelled
+        with pytest.raises(ReaderTooSlow, match="no more than 16 times stream_buffer_size may wait"):
+            await reply.take()
+
+    run_paced(test)

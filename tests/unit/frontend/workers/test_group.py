@@ -19,6 +19,8 @@ from msgspec import structs
 
 from msx_frontend.errors import HandlerFailed, RequestCancelled, WorkerDied, WorkerTimedOut
 from msx_frontend.job import Job
+from msx_frontend.queueing.reply_buffer import ReplyBuffer
+from msx_frontend.stream_credit import StreamBuffers
 from msx_frontend.workers import group_end, heartbeat, memory_watch
 from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workers.group import WorkerGroup
@@ -545,6 +547,65 @@ def handle(data, context):
         assert events[-1] == "end"
 
     on(spec_of(tmp_path, code, response_timeout=1.2), test)
+
+
+SENDS = """
+def handle(data, context):
+    for n in range(20):
+        yield ["x" * 100 for _ in data or ()]
+"""
+
+
+def paced(spec: GroupSpec) -> GroupSpec:
+    """A client may have 250 bytes waiting."""
+    spec.load.stream_credit = 250
+    return dataclasses.replace(spec, stream_buffers=StreamBuffers(250))
+
+
+async def whole(reply: ReplyBuffer) -> bytes:
+    return b"".join([chunk async for chunk in reply])
+
+
+def test_a_handler_that_waits_for_its_client_is_not_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "HEARTBEAT", 0.02)
+
+    async def test(bench: Bench) -> None:
+        runner, reply = bench.group.runner, ReplyBuffer()
+        (job,) = bench.predict(make_job(sink=reply))
+        reply.job = job
+        assert not runner.held_up
+        await until(lambda: runner.held_up)
+        assert runner.waiting_streams == 1
+        late = time.monotonic() + 3 * bench.group.spec.response_timeout
+        await until(lambda: runner.progressed > late)
+        assert await whole(reply) == b"x" * 2000
+        reply.close()
+        assert not runner.held_up
+
+    on(paced(spec_of(tmp_path, SENDS, response_timeout=0.3)), test)
+
+
+def test_what_is_passed_on_at_once_holds_nothing_up(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        ((*_, last),) = await bench.answers(b"")
+        assert last == "end"
+
+    on(paced(spec_of(tmp_path, SENDS)), test)
+
+
+def test_a_batch_waits_for_none_as_long_as_one_reads(tmp_path: Path) -> None:
+    """The slow client has all that the other has read."""
+
+    async def test(bench: Bench) -> None:
+        slow, fast = ReplyBuffer(), ReplyBuffer()
+        slow.job, fast.job = bench.predict(make_job(sink=slow), make_job(sink=fast))
+        assert await whole(fast) == b"x" * 2000
+        await until(lambda: bench.group.runner.idle)
+        assert await whole(slow) == b"x" * 2000
+        slow.close()
+        fast.close()
+
+    on(paced(spec_of(tmp_path, SENDS)), test)
 
 
 def test_an_idle_worker_that_answers_no_ping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,14 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.net.http.v1.cached_head import CachedHead
 from msx_frontend.net.http.wire import RawHeaders
-from msx_frontend.queueing.reply_buffer import HIGH_WATER, ReplyBuffer
+from msx_frontend.queueing.reply_buffer import ReplyBuffer
 
 log = logging.getLogger("msx.http")
 
 CHUNKED = (b"transfer-encoding", b"chunked")
+
+WRITTEN = 1 << 18
+"""Bytes of a stream after which the transport is asked whether it takes more."""
 
 
 class WritesStream(Protocol):
@@ -99,10 +102,10 @@ class DirectStream(ReplyBuffer):
         return self._streaming
 
     def _framed(self) -> bytes:
-        """What can be written now: the head, up to HIGH_WATER bytes of chunks, and the end."""
+        """What can be written now: the head, up to WRITTEN bytes of chunks, and the end."""
         framed, self._opening = [self._opening], b""
         size = 0
-        while self._chunks and size < HIGH_WATER:
+        while self._chunks and size < WRITTEN:
             data = self._chunks.popleft()
             size += len(data)
             framed.append(b"%x\r\n%b\r\n" % (len(data), data))

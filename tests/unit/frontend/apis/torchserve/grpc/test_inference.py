@@ -24,6 +24,7 @@ from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import PREDICT, STREAM, Field
 from msx_frontend.keys.key import Key
 from msx_frontend.queueing import reply_buffer
+from msx_frontend.stream_credit import BEHIND, StreamBuffers
 from tests.retry import told_wait
 from tests.unit.frontend.harness import until
 from tests.unit.frontend.keys.some import SELDOM, some_key
@@ -389,7 +390,7 @@ def test_an_error_after_the_first_chunk() -> None:
 
 
 def test_a_client_that_does_not_read_loses_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reply_buffer, "MOST", 1 << 20)
+    monkeypatch.setattr(reply_buffer, "UNPACED", StreamBuffers((1 << 20) // BEHIND))
 
     async def test(served: Served) -> None:
         call = served.stream(request())
