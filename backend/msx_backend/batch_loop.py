@@ -50,12 +50,23 @@ class BatchLoop:
                 message, body = waiting.popleft()
                 if isinstance(message, Predict):
                     requests = self._jobs.take(message, body)
-                    self._predict(self._joined(requests, waiting) if message.joins else requests)
+                    if message.joins:
+                        self._predict(self._joined(requests, waiting))
+                    else:
+                        self._predict_each(requests, message.size or len(requests))
                 elif isinstance(message, Drain):
                     return False
         finally:
             self._replies.flush()
         return True
+
+    def _predict_each(self, requests: list[InferenceRequest], size: int) -> None:
+        """In batches of `size`."""
+        if size >= len(requests):
+            return self._predict(requests)
+        for start in range(0, len(requests), size):
+            self._predict(requests[start : start + size])
+        return None
 
     def _joined(self, requests: list[InferenceRequest], waiting: deque[Frame]) -> list[InferenceRequest]:
         """The requests of this batch with those of the next batches that may join it, also of batches that have come

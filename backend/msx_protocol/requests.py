@@ -32,14 +32,16 @@ class RequestHead(WireMessage):
 
 
 class Predict(WireMessage, tag=2):
-    """A batch. Every request is answered in an Answers, by Chunks (`last` on the final one), by Failed, or by Dropped.
+    """A batch, or several. Every request is answered in CompleteReplies, by Chunks (`last` on the final one), by
+    Failed, or by Dropped.
 
     `joins`: the worker may run it together with the batches directly after it that have `joins`, too, up to the batch
-    size.
+    size. `size`: each batch has so many of the requests, and they run one after the other; 0: there is one batch.
     """
 
     requests: list[RequestHead]
     joins: bool = False
+    size: int = 0
 
 
 class Drain(WireMessage, tag=3):

@@ -65,10 +65,10 @@ class ModelMetrics:
     def answered(self, status: int) -> None:
         (self._codes.get(status) or self._code(status)).value += 1.0
 
-    def batch(self, size: int, seconds: float) -> None:
-        """`seconds` is the worker's time. `jobs_ended` was called before for the last job of the batch."""
+    def batch(self, size: int, seconds: float, count: int = 1) -> None:
+        """Count `count` batches, whose jobs have ended before; `seconds` is the worker's time for each."""
         batches, between = self._batches, self._with_worker - seconds
-        batches.append(((self, size), seconds, between if between > 0 else 0.0))
+        batches += [((self, size), seconds, between if between > 0 else 0.0)] * count
         if len(batches) >= self._most:
             self._gathered.settle()
 

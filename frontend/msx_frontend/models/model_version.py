@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import math
 import time
+from itertools import groupby
 
 from msx_frontend.errors import NotOffered, ServiceError, ServiceUnavailable
 from msx_frontend.job import OPERATIONS, Job
@@ -163,11 +164,13 @@ class ModelVersion(ObservedVersion):
         self.dispatcher.group_gone(group.runner)
         self._judge()
 
-    def batch_finished(self, size: int, seconds: float) -> None:
-        dispatcher = self.dispatcher
-        dispatcher.answered += size
-        dispatcher.policy.finished(size, seconds)
-        self.metrics.batch(size, seconds)
+    def batches_finished(self, batches: list[tuple[int, float]]) -> None:
+        dispatcher, metrics = self.dispatcher, self.metrics
+        for (size, seconds), same in groupby(batches):
+            count = len(list(same))
+            dispatcher.answered += size * count
+            dispatcher.policy.finished(size, seconds, count)
+            metrics.batch(size, seconds, count)
 
     def group_replied(self, group: WorkerGroup) -> None:
         for replica in self.replicas:

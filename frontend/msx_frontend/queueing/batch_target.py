@@ -34,7 +34,7 @@ class BatchTarget(Protocol):
         """Jobs that it takes for the batch that its worker begins next, while another one runs."""
 
     def predict(self, jobs: list[Job], *, joins: bool = False) -> None:
-        """Send a batch. It leaves with `flush`, or at the end of this turn of the loop.
+        """Send a batch, or several full ones. They leave with `flush`.
 
         `joins`: the worker may run it together with later batches that are sent before it begins.
         """

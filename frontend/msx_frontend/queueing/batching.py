@@ -18,8 +18,8 @@ class BatchingPolicy(Protocol):
         The first of them was queued at `oldest`. `idle` groups have no job, this one included.
         """
 
-    def finished(self, size: int, seconds: float) -> None:
-        """A batch of `size` took this long."""
+    def finished(self, size: int, seconds: float, count: int = 1) -> None:
+        """`count` batches of `size` took this long each."""
 
     @property
     def typical_seconds(self) -> float:
@@ -34,13 +34,17 @@ class LatencyModel:
     def __init__(self) -> None:
         self._n = self._x = self._y = self._xx = self._xy = 0.0
 
-    def observe(self, size: int, seconds: float) -> None:
-        keep = self.FORGET
-        self._n = self._n * keep + 1
-        self._x = self._x * keep + size
-        self._y = self._y * keep + seconds
-        self._xx = self._xx * keep + size * size
-        self._xy = self._xy * keep + size * seconds
+    def observe(self, size: int, seconds: float, count: int = 1) -> None:
+        """`count` batches of this size and duration, one after the other."""
+        keep, weight = self.FORGET, 1.0
+        if count > 1:
+            keep = self.FORGET**count
+            weight = (1 - keep) / (1 - self.FORGET)  # the sum of the geometric series
+        self._n = self._n * keep + weight
+        self._x = self._x * keep + weight * size
+        self._y = self._y * keep + weight * seconds
+        self._xx = self._xx * keep + weight * size * size
+        self._xy = self._xy * keep + weight * size * seconds
 
     @property
     def mean(self) -> float:
@@ -111,8 +115,8 @@ class DynamicPolicy:
             return 0.0
         return left
 
-    def finished(self, size: int, seconds: float) -> None:
-        self._latency.observe(size, seconds)
+    def finished(self, size: int, seconds: float, count: int = 1) -> None:
+        self._latency.observe(size, seconds, count)
         if self._batch_size > 1:
             self._fixed = self._latency.fixed
 
@@ -134,7 +138,7 @@ class FixedPolicy:
     def wait(self, now: float, waiting: int, oldest: float, idle: int) -> float:
         return 0.0 if waiting >= self._batch_size else max(oldest + self._max_delay - now, 0.0)
 
-    def finished(self, size: int, seconds: float) -> None:
+    def finished(self, size: int, seconds: float, count: int = 1) -> None:
         return None
 
     @property

@@ -168,7 +168,10 @@ class Dispatcher:
         return JOINS_FROM <= self.policy.typical_seconds <= PREFETCH_BELOW
 
     def _free_group(self, joins: bool) -> tuple[BatchTarget | None, int]:
-        """The least busy group with room, else one that may have the next batch waiting; and how many jobs it takes."""
+        """The least busy group with room, else one that may have full batches waiting; and how many jobs it takes.
+
+        The only group takes several batches at once.
+        """
         groups = self.groups
         best = groups[0] if len(groups) == 1 else min(groups, key=_busy, default=None)
         if best is None or (room := best.room()):
@@ -177,7 +180,9 @@ class Dispatcher:
             return best, room
         if len(self.queue) < self._config.batch_size or not (ahead := self._ahead):
             return None, 0
-        room = best.room(ahead=ahead)
+        size = self._config.batch_size
+        most = len(self.queue) // size * size if len(groups) == 1 else size
+        room = min(best.room(ahead=ahead), most)
         return (best, room) if room else (None, 0)
 
     def _tickets(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +12,7 @@ from msx_frontend.job import Job, answer_all
 from msx_frontend.stream_credit import StreamCredit
 from msx_frontend.workers.in_flight import InFlight
 from msx_frontend.workers.launcher import GroupSpec
+from msx_frontend.workers.predict_frames import PredictFrames
 from msx_frontend.workers.rank import Rank
 from msx_protocol import Cancel, Chunk, CompleteReplies, Credit, Dropped, Failed, Joined, Loaded, encode_frame
 
@@ -22,7 +22,8 @@ class BatchEvents(Protocol):
 
     def group_has_room(self, group: BatchRunner) -> None: ...
 
-    def batch_finished(self, size: int, seconds: float) -> None: ...
+    def batches_finished(self, batches: list[tuple[int, float]]) -> None:
+        """Size and seconds of each."""
 
     def jobs_returned(self, jobs: list[Job]) -> None:
         """Jobs whose batch had not begun when the group ended."""
@@ -53,8 +54,7 @@ class BatchRunner:
         self._slots = 0
         self.progressed = time.monotonic()
         """When the leader got its first job after a pause, or a rank sent its last message."""
-        self._loop = asyncio.get_running_loop()
-        self._outgoing: list[bytes | bytearray] = []
+        self._outgoing = PredictFrames()
 
     def configure(self, message: Loaded) -> None:
         """The handler has told how it takes requests."""
@@ -95,7 +95,7 @@ class BatchRunner:
             return 0
         if self.is_async:
             return self._slots - len(self.in_flight.open)
-        return self._batch_size if len(self.in_flight.batches) <= ahead else 0
+        return self._batch_size * max(1 + ahead - len(self.in_flight.batches), 0)
 
     @property
     def room_to_join(self) -> int:
@@ -111,28 +111,27 @@ class BatchRunner:
     # -- requests --
 
     def predict(self, jobs: list[Job], *, joins: bool = False) -> None:
-        """Send a batch. It leaves with `flush`, or at the end of this turn of the loop.
+        """Send a batch, or several full ones. They leave with `flush`.
 
         `joins`: the worker may run it together with later batches that are sent before it begins.
         """
         now = time.monotonic()
         if not self.in_flight.open:
             self.progressed = now
-        if not self._outgoing:
-            self._loop.call_soon(self.flush)
         for job in jobs:
             job.group = self
-        if self.is_async:
-            for job in jobs:
-                self._outgoing += self.in_flight.add([job], now, at_once=True)
+        size = 1 if self.is_async else min(self._batch_size, len(jobs))
+        self.in_flight.add(jobs, size, now, at_once=self.is_async, joins=joins)
+        if rest := len(jobs) % size:
+            self._outgoing.add(jobs[:-rest], size, now)
+            self._outgoing.add(jobs[-rest:], rest, now)
         else:
-            self._outgoing += self.in_flight.add(jobs, now, at_once=False, joins=joins)
+            self._outgoing.add(jobs, size, now, joins=joins)
 
     def flush(self) -> None:
         """All frames of one turn of the loop leave in one write."""
-        outgoing, self._outgoing = self._outgoing, []
-        if outgoing:
-            self._write(*outgoing)
+        if frames := self._outgoing.take():
+            self._write(*frames)
 
     def cancel(self, job: Job) -> None:
         if job.number in self.in_flight.open:
@@ -223,8 +222,8 @@ class BatchRunner:
 
     def _finish(self, numbers: list[int]) -> None:
         over = self.in_flight.finish(numbers, self.progressed)
-        for size, seconds in over:
-            self._events.batch_finished(size, seconds)
+        if over:
+            self._events.batches_finished(over)
         if over or self.is_async:
             self._events.group_has_room(self)
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from msx_frontend.job import INFER, OPERATIONS, Job, KeptHeaders
-from msx_protocol import FieldHead, Predict, RequestHead, encode_frame_parts, encode_headers
-
-NAMED = OPERATIONS | {INFER}
-"""Kinds of jobs that a request names to the worker."""
+from msx_frontend.job import Job
 
 
 class SentBatch:
@@ -53,20 +49,21 @@ class InFlight:
         """Open jobs of the batches behind the first."""
         return len(self.open) - self.batches[0].left if self.batches else 0
 
-    def add(self, jobs: list[Job], now: float, *, at_once: bool, joins: bool = False) -> list[bytes | bytearray]:
-        """The Predict frame of a batch. It begins now when `at_once` or when nothing runs before it."""
-        batch = SentBatch(jobs, now if at_once or not self.batches else 0.0, joins=joins)
-        number, opened = self._number, self.open
-        heads, bodies = [], []
-        for job in jobs:
-            number += 1
-            job.number, job.started = number, now
-            opened[number] = job, batch
-            heads.append(_head(job, now))
-            bodies += [field.data for field in job.fields]
+    def add(self, jobs: list[Job], size: int, now: float, *, at_once: bool, joins: bool = False) -> None:
+        """Batches of `size` jobs, the last of them perhaps smaller. The first begins now if nothing runs before it.
+
+        `at_once`: all begin now.
+        """
+        number, opened, batches = self._number, self.open, self.batches
+        for start in range(0, len(jobs), size):
+            some = jobs[start : start + size]
+            batch = SentBatch(some, now if at_once or not batches else 0.0, joins=joins)
+            batches.append(batch)
+            for job in some:
+                number += 1
+                job.number, job.started = number, now
+                opened[number] = job, batch
         self._number = number
-        self.batches.append(batch)
-        return encode_frame_parts(Predict(heads, joins), bodies)
 
     def join(self, batches: int, now: float) -> None:
         """The worker has begun the first `batches` as one; it began when the batch before it was over."""
@@ -113,10 +110,3 @@ class InFlight:
         self.batches.clear()
         self.open.clear()
         return begun, waiting
-
-
-def _head(job: Job, now: float) -> RequestHead:
-    fields = [FieldHead(field.name, field.content_type, len(field.data)) for field in job.fields]
-    timeout = None if job.deadline is None else max(job.deadline - now, 0.0)
-    headers = job.headers.raw if isinstance(job.headers, KeptHeaders) else encode_headers(job.headers)
-    return RequestHead(job.number, job.id, headers, fields, timeout, job.kind if job.kind in NAMED else "")

@@ -269,6 +269,13 @@ def test_batches_join_as_far_as_they_fit() -> None:
     assert isinstance(done.told[0], Joined)  # before it runs: a crash is the fault of all of them
 
 
+def test_a_frame_may_hold_several_batches() -> None:
+    heads, bodies = zip(*(request(number, b"%d" % number) for number in range(1, 6)), strict=True)
+    done = Joining(encode_frame(Predict([*heads], size=2), b"".join(bodies)), batch(6, joins=False), END)
+    assert done.calls == [[b"1", b"2"], [b"3", b"4"], [b"5"], [b"6"]]
+    assert [message.number for message in done.told if isinstance(message, Chunk)] == [*range(1, 7)]
+
+
 def test_batches_that_come_while_one_runs_are_the_next() -> None:
     done = Joining(batch(1), during=batch(2) + batch(3) + END)
     assert (done.calls, done.joined) == ([[b"1"], [b"2", b"3"]], [2])

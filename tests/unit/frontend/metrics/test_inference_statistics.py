@@ -26,8 +26,7 @@ def test_what_is_counted() -> None:
 
 def test_batches() -> None:
     model = ModelMetrics(ServerMetrics(), "m", "1.0")
-    model.batch(3, 0.5)
-    model.batch(3, 0.5)
+    model.batch(3, 0.5, 2)
     model.batch(1, 0.5)
     seen = model.statistics.batches
     assert {size: (total.count, total.seconds) for size, total in seen.items()} == {3: (2, 1.0), 1: (1, 0.5)}

@@ -9,7 +9,7 @@ import pytest
 from msx_frontend.errors import NotOffered, Overloaded, ServiceUnavailable
 from msx_frontend.job import PREDICT
 from msx_frontend.models.describe import describe
-from msx_frontend.workers.in_flight import InFlight
+from msx_frontend.workers.predict_frames import PredictFrames
 from msx_protocol import FrameReader, Predict, ToWorker
 from msx_sdk.generation import EMBED, GENERATE, TOKENIZE, Capabilities
 from tests.frames import fed
@@ -20,9 +20,10 @@ from tests.unit.frontend.jobs import make_job
 
 @pytest.mark.parametrize(("kind", "operation"), [(PREDICT, ""), (GENERATE, GENERATE), (EMBED, EMBED)])
 def test_the_worker_is_told_the_operation(kind: str, operation: str) -> None:
-    frame = b"".join(InFlight().add([make_job(kind=kind)], 0, at_once=True))
+    frames = PredictFrames()
+    frames.add([make_job(kind=kind)], 1, 0)
     reader: FrameReader[ToWorker] = FrameReader(ToWorker)
-    message = fed(reader, frame)[0][0]
+    message = fed(reader, b"".join(frames.take()))[0][0]
     assert isinstance(message, Predict)
     assert message.requests[0].operation == operation
 

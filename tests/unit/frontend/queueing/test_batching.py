@@ -205,3 +205,12 @@ def test_batches_of_two_learn_too() -> None:
     for n in range(20):
         policy.arrived(n * 0.001)
     assert policy.wait(0.019, 1, 0.019, 1) > 0
+
+
+def test_several_equal_batches_count_as_one_after_the_other() -> None:
+    once, each = LatencyModel(), LatencyModel()
+    for size, seconds, count in ((1, 0.001, 3), (4, 0.002, 1), (2, 0.004, 7)):
+        once.observe(size, seconds, count)
+        for _ in range(count):
+            each.observe(size, seconds)
+    assert [once.mean, once.fixed] == pytest.approx([each.mean, each.fixed])

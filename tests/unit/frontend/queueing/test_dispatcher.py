@@ -15,7 +15,7 @@ from msx_frontend.job import DESCRIBE, EXPLAIN, STREAM, Job
 from msx_frontend.queueing import dispatcher
 from msx_frontend.queueing.answer_rate import AnswerRate
 from msx_frontend.queueing.batch_target import BatchTarget
-from msx_frontend.queueing.dispatcher import JOINS_FROM, MOST_AHEAD, PREFETCH_BELOW, Dispatcher
+from msx_frontend.queueing.dispatcher import AHEAD, JOINS_FROM, MOST_AHEAD, PREFETCH_BELOW, Dispatcher
 from msx_sdk._internal.config import ModelConfig
 from tests.retry import told_wait
 from tests.unit.frontend.jobs import error_of, make_job, run
@@ -30,6 +30,8 @@ class FakeGroup:
         self.joins: list[bool] = []
         self.unsent = 0
         """Batches that were taken and have not left yet."""
+        self.calls = 0
+        """How often batches were handed to it."""
         self.batch_size, self.max_concurrent = batch_size, max_concurrent
         self.continuous = False
 
@@ -48,7 +50,7 @@ class FakeGroup:
     def room(self, *, ahead: int = 0) -> int:
         if self.is_async:
             return self.max_concurrent - self.busy
-        return self.batch_size if len(self.batches) <= ahead else 0
+        return self.batch_size * max(1 + ahead - len(self.batches), 0)
 
     @property
     def room_to_join(self) -> int:
@@ -58,9 +60,13 @@ class FakeGroup:
         assert 0 < len(jobs) <= max(self.room(ahead=MOST_AHEAD), self.room_to_join if joins else 0)
         for job in jobs:
             job.group = self
-        self.batches.append(jobs)
-        self.joins.append(joins)
-        self.unsent += 1
+        size = 1 if self.is_async else self.batch_size
+        batches = [jobs[start : start + size] for start in range(0, len(jobs), size)]
+        assert len(jobs) <= size or not len(jobs) % size
+        self.batches += [jobs] if self.is_async else batches
+        self.joins += [joins] * len(batches)
+        self.unsent += len(batches)
+        self.calls += 1
 
     def flush(self) -> None:
         """What `predict` took has left."""
@@ -174,6 +180,42 @@ def test_a_refused_job_leaves_nothing_behind() -> None:
         bench.dispatcher.submit(job)
     assert job.timer is None
     assert job.queue is None
+
+
+# -- several batches at once --
+
+
+@on_a_loop
+def test_the_only_group_is_handed_all_full_batches_at_once() -> None:
+    bench = Bench(FakeGroup(batch_size=2), batch_size=2)
+    bench.learn(AHEAD / 4.5)
+    for name in "abcdefg":
+        bench.dispatcher.submit(make_job(name))
+    bench.dispatcher.pump()
+    (group,) = bench.groups
+    assert group.ids == [["a", "b"], ["c", "d"], ["e", "f"]]
+    assert (group.calls, group.unsent, bench.dispatcher.waiting) == (2, 0, 1)
+
+
+@on_a_loop
+def test_no_more_batches_are_handed_out_than_may_wait() -> None:
+    bench = Bench(FakeGroup(batch_size=1), batch_size=1, job_queue_size=100)
+    bench.learn(AHEAD / 4.5)
+    for number in range(10):
+        bench.dispatcher.submit(make_job(str(number)))
+    bench.dispatcher.pump()
+    assert bench.groups[0].ids == [[str(number)] for number in range(5)]  # the running one, and a millisecond's more
+    assert bench.dispatcher.waiting == 5
+
+
+@on_a_loop
+def test_several_groups_take_batches_in_turn() -> None:
+    bench = Bench(FakeGroup(batch_size=1), FakeGroup(batch_size=1), batch_size=1)
+    bench.learn(AHEAD / 4.5)
+    for name in "abcdef":
+        bench.dispatcher.submit(make_job(name))
+    bench.dispatcher.pump()
+    assert [group.ids for group in bench.groups] == [[["a"], ["c"], ["e"]], [["b"], ["d"], ["f"]]]
 
 
 # -- tickets --

@@ -51,8 +51,8 @@ class Owner:
     def group_ended(self, group: WorkerGroup) -> None:
         self.told.append("ended")
 
-    def batch_finished(self, size: int, seconds: float) -> None:
-        self.batches.append((size, seconds))
+    def batches_finished(self, batches: list[tuple[int, float]]) -> None:
+        self.batches += batches
 
     def jobs_returned(self, jobs: list[Job]) -> None:
         self.returned += jobs
@@ -78,6 +78,7 @@ class Bench:
     def predict(self, *bodies: bytes | Job) -> list[Job]:
         jobs = [body if isinstance(body, Job) else make_job(body=body) for body in bodies]
         self.group.runner.predict(jobs)
+        self.group.runner.flush()
         return jobs
 
     async def answers(self, *bodies: bytes) -> list[Any]:
@@ -177,6 +178,7 @@ def test_requests_that_come_while_it_is_busy_are_its_next_batch(tmp_path: Path) 
         for some in (jobs[:1], jobs[1:2], jobs[2:]):
             group.runner.predict(some, joins=True)
             group.runner.flush()
+            group.runner.flush()
         assert (group.runner.busy, group.runner.room_to_join) == (4, 1)
         mark.touch()
         await until(lambda: all(job.done for job in jobs))
@@ -191,10 +193,13 @@ def test_a_crash_fails_the_requests_that_had_joined_and_no_others(tmp_path: Path
         group, mark = bench.group, tmp_path / "mark"
         first, crash, beside, behind = (make_job(body=body) for body in (str(mark).encode(), b"crash", b"b", b"c"))
         group.runner.predict([first])
+        group.runner.flush()
         await until(lambda: lines_of(tmp_path / "begun"))
         for job in (crash, beside):
             group.runner.predict([job], joins=True)
+            group.runner.flush()
         group.runner.predict([behind])
+        group.runner.flush()
         group.runner.flush()
         mark.touch()
         await group.wait_ended()

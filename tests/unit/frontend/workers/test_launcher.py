@@ -62,7 +62,7 @@ class Owner:
     def group_ended(self, group: WorkerGroup) -> None:
         self.ended.append(group)
 
-    def batch_finished(self, size: int, seconds: float) -> None: ...
+    def batches_finished(self, batches: list[tuple[int, float]]) -> None: ...
 
     def jobs_returned(self, jobs: list[Job]) -> None:
         self.returned += jobs
@@ -93,6 +93,7 @@ def predict(replica: Replica, *bodies: bytes) -> list[Job]:
     assert replica.group is not None
     jobs = [make_job(body=body) for body in bodies]
     replica.group.runner.predict(jobs)
+    replica.group.runner.flush()
     replica.group.runner.flush()
     return jobs
 

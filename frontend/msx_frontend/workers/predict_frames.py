@@ -1,0 +1,59 @@
+"""The requests of one turn of the loop as frames for a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msx_frontend.job import INFER, OPERATIONS, Job, KeptHeaders
+from msx_protocol import LARGE, FieldHead, Predict, RequestHead, encode_frame_parts, encode_headers
+
+NAMED = OPERATIONS | {INFER}
+"""Kinds of jobs that a request names to the worker."""
+
+FULL = LARGE // 2
+"""Bytes of the bodies in a frame to which no further batch is added: the worker begins when all of it is there."""
+
+
+class PredictFrames:
+    """Batches of one size share a frame: for short calls a frame of its own costs more than the request in it."""
+
+    def __init__(self) -> None:
+        self._frames: list[bytes | bytearray] = []
+        self._heads: list[RequestHead] = []
+        self._bodies: list[bytes] = []
+        self._bytes = 0
+        self._size = 0
+        self._joins = False
+
+    def add(self, jobs: Sequence[Job], size: int, now: float, *, joins: bool = False) -> None:
+        """Batches of `size` of these jobs, whose numbers are given; `now` is a `time.monotonic()` instant."""
+        if self._heads and (joins or self._joins or size != self._size):
+            self._end_frame()
+        self._size, self._joins = size, joins
+        for at, job in enumerate(jobs):
+            if self._bytes >= FULL and at % size == 0:
+                self._end_frame()
+            fields = []
+            for field in job.fields:
+                self._bodies.append(field.data)
+                self._bytes += len(field.data)
+                fields.append(FieldHead(field.name, field.content_type, len(field.data)))
+            self._heads.append(_head(job, fields, now))
+
+    def take(self) -> list[bytes | bytearray]:
+        """The frames, as buffers for one gathering write."""
+        if self._heads:
+            self._end_frame()
+        frames, self._frames = self._frames, []
+        return frames
+
+    def _end_frame(self) -> None:
+        message = Predict(self._heads, self._joins, self._size)
+        self._frames += encode_frame_parts(message, self._bodies)
+        self._heads, self._bodies, self._bytes = [], [], 0
+
+
+def _head(job: Job, fields: list[FieldHead], now: float) -> RequestHead:
+    timeout = None if job.deadline is None else max(job.deadline - now, 0.0)
+    headers = job.headers.raw if isinstance(job.headers, KeptHeaders) else encode_headers(job.headers)
+    return RequestHead(job.number, job.id, headers, fields, timeout, job.kind if job.kind in NAMED else "")
