@@ -19,13 +19,13 @@ from msx_frontend.net.http.compression import (
     is_compressible,
 )
 from msx_frontend.net.http.cors import Cors
+from msx_frontend.net.http.direct import Direct
 from msx_frontend.net.http.failures import failure_reply, reported
 from msx_frontend.net.http.family import Family, JobRoute, Reply, Route
 from msx_frontend.net.http.job_reply import answer_job
 from msx_frontend.net.http.request import Request
 from msx_frontend.net.http.response_head import ResponseHead
 from msx_frontend.net.http.router import PREFLIGHT, Match, Router
-from msx_frontend.net.http.v1.direct import Direct
 from msx_frontend.net.http.wire import (
     ClientGone,
     LogsReplies,
@@ -75,9 +75,7 @@ class Exchange:
         status, body = 500, _Body(receive, self._held)
         scope[HOLD] = body.hold
         try:
-            status = await self._serve(
-                call, body, ResponseHead(call, send, self._cors.headers(self._cors.allowed(call)))
-            )
+            status = await self._serve(call, body, ResponseHead(send, self._cors.headers(self._cors.allowed(call))))
         except StreamBroken as broken:
             status = broken.status
             level = logging.INFO if status == RequestCancelled.status else logging.WARNING
@@ -92,7 +90,7 @@ class Exchange:
             match = self._router.find(call.method, call.path)
         except Exception as error:
             told = reported(error, call.id)
-            return await _fail(send, *failure_reply(self._router.default, told, call.id, body_read=False))
+            return await _fail(send, *failure_reply(self._router.default, told, call.id))
         send.errors_close = match.family.closes_on_error
         request = Request(call, match.names, receive)
         try:
@@ -101,7 +99,7 @@ class Exchange:
             request.close()
 
     async def _answer(self, match: Match, request: Request, receive: Receive, send: ResponseHead) -> int:
-        call, family, body_read = request.call, match.family, False
+        call, family = request.call, match.family
         try:
             if _is_preflight(call, match):
                 return await _preflight(match, call, send)
@@ -111,7 +109,6 @@ class Exchange:
                 call.use(call.key)
             route = _route(match)
             request.body = await self._read(family, call, receive)
-            body_read = True
             reply = await _reply(route, request)
             return await _send(family, request, reply, send)
         except ClientGone:
@@ -121,7 +118,7 @@ class Exchange:
         except Exception as error:
             told = reported(error, call.id)
             if not request.left:
-                return await _fail(send, *failure_reply(family, told, call.id, body_read=body_read))
+                return await _fail(send, *failure_reply(family, told, call.id))
             return told.status
 
     async def _read(self, family: Family, call: AsgiRequest, receive: Receive) -> bytes:

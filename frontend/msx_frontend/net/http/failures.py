@@ -13,17 +13,11 @@ from msx_frontend.net.http.wire import RawHeaders, error_bytes, reply_headers
 reported = partial(reported_to, logging.getLogger("msx.http"))
 """What a client of HTTP is told of an error."""
 
-CLOSE = (b"connection", b"close")
 
-
-def failure_reply(
-    family: Family, error: ServiceError, request_id: str, *, body_read: bool = True
-) -> tuple[int, RawHeaders, bytes]:
-    """Status, headers and body. The connection cannot go on where the request's body was not read."""
+def failure_reply(family: Family, error: ServiceError, request_id: str) -> tuple[int, RawHeaders, bytes]:
+    """Status, headers and body."""
     failure = family.failure(error)
     headers = [] if failure.bare else reply_headers(request_id, list(failure.headers))
-    if family.closes_on_error or not body_read:
-        headers.append(CLOSE)
     return failure.status, [*headers, (b"content-length", b"%d" % len(failure.body))], failure.body
 
 

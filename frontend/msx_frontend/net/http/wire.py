@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import http
+import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, Protocol, TypeVar
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, STATUS_LINE
 
 from msx_frontend.errors import HandlerFailed, PayloadTooLarge, ServiceError
 from msx_frontend.ids import new_request_id, valid_request_id
@@ -32,8 +33,22 @@ CACHE_BYTES = b"".join(b"%b: %b\r\n" % header for header in CACHE_HEADERS)
 JSON_HEADERS = [JSON_TYPE]
 """The headers of a handler's reply that states only that it is JSON."""
 
+_NOT_IN_NAMES = re.compile(rb"[^!#$%&'*+\-.^_`|~0-9A-Za-z]")
+"""What is not in the name of a header (RFC 9110, 5.6.2: a token)."""
+
+_NOT_IN_VALUES = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+"""Control characters that are not in the value of a header (RFC 9110, 5.5)."""
+
+PHRASES = {status.value: status.phrase.encode() for status in http.HTTPStatus}
+"""The usual phrases of status lines."""
+
+STATUS_LINE = {status: b"HTTP/1.1 %d %b\r\n" % (status, PHRASES.get(status, b"")) for status in range(100, 600)}
+
 BODYLESS = (204, 304)
 """Statuses whose replies have no body."""
+
+CHUNKED = (b"transfer-encoding", b"chunked")
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 _SERVERS_OWN = {b"x-request-id", b"content-length", b"transfer-encoding", b"connection", b"ts_stream_next"}
 """What a handler cannot set: the server knows how the reply is framed."""
@@ -88,7 +103,7 @@ async def send_whole(
 
 
 def start_message(status: int, headers: RawHeaders, reason: bytes) -> Message:
-    """The ASGI message that starts a reply; `status_line.py` writes `reason` if it is not empty."""
+    """The ASGI message that starts a reply. `reason`, if it is not empty, is a phrase that ASGI has no word for."""
     message: Message = {"type": "http.response.start", "status": status, "headers": headers}
     if reason:
         message["reason"] = reason
@@ -140,9 +155,14 @@ def _encoded(name: str, value: str) -> tuple[bytes, bytes]:
         pair = name.lower().encode("latin-1"), value.encode("latin-1")
     except UnicodeEncodeError:
         raise HandlerFailed(500, f"The handler set the header {name!r}, which has letters beyond Latin-1.") from None
-    if not pair[0] or HEADER_RE.search(pair[0]) or HEADER_VALUE_RE.search(pair[1]):
+    if not is_header(*pair):
         raise HandlerFailed(500, f"The handler set the header {name!r}, which HTTP does not allow.")
     return pair
+
+
+def is_header(name: bytes, value: bytes) -> bool:
+    """Whether HTTP allows it."""
+    return bool(name) and not _NOT_IN_NAMES.search(name) and not _NOT_IN_VALUES.search(value)
 
 
 async def read_body(receive: Receive, declared: int | None, limit: int) -> bytes:

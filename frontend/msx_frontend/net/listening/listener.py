@@ -13,9 +13,9 @@ from msx_frontend.net.connections.accept_loop import AcceptLoop, Connect
 from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.connections.open_connections import ListenerConnections, OpenConnections
 from msx_frontend.net.connections.wind_down import read_once_more, shut_down
-from msx_frontend.net.http.v1.direct import Direct
-from msx_frontend.net.http.v1.direct_protocol import DirectProtocol
-from msx_frontend.net.http.v1.protocol import HttpProtocol
+from msx_frontend.net.http.direct import Direct
+from msx_frontend.net.http.v1.connection import Http1Connection
+from msx_frontend.net.http.v1.settings import Http1Settings
 from msx_frontend.net.listening.bind import bind
 from msx_frontend.net.listening.protocol_choice import H2, HTTP1, ProtocolChoice
 from msx_frontend.net.listening.uvicorn_server import UvicornServer
@@ -55,7 +55,7 @@ class Listener:
         context = context or ListenerContext()
         self._uvicorn = context.uvicorn
         self._connections = ListenerConnections(context.connections)
-        http = HttpProtocol if direct is None else partial(DirectProtocol, direct)
+        http = partial(Http1Connection, Http1Settings(direct, context.limits))
         self._app = context.uvicorn.served(app, http, self._connections)
         self._accepting = AcceptLoop(
             [self._socket],

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import uvicorn
-from uvicorn.server import ServerState
 
 from msx_frontend.net.connections.open_connections import ListenerConnections
-from msx_frontend.net.http.wire import StreamBroken
+from msx_frontend.net.http.v1.server import ServerState
 
 HttpProtocols = Callable[..., asyncio.Protocol]
 """Makes a protocol as uvicorn does (`http=`): config, server_state, app_state, _loop."""
@@ -51,8 +49,7 @@ class UvicornApp:
     def __init__(self, server: _Server, config: uvicorn.Config, connections: ListenerConnections) -> None:
         config.load()
         self._config = config
-        self._state = ServerState()
-        self._state.connections = connections  # type: ignore[assignment]
+        self._state = ServerState(connections=connections)
         server.share_date(self._state)
 
     def protocol(self) -> asyncio.Protocol:
@@ -89,23 +86,11 @@ class _Server(uvicorn.Server):
         yield
 
 
-class _NoBrokenStreams(logging.Filter):
-    """A stream that was cut on purpose has been logged where it was cut."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not (record.exc_info and isinstance(record.exc_info[1], StreamBroken))
-
-
-_NO_BROKEN_STREAMS = _NoBrokenStreams()
-"""One for all listeners: a logger keeps a filter once."""
-
-
 async def _no_app(scope: Any, receive: Any, send: Any) -> None:
     """No connection has it."""
 
 
 def _config(app: Any, http: HttpProtocols) -> uvicorn.Config:
-    logging.getLogger("uvicorn.error").addFilter(_NO_BROKEN_STREAMS)
     return uvicorn.Config(
         app,
         http=http,  # type: ignore[arg-type]
@@ -116,5 +101,4 @@ def _config(app: Any, http: HttpProtocols) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=75,
     )

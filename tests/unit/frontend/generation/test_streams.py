@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
-import uvicorn
-from uvicorn.server import ServerState
 
 from msx_frontend.errors import WorkerDied
 from msx_frontend.job import Job
-from msx_frontend.net.http.v1.direct_protocol import DirectProtocol
 from msx_frontend.net.http.wire import StreamBroken
 from tests.unit.frontend.generation.speaker import Speaker, events, say_so_far, words
 from tests.unit.frontend.jobs import run
-from tests.unit.frontend.net.http.direct_client import FakeTransport, request
+from tests.unit.frontend.net.http.direct_client import connect, request
 
 PATH = "/v1/completions"
 STREAMED = {"prompt": "x", "stream": True}
@@ -31,12 +28,8 @@ class Wire:
     """A connection of a listener, and a stream that it has asked for."""
 
     def __init__(self, speaker: Speaker, body: Any = STREAMED) -> None:
-        config = uvicorn.Config(cast(Any, speaker.app), lifespan="off", log_config=None, proxy_headers=False)
-        config.load()
         self.speaker = speaker
-        self.protocol = DirectProtocol(speaker.app.direct(), config=config, server_state=ServerState(), app_state={})
-        self.transport = FakeTransport()
-        self.protocol.connection_made(cast(asyncio.Transport, self.transport))
+        self.protocol, self.transport = connect(speaker.app, speaker.app.direct())
         self.ask(body)
 
     def ask(self, body: Any) -> None:

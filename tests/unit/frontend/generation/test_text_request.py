@@ -27,7 +27,6 @@ def test_what_fails_before_its_first_token_has_a_status(stream: bool) -> None:
         assert exchange.status == 429
         assert told_wait(exchange.headers) <= 2
         assert exchange.headers["content-type"] == "application/json"
-        assert exchange.headers["connection"] == "keep-alive"
         assert exchange.json["error"]["message"] == "no room"
         assert speaker.log.lines == [("POST /v1/completions", 429)]
 
@@ -154,7 +153,6 @@ def test_a_body_that_is_too_large() -> None:
     async def test() -> None:
         exchange = await Speaker().ask("/v1/completions", {"prompt": "x" * 20_000})
         assert (exchange.status, exchange.json["error"]["code"]) == (413, "request_too_large")
-        assert exchange.headers["connection"] == "close"
 
     run(test())
 

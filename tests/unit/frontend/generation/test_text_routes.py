@@ -97,7 +97,6 @@ def test_tokens() -> None:
         speaker = Speaker([words("a")], check_token=deny)
         openai = await speaker.ask("/v1/completions", {"prompt": "x"})
         assert (openai.status, openai.json["error"]["code"]) == (401, "invalid_api_key")
-        assert openai.headers["connection"] == "close"  # its body was not read
         wrong = await speaker.ask("/generate", {"inputs": "x"}, authorization="Bearer wrong")
         assert (wrong.status, wrong.json["error_type"]) == (401, "unauthorized")
         kserve = await speaker.ask("/v2/models/m/generate", {"text_input": "x"})

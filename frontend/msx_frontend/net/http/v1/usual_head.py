@@ -19,7 +19,7 @@ class UsualHead:
         """What stands before the request's id, and from there to the length of the body; the same of a body that is
         JSON.
 
-        `defaults` are uvicorn's headers, a new list every second: the date is among them.
+        `defaults` are the headers of all replies, a new list every second: the date is among them.
         """
         if defaults is not self._defaults:
             lines = b"".join(b"%b: %b\r\n" % header for header in defaults)

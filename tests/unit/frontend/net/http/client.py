@@ -14,14 +14,13 @@ from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, ServiceErro
 from msx_frontend.job import Job
 from msx_frontend.logs.access_lines import Entry
 from msx_frontend.models.registry import Registry
-from msx_frontend.net.http import status_line
 from msx_frontend.net.http.wire import Message, Scope
 
 RawHeaders = list[tuple[bytes, bytes]]
 
 
 def scope(method: str, target: str, headers: RawHeaders | None = None) -> Scope:
-    """As uvicorn makes it."""
+    """As a connection makes it."""
     path, _, query = target.partition("?")
     return {
         "type": "http",
@@ -78,7 +77,7 @@ class Exchange:
             names = [name for name, _ in message["headers"]]
             assert len(set(names)) == len(names), f"a header twice: {names}"
             assert all(name == name.lower() for name in names)
-            self.status, self.reason = message["status"], message.get("reason", self.reason)
+            self.status, self.reason = message["status"], message.get("reason", b"")
             self.headers = {name.decode(): value.decode("latin-1") for name, value in message["headers"]}
         else:
             assert self.status, "a body before its start"
@@ -88,7 +87,6 @@ class Exchange:
         self.arrived.set()
 
     def start(self, app: ASGIApp, request: Scope) -> None:
-        request["extensions"] = {status_line.EXTENSION: self}
         self._task = asyncio.ensure_future(app(request, self.receive, self.send))
 
     async def until_chunks(self, count: int) -> None:

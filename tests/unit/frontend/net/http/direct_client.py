@@ -7,14 +7,15 @@ from typing import Any, cast
 
 import httptools
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
-from uvicorn.server import ServerState
 
 from msx_frontend.errors import ServiceError
+from msx_frontend.net.connections.limits import ConnectionLimits
+from msx_frontend.net.http.direct import Direct
 from msx_frontend.net.http.exchange import Exchange as Served
-from msx_frontend.net.http.v1.direct import Direct
-from msx_frontend.net.http.v1.direct_protocol import DirectProtocol
-from msx_frontend.net.http.wire import StreamBroken
+from msx_frontend.net.http.v1.connection import Http1Connection
+from msx_frontend.net.http.v1.server import ServerState
+from msx_frontend.net.http.v1.settings import Http1Settings
+from msx_frontend.net.http.wire import PHRASES, StreamBroken
 from tests.unit.frontend.net.http.client import Exchange
 
 
@@ -40,6 +41,8 @@ class FakeTransport:
         self.closed = True
         self.arrived.set()
 
+    abort = close
+
     def is_closing(self) -> bool:
         return self.closed
 
@@ -53,11 +56,13 @@ class FakeTransport:
         return None
 
 
-def connect(app: Any, direct: Direct) -> tuple[DirectProtocol, FakeTransport]:
+def connect(
+    app: Any, direct: Direct | None, limits: ConnectionLimits | None = None
+) -> tuple[Http1Connection, FakeTransport]:
     """A connection of a listener with this ASGI app, and its transport."""
     config = uvicorn.Config(app, lifespan="off", log_config=None, proxy_headers=False)
-    config.load()
-    protocol = DirectProtocol(direct, config=config, server_state=ServerState(), app_state={})
+    settings = Http1Settings(direct, limits)
+    protocol = Http1Connection(settings, config=config, server_state=ServerState(), app_state={})
     transport = FakeTransport()
     protocol.connection_made(cast(asyncio.Transport, transport))
     return protocol, transport
@@ -122,7 +127,7 @@ class DirectExchange(Exchange):
     # -- what the parser finds --
 
     def on_status(self, reason: bytes) -> None:
-        usual = STATUS_LINE[self._parser.get_status_code()].rstrip().split(b" ", 2)[2]
+        usual = PHRASES[self._parser.get_status_code()]
         self.reason = b"" if reason == usual else reason
 
     def on_header(self, name: bytes, value: bytes) -> None:

@@ -97,14 +97,8 @@ def test_every_reply_has_an_id_and_cache_headers() -> None:
     assert exchange.json == {"path": "/show", "id": "id-1"}
     assert exchange.headers["x-request-id"] == "id-1"
     assert exchange.headers["pragma"] == "no-cache"
-    assert exchange.headers["connection"] == "keep-alive"
     other = Bench().ask("/show")
     assert other.headers["x-request-id"] == other.json["id"] != "id-1"
-
-
-@pytest.mark.parametrize("said", ["close", "Close, TE"])
-def test_a_client_that_ends_the_connection_is_told_nothing_else(said: str) -> None:
-    assert Bench().ask("/show", connection=said).headers["connection"] == "close"
 
 
 def test_an_error_ends_the_connection() -> None:

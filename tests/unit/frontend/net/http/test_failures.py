@@ -29,7 +29,6 @@ def test_torchserves_has_code_type_and_message() -> None:
     }
     assert headers["content-type"] == "application/json"
     assert headers["x-request-id"] == "id-1"
-    assert headers["connection"] == "close"
     assert headers["content-length"] == str(len(body))
     assert headers["cache-control"] == "no-cache; no-store, must-revalidate, private"
 
@@ -40,15 +39,13 @@ def test_an_errors_own_headers() -> None:
 
 
 def test_torchserves_413_has_no_body() -> None:
-    assert told(PayloadTooLarge("too large")) == (413, {"connection": "close", "content-length": "0"}, b"")
+    assert told(PayloadTooLarge("too large")) == (413, {"content-length": "0"}, b"")
 
 
-def test_a_family_that_keeps_connections_does_so_once_the_body_is_read() -> None:
-    for body_read in (True, False):
-        status, headers, body = failure_reply(OTHER, BadRequest("x"), "id-1", body_read=body_read)
-        assert (status, body) == (400, b"no")
-        assert (b"x-own", b"1") in headers
-        assert ((b"connection", b"close") in headers) is not body_read
+def test_a_family_has_its_own_form() -> None:
+    status, headers, body = failure_reply(OTHER, BadRequest("x"), "id-1")
+    assert (status, body) == (400, b"no")
+    assert (b"x-own", b"1") in headers
 
 
 def test_a_bug_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -12,13 +11,15 @@ import pytest
 from msx_frontend.errors import InvalidKey, WorkerDied
 from msx_frontend.job import Job
 from msx_frontend.keys.key import Key
+from msx_frontend.net.http.direct import LONGEST_URL, MOST_TARGETS, Direct
 from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family, JobRoute, Reply, Route
 from msx_frontend.net.http.head import Head
+from msx_frontend.net.http.known_head import KnownHead
 from msx_frontend.net.http.request import Request
 from msx_frontend.net.http.router import Router
-from msx_frontend.net.http.v1.cached_head import CachedHead
-from msx_frontend.net.http.v1.direct import LONGEST_URL, MOST_TARGETS, Direct
+from msx_frontend.net.http.v1.incoming import IncomingRequest
+from msx_frontend.net.http.v1.kept_head import KeptHead
 from msx_frontend.net.http.v1.usual_head import UsualHead
 from msx_sdk._internal.reply_head import JSON_TYPE
 from tests.unit.frontend.jobs import run
@@ -47,7 +48,7 @@ class Bench:
         self.parsed = 0
         know = direct.know
 
-        def counted(*args: Any) -> CachedHead | None:
+        def counted(*args: Any) -> KnownHead | None:
             self.parsed += 1
             return know(*args)
 
@@ -127,7 +128,6 @@ def test_a_usual_answer_that_is_json() -> None:
 
 
 def test_a_phrase_stands_in_the_status_line_on_both_ways() -> None:
-    """What says HTTP/1.0, and what comes before its turn, goes through ASGI."""
 
     async def test() -> None:
         bench = Bench()
@@ -311,7 +311,7 @@ def test_many_targets_are_not_all_kept() -> None:
     run(test())
 
 
-def _known(length: int | None, *headers: tuple[bytes, bytes]) -> CachedHead:
+def _known(length: int | None, *headers: tuple[bytes, bytes]) -> KeptHead:
     head = Head("POST", "/predictions/m", b"/predictions/m", b"", list(headers), "1.1")
     head.content_length = length
     family = predictions(FakeRegistry())
@@ -319,7 +319,8 @@ def _known(length: int | None, *headers: tuple[bytes, bytes]) -> CachedHead:
     assert match.route is not None
     assert isinstance(match.route.answer, JobRoute)
     template = match.route.answer.template(head, match.names)
-    return CachedHead(b"POST", b"/predictions/m", head, match, template, UsualHead([]), "10.0.0.1:4711", checked=False)
+    known = KnownHead(head, match, template, [], "10.0.0.1:4711", checked=False)
+    return KeptHead(IncomingRequest(), known, UsualHead([]))
 
 
 @pytest.mark.parametrize(
@@ -332,9 +333,27 @@ def _known(length: int | None, *headers: tuple[bytes, bytes]) -> CachedHead:
         (b"POST / HTTP/1.1\r\n\r\nabcd", _known(4, (b"transfer-encoding", b"chunked"))),
     ],
 )
-def test_a_head_is_kept_only_where_its_end_is_certain(request_: bytes, known: CachedHead) -> None:
+def test_a_head_is_kept_only_where_its_end_is_certain(request_: bytes, known: KeptHead) -> None:
     known.keep(request_)
     assert not known.size
+
+
+def test_a_head_that_waited_its_turn_is_not_taken_for_the_one_before() -> None:
+    async def test() -> None:
+        bench = Bench()
+        bench.send(ask(), ask(b"abc", "/predictions/n"))
+        answer(await bench.job(), b"one")
+        await bench.said(b"one", b"HTTP/1.1 404 ")
+        bench = Bench()
+        bench.send(ask(), ask(b"abc", "/predictions/m?"))
+        for number in range(3):
+            job = await bench.job()
+            answer(job, b"%d" % number)
+            await bench.said(b"\r\n\r\n%d" % number)
+            bench.send(ask(b"abc", "/predictions/m?"))
+        assert bench.parsed == 2
+
+    run(test())
 
 
 # -- its turn --
@@ -364,11 +383,9 @@ def test_what_goes_the_asgi_way_is_not_overtaken() -> None:
     run(test())
 
 
-@pytest.mark.parametrize(
-    ("head", "direct"), [({"expect": "100-continue"}, 0), ({"connection": "upgrade", "upgrade": "h2c"}, 1)]
-)
-def test_what_wants_more(head: dict[str, str], direct: int) -> None:
-    """A client that waits for 100 Continue goes the ASGI way; an offer to upgrade is declined, and then forgotten."""
+@pytest.mark.parametrize("head", [{"expect": "100-continue"}, {"connection": "upgrade", "upgrade": "h2c"}])
+def test_what_wants_more(head: dict[str, str]) -> None:
+    """A client that waits is told to go on; an offer to upgrade is declined, and then forgotten."""
 
     async def test() -> None:
         bench = Bench()
@@ -377,7 +394,7 @@ def test_what_wants_more(head: dict[str, str], direct: int) -> None:
         assert job.fields[0].data == b"abc"
         answer(job, b"answer")
         said = await bench.said(b"\r\n\r\nanswer")
-        assert bench.parsed == direct
+        assert bench.parsed == 1
         assert said.startswith(b"HTTP/1.1 100 Continue" if "expect" in head else b"HTTP/1.1 200 OK")
 
     run(test())
@@ -428,37 +445,29 @@ def test_a_client_that_says_close_is_answered_and_left() -> None:
 def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
     async def test() -> None:
         bench = Bench()
-        bench.connection.timeout_keep_alive = 0
-        bench.send(ask())
-        bench.connection.timeout_keep_alive_handler()
+        clock = FakeClock(bench)
+        job = await bench.asked()
+        clock.look(after=1000)
+        assert bench.connection.idle_since is None
         assert not bench.transport.closed
-        answer(await bench.job(), b"x")
-        while not bench.transport.closed:
-            await asyncio.sleep(0)
-
-    run(test())
-
-
-def test_a_request_before_the_timer_keeps_the_connection() -> None:
-    async def test() -> None:
-        bench = Bench()
-        answer(await bench.asked(), b"x")
-        bench.connection.timeout_keep_alive_handler()
-        assert not bench.transport.closed
-        assert bench.connection.timeout_keep_alive_task is not None
-        bench.connection.connection_lost(None)
-        assert bench.connection.timeout_keep_alive_task.cancelled()
+        answer(job, b"x")
+        for _ in range(2):
+            clock.look(after=74)
+            assert not bench.transport.closed, "the time counts from the last reply"
+            answer(await bench.asked(), b"x")
+        clock.look(after=75)
+        assert bench.transport.closed
 
     run(test())
 
 
 class FakeClock:
-    """The loop of a connection, whose time the test sets; timers are kept, and never ring by themselves."""
+    """The loop of a connection, whose time the test sets."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self.now = 100.0
-        self.timers: list[float] = []
+    def __init__(self, bench: Bench) -> None:
+        self._loop, self._connection = bench.connection.loop, bench.connection
+        self.now = self._loop.time()
+        bench.connection.loop = cast(Any, self)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loop, name)
@@ -466,30 +475,10 @@ class FakeClock:
     def time(self) -> float:
         return self.now
 
-    def call_later(self, delay: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
-        self.timers.append(delay)
-        return self._loop.call_later(3600, callback)
-
-
-def test_the_idle_time_of_a_connection_counts_from_its_last_reply() -> None:
-    async def test() -> None:
-        bench = Bench()
-        clock = FakeClock(asyncio.get_running_loop())
-        bench.connection.loop = cast(Any, clock)
-        bench.connection.timeout_keep_alive = 5
-        answer(await bench.asked(), b"x")
-        assert clock.timers == [5]
-        clock.now += 4
-        answer(await bench.asked(), b"x")
-        assert clock.timers == [5], "one timer for all requests"
-        clock.now += 1
-        bench.connection.timeout_keep_alive_handler()
-        assert (bench.transport.closed, clock.timers) == (False, [5, 4])
-        clock.now += 4
-        bench.connection.timeout_keep_alive_handler()
-        assert bench.transport.closed
-
-    run(test())
+    def look(self, after: float) -> None:
+        """As the sweep does, so many seconds later."""
+        self.now += after
+        self._connection.look(self.now)
 
 
 # -- streams --
@@ -505,6 +494,41 @@ def test_what_comes_at_once_is_written_at_once() -> None:
         job.finish(200)
         await bench.said(b"0\r\n\r\n")
         assert bench.log.lines == [("POST /predictions/m", 200)]
+
+    run(test())
+
+
+@pytest.mark.parametrize("status", [204, 304])
+def test_a_stream_without_a_body_has_no_chunks(status: int) -> None:
+    async def test() -> None:
+        bench = Bench()
+        job = await bench.asked()
+        job.sink.start(status, "", [])
+        job.sink.chunk(b"one")
+        for _ in range(5):
+            await asyncio.sleep(0)
+        job.sink.chunk(b"two")
+        job.finish(status)
+        bench.send(ask(b"next"))
+        answer(await bench.job(), b"second")
+        written = await bench.said(b"HTTP/1.1 %d " % status, b"\r\n\r\nHTTP/1.1 200 OK", b"second")
+        assert b"transfer-encoding" not in written
+        assert b"one" not in written
+
+    run(test())
+
+
+def test_a_stream_to_a_client_of_http_1_0_ends_with_the_connection() -> None:
+    async def test() -> None:
+        bench = Bench()
+        bench.send(ask().replace(b"HTTP/1.1", b"HTTP/1.0"))
+        job = await bench.job()
+        begin_answer(job, b"one", b"two")
+        job.finish(200)
+        written = await bench.said(b"onetwo")
+        assert b"transfer-encoding" not in written
+        assert b"connection: close\r\n" in written
+        assert bench.transport.closed
 
     run(test())
 

@@ -63,5 +63,5 @@ def test_a_chunked_body_behind_an_offer() -> None:
 def test_what_is_not_a_request(request_: bytes) -> None:
     said = run(answer(request_))
     assert said.startswith(b"HTTP/1.1 400 Bad Request\r\n")
-    assert b"Invalid HTTP message." in said
+    assert b'"type": "BadRequestException"' in said
     assert b"x-request-id: " in said

@@ -1,4 +1,4 @@
-"""Jobs without ASGI: what the connections of a listener share."""
+"""Jobs without ASGI: what the connections of a listener share, whichever version of HTTP they speak."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from msx_frontend.net.http.admission import ChecksKeys, admitted, check_model
 from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.family import JobRoute
 from msx_frontend.net.http.head import Head
+from msx_frontend.net.http.known_head import KnownHead
 from msx_frontend.net.http.router import Match, Router
-from msx_frontend.net.http.v1.cached_head import CachedHead
-from msx_frontend.net.http.v1.usual_head import UsualHead
 from msx_frontend.net.http.wire import LogsReplies, RawHeaders
 
 METHODS = {b"POST": "POST", b"PUT": "PUT", b"GET": "GET"}
@@ -40,7 +39,7 @@ class LoggedReply(Protocol):
     """What the access log is told of a reply. `started` is `time.monotonic()` when its request arrived."""
 
     @property
-    def known(self) -> CachedHead: ...
+    def known(self) -> KnownHead: ...
 
     @property
     def id(self) -> str: ...
@@ -63,7 +62,7 @@ class Direct:
     ) -> None:
         self._router, self.access_log, self._tokens = router, access_log, tokens
         self._cors, self.held, self.limit = cors, held, limit
-        self._usual: dict[bytes, UsualHead] = {}
+        self._cors_headers: dict[bytes, RawHeaders] = {}
         self._answered: list[LoggedReply] = []
         self._targets: dict[tuple[bytes, bytes], Target] = {}
 
@@ -84,23 +83,23 @@ class Direct:
                 self._targets[method, url] = target
         return target
 
-    def know(self, method: bytes, url: bytes, headers: RawHeaders, client: str) -> CachedHead | None:
-        """None if the request is not a job, or goes the ASGI way."""
+    def know(self, method: bytes, url: bytes, headers: RawHeaders, client: str, version: str) -> KnownHead | None:
+        """None if the request is not a job, or goes the ASGI way. Names of headers are in lower case."""
         try:
             target = self._target(method, url)
             if target is None:
                 return None
             match = target.match
-            head = Head(METHODS[method], target.path, target.raw_path, target.query, headers, "1.1")
+            head = Head(METHODS[method], target.path, target.raw_path, target.query, headers, version)
             if (head.content_length or 0) > self.limit or (head.content_encoding and not match.family.takes_as_sent):
                 return None
             template = target.job.template(head, match.names)
         except Exception:
             return None  # the ASGI way says why
         checked = self._tokens is not None and bool(match.kinds)
-        return CachedHead(method, url, head, match, template, self._usual_head(head), client, checked=checked)
+        return KnownHead(head, match, template, self._cors_of(head), client, checked=checked)
 
-    def check(self, known: CachedHead) -> None:
+    def check(self, known: KnownHead) -> None:
         """The key that was good for this very head is good until it ends, or is withdrawn.
 
         Raises InvalidKey, ModelNotAllowed, TooManyRequests.
@@ -118,12 +117,12 @@ class Direct:
         if key.rate is not None:
             key.take()
 
-    def _usual_head(self, head: Head) -> UsualHead:
-        """One for all requests whose replies allow the same origin."""
+    def _cors_of(self, head: Head) -> RawHeaders:
+        """One list for all requests whose replies allow the same origin."""
         allowed = self._cors.allowed(head)
-        if (usual := self._usual.get(allowed)) is None:
-            usual = self._usual[allowed] = UsualHead(self._cors.headers(allowed))
-        return usual
+        if (headers := self._cors_headers.get(allowed)) is None:
+            headers = self._cors_headers[allowed] = self._cors.headers(allowed)
+        return headers
 
     def log(self, reply: LoggedReply, status: int) -> None:
         asked = *reply.known.asked[:-1], status

@@ -1,44 +1,35 @@
-"""A direct reply that comes in chunks: written as those of HTTP/1.1, as fast as the client reads."""
+"""A direct reply that comes in chunks: written as fast as the client reads."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Protocol
-
-from uvicorn.protocols.http.flow_control import FlowControl
+from typing import NamedTuple, Protocol
 
 from msx_frontend.errors import RequestCancelled, ServiceError
-from msx_frontend.net.http.v1.cached_head import CachedHead
-from msx_frontend.net.http.wire import RawHeaders
+from msx_frontend.net.http.known_head import KnownHead
+from msx_frontend.net.http.wire import BODYLESS, RawHeaders
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 
 log = logging.getLogger("msx.http")
 
-CHUNKED = (b"transfer-encoding", b"chunked")
-
 WRITTEN = 1 << 18
-"""Bytes of a stream after which the transport is asked whether it takes more."""
+"""Bytes of a stream after which the connection is asked whether it takes more."""
 
 
-class WritesStream(Protocol):
-    """The connection of a stream."""
+class ReplyHead(NamedTuple):
+    """`reason` is empty for the usual phrase."""
 
-    loop: asyncio.AbstractEventLoop
-    transport: asyncio.Transport
-    flow: FlowControl
+    status: int
+    reason: bytes
+    headers: RawHeaders
 
 
 class StreamedReply(Protocol):
     """The reply that a stream writes."""
 
-    keep_alive: bool
-
     @property
-    def connection(self) -> WritesStream: ...
-
-    @property
-    def known(self) -> CachedHead: ...
+    def known(self) -> KnownHead: ...
 
     @property
     def id(self) -> str: ...
@@ -46,11 +37,18 @@ class StreamedReply(Protocol):
     @property
     def response_complete(self) -> bool: ...
 
+    @property
+    def writable(self) -> bool: ...
+
     def refuse(self, error: ServiceError) -> None: ...
 
     def write_answer(self, status: int, phrase: str, own: list[tuple[str, str]], data: bytes) -> None: ...
 
-    def head(self, status: int, phrase: str, own: list[tuple[str, str]], framing: RawHeaders) -> bytes | None: ...
+    def head(self, status: int, phrase: str, own: list[tuple[str, str]], framing: RawHeaders) -> ReplyHead | None: ...
+
+    def write_part(self, head: ReplyHead | None, chunks: list[bytes], *, last: bool) -> None: ...
+
+    def cut(self) -> None: ...
 
     def complete(self, status: int) -> None: ...
 
@@ -64,25 +62,23 @@ class DirectStream(ReplyBuffer):
         super().__init__()
         self._reply = reply
         self._scheduled = self._streaming = False
-        self._opening = b""
+        self._opening: ReplyHead | None = None
         """The head of a stream that is not written yet."""
 
     def _wake(self) -> None:
         """Chunks that arrive in one turn of the loop leave in one write for each stream."""
         if not self._scheduled:
             self._scheduled = True
-            self._reply.connection.loop.call_soon(self.flush)
+            asyncio.get_running_loop().call_soon(self.flush)
 
     def flush(self) -> None:
         """Write what is there, unless the client reads too slowly: then it is called again."""
         self._scheduled = False
         if self._reply.response_complete or not (self._streaming or self._begin()):
             return
-        connection = self._reply.connection
-        if self._chunks and connection.flow.write_paused:
+        if self._chunks and not self._reply.writable:
             return
-        if data := self._framed():
-            connection.transport.write(data)
+        self._write()
         if self._chunks:
             self._wake()
         else:
@@ -91,34 +87,34 @@ class DirectStream(ReplyBuffer):
     def _begin(self) -> bool:
         """Whether a stream has begun. A reply in one chunk is not a stream."""
         head = self._head
+        if head is not None and head.status in BODYLESS:
+            self._drop()
         if self._error is not None and (head is None or not self._chunks):
             self._reply.refuse(self._error)
         elif head is not None and self.whole:
             self._reply.write_answer(*head, self._chunks[0] if self._chunks else b"")
-        elif head is not None:
-            framing = [*self._reply.known.family.stream_headers, CHUNKED]
-            if (opening := self._reply.head(*head, framing)) is not None:
-                self._opening, self._streaming = opening, True
+        elif head is not None and head.status not in BODYLESS:
+            self._opening = self._reply.head(*head, self._reply.known.family.stream_headers)
+            self._streaming = self._opening is not None
         return self._streaming
 
-    def _framed(self) -> bytes:
+    def _write(self) -> None:
         """What can be written now: the head, up to WRITTEN bytes of chunks, and the end."""
-        framed, self._opening = [self._opening], b""
-        size = 0
+        opening, self._opening = self._opening, None
+        chunks, size = [], 0
         while self._chunks and size < WRITTEN:
-            data = self._chunks.popleft()
+            chunks.append(data := self._chunks.popleft())
             size += len(data)
-            framed.append(b"%x\r\n%b\r\n" % (len(data), data))
         self._taken(size)
-        if self._ended and not self._chunks and self._error is None:
-            framed.append(b"0\r\n\r\n")
-        return b"".join(framed)
+        last = self._ended and not self._chunks and self._error is None
+        if opening is not None or chunks or last:
+            self._reply.write_part(opening, chunks, last=last)
 
     def _end_if_over(self) -> None:
         if self._error is not None:
             level = logging.INFO if self._error.status == RequestCancelled.status else logging.WARNING
             log.log(level, "a stream was cut: %s", self._error.message, extra={"request_id": self._reply.id})
-            self._reply.keep_alive = False
+            self._reply.cut()
             self._reply.complete(self._error.status)
         elif self._ended:
             self._reply.complete(200 if self._head is None else self._head.status)
