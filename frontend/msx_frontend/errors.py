@@ -117,6 +117,15 @@ class Overloaded(ServiceUnavailable):
         return self._plain
 
 
+class SlowRequest(ServiceError):
+    """`reason` says how slowly."""
+
+    status, type, grpc_code = 408, "RequestTimeoutException", "DEADLINE_EXCEEDED"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The request came too slowly: {reason} (min_request_body_rate). Send it faster.")
+
+
 class DeadlineExceeded(ServiceError):
     status, type, grpc_code = 504, "RequestTimeoutException", "DEADLINE_EXCEEDED"
 

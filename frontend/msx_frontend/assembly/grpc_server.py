@@ -9,6 +9,7 @@ from msx_frontend.apis.probes.grpc_health import FindsModels, HealthService
 from msx_frontend.config import ServerConfig
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.models.health import KnowsReadiness
+from msx_frontend.net.connections.limits import connection_limits
 from msx_frontend.net.grpc.admission import Admission, ChecksTokens
 from msx_frontend.net.grpc.listen import GrpcListen, GrpcListener, GrpcServed
 from msx_frontend.net.grpc.reflection import ReflectionService
@@ -47,6 +48,7 @@ class GrpcServer:
                     on_stop=probes.close,
                     tls=None if tls is None else tls.of(listen.keys),
                     held=held,
+                    limits=connection_limits(config),
                 ),
             )
 

@@ -45,6 +45,8 @@ class _Answer:
 
     def drained(self) -> None: ...
 
+    def too_slow(self, reason: str) -> None: ...
+
 
 def _accept(stream: Stream, headers: Headers, ended: bool) -> _Answer:
     answer = _Answer(stream, headers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypedDict
 
 from msx_frontend.config import ServerConfig
 
@@ -21,6 +22,27 @@ class ConnectionLimits:
     http2_ping_interval: float = 60.0
     http2_ping_timeout: float = 20.0
     tls_handshake_timeout: float = 10.0
+
+    @property
+    def http2(self) -> Http2Times:
+        """Keyword arguments of the `Limits` of HTTP/2. `keep_alive_timeout` is not among them: gRPC's connections
+        are kept.
+        """
+        return {
+            "head_timeout": self.request_head_timeout,
+            "body_grace": self.request_body_grace,
+            "min_body_rate": self.min_request_body_rate,
+            "ping_interval": self.http2_ping_interval,
+            "ping_timeout": self.http2_ping_timeout,
+        }
+
+
+class Http2Times(TypedDict):
+    head_timeout: float
+    body_grace: float
+    min_body_rate: int
+    ping_interval: float
+    ping_timeout: float
 
 
 def connection_limits(config: ServerConfig) -> ConnectionLimits:

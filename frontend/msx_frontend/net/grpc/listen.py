@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.service import Service
 from msx_frontend.net.tls.listeners import ListenerTls
@@ -60,6 +61,7 @@ class GrpcServed:
     on_stop: Callable[[], None] = lambda: None
     tls: ListenerTls | None = None
     held: HeldBytes | None = None
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
 
 class GrpcListener(Protocol):

@@ -29,6 +29,7 @@ from msx_frontend.net.http2.settings import settings_frame
 from msx_frontend.net.http2.stall import StallWatch
 from msx_frontend.net.http2.streams import Streams
 from msx_frontend.net.http2.timers import Timers
+from msx_frontend.net.http2.watch import Watch
 
 JITTER = 0.1
 """Part of an age by which it differs, so that connections that began together do not end together (as gRPC has it)."""
@@ -51,6 +52,8 @@ class Http2Protocol(asyncio.Protocol):
         self._accept = accept
         self._limits = limits
         self._on_lost = on_lost
+        self._heard = False
+        """Something has come since the last look."""
         self._begun = False
         """The client's preface was there."""
         self._shutting_down = False
@@ -83,12 +86,12 @@ class Http2Protocol(asyncio.Protocol):
         self._streams = Streams(self._output, self._emptied)
         self._receiver = Receiver(self._streams, self._accept, self._settled, self._pong)
         self._timers = Timers()
-        self._timers.after(self._limits.preface_timeout, self._check_settled)
+        now = asyncio.get_running_loop().time()
+        self._watch = Watch(self._streams, now, abort=self.abort, shutdown=self.shutdown)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._over = True
         self._timers.stop()
-        self._stall.stop()
         self._streams.lose_all("the connection was lost")
         self._on_lost(self)
 
@@ -101,6 +104,7 @@ class Http2Protocol(asyncio.Protocol):
     # -- what comes in --
 
     def data_received(self, data: bytes) -> None:
+        self._heard = True
         if self._rest or len(data) < self._needed:
             self._keep(data)
             if self._held < self._needed:
@@ -161,14 +165,42 @@ class Http2Protocol(asyncio.Protocol):
             age = self._limits.max_age * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311
             self._timers.after(age, self._grown_old)
 
-    def _check_settled(self) -> None:
+    # -- once a second --
+
+    @property
+    def idle_since(self) -> float | None:
+        """See `Connection`; to the precision with which `look` is called."""
+        return None if self._streams.open else self._watch.idle_since
+
+    def look(self, now: float) -> None:
+        """See `Connection`."""
+        if self._over:
+            return
         if not self._receiver.settled:
-            self.abort()
+            self._watch.look_at_beginning(now)
+            return
+        heard, self._heard = self._heard, False
+        try:
+            block = self._receiver.requests.open_block
+            self._watch.look(now, heard=heard, block=block, partial=self._partial())
+            self._stall.look(now)
+        except ConnectionFault as fault:
+            self._fail(fault)
+
+    def _partial(self) -> tuple[int, int, int]:
+        """Kind, stream and bytes of the frame that is not complete; zeros where its head is not there."""
+        if self._held < HEAD_SIZE:
+            return 0, 0, 0
+        _, _, kind, _, stream_id = _unpack(b"".join(self._rest[:HEAD_SIZE]))
+        return kind, stream_id & ID_MASK, self._held
 
     # -- the end --
 
-    def shut_down(self) -> None:
-        """GOAWAY; what the client sends before it knows is answered, and the connection ends with its last stream."""
+    def shutdown(self) -> None:
+        """See `Connection`.
+
+        GOAWAY; what the client sends before it knows is answered, and the connection ends with its last stream.
+        """
         if self._shutting_down or self._over:
             return
         self._shutting_down = True
@@ -184,7 +216,7 @@ class Http2Protocol(asyncio.Protocol):
         self._transport.abort()
 
     def _grown_old(self) -> None:
-        self.shut_down()
+        self.shutdown()
         self._timers.after(self._limits.max_age_grace, self.abort)
 
     def _pong(self, payload: bytes) -> None:

@@ -12,17 +12,24 @@ class StreamWindows:
     A base class of the stream: an object of its own would cost each request its part.
     """
 
-    __slots__ = ("held", "id", "receive_window", "send_window", "unannounced")
+    __slots__ = ("allowed", "held", "id", "receive_window", "send_window", "unannounced")
 
     id: int
     send_window: int
     """What the client still takes. Negative after the client made its windows smaller."""
     receive_window: int
     """What the client may still send."""
+    allowed: int
+    """What the client was ever allowed to send."""
     unannounced: int
     """What the client may send in addition, once WINDOW_UPDATE tells it."""
     held: int
     """Of the request's body: received, and not consumed by the stream's owner."""
+
+    @property
+    def received(self) -> int:
+        """Of the request's body, with padding."""
+        return self.allowed - self.receive_window
 
 
 class FlowControl:
@@ -112,6 +119,7 @@ class FlowControl:
             return 0
         increment, stream.unannounced = stream.unannounced, 0
         stream.receive_window += increment
+        stream.allowed += increment
         return increment
 
     # -- what is held --

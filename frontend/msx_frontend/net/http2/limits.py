@@ -30,8 +30,18 @@ class Limits:
     many the connection ends."""
     too_large: bytes = field(default_factory=lambda: encode_headers([(b":status", b"431")]))
     """The whole answer to a request with too many or too long headers."""
-    preface_timeout: float = 20.0
-    """Until the client's preface and its SETTINGS are there."""
+    head_timeout: float = 20.0
+    """Until the client's preface and its SETTINGS are there; from the first byte of a header block to its end."""
+    body_grace: float = 10.0
+    """Of reading a body, in which its rate does not count."""
+    min_body_rate: int = 240
+    """Bytes a second of a body, on average over the time in which its client was allowed to send; 0: any."""
+    ping_interval: float = 60.0
+    """Without a frame, until the client is asked whether it is there."""
+    ping_timeout: float = 20.0
+    """For its answer."""
+    idle_timeout: float | None = None
+    """Without a stream, until the connection ends with GOAWAY."""
     stall_timeout: float = 30.0
     """For which a client may take nothing of what waits for it."""
     max_age: float | None = None

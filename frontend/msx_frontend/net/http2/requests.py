@@ -41,6 +41,11 @@ class Requests:
         self.draining = False
         """GOAWAY said so: no more streams."""
 
+    @property
+    def open_block(self) -> int:
+        """The stream whose header block is not complete, or 0."""
+        return 0 if self._open_block is None else self._open_block.stream_id
+
     # -- bodies --
 
     def data(self, flags: int, stream_id: int, payload: bytes) -> None:

@@ -9,18 +9,15 @@ from typing import Generic, TypeVar
 Blocked = TypeVar("Blocked")
 """What may be blocked: a stream."""
 
-_LOOKS = 4
-"""In the time that a client has."""
-
 
 class StallWatch(Generic[Blocked]):
-    """Looks at the streams that are blocked, and at the transport, while there are any.
+    """Knows the streams that are blocked, and the transport where it is; `look` is called about once a second.
 
     `on_stalled` is told the stream of which the client took nothing for `limit` seconds; None is the connection itself.
     `unsent` says how many bytes the transport holds.
     """
 
-    __slots__ = ("_buffered", "_limit", "_loop", "_on_stalled", "_paused_since", "_streams", "_timer", "_unsent")
+    __slots__ = ("_buffered", "_limit", "_loop", "_on_stalled", "_paused_since", "_streams", "_unsent")
 
     def __init__(self, limit: float, unsent: Callable[[], int], on_stalled: Callable[[Blocked | None], None]) -> None:
         self._limit = limit
@@ -31,12 +28,10 @@ class StallWatch(Generic[Blocked]):
         """Blocked ones, and since when they have sent nothing."""
         self._paused_since: float | None = None
         self._buffered = 0
-        self._timer: asyncio.TimerHandle | None = None
 
     def moved(self, stream: Blocked) -> None:
         """A stream is blocked that was not, or has sent something."""
         self._streams[stream] = self._loop.time()
-        self._start()
 
     def done(self, stream: Blocked) -> None:
         """Nothing of it waits any more."""
@@ -44,32 +39,18 @@ class StallWatch(Generic[Blocked]):
 
     def paused(self) -> None:
         self._paused_since, self._buffered = self._loop.time(), self._unsent()
-        self._start()
 
     def resumed(self) -> None:
         self._paused_since = None
         self._forgive()
 
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _start(self) -> None:
-        if self._timer is None:
-            self._timer = self._loop.call_later(self._limit / _LOOKS, self._look)
-
-    def _look(self) -> None:
-        self._timer = None
-        now = self._loop.time()
+    def look(self, now: float) -> None:
         if self._paused_since is not None:
             self._look_at_transport(now, self._paused_since)
         else:
             for stream in [one for one, since in self._streams.items() if now - since >= self._limit]:
                 self.done(stream)
                 self._on_stalled(stream)
-        if self._streams or self._paused_since is not None:
-            self._start()
 
     def _look_at_transport(self, now: float, since: float) -> None:
         """Where the transport takes nothing, no stream is to blame."""

@@ -37,6 +37,9 @@ class StreamEvents(Protocol):
     def drained(self) -> None:
         """All that had been `blocked` has left for the transport."""
 
+    def too_slow(self, reason: str) -> None:
+        """The body comes too slowly: the owner ends the stream, or waits on. It is told again about once a second."""
+
 
 class OpenStreams(Protocol):
     """The streams of one connection, as far as one of them knows them."""
@@ -71,7 +74,7 @@ class Stream(StreamWindows):
         flow = self._flow = output.flow
         self.id = stream_id
         self.send_window = flow.initial_send_window
-        self.receive_window = flow.limits.stream_window
+        self.receive_window = self.allowed = flow.limits.stream_window
         self.unannounced = 0
         self.held = 0
         self.events: StreamEvents | None = None

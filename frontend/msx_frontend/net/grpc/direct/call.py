@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from msx_frontend.errors import ServiceError
+from msx_frontend.errors import ServiceError, SlowRequest
 from msx_frontend.held_bytes import Hold
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.direct.blocks import HEAD, ok_trailers, trailers
@@ -72,6 +72,11 @@ class DirectCall:
         if not self.over:
             self._close(Code.CANCELLED)
             self._cancel()
+
+    def too_slow(self, reason: str) -> None:
+        """A client that sends a stream of messages may take its time for each."""
+        if not self.served.method.client_streams:
+            self.fail(SlowRequest(reason))
 
     def _expired(self) -> None:
         self.stop(DEADLINE_EXCEEDED)

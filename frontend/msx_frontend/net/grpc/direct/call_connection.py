@@ -30,6 +30,8 @@ class AnsweredStream:
 
     def drained(self) -> None: ...
 
+    def too_slow(self, reason: str) -> None: ...
+
 
 class CallConnection:
     protocol: Http2Protocol

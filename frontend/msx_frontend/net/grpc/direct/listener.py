@@ -7,6 +7,7 @@ import contextlib
 import socket
 from collections.abc import Callable
 
+from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.grpc.direct.blocks import HEADERS_TOO_LARGE, MAX_HEADERS
 from msx_frontend.net.grpc.direct.call_connection import CallConnection
 from msx_frontend.net.grpc.direct.framing import PREFIX
@@ -51,11 +52,12 @@ class DirectListener:
         self._methods = {b"/" + method.target.encode(): method for method in methods}
         message = min(listen.max_request_size, LARGEST_MESSAGE)
         self._calls = OpenCalls(message, served.held)
-        self._limits = _limits(listen, message)
+        self._limits = _limits(listen, message, served.limits)
         self._servers: list[asyncio.Server] = []
         self._connections: set[Http2Protocol] = set()
         self._empty = asyncio.Event()
         self._stopping = False
+        self._looks: asyncio.TimerHandle | None = None
         self.bound_port = 0
 
     @property
@@ -71,6 +73,16 @@ class DirectListener:
         loop = asyncio.get_running_loop()
         for sock in sockets:
             self._servers.append(await loop.create_server(self._connect, sock=sock, ssl=self._tls, backlog=BACKLOG))
+
+        self._look_later()
+
+    def _look_later(self) -> None:
+        self._looks = asyncio.get_running_loop().call_later(1, self._look)
+
+    def _look(self) -> None:
+        for connection in list(self._connections):
+            connection.look(asyncio.get_running_loop().time())
+        self._look_later()
 
     def _connect(self) -> Http2Protocol:
         connection = CallConnection(self._methods, self._calls)
@@ -92,10 +104,12 @@ class DirectListener:
     async def stop(self, grace: float) -> None:
         self._stopping = True
         self._on_stop()
+        if self._looks is not None:
+            self._looks.cancel()
         for server in self._servers:
             server.close()
         for connection in list(self._connections):
-            connection.shut_down()
+            connection.shutdown()
         await self._until_empty(grace)
         await self._calls.stop()
         await self._until_empty(CLOSING)
@@ -109,7 +123,7 @@ class DirectListener:
                 await asyncio.wait_for(self._empty.wait(), seconds)
 
 
-def _limits(listen: GrpcListen, message: int) -> Limits:
+def _limits(listen: GrpcListen, message: int, connections: ConnectionLimits) -> Limits:
     """A window gives room back by halves: one of two of the largest messages always has room for one."""
     window = max(WINDOW, 2 * (message + PREFIX))
     return Limits(
@@ -118,6 +132,7 @@ def _limits(listen: GrpcListen, message: int) -> Limits:
         max_held=max(HELD, 4 * window),
         max_header_list=MAX_HEADERS,
         too_large=HEADERS_TOO_LARGE,
+        **connections.http2,
         max_age=_seconds(listen.max_age),
         max_age_grace=_seconds(listen.max_age_grace),
     )

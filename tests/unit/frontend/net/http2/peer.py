@@ -99,6 +99,7 @@ class Owner:
     body: bytes = b""
     reasons: list[str] = field(default_factory=list)
     drains: int = 0
+    slow: list[str] = field(default_factory=list)
 
     def data(self, data: bytes) -> None:
         assert not self.over
@@ -111,6 +112,9 @@ class Owner:
 
     def lost(self, reason: str) -> None:
         self.reasons.append(reason)
+
+    def too_slow(self, reason: str) -> None:
+        self.slow.append(reason)
 
     def drained(self) -> None:
         assert not self.stream.blocked
@@ -127,6 +131,7 @@ class Peer:
         self.protocol = Http2Protocol(self.accept, limits or Limits(), self.lost.append)
         self.protocol.connection_made(cast(asyncio.Transport, self.transport))
         self.encoder, self.decoder = Encoder(), Decoder()
+        self.waited = 0.0
         if not silent:
             self.protocol.data_received(frames.PREFACE + frames.frame(frames.SETTINGS, 0, 0))
 
@@ -145,6 +150,11 @@ class Peer:
         if body is not None:
             self.send(frames.frame(frames.DATA, frames.END_STREAM, stream_id, body))
         return self.owners[stream_id]
+
+    def look(self, seconds: float) -> None:
+        """After so many more of them."""
+        self.waited += seconds
+        self.protocol.look(asyncio.get_running_loop().time() + self.waited)
 
     async def received(self) -> list[Frame]:
         """Everything that came since the last time, once the loop's turn is over."""

@@ -12,7 +12,7 @@ from msx_frontend.net.http2 import connection, frames
 from msx_frontend.net.http2.connection import Http2Protocol
 from msx_frontend.net.http2.errors import ErrorCode
 from msx_frontend.net.http2.limits import Limits
-from tests.unit.frontend.net.http2.peer import OK, REQUEST, STATUS, Frame, Owner, Peer, in_loop
+from tests.unit.frontend.net.http2.peer import OK, REQUEST, STATUS, Owner, Peer, in_loop
 
 HELLO = frames.PREFACE + frames.frame(frames.SETTINGS, 0, 0)
 
@@ -169,22 +169,6 @@ async def test_a_window_that_is_large_enough_does_not_grow() -> None:
     assert [frame.kind for frame in await peer.received()] == [frames.SETTINGS, frames.SETTINGS]
 
 
-async def closed(peer: Peer) -> None:
-    """Until the connection was closed by a timer."""
-    while not (peer.transport.closed or peer.transport.ended):
-        await asyncio.sleep(0.001)
-
-
-@pytest.mark.parametrize("sent", [b"", b"PRI *", frames.PREFACE])
-@in_loop
-async def test_a_client_that_does_not_begin(sent: bytes) -> None:
-    peer = Peer(Limits(preface_timeout=0.001), silent=True)
-    if sent:
-        peer.send(sent)
-    await closed(peer)
-    assert peer.transport.aborted
-
-
 # -- the end --
 
 
@@ -201,7 +185,7 @@ async def test_a_graceful_end() -> None:
     peer = Peer()
     await peer.received()
     owner = peer.request(1)
-    peer.protocol.shut_down()
+    peer.protocol.shutdown()
     first = await peer.received()
     assert [frame.kind for frame in first] == [frames.GOAWAY, frames.PING]
     assert first[0].number == frames.LARGEST_ID
@@ -222,8 +206,8 @@ async def test_a_graceful_end() -> None:
 @in_loop
 async def test_an_idle_connection_ends_once_the_client_knows() -> None:
     peer = Peer()
-    peer.protocol.shut_down()
-    peer.protocol.shut_down()
+    peer.protocol.shutdown()
+    peer.protocol.shutdown()
     assert not peer.transport.ended
     pings = [frame for frame in await peer.received() if frame.kind == frames.PING]
     peer.send(frames.frame(frames.PING, frames.ACK, 0, bytes(8)))
@@ -236,7 +220,7 @@ async def test_an_idle_connection_ends_once_the_client_knows() -> None:
 @in_loop
 async def test_a_connection_that_has_not_begun_ends_at_once() -> None:
     peer = Peer(silent=True)
-    peer.protocol.shut_down()
+    peer.protocol.shutdown()
     assert peer.transport.ended
     assert peer.transport.written == b""
 
@@ -246,7 +230,7 @@ async def test_a_client_that_does_not_answer_is_not_waited_for(monkeypatch: pyte
     monkeypatch.setattr(connection, "ROUND_TRIP", 0.001)
     monkeypatch.setattr(connection, "LINGER", 0.001)
     peer = Peer()
-    peer.protocol.shut_down()
+    peer.protocol.shutdown()
     while not peer.transport.aborted:
         await asyncio.sleep(0.001)
     assert peer.transport.ended
@@ -272,24 +256,23 @@ async def test_what_an_old_connection_has_under_way_has_a_time_too() -> None:
 
 @in_loop
 async def test_a_client_that_takes_nothing_of_an_answer() -> None:
-    peer = Peer(Limits(stall_timeout=0.001))
+    peer = Peer()
     owner = peer.request(1)
     owner.stream.send_data(bytes(70_000))
-    got: list[Frame] = []
-    while not owner.reasons:
-        await asyncio.sleep(0.001)
-        got += await peer.answers()
-    got += await peer.answers()
-    assert owner.reasons == ["the client took nothing of its answer for 0.001 s"]
-    assert (got[-1].kind, got[-1].number) == (frames.RST_STREAM, ErrorCode.CANCEL)
+    peer.look(29)
+    assert owner.reasons == []
+    peer.look(2)
+    assert owner.reasons == ["the client took nothing of its answer for 30 s"]
+    last = (await peer.answers())[-1]
+    assert (last.kind, last.number) == (frames.RST_STREAM, ErrorCode.CANCEL)
     peer.protocol.pause_writing()
-    while not peer.transport.aborted:
-        await asyncio.sleep(0.001)
+    peer.look(62)
+    assert peer.transport.aborted
 
 
 @in_loop
 async def test_timers_end_with_the_connection() -> None:
-    peer = Peer(Limits(max_age=0.002, max_age_grace=0.001, preface_timeout=0.002, stall_timeout=0.001), silent=True)
+    peer = Peer(Limits(max_age=0.002, max_age_grace=0.001), silent=True)
     peer.protocol.pause_writing()
     peer.protocol.connection_lost(None)
     await asyncio.sleep(0.01)

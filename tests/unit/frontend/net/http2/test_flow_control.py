@@ -17,7 +17,7 @@ class Windows(StreamWindows):
     def __init__(self, stream_id: int, flow: FlowControl) -> None:
         self.id = stream_id
         self.send_window = flow.initial_send_window
-        self.receive_window = flow.limits.stream_window
+        self.receive_window = self.allowed = flow.limits.stream_window
         self.unannounced = self.held = 0
 
 

@@ -64,6 +64,8 @@ class Echo:
         self.drains += 1
         self.flood()
 
+    def too_slow(self, reason: str) -> None: ...
+
     def lost(self, reason: str) -> None:
         self.lost_streams.append(reason)
 
@@ -187,7 +189,7 @@ def test_a_graceful_end(with_service: WithService) -> None:
         await call.write(b"before")
         assert await call.read() == b"before"
         (old,) = serves.connections
-        old.shut_down()
+        old.shutdown()
         assert await channel.unary_unary("/whole")(b"more") == b"more"
         await call.write(b"after")
         assert await call.read() == b"after"

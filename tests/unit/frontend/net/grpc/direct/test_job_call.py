@@ -264,3 +264,33 @@ def test_a_cancelled_job_is_told_once() -> None:
         assert stream.status[0] == Code.CANCELLED
 
     with_peer(test)
+
+
+SLOW = "0 bytes of the request came in 11 s, fewer than 240 a second"
+
+
+@pytest.mark.parametrize("method", ["Job", "Unary", "ServerStream"])
+def test_one_request_that_comes_too_slowly(method: str) -> None:
+    def test(peer: Peer, service: FakeService) -> None:
+        stream = peer.open(method)
+        assert stream.events is not None
+        stream.events.too_slow(SLOW)
+        code, message = stream.status
+        assert (Code(code), message.split("%0A")[0]) == (
+            Code.DEADLINE_EXCEEDED,
+            f"The request came too slowly: {SLOW} (min_request_body_rate). Send it faster.",
+        )
+        assert not peer.calls.open
+
+    with_peer(test)
+
+
+def test_a_client_that_streams_may_wait_between_messages() -> None:
+    def test(peer: Peer, service: FakeService) -> None:
+        stream = peer.open("Conversation")
+        assert stream.events is not None
+        stream.events.too_slow(SLOW)
+        assert not stream.ended.is_set()
+        peer.end(stream)
+
+    with_peer(test)
