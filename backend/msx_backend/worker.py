@@ -9,6 +9,7 @@ import faulthandler
 import gc
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -168,8 +169,10 @@ def main() -> None:
     parser.add_argument("--control-fd", type=int, required=True)
     parser.add_argument("--plan-fd", type=int, action="append", default=[], dest="plan_fds")
     parser.add_argument("--parent", type=int, required=True)
+    parser.add_argument("--descriptors", type=int, help="the soft limit, where the inherited one is higher")
     options = parser.parse_args()
     die_with_parent(options.parent)
+    _limit_descriptors(options.descriptors)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a print() before a crash must be seen
@@ -184,6 +187,13 @@ def main() -> None:
         with contextlib.suppress(Exception):  # the handler may have closed it
             stream.flush()
     os._exit(status)  # a handler's stray threads must not hold the process
+
+
+def _limit_descriptors(most: int | None) -> None:
+    """The server has raised its own limit: what a model starts may count on the usual one, for select(2) say."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most is not None and most < soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _inherited(fd: int) -> socket.socket:

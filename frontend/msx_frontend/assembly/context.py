@@ -23,6 +23,7 @@ from msx_frontend.models.health import Health
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.state import PersistentState, State, UnsavedState
 from msx_frontend.models.state_store import StateStore
+from msx_frontend.net.connections.descriptors import Descriptors, RaisedLimit
 from msx_frontend.net.connections.open_connections import OpenConnections
 from msx_frontend.net.tls.listeners import ServerTls, server_tls
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
@@ -41,12 +42,14 @@ MEMORY_SHARE = 4
 
 @dataclass(frozen=True)
 class ServerContext:
-    """`file` is where the configuration was read; `hint` is a sentence for the user about snapshots, or empty."""
+    """`file` is where the configuration was read; `hint` is a sentence for the user about snapshots, or empty;
+    `descriptors` is the soft limit with which the server was started, which workers get."""
 
     config: ServerConfig
     file: Path | None
     output: LogOutput
     folder: StateFolder
+    descriptors: int
     instance: Instance
     state: State
     keys: ServerKeys
@@ -65,6 +68,8 @@ class ServerContext:
 def open_context(config: ServerConfig, file: Path | None, output: LogOutput, parts: AsyncExitStack) -> ServerContext:
     """Load plugins; open the state folder, the state and the key file, which the stack `parts` closes. Raises
     StartError."""
+    descriptors = RaisedLimit()
+    parts.callback(descriptors.close)
     use_plugins_path(config.plugins_path)
     serializer = _serializer(config)
     config = config if serializer is None else with_snapshot(config, serializer)
@@ -82,6 +87,9 @@ def open_context(config: ServerConfig, file: Path | None, output: LogOutput, par
     state.on_change = snapshots.changed
     held = HeldBytes(config.max_queued_bytes or memory_limit() // MEMORY_SHARE)
     monitoring.metrics.observer.held = lambda: held.held
+    connections = OpenConnections(Descriptors.of_process(), config.max_connections)
+    monitoring.metrics.observer.connections = connections.by_listener
+    monitoring.metrics.observer.shed = lambda: connections.shed
     access_log = AccessLog(output.write, as_json=output.as_json, logger=output.logger, file=output.access_file)
     parts.callback(access_log.flush)
     parts.push_async_callback(monitoring.close)
@@ -90,6 +98,7 @@ def open_context(config: ServerConfig, file: Path | None, output: LogOutput, par
         file=file,
         output=output,
         folder=folder,
+        descriptors=descriptors.inherited,
         instance=instance,
         state=state,
         keys=keys,
@@ -98,7 +107,7 @@ def open_context(config: ServerConfig, file: Path | None, output: LogOutput, par
         registry=registry,
         health=Health(registry, strict=config.readyz_strict),
         held=held,
-        connections=OpenConnections(),
+        connections=connections,
         monitoring=monitoring,
         access_log=access_log,
         snapshots=snapshots,

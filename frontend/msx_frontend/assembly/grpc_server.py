@@ -10,6 +10,7 @@ from msx_frontend.config import ServerConfig
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.models.health import KnowsReadiness
 from msx_frontend.net.connections.limits import connection_limits
+from msx_frontend.net.connections.open_connections import OpenConnections
 from msx_frontend.net.grpc.admission import Admission, ChecksTokens
 from msx_frontend.net.grpc.listen import GrpcListen, GrpcListener, GrpcServed
 from msx_frontend.net.grpc.reflection import ReflectionService
@@ -32,6 +33,7 @@ class GrpcServer:
         tokens: ChecksTokens | None,
         tls: ServerTls | None = None,
         held: HeldBytes | None = None,
+        connections: OpenConnections | None = None,
     ) -> None:
         make, known = listener_class(config.direct_predictions), list(services)
 
@@ -48,6 +50,7 @@ class GrpcServer:
                     on_stop=probes.close,
                     tls=None if tls is None else tls.of(listen.keys),
                     held=held,
+                    connections=connections,
                     limits=connection_limits(config),
                 ),
             )

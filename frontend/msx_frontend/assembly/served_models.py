@@ -110,7 +110,14 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
         store,
         devices.resources,
         context.state,
-        Spawner(config, LocalLauncher(folder.run), folder.compiled, os.environ, rights, devices.variables),
+        Spawner(
+            config,
+            LocalLauncher(folder.run, context.descriptors),
+            folder.compiled,
+            os.environ,
+            rights,
+            devices.variables,
+        ),
         context.monitoring.metrics,
         environments,
     )

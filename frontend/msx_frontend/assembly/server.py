@@ -105,7 +105,7 @@ async def _start_grpc(context: ServerContext, front: HttpFront, parts: AsyncExit
     config, registry, health, held = context.config, context.registry, context.health, context.held
     calls = context.monitoring.counted_calls(context.access_log) if context.keys.named else context.access_log
     services = grpc_services(config, registry, health, front.model_api, front.repository, calls, held)
-    grpc = GrpcServer(config, services, registry, health, context.keys.tokens, context.tls, held)
+    grpc = GrpcServer(config, services, registry, health, context.keys.tokens, context.tls, held, context.connections)
     parts.push_async_callback(grpc.stop, 0.5)
     await grpc.start()
     return grpc

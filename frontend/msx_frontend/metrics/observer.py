@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 MODEL = ("model", "version")
@@ -46,7 +46,11 @@ class ModelGauges(Collector):
         """Bytes of requests that the server holds."""
         self.devices: Callable[[], Iterable[tuple[int, bool]]] = tuple
         """The server's number of each device, and whether it is healthy."""
-        self._seen: list[GaugeMetricFamily] = []
+        self.connections: Callable[[], Iterable[tuple[str, int]]] = tuple
+        """Each listener, and how many connections it has."""
+        self.shed: Callable[[], int] = lambda: 0
+        """Idle connections that were closed because there were too many."""
+        self._seen: list[Metric] = []
         self.look()
 
     def look(self) -> None:
@@ -69,10 +73,19 @@ class ModelGauges(Collector):
         devices = GaugeMetricFamily("msx_device_healthy", "1 for a device that models may run on", labels=("device",))
         for number, healthy in self.devices():
             devices.add_metric((str(number),), float(healthy))
-        self._seen = [*families.values(), states, memory, held, devices]
+        self._seen = [*families.values(), states, memory, held, devices, *self._connections()]
 
-    def describe(self) -> Iterable[GaugeMetricFamily]:
+    def _connections(self) -> list[Metric]:
+        known = GaugeMetricFamily("msx_connections", "Open connections of clients", labels=("listener",))
+        for listener, count in self.connections():
+            known.add_metric((listener,), count)
+        shed = CounterMetricFamily(
+            "msx_connections_shed", "Idle connections closed because there were too many", value=self.shed()
+        )
+        return [known, shed]
+
+    def describe(self) -> Iterable[Metric]:
         return self._seen
 
-    def collect(self) -> Iterable[GaugeMetricFamily]:
+    def collect(self) -> Iterable[Metric]:
         return self._seen

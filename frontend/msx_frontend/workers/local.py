@@ -14,10 +14,12 @@ from msx_frontend.workers.local_rank import LocalRank, start_rank
 
 
 class LocalLauncher:
-    """`folder`: each rank gets its working directory below it."""
+    """`folder`: each rank gets its working directory below it. `descriptors`: the soft limit that ranks get, where they
+    inherit a higher one."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, descriptors: int | None = None) -> None:
         self._folder = folder
+        self._descriptors = descriptors
 
     async def launch(self, spec: GroupSpec) -> Sequence[LocalRank]:
         """See `Launcher.launch`. The loop runs between the starts of two processes, of which each takes milliseconds.
@@ -30,7 +32,8 @@ class LocalLauncher:
         with ExitStack() as plans:
             try:
                 for rank, plan_fds in enumerate(_plan_fds(len(spec.ranks), plans)):
-                    started.append(start_rank(spec, rank, self._folder / f"{name}-r{rank}", meeting, plan_fds))
+                    work_dir = self._folder / f"{name}-r{rank}"
+                    started.append(start_rank(spec, rank, work_dir, meeting, plan_fds, self._descriptors))
                     await asyncio.sleep(0)
             except BaseException:
                 await _end_all(started)

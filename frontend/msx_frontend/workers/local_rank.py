@@ -21,9 +21,17 @@ from msx_frontend.workers.own_memory import own_memory, own_memory_of_all
 
 
 def start_rank(
-    spec: GroupSpec, rank: int, work_dir: Path, variables: Mapping[str, str], plan_fds: Sequence[int]
+    spec: GroupSpec,
+    rank: int,
+    work_dir: Path,
+    variables: Mapping[str, str],
+    plan_fds: Sequence[int],
+    descriptors: int | None = None,
 ) -> LocalRank:
-    """Start the process of a rank. Raises OSError when the machine lets no process start; nothing is left then."""
+    """Start the process of a rank. Raises OSError when the machine lets no process start; nothing is left then.
+
+    `descriptors` is the soft limit that it gets, where it inherits a higher one.
+    """
     confinement = spec.ranks[rank].confinement
     env = {**spec.ranks[rank].env, **variables, **confinement.environment(work_dir)}
     work_dir.mkdir(parents=True)
@@ -34,7 +42,7 @@ def start_rank(
         (stdout, stdout_fd), (stderr, stderr_fd) = pipe(ours, theirs), pipe(ours, theirs)
         for fd in (stdout_fd, stderr_fd):
             confinement.give(fd)
-        command = confinement.command(_command(spec.python, data_fd, control_fd, plan_fds))
+        command = confinement.command(_command(spec.python, data_fd, control_fd, plan_fds, descriptors))
         process = _popen(command, [data_fd, control_fd, *plan_fds], stdout_fd, stderr_fd, env, work_dir)
         ours.pop_all()
     return LocalRank(
@@ -108,9 +116,10 @@ class LocalRank:
         await asyncio.to_thread(shutil.rmtree, self.work_dir, ignore_errors=True)
 
 
-def _command(python: str, data_fd: int, control_fd: int, plan_fds: Sequence[int]) -> list[str]:
+def _command(python: str, data_fd: int, control_fd: int, plan_fds: Sequence[int], descriptors: int | None) -> list[str]:
     command = [python, "-m", "msx_backend.worker", "--parent", str(os.getpid())]
     command += [f"--plan-fd={fd}" for fd in plan_fds]
+    command += [] if descriptors is None else [f"--descriptors={descriptors}"]
     return [*command, "--data-fd", str(data_fd), "--control-fd", str(control_fd)]
 
 

@@ -34,9 +34,6 @@ _OF_CLIENT = frozenset(
 )
 """What accept(2) says of one connection, which is gone: the next one may be well."""
 
-RETRY = 0.1
-"""Seconds until accepting is tried again where it is not possible."""
-
 Connect = Callable[[], asyncio.Protocol]
 """Makes the protocol of a connection, which adds itself to the listener's connections."""
 
@@ -58,20 +55,22 @@ class AcceptLoop:
         self._connections = connections
         self._tls = tls
         self._handshake_timeout = handshake_timeout
-        self._retry: asyncio.TimerHandle | None = None
+        self._of_server = connections.of_server
+        self._stopped = False
 
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._resume()
 
     def stop(self) -> None:
-        """Take the connections whose (TCP) handshake the kernel has completed, and then no more."""
-        self._pause()
+        """Take the connections whose TCP handshake the kernel has completed, and then no more."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self._stop_reading()
         for sock in self._sockets:
             while self._accept(sock):
                 pass
-        if self._retry is not None:
-            self._retry.cancel()
         self.close()
 
     def close(self) -> None:
@@ -80,17 +79,26 @@ class AcceptLoop:
             sock.close()
 
     def _resume(self) -> None:
-        self._retry = None
-        for sock in self._sockets:
-            self._loop.add_reader(sock.fileno(), self._accept_batch, sock)
+        if not self._stopped:
+            for sock in self._sockets:
+                self._loop.add_reader(sock.fileno(), self._accept_batch, sock)
 
     def _pause(self) -> None:
+        """Those who connect wait in the kernel."""
+        if not self._stopped:
+            self._stop_reading()
+            self._of_server.wait_for_room(self._resume)
+
+    def _stop_reading(self) -> None:
         for sock in self._sockets:
             self._loop.remove_reader(sock.fileno())
 
     def _accept_batch(self, sock: socket.socket) -> None:
+        if self._of_server.full:
+            self._pause()
+            return
         for _ in range(BATCH):
-            if not self._accept(sock):
+            if not self._accept(sock) or self._of_server.full:
                 return
 
     def _accept(self, sock: socket.socket) -> bool:
@@ -102,34 +110,30 @@ class AcceptLoop:
         except OSError as error:
             if error.errno in _OF_CLIENT:
                 return True
-            self._cannot_accept(error)
+            log.warning("connections cannot be accepted: %s", error.strerror)  # for want of descriptors or memory
+            self._pause()
             return False
         self._adopt(accepted, address)
         return True
 
-    def _cannot_accept(self, error: OSError) -> None:
-        """Want of descriptors or memory, mostly. What cannot be accepted now waits in the kernel."""
-        self._pause()
-        if self._retry is None:
-            log.warning("no connection can be accepted: %s; trying again", error.strerror)
-            self._retry = self._loop.call_later(RETRY, self._resume)
-
     def _adopt(self, accepted: socket.socket, address: Any) -> None:
         accepted.setblocking(False)
+        self._of_server.accepted(accepted.fileno())
         if self._tls is None:
-            _run(self._loop.connect_accepted_socket(self._connect, accepted))
+            self._of_server.connecting += 1
+            self._run(self._loop.connect_accepted_socket(self._connect, accepted))
         else:
             client = f"{address[0]}:{address[1]}" if address else "a client"
             Handshake(self._connect, accepted, client, self._tls, self._handshake_timeout, self._connections).start()
 
-
-def _run(connecting: Coroutine[Any, Any, object], _: object = None) -> None:
-    """What a task would do, for a third of its cost: a connection waits for the loop's next turn only."""
-    try:
-        awaited = connecting.send(None)
-    except StopIteration:
-        return
-    except OSError as error:
-        log.debug("a connection was lost when it was accepted: %s", error)
-        return
-    awaited.add_done_callback(partial(_run, connecting))
+    def _run(self, connecting: Coroutine[Any, Any, object], _: object = None) -> None:
+        """What a task would do, for a third of its cost: a connection waits for the loop's next turn only."""
+        try:
+            awaited = connecting.send(None)
+        except StopIteration:
+            self._of_server.connecting -= 1
+        except Exception as error:
+            self._of_server.connecting -= 1
+            log.debug("a connection was lost when it was accepted: %s", error)
+        else:
+            awaited.add_done_callback(partial(self._run, connecting))

@@ -1,23 +1,47 @@
-"""How many connections a server has, over all its listeners."""
+"""The connections of a server, over all its listeners: how many there may be, and which end when there are too many."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import heapq
+import logging
+import os
+from collections.abc import Callable, Iterator
 
 from msx_frontend.net.connections.connection import Connection
+from msx_frontend.net.connections.descriptors import MOST_CONNECTIONS, Descriptors
+from msx_frontend.net.connections.sweep import Sweep
+
+log = logging.getLogger("msx.connections")
+
+RETRY = 0.1
+"""Seconds until accepting is tried again where it was not possible. Those that were asked to end are gone then."""
+
+SHARE = 50
+"""One of so many connections ends at the limit, at least one: to find the longest idle, all have to be looked at."""
+
+SAY_EVERY = 60.0
+"""Seconds between two log lines about the limit."""
 
 
 class ListenerConnections(set[Connection]):
     """Those of one listener. A connection adds itself when it is made, and discards itself when it is lost."""
 
-    def __init__(self, of_server: OpenConnections | None = None) -> None:
+    def __init__(self, of_server: OpenConnections | None = None, listener: str = "") -> None:
         super().__init__()
-        (of_server or OpenConnections()).listeners.append(self)
+        self.listener = listener
+        self.of_server = of_server or OpenConnections()
+        self.of_server.listeners.append(self)
         self._emptied: asyncio.Event | None = None
+
+    def add(self, connection: Connection) -> None:
+        super().add(connection)
+        self.of_server.opened()
 
     def discard(self, connection: object) -> None:
         super().discard(connection)
+        self.of_server.closed()
         if self._emptied is not None and not self:
             self._emptied.set()
 
@@ -31,11 +55,106 @@ class ListenerConnections(set[Connection]):
 
 
 class OpenConnections:
-    """Those of all listeners of a server."""
+    """Those of all listeners: at most `limit`, or as many as there are descriptors for."""
 
-    def __init__(self) -> None:
+    def __init__(self, descriptors: Descriptors | None = None, limit: int | None = None) -> None:
+        descriptors = descriptors or Descriptors.of_process()
+        self._most_descriptors = descriptors.most_used
+        self.limit = min(limit or MOST_CONNECTIONS, descriptors.for_connections)
         self.listeners: list[ListenerConnections] = []
+        self.connecting = 0
+        """Connections that are accepted and have not added themselves yet."""
+        self.shed = 0
+        """How many were closed because there were too many, since the start."""
+        self._shed: list[Connection] = []
+        """They were asked to end."""
+        self._scarce = False
+        """The last connection took one of the last descriptors."""
+        self._waiting: list[Callable[[], None]] = []
+        """What accepts again when there is room."""
+        self._retry: asyncio.TimerHandle | None = None
+        self._said = -SAY_EVERY
+        self._sweep = Sweep(self.all)
 
     @property
     def count(self) -> int:
-        return sum(map(len, self.listeners))
+        return sum(map(len, self.listeners)) + self.connecting
+
+    @property
+    def full(self) -> bool:
+        return self._scarce or self.count >= self.limit
+
+    def by_listener(self) -> list[tuple[str, int]]:
+        return [(connections.listener, len(connections)) for connections in self.listeners]
+
+    def all(self) -> Iterator[Connection]:
+        for connections in self.listeners:
+            yield from list(connections)
+
+    def accepted(self, descriptor: int) -> None:
+        """The lowest descriptor is taken first: its number says how many there are."""
+        self._scarce = descriptor >= self._most_descriptors
+
+    def opened(self) -> None:
+        self._sweep.start()
+
+    def closed(self) -> None:
+        if self._waiting:
+            self._scarce = False
+            if not self.full:
+                self._accept_again()
+
+    def wait_for_room(self, accept_again: Callable[[], None]) -> None:
+        """Accepting has stopped, because it is full or accept(2) failed. The longest idle connections end."""
+        self._waiting.append(accept_again)
+        if self._retry is None:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._retry = loop.call_later(RETRY, self._look_again)
+        idle = [(since, id(one), one) for one in self.all() if (since := one.idle_since) is not None]
+        self._shed = [one for *_, one in heapq.nsmallest(max(1, len(idle) // SHARE), idle)]
+        self.shed += len(self._shed)
+        self._say(loop.time())
+        for connection in self._shed:
+            connection.shutdown()
+
+    def _look_again(self) -> None:
+        self._retry = None
+        open_now = set(self.all())
+        for connection in self._shed:
+            if connection in open_now:
+                connection.abort()
+        self._shed = []
+        self._scarce = self._scarce and _next_descriptor() >= self._most_descriptors
+        if self.full:
+            self._make_room()
+        else:
+            self._accept_again()
+
+    def _accept_again(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for accept_again in waiting:
+            accept_again()
+
+    def _say(self, now: float) -> None:
+        if now - self._said >= SAY_EVERY:
+            self._said = now
+            log.warning(
+                "%d connections are open, and the server may have %d (max_connections, or its limit of descriptors): "
+                "it accepts no more until others end, and closes %d that have been idle for the longest",
+                self.count,
+                self.limit,
+                len(self._shed),
+            )
+
+
+def _next_descriptor() -> int:
+    """The number that the next file or connection would have."""
+    try:
+        number = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return 1 << 30
+    os.close(number)
+    return number

@@ -13,7 +13,7 @@ LOOK_EVERY = 0.05
 """Seconds between two looks at connections that do not end at once."""
 
 CLOSING = 1.0
-"""Seconds in which a connection may end that was told to end at once."""
+"""Seconds that aborted connections have to be gone."""
 
 
 async def read_once_more() -> None:
@@ -23,13 +23,19 @@ async def read_once_more() -> None:
 
 
 async def shut_down(connections: ListenerConnections, limit: float) -> None:
-    """Idle connections end, and the others with their last reply; after `limit` seconds what is left is aborted."""
+    """Idle connections end, and the others with their last reply. Returns when all are gone, or after `limit`
+    seconds."""
     loop = asyncio.get_running_loop()
     over = loop.time() + limit
-    while connections and (left := over - loop.time()) > 0:
-        for connection in list(connections):  # which has others than before: handshakes end in connections
+    while True:
+        for connection in list(connections):  # there are others than before: handshakes end in connections
             connection.shutdown()
-        await connections.until_empty(min(LOOK_EVERY, left))
+        left = over - loop.time()
+        if await connections.until_empty(max(0.0, min(LOOK_EVERY, left))) or left <= 0:
+            return
+
+
+async def abort(connections: ListenerConnections) -> None:
     for connection in list(connections):
         connection.abort()
     await connections.until_empty(CLOSING)

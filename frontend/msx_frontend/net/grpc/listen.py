@@ -8,6 +8,7 @@ from typing import Protocol
 
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.net.connections.limits import ConnectionLimits
+from msx_frontend.net.connections.open_connections import OpenConnections
 from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.service import Service
 from msx_frontend.net.tls.listeners import ListenerTls
@@ -53,7 +54,7 @@ class GrpcListen:
 class GrpcServed:
     """What a port serves, and to whom. `on_stop` ends calls that would not end by themselves.
 
-    With `tls` the port speaks nothing else. `held` counts what clients send.
+    With `tls` the port speaks nothing else. `held` counts what clients send, `connections` are those of all listeners.
     """
 
     services: Collection[Service]
@@ -61,6 +62,7 @@ class GrpcServed:
     on_stop: Callable[[], None] = lambda: None
     tls: ListenerTls | None = None
     held: HeldBytes | None = None
+    connections: OpenConnections | None = None
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
 

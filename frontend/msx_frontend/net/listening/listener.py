@@ -12,7 +12,7 @@ from msx_frontend.config.address import Address
 from msx_frontend.net.connections.accept_loop import AcceptLoop, Connect
 from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.connections.open_connections import ListenerConnections, OpenConnections
-from msx_frontend.net.connections.wind_down import read_once_more, shut_down
+from msx_frontend.net.connections.wind_down import abort, read_once_more, shut_down
 from msx_frontend.net.http.direct import Direct
 from msx_frontend.net.http.v1.connection import Http1Connection
 from msx_frontend.net.http.v1.settings import Http1Settings
@@ -54,7 +54,7 @@ class Listener:
         self.address = address if address.is_unix else address.with_port(self._socket.getsockname()[1])
         context = context or ListenerContext()
         self._uvicorn = context.uvicorn
-        self._connections = ListenerConnections(context.connections)
+        self._connections = ListenerConnections(context.connections, name)
         http = partial(Http1Connection, Http1Settings(direct, context.limits))
         self._app = context.uvicorn.served(app, http, self._connections)
         self._accepting = AcceptLoop(
@@ -85,6 +85,7 @@ class Listener:
             self._accepting.stop()
             await read_once_more()
             await shut_down(self._connections, limit)
+            await abort(self._connections)
             await self._app.stop()
             await self._uvicorn.stop()
         self.close()

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import resource
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -168,6 +169,28 @@ def handle(data, context):
 
     on(code, tmp_path, loop, test)
     assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_its_soft_limit_of_descriptors_is_not_the_raised_one(tmp_path: Path) -> None:
+    code = """
+import resource
+def handle(data, context):
+    return None if data is None else [str(resource.getrlimit(resource.RLIMIT_NOFILE))]
+"""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+    async def test(descriptors: int) -> str:
+        bench = Bench(tmp_path)
+        bench.launcher = LocalLauncher(tmp_path / "run", descriptors)
+        await bench.load(code)
+        try:
+            bench.predict()
+            return (await bench.answer()).decode()
+        finally:
+            bench.rank.kill()
+            await bench.rank.gone()
+
+    assert run(test(500)) == str((500, hard))
 
 
 @LOOPS

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 from collections.abc import Callable
 
+from msx_frontend.net.connections.accept_loop import AcceptLoop
 from msx_frontend.net.connections.limits import ConnectionLimits
+from msx_frontend.net.connections.open_connections import ListenerConnections
+from msx_frontend.net.connections.wind_down import abort, read_once_more, shut_down
 from msx_frontend.net.grpc.direct.blocks import HEADERS_TOO_LARGE, MAX_HEADERS
 from msx_frontend.net.grpc.direct.call_connection import CallConnection
 from msx_frontend.net.grpc.direct.framing import PREFIX
@@ -48,16 +50,14 @@ class DirectListener:
         self._listen = listen
         self._on_stop = served.on_stop
         self._tls = None if served.tls is None else served.tls.context("h2")
+        self._handshake_timeout = served.limits.tls_handshake_timeout
         methods = served_methods(served.services, served.admission, listen.largest_response)
         self._methods = {b"/" + method.target.encode(): method for method in methods}
         message = min(listen.max_request_size, LARGEST_MESSAGE)
         self._calls = OpenCalls(message, served.held)
         self._limits = _limits(listen, message, served.limits)
-        self._servers: list[asyncio.Server] = []
-        self._connections: set[Http2Protocol] = set()
-        self._empty = asyncio.Event()
-        self._stopping = False
-        self._looks: asyncio.TimerHandle | None = None
+        self._connections = ListenerConnections(served.connections, listen.keys)
+        self._accepting: AcceptLoop | None = None
         self.bound_port = 0
 
     @property
@@ -70,57 +70,25 @@ class DirectListener:
         except OSError as error:
             raise self._listen.refusal(error) from error
         self.bound_port = sockets[0].getsockname()[1]
-        loop = asyncio.get_running_loop()
-        for sock in sockets:
-            self._servers.append(await loop.create_server(self._connect, sock=sock, ssl=self._tls, backlog=BACKLOG))
-
-        self._look_later()
-
-    def _look_later(self) -> None:
-        self._looks = asyncio.get_running_loop().call_later(1, self._look)
-
-    def _look(self) -> None:
-        for connection in list(self._connections):
-            connection.look(asyncio.get_running_loop().time())
-        self._look_later()
+        self._accepting = AcceptLoop(sockets, self._connect, self._connections, self._tls, self._handshake_timeout)
+        self._accepting.start()
 
     def _connect(self) -> Http2Protocol:
         connection = CallConnection(self._methods, self._calls)
-        protocol = connection.protocol = _Protocol(connection.accept, self._limits, self._lost)
-        protocol.on_made = self._made
+        protocol = connection.protocol = _Protocol(connection.accept, self._limits, self._connections.discard)
+        protocol.on_made = self._connections.add
         return protocol
 
-    def _made(self, protocol: Http2Protocol) -> None:
-        self._connections.add(protocol)
-        self._empty.clear()
-        if self._stopping:
-            protocol.abort()
-
-    def _lost(self, protocol: Http2Protocol) -> None:
-        self._connections.discard(protocol)
-        if not self._connections:
-            self._empty.set()
-
     async def stop(self, grace: float) -> None:
-        self._stopping = True
+        """Connections that had been made are served: their calls may end for `grace` seconds."""
         self._on_stop()
-        if self._looks is not None:
-            self._looks.cancel()
-        for server in self._servers:
-            server.close()
-        for connection in list(self._connections):
-            connection.shutdown()
-        await self._until_empty(grace)
+        if self._accepting is not None:
+            self._accepting.stop()
+            await read_once_more()
+        await shut_down(self._connections, grace)
         await self._calls.stop()
-        await self._until_empty(CLOSING)
-        for connection in list(self._connections):
-            connection.abort()
-        await self._until_empty(None)
-
-    async def _until_empty(self, seconds: float | None) -> None:
-        if self._connections:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._empty.wait(), seconds)
+        await self._connections.until_empty(CLOSING)
+        await abort(self._connections)
 
 
 def _limits(listen: GrpcListen, message: int, connections: ConnectionLimits) -> Limits:

@@ -1,0 +1,195 @@
+"""The limit over all listeners: the longest idle end, accepting goes on when there is room, and the sweep."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from msx_frontend.net.connections import sweep
+from msx_frontend.net.connections.descriptors import Descriptors, RaisedLimit
+from msx_frontend.net.connections.open_connections import ListenerConnections, OpenConnections
+from tests.unit.frontend.jobs import run
+from tests.unit.frontend.net.connections.echoing import Accepting, Echoing, accepting
+
+LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+MANY = Descriptors(20_000)
+
+
+async def is_open(server: Accepting, count: int) -> None:
+    while len(server.connections) != count:
+        await asyncio.sleep(0.001)
+
+
+@LOOPS
+def test_at_the_limit_the_longest_idle_end(loop: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        of_server = OpenConnections(MANY, 3)
+        async with accepting(of_server=of_server) as first, accepting(of_server=of_server) as other:
+            clients = [await first.connect()]
+            await is_open(first, 1)
+            await asyncio.sleep(0.005)  # uvloop's clock has milliseconds
+            for _ in range(2):
+                clients.append(await other.connect())
+            await is_open(other, 2)
+            assert await other.ask(b"x", 6) == b"echo x"
+            assert await clients[0][0].read() == b"", "the first of all, on the other listener"
+            assert of_server.shed == 1
+            assert len(other.connections) <= 3
+            for _, writer in clients:
+                writer.close()
+
+    run(test(), loop)
+    assert "3 connections are open, and the server may have 3 (max_connections, or its limit" in caplog.text
+
+
+@LOOPS
+def test_where_none_is_idle_accepting_waits(loop: str) -> None:
+    async def test() -> None:
+        of_server = OpenConnections(MANY, 2)
+        async with accepting(of_server=of_server) as server:
+            busy = [await server.connect() for _ in range(2)]
+            await is_open(server, 2)
+            for connection in server.connections:
+                assert isinstance(connection, Echoing)
+                connection.idle_since = None
+            waiting = [asyncio.create_task(server.ask(b"x", 6)) for _ in range(5)]
+            await asyncio.sleep(0.15)  # longer than it takes to look again
+            assert not any(task.done() for task in waiting)
+            assert len(server.connections) == 2
+            busy[0][1].close()
+            assert await asyncio.gather(*waiting) == [b"echo x"] * 5
+            busy[1][1].close()
+
+    run(test(), loop)
+
+
+@LOOPS
+def test_one_that_was_idle_and_does_not_end_is_aborted(loop: str) -> None:
+    class Stubborn(Echoing):
+        def shutdown(self) -> None: ...
+
+    async def test() -> None:
+        of_server = OpenConnections(MANY, 1)
+        async with accepting(of_server=of_server, connect=lambda connections: Stubborn(b"echo", connections)) as server:
+            _, writer = await server.connect()
+            await is_open(server, 1)
+            assert await server.ask(b"x", 6) == b"echo x"
+            writer.close()
+
+    run(test(), loop)
+
+
+@pytest.fixture
+def few_descriptors() -> Iterator[int]:
+    """So many more than are in use now."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with ExitStack() as opened:
+        lowest = os.open(os.devnull, os.O_RDONLY)
+        opened.callback(os.close, lowest)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + 40, before[1]))
+        opened.callback(resource.setrlimit, resource.RLIMIT_NOFILE, before)
+        yield lowest + 40
+
+
+@LOOPS
+def test_without_descriptors_accepting_recovers(loop: str, few_descriptors: int) -> None:
+    """Clients take all that there are, and leave: with a server of uvloop's nobody could connect any more."""
+
+    async def test() -> None:
+        async with accepting(of_server=OpenConnections(Descriptors(1 << 20))) as server:
+            clients = []
+            with contextlib.suppress(OSError):  # too many open files, of this process
+                while True:
+                    clients.append(await server.connect())
+            await asyncio.sleep(0.15)
+            for _, writer in clients:
+                writer.transport.abort()
+            await asyncio.sleep(0.01)
+            assert await server.ask(b"x", 6) == b"echo x"
+
+    run(test(), loop)
+
+
+@LOOPS
+def test_the_last_descriptors_are_not_for_connections(loop: str, few_descriptors: int) -> None:
+    async def test() -> None:
+        of_server = OpenConnections(Descriptors(1 << 20))
+        of_server._most_descriptors = few_descriptors - 15
+        async with accepting(of_server=of_server) as server:
+            clients = []
+            for _ in range(8):
+                clients.append(await server.connect())
+                await asyncio.sleep(0.002)
+            await asyncio.sleep(0.3)
+            with ExitStack() as opened:
+                for _ in range(6):
+                    opened.callback(os.close, os.dup(0))
+            for _, writer in clients:
+                writer.transport.abort()
+            assert await server.ask(b"x", 6) == b"echo x"
+
+    run(test(), loop)
+
+
+@pytest.mark.parametrize(
+    ("limit", "reserve", "connections"),
+    [(32, 16, 16), (256, 128, 128), (1024, 128, 896), (20_000, 1024, 18_976), (1 << 20, 1024, 1 << 16)],
+)
+def test_the_reserve(limit: int, reserve: int, connections: int) -> None:
+    found = Descriptors(limit)
+    assert found.reserve == reserve
+    assert OpenConnections(found).limit == connections
+    assert OpenConnections(found, 5).limit == 5
+    assert OpenConnections(found, 1 << 30).limit == limit - reserve
+
+
+def test_the_soft_limit_is_raised_until_the_end() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1000), hard))
+    try:
+        raised = RaisedLimit()
+        assert raised.inherited == min(soft, 1000)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+        raised.close()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(soft, 1000), hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+class Looked(Echoing):
+    def __init__(self, connections: ListenerConnections) -> None:
+        super().__init__(b"", connections)
+        self.looks = 0
+
+    def look(self, now: float) -> None:
+        self.looks += 1
+        raise ZeroDivisionError
+
+
+def test_the_sweep_looks_at_all_while_there_are_any(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sweep, "EVERY", 0.01)
+    monkeypatch.setattr(sweep, "AT_ONCE", 3)
+    caplog.set_level(logging.CRITICAL, "msx.connections")
+
+    async def test() -> None:
+        connections = ListenerConnections(OpenConnections(MANY))
+        looked = [Looked(connections) for _ in range(10)]
+        for one in looked:
+            connections.add(one)
+        while any(one.looks < 2 for one in looked):
+            await asyncio.sleep(0.001)
+        for one in looked:
+            connections.discard(one)
+        await asyncio.sleep(0.03)
+        assert not connections.of_server._sweep._running, "a server without connections does nothing"
+
+    run(test())
