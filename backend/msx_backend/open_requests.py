@@ -58,14 +58,13 @@ class OpenRequests:
             else:
                 request.cancelled = True
                 self.on_cancel(number)
-            if request.credit is not None:
-                request.credit.lift()  # a handler that waits for this client goes on, and sees the cancel
+            request.lift()  # a handler that waits for this client goes on, and sees the cancel
 
     def grant(self, number: int, limit: int) -> None:
         """The client has taken enough for more to be sent. The number of a request that has ended is ignored."""
         request = self._held.get(number)
-        if request is not None and request.credit is not None:
-            request.credit.grant(limit)
+        if request is not None:
+            request.grant(limit)
 
     def settle(self, requests: list[InferenceRequest]) -> list[int]:
         """Applies deferred cancels; returns the numbers of the requests that are cancelled by it."""

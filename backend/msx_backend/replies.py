@@ -22,7 +22,7 @@ from msx_protocol import (
     encode_frame_parts,
 )
 from msx_sdk._internal.failures import RequestFailure, shortened
-from msx_sdk._internal.reply_credit import ReplyCredit
+from msx_sdk._internal.reply_credit import UNLIMITED
 from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest
 
@@ -40,7 +40,7 @@ class ReplyWriter:
     def __init__(self, sock: socket.socket, max_response_size: int, credit: int = 0) -> None:
         """`credit`: bytes of a stream that may be sent before its client has taken any (`Load.stream_credit`)."""
         self._sock = sock
-        self._credit = credit
+        self._credit = credit or UNLIMITED
         self._limit = min(max_response_size, MAX_BODY)
         self._lock = threading.Lock()
         self._frames: list[bytes | bytearray] = []
@@ -62,11 +62,12 @@ class ReplyWriter:
             return self.fail(request, self._too_large(body))
         if last and head is not None and len(body) < LARGE:
             return self._whole(request, body, head)
-        if self._credit and not last:
-            self._spend(request, len(body))
+        if not last:
+            request.sent += len(body)
         if head is None:
             message = Chunk(request.number, last)
         else:
+            request.credit = self._credit  # before the chunk leaves: more may be granted at any time after that
             message = Chunk(request.number, last, head.status, head.phrase, head.headers or [])
         if len(body) < LARGE:
             return self._answer(request, last, encode_frame(message, body))
@@ -100,12 +101,6 @@ class ReplyWriter:
         self._soon = False
         with self._lock:
             self._write()
-
-    def _spend(self, request: InferenceRequest, size: int) -> None:
-        """Before the chunk leaves: the client's next credit may come at any time after that."""
-        if request.credit is None:
-            request.credit = ReplyCredit(self._credit)
-        request.credit.sent += size
 
     def _whole(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead) -> None:
         with self._lock:

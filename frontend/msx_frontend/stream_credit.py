@@ -18,51 +18,44 @@ class StreamBuffers:
     """What the streamed replies of one server may hold: `size` bytes of each (the key stream_buffer_size), and of all
     together WHOLE times that beside FIRST of each."""
 
-    __slots__ = ("first", "left", "size")
+    __slots__ = ("first", "left", "most", "size")
 
     def __init__(self, size: int = 1 << 20) -> None:
         self.size, self.first = size, min(FIRST, size)
         self.left = (size - self.first) * WHOLE
         """Bytes that no stream has reserved."""
-
-    @property
-    def most(self) -> int:
+        self.most = size * BEHIND
         """Bytes of one stream that may ever wait."""
-        return self.size * BEHIND
 
 
 class StreamCredit:
     """Of one reply. `grant` is told each new limit: how many bytes its chunks may have in all.
 
+    Who holds the chunks until the client takes them calls `took`, and `close` at last. It also says whether they are
+    `spent`: what waits fills the `room`. Counting costs nothing for a chunk, only for what is taken.
+
     The worker sends a chunk whole once it is below the limit, so that a stream holds one chunk more at most. The limit
     is raised when half of what the stream may hold was taken; it is never lowered.
     """
 
-    __slots__ = ("_buffers", "_came", "_grant", "_limit", "_next", "_reserved", "_taken", "held")
+    __slots__ = ("_grant", "_limit", "_next", "_reserved", "_taken", "buffers", "held", "spent")
 
     def __init__(self, buffers: StreamBuffers, grant: Callable[[int], object]) -> None:
-        self._buffers = buffers
+        self.buffers = buffers
         self._grant: Callable[[int], object] | None = grant
-        self._came = self._taken = self._reserved = 0
+        self._taken = self._reserved = 0
         self._limit = buffers.first
         self._next = buffers.first // 2
         """The limit may be raised when so many bytes were taken."""
         self.held = False
-        """Somebody holds what came until the client takes it, calls `took`, and `close` at last. Otherwise what came is
-        taken at once, and nothing has to be reserved for it."""
-
-    @property
-    def buffers(self) -> StreamBuffers:
-        return self._buffers
-
-    @property
-    def spent(self) -> bool:
+        """Somebody holds the chunks. Otherwise they are taken at once, and nothing has to be reserved for them."""
+        self.spent = False
         """The handler waits with its next chunk."""
-        return self._came >= self._limit and self._grant is not None
 
-    def came(self, size: int) -> None:
-        """The worker has sent a chunk."""
-        self._came += size
+    @property
+    def room(self) -> int:
+        """The worker sends no chunk while so many bytes wait."""
+        return self._limit - self._taken
 
     def took(self, size: int) -> None:
         """The client has taken so many bytes."""
@@ -72,16 +65,16 @@ class StreamCredit:
 
     def end(self) -> None:
         """The worker sends no more. What it has sent may still be held."""
-        self._grant = None
+        self._grant, self.spent = None, False
 
     def close(self) -> None:
         """Nothing is held any more. Idempotent."""
-        self._grant = None
-        self._buffers.left += self._reserved
+        self.end()
+        self.buffers.left += self._reserved
         self._reserved = 0
 
     def _raise(self, grant: Callable[[int], object]) -> None:
-        window = self._reserve() if self.held else self._buffers.size
+        window = self._reserve() if self.held else self.buffers.size
         if self._taken + window - self._limit >= window // 2:
             self._limit = self._taken + window
             grant(self._limit)
@@ -89,7 +82,7 @@ class StreamCredit:
 
     def _reserve(self) -> int:
         """Returns how much the stream may hold: all that it is allowed, or what the other streams leave of that."""
-        buffers = self._buffers
+        buffers = self.buffers
         pledged = max(self._limit - self._taken - buffers.first, 0)  # the worker may have sent it
         buffers.left += self._reserved
         self._reserved = max(pledged, min(buffers.size - buffers.first, buffers.left))

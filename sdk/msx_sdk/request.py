@@ -9,7 +9,7 @@ import msgspec
 
 from msx_sdk._internal.bodies import lenient, raw, strict
 from msx_sdk._internal.kserve.inference import Inference
-from msx_sdk._internal.reply_credit import ReplyCredit
+from msx_sdk._internal.reply_credit import UNLIMITED, ReplyCredit
 from msx_sdk._internal.results import encode
 
 __all__ = ["Headers", "InferenceRequest", "Part"]
@@ -49,7 +49,7 @@ class Headers(dict[str, Any]):
         return isinstance(key, str) and self.get(key) is not None
 
 
-class InferenceRequest:
+class InferenceRequest(ReplyCredit):
     """A request: its id, headers, fields, deadline (a `time.monotonic()` instant) and cancel flag.
 
     `answered`: its reply has ended; who sends replies says so.
@@ -64,7 +64,6 @@ class InferenceRequest:
         "_strict",
         "answered",
         "cancelled",
-        "credit",
         "deadline",
         "id",
         "inference",
@@ -90,8 +89,7 @@ class InferenceRequest:
         self._headers = Headers() if headers is None else headers
         self.deadline = deadline
         self.cancelled = self.answered = False
-        self.credit: ReplyCredit | None = None
-        """Of a streamed reply; None until the first chunk, and wherever any number of bytes may be sent."""
+        self.credit, self.sent, self._watchers = UNLIMITED, 0, ()  # as in ReplyCredit
         self.inference: Inference | None = None
         """The parsed request, if it is one of the Open Inference Protocol."""
         self._data: dict[str, Any] | None = None

@@ -126,10 +126,11 @@ class Runner:
             batch.finish(result)
 
     def _stream(self, batch: Batch, results: Generator[Any, None, Any]) -> None:
+        first, several = batch.requests[0], len(batch.requests) > 1
         try:
             while self._conductor.proceed(not batch.deserted):
                 values = next(results)
-                if self.paced:
+                if self.paced and (several or first.spent):
                     batch.wait()
                 batch.send(values)
         except StopIteration as end:
@@ -174,9 +175,10 @@ class AsyncRunner:
 
     async def _stream(self, batch: Batch, results: AsyncGenerator[Any, None]) -> None:
         try:
+            request = batch.requests[0]
             async for values in results:
-                if batch.spent:
-                    await batch.drain()
+                if request.sent >= request.credit:
+                    await request.granted()
                 batch.send(values)
                 if batch.deserted:
                     break

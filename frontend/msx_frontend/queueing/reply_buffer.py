@@ -45,6 +45,7 @@ class ReplyBuffer:
         "_chunks",
         "_credit",
         "_ended",
+        "_enough",
         "_error",
         "_head",
         "_notifier",
@@ -68,6 +69,8 @@ class ReplyBuffer:
         self._notifier = Notifier()
         self._credit: StreamCredit | None = None
         self._buffers = UNPACED
+        self._enough = self._buffers.size + 1
+        """Bytes with which somebody waits until the reader takes something."""
         self._stall: asyncio.TimerHandle | None = None
         self._stall_limit = stall_limit
 
@@ -76,7 +79,7 @@ class ReplyBuffer:
     def start(self, status: int, phrase: str, headers: list[tuple[str, str]]) -> None:
         self._head = ReplyStart(status=status, phrase=phrase, headers=headers)
         if self.job is not None and (credit := self.job.credit) is not None:
-            self._credit, self._buffers, credit.held = credit, credit.buffers, True
+            self._credit, self._buffers, self._enough, credit.held = credit, credit.buffers, credit.room, True
         self._wake()
 
     def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
@@ -88,20 +91,20 @@ class ReplyBuffer:
     def chunk(self, data: bytes) -> None:
         if self._error is not None:
             return
-        held = self._size
         self._chunks.append(data)
         self._size += len(data)
-        if held >= self._buffers.most:
-            limit = "" if self._credit is None else f", and no more than {BEHIND} times stream_buffer_size may wait"
-            self._give_up(f"reads more slowly than the model answers{limit}")
-        elif self._stall is None and self._waits:
-            self._stall = asyncio.get_running_loop().call_later(self._stall_limit, self._stalled)
+        if self._size >= self._enough:
+            self._fill(len(data))
         self._wake()
 
     def end(self) -> None:
         if self._head is None:
             self._head = ReplyStart(status=200, phrase="", headers=[])
         self._ended = True
+        if self._credit is not None:
+            self._enough = self._buffers.size + 1  # no handler waits any more
+            if self._stall is not None and self._size < self._enough:
+                self._watch()
         self._wake()
 
     def fail(self, error: ServiceError) -> None:
@@ -180,20 +183,33 @@ class ReplyBuffer:
 
     # -- the slow reader --
 
-    @property
-    def _waits(self) -> bool:
-        """Somebody waits until the reader takes something."""
-        return self._size > self._buffers.size or (self._credit is not None and self._credit.spent)
+    def _fill(self, last: int) -> None:
+        """There is enough, with a last chunk of so many bytes."""
+        if self._size - last >= self._buffers.most:
+            limit = "" if self._credit is None else f", and no more than {BEHIND} times stream_buffer_size may wait"
+            self._give_up(f"reads more slowly than the model answers{limit}")
+            return
+        if self._credit is not None:
+            self._credit.spent = True
+        if self._stall is None:
+            self._watch()
 
     def _taken(self, count: int) -> None:
         self._size -= count
-        if self._credit is not None:
+        if self._credit is not None and not self._ended:
             self._credit.took(count)
+            self._enough = self._credit.room
+            self._credit.spent = self._size >= self._enough
+        if self._stall is not None:
+            self._watch()
+
+    def _watch(self) -> None:
+        """The reader has its seconds from now on, if somebody waits for it."""
         if self._stall is not None:
             self._stall.cancel()
             self._stall = None
-            if self._waits:
-                self._stall = asyncio.get_running_loop().call_later(self._stall_limit, self._stalled)
+        if self._size >= self._enough:
+            self._stall = asyncio.get_running_loop().call_later(self._stall_limit, self._stalled)
 
     def _stalled(self) -> None:
         self._give_up(f"took none of them for {self._stall_limit:g} s")

@@ -180,10 +180,9 @@ class BatchRunner:
         credit = job.credit
         if message.last and credit is not None:
             credit.end()
-        if body and credit is not None:
-            credit.came(len(body))
+        if body:
             job.sink.chunk(body)
-            if not credit.held:
+            if credit is not None and not credit.held:
                 credit.took(len(body))
         if message.last:
             job.finish(job.status)

@@ -93,26 +93,18 @@ class Batch:
     def wait(self) -> None:
         """Block while the clients of all open requests are slow. One that is faster holds the others' replies up no
         longer than its own."""
-        spent = []
-        for request, state in zip(self.requests, self._states, strict=True):
+        waiting = []
+        for request, state in zip(self.requests, self._states):  # noqa: B905 (as many, and compared in each step)
             if state.open and not request.cancelled:
-                if request.credit is None or not request.credit.spent:
+                if request.sent < request.credit:
                     return
-                spent.append(request.credit)
-        if spent:
-            wait_for_any(spent)
-
-    @property
-    def spent(self) -> bool:
-        """Of an async handler's batch of one: `drain` would wait."""
-        credit = self.requests[0].credit
-        return credit is not None and credit.spent
+                waiting.append(request)
+        if waiting:
+            wait_for_any(waiting)
 
     async def drain(self) -> None:
-        """What `wait` is for an async handler."""
-        credit = self.requests[0].credit
-        if credit is not None and credit.spent:
-            await credit.granted()
+        """What `wait` is for an async handler, whose batch has one request."""
+        await self.requests[0].granted()
 
     def send(self, values: Any) -> None:
         """Takes a list of intermediate results, one for each request; None sends nothing for that request."""

@@ -9,30 +9,32 @@ from contextlib import suppress
 
 UNLIMITED = 1 << 62
 
+_watching = threading.Lock()
+
 
 class ReplyCredit:
-    """One thread at a time sends; another one grants. A chunk is sent whole once any credit is left.
+    """What a request knows of the client that takes its reply: a base class, so that a stream costs only the counting.
 
-    Whoever waits calls `watch`, then looks at `spent`: a grant sets the limit, then calls those who watch, so that none
-    is missed.
+    One thread at a time sends; another one grants. A chunk is sent whole once any credit is left. Whoever waits calls
+    `watch`, then looks at `spent`: a grant is noted, then told to those who watch, so that none is missed.
     """
 
-    __slots__ = ("_watchers", "limit", "sent")
+    __slots__ = ("_watchers", "credit", "sent")
 
-    def __init__(self, limit: int) -> None:
-        """`limit`: bytes of all chunks of the reply."""
-        self.limit, self.sent = limit, 0
-        self._watchers: list[Callable[[], None]] = []
+    def __init__(self) -> None:
+        self.credit, self.sent = UNLIMITED, 0
+        """Bytes that all chunks of the reply may have so far, and that they have had."""
+        self._watchers: tuple[Callable[[], None], ...] = ()
 
     @property
     def spent(self) -> bool:
         """Whoever would send the next chunk has to wait."""
-        return self.sent >= self.limit
+        return self.sent >= self.credit
 
-    def grant(self, limit: int) -> None:
-        """A limit that is not above the last one changes nothing."""
-        self.limit = max(limit, self.limit)
-        for call in tuple(self._watchers):
+    def grant(self, credit: int) -> None:
+        """What is not above the credit of before changes nothing."""
+        self.credit = max(credit, self.credit)
+        for call in self._watchers:
             call()
 
     def lift(self) -> None:
@@ -40,10 +42,12 @@ class ReplyCredit:
         self.grant(UNLIMITED)
 
     def watch(self, call: Callable[[], None]) -> None:
-        self._watchers.append(call)
+        with _watching:
+            self._watchers = (*self._watchers, call)
 
     def unwatch(self, call: Callable[[], None]) -> None:
-        self._watchers.remove(call)
+        with _watching:
+            self._watchers = tuple(other for other in self._watchers if other != call)
 
     async def granted(self) -> None:
         """Wait on the running loop; grants come from another thread."""
@@ -62,15 +66,15 @@ class ReplyCredit:
             self.unwatch(wake)
 
 
-def wait_for_any(credits: Sequence[ReplyCredit]) -> None:
-    """Block until one of them is not spent; grants come from another thread."""
+def wait_for_any(replies: Sequence[ReplyCredit]) -> None:
+    """Block until the credit of one of them is not spent; grants come from another thread."""
     granted = threading.Event()
-    for credit in credits:
-        credit.watch(granted.set)
+    for reply in replies:
+        reply.watch(granted.set)
     try:
-        while all(credit.spent for credit in credits):
+        while all(reply.spent for reply in replies):
             granted.wait()
             granted.clear()
     finally:
-        for credit in credits:
-            credit.unwatch(granted.set)
+        for reply in replies:
+            reply.unwatch(granted.set)

@@ -11,8 +11,12 @@ WATCHDOG = 30.0
 
 
 def spent_credit() -> ReplyCredit:
-    credit = ReplyCredit(10)
-    credit.sent = 10
+    return credit_of(10, sent=10)
+
+
+def credit_of(limit: int, sent: int = 0) -> ReplyCredit:
+    credit = ReplyCredit()
+    credit.credit, credit.sent = limit, sent
     return credit
 
 
@@ -32,18 +36,17 @@ def ended(thread: threading.Thread) -> bool:
 
 @pytest.mark.parametrize(("sent", "spent"), [(0, False), (9, False), (10, True), (25, True)])
 def test_a_chunk_is_sent_whole_once_any_credit_is_left(sent: int, spent: bool) -> None:
-    credit = ReplyCredit(10)
-    credit.sent = sent
-    assert credit.spent is spent
+    assert credit_of(10, sent).spent is spent
+    assert not ReplyCredit().spent
 
 
 def test_a_limit_is_never_lowered() -> None:
-    credit = ReplyCredit(10)
+    credit = credit_of(10)
     for limit, reached in ((20, 20), (15, 20)):
         credit.grant(limit)
-        assert credit.limit == reached
+        assert credit.credit == reached
     credit.lift()
-    assert credit.limit == UNLIMITED
+    assert credit.credit == UNLIMITED
 
 
 def test_a_thread_waits_until_one_of_several_clients_has_taken_something() -> None:
@@ -53,7 +56,7 @@ def test_a_thread_waits_until_one_of_several_clients_has_taken_something() -> No
     assert thread.is_alive()
     faster.grant(11)
     assert ended(thread)
-    assert (slow._watchers, faster._watchers) == ([], [])
+    assert (slow._watchers, faster._watchers) == ((), ())
 
 
 def test_nothing_waits_for_a_client_that_has_left() -> None:
@@ -64,8 +67,8 @@ def test_nothing_waits_for_a_client_that_has_left() -> None:
 
 
 def test_nobody_waits_without_need() -> None:
-    wait_for_any([ReplyCredit(1), spent_credit()])
-    asyncio.run(ReplyCredit(1).granted())
+    wait_for_any([credit_of(1), spent_credit()])
+    asyncio.run(credit_of(1).granted())
 
 
 def test_a_task_waits_while_others_go_on() -> None:
@@ -77,7 +80,7 @@ def test_a_task_waits_while_others_go_on() -> None:
             assert not waiting.done()
             await asyncio.to_thread(credit.grant, limit)
         await asyncio.wait_for(waiting, WATCHDOG)
-        assert credit._watchers == []
+        assert credit._watchers == ()
 
     asyncio.run(main())
 
@@ -90,7 +93,7 @@ def test_a_task_that_is_cancelled_watches_no_longer() -> None:
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        assert credit._watchers == []
+        assert credit._watchers == ()
 
     asyncio.run(main())
 

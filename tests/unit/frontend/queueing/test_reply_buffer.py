@@ -289,8 +289,6 @@ class PacedJob(Job):
         return buffers
 
     def chunk(self, size: int) -> None:
-        assert self.credit is not None
-        self.credit.came(size)
         self.sink.chunk(bytes(size))
 
 
@@ -371,5 +369,23 @@ def test_a_reader_too_far_behind_a_handler_that_cannot_wait_for_it() -> None:
         assert job.cancelled
         with pytest.raises(ReaderTooSlow, match="no more than 16 times stream_buffer_size may wait"):
             await reply.take()
+
+    run_paced(test)
+
+
+def test_after_the_end_no_handler_waits() -> None:
+    """Then a reader may take its time, unless more than the size of the buffer waits for it."""
+
+    async def test(reply: ReplyBuffer, job: PacedJob) -> None:
+        buffers = job.stream()
+        job.chunk(FIRST)
+        assert job.credit is not None
+        assert (job.credit.spent, reply._stall is None) == (True, False)
+        job.credit.end()
+        reply.end()
+        assert (job.credit.spent, reply._stall) == (False, None)
+        await reply.take()
+        assert job.grants == []
+        assert buffers.left == StreamBuffers().left
 
     run_paced(test)
