@@ -57,6 +57,11 @@ class StreamCredit:
         """The worker sends no chunk while so many bytes wait."""
         return self._limit - self._taken
 
+    def hold(self, waiting: int) -> None:
+        """From now on somebody holds the chunks, also those that wait by now, of so many bytes."""
+        self.held = True
+        self._taken -= waiting
+
     def took(self, size: int) -> None:
         """The client has taken so many bytes."""
         self._taken += size

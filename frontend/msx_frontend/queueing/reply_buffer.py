@@ -49,6 +49,7 @@ class ReplyBuffer:
         "_error",
         "_head",
         "_notifier",
+        "_reading",
         "_size",
         "_stall",
         "_stall_limit",
@@ -67,6 +68,8 @@ class ReplyBuffer:
         self._ended = False
         self._error: ServiceError | None = None
         self._notifier = Notifier()
+        self._reading = False
+        """Its reader has begun. Before that no handler waits: it may have the worker that what is read first needs."""
         self._credit: StreamCredit | None = None
         self._buffers = UNPACED
         self._enough = self._buffers.size + 1
@@ -78,8 +81,8 @@ class ReplyBuffer:
 
     def start(self, status: int, phrase: str, headers: list[tuple[str, str]]) -> None:
         self._head = ReplyStart(status=status, phrase=phrase, headers=headers)
-        if self.job is not None and (credit := self.job.credit) is not None:
-            self._credit, self._buffers, self._enough, credit.held = credit, credit.buffers, credit.room, True
+        if self._reading:
+            self._pace()
         self._wake()
 
     def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
@@ -116,6 +119,8 @@ class ReplyBuffer:
 
     async def head(self) -> ReplyStart:
         """Raises the job's ServiceError if it came before any bytes."""
+        if not self._reading:
+            self._begin_reading()
         while self._head is None or (self._error is not None and not self._chunks):
             if self._error is not None:
                 raise self._error
@@ -167,9 +172,16 @@ class ReplyBuffer:
             job.cancel()
         if self.hold is not None:
             self.hold.release()
-        self._drop()
+        self._drop_rest()
+
+    def _begin_reading(self) -> None:
+        self._reading = True
+        if self._head is not None and not self._ended:
+            self._pace()
 
     async def _available(self) -> bool:
+        if not self._reading:
+            self._begin_reading()
         while not self._chunks:
             if self._error is not None:
                 raise self._error
@@ -182,6 +194,13 @@ class ReplyBuffer:
         self._notifier.notify()
 
     # -- the slow reader --
+
+    def _pace(self) -> None:
+        """If the reply is a stream its handler waits for the reader from now on."""
+        if self.job is not None and (credit := self.job.credit) is not None:
+            credit.hold(self._size)
+            self._credit, self._buffers, self._enough = credit, credit.buffers, credit.room
+            credit.spent = self._size >= self._enough
 
     def _fill(self, last: int) -> None:
         """There is enough, with a last chunk of so many bytes."""
@@ -216,13 +235,17 @@ class ReplyBuffer:
 
     def _give_up(self, how: str) -> None:
         self._error = ReaderTooSlow(self._size, how)
-        self._drop()
+        self._drop_rest()
         if self.job is not None:
             self.job.cancel(self._error)
         self._wake()
 
-    def _drop(self) -> None:
+    def _drop_rest(self) -> None:
         if self._credit is not None:
             self._credit.close()
+        self._drop()
+
+    def _drop(self) -> None:
+        """What waits; more may come."""
         self._chunks.clear()
         self._taken(self._size)

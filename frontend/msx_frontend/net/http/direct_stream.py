@@ -61,6 +61,7 @@ class DirectStream(ReplyBuffer):
     def __init__(self, reply: StreamedReply) -> None:
         super().__init__()
         self._reply = reply
+        self._reading = True
         self._scheduled = self._streaming = False
         self._opening: ReplyHead | None = None
         """The head of a stream that is not written yet."""

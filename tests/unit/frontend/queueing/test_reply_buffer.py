@@ -283,13 +283,26 @@ class PacedJob(Job):
     """A job of which the worker sends chunks."""
 
     def stream(self) -> StreamBuffers:
+        """Its reader waits for it."""
+        buffers = self.begin()
+        self.reply._begin_reading()
+        return buffers
+
+    def begin(self) -> StreamBuffers:
         buffers, self.grants = StreamBuffers(), list[int]()
         self.credit = StreamCredit(buffers, self.grants.append)
         self.sink.start(200, "", [])
         return buffers
 
+    @property
+    def reply(self) -> ReplyBuffer:
+        assert isinstance(self.sink, ReplyBuffer)
+        return self.sink
+
     def chunk(self, size: int) -> None:
         self.sink.chunk(bytes(size))
+        if self.credit is not None and not self.credit.held:  # as BatchRunner does
+            self.credit.took(size)
 
 
 def run_paced(test: Callable[[ReplyBuffer, PacedJob], Awaitable[None]], stall_limit: float = 1000) -> None:
@@ -387,5 +400,44 @@ def test_after_the_end_no_handler_waits() -> None:
         await reply.take()
         assert job.grants == []
         assert buffers.left == StreamBuffers().left
+
+    run_paced(test)
+
+
+@pytest.mark.parametrize("read", ["head", "take", "chunks"])
+def test_the_handler_does_not_wait_for_a_reader_that_has_not_begun(read: str) -> None:
+    """It reads another reply first, whose handler may wait for the same worker."""
+
+    async def test(reply: ReplyBuffer, job: PacedJob) -> None:
+        buffers = job.begin()
+        for _ in range(4):
+            job.chunk(buffers.size)
+        assert job.credit is not None
+        assert not job.credit.held
+        assert job.grants[-1] == 5 * buffers.size
+        assert reply._stall is not None
+        if read == "head":
+            await reply.head()
+        elif read == "take":
+            await reply.take()
+        else:
+            await anext(aiter(reply))
+        assert job.credit.held
+        assert job.credit.room == {"head": 5, "take": 1, "chunks": 4}[read] * buffers.size
+        assert not job.credit.spent
+        reply.close()
+        assert buffers.left == StreamBuffers().left
+
+    run_paced(test)
+
+
+def test_what_a_reply_without_a_body_drops_is_taken() -> None:
+    """Its handler may go on to its end."""
+
+    async def test(reply: ReplyBuffer, job: PacedJob) -> None:
+        job.stream()
+        job.chunk(FIRST)
+        reply._drop()
+        assert job.grants
 
     run_paced(test)
