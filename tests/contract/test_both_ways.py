@@ -1,4 +1,4 @@
-"""Every route of every API family answers alike, whether the connection answers by itself or ASGI does.
+"""Every route of every API family answers alike, by the connection itself and by ASGI, over HTTP/1.1 and HTTP/2.
 
 All of the server behind its listeners, on fake worker groups: one with `direct_predictions`, one without. A family
 that is added gets a line for each of its routes here, or the first test fails. All other tests of HTTP run one way.
@@ -30,6 +30,7 @@ from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import INFER, Job
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.models.registry import Registry
+from msx_frontend.net.connections.open_connections import OpenConnections
 from msx_frontend.net.http.router import Router
 from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workflows.management import WorkflowManagement
@@ -38,6 +39,7 @@ from msx_sdk._internal.kserve.message import join
 from msx_sdk._internal.reply_head import JSON_TYPE
 from msx_sdk.generation import EMBED, GENERATE, TOKENIZE, EmbedReply, TokenizeReply
 from msx_sdk.generation._wire import encode
+from tests.http2_transport import Http2Transport
 from tests.unit.frontend.generation.speaker import ALL, words
 from tests.unit.frontend.harness import FakeGroup, Harness, open_harness
 from tests.unit.frontend.jobs import run
@@ -46,6 +48,9 @@ from tests.unit.frontend.net.http.client import FakeAccessLog
 LIMIT = 5000
 """Bytes of a request."""
 INPUTS = b'{"inputs": []}'
+
+Answer = tuple[int, str, list[Any], bytes]
+"""Status, phrase, headers and body."""
 
 
 class Ask(NamedTuple):
@@ -322,12 +327,12 @@ class Served:
     """A server one way, with its keys."""
 
     def __init__(self, harness: Harness, front: HttpFront, tokens: Tokens | None) -> None:
-        self.registry, self.front = harness.registry, front
+        self.harness, self.registry, self.front, self.tokens = harness, harness.registry, front, tokens
         keys = msgspec.json.decode(tokens.path.read_bytes()) if tokens else {}
         self.keys = {kind: f"Bearer {keys[kind]['key']}" for kind in keys}
         self.addresses: dict[str, Address] = {}
 
-    async def ask(self, client: httpx.AsyncClient, ask: Ask, key: str = "") -> tuple[int, str, list[Any], bytes]:
+    async def ask(self, client: httpx.AsyncClient, ask: Ask, key: str = "") -> Answer:
         """Status, phrase, headers and body, without what differs from request to request."""
         headers = {"x-request-id": "id-1", "accept-encoding": "identity", **dict(ask.headers)}
         if key:
@@ -379,6 +384,7 @@ async def served(folder: Path, *, direct: bool, keys: bool = False, **settings: 
                 monitoring=SimpleNamespace(metrics=harness.metrics, counted=lambda log, by_key: log),
                 access_log=FakeAccessLog(),
                 held=HeldBytes(),
+                connections=OpenConnections(),
             )
             models = SimpleNamespace(management=harness.management, workflows=workflows)
             front = HttpFront(cast(ServerContext, context), cast(ServedModels, models))
@@ -395,6 +401,13 @@ async def served(folder: Path, *, direct: bool, keys: bool = False, **settings: 
                     await listener.stop(1)
 
 
+def _over_http2(answer: Answer) -> Answer:
+    """What HTTP/2 has of it: no phrases, and nothing on the connection or the end of the body."""
+    status, _, headers, body = answer
+    phrase = httpx.codes.get_reason_phrase(status)
+    return status, phrase, [pair for pair in headers if pair[0] not in ("connection", "transfer-encoding")], body
+
+
 def compare(
     folder: Path,
     asks: list[Ask],
@@ -403,21 +416,25 @@ def compare(
     key: str = "",
     broken: Callable[[], AbstractContextManager[Any]] = nullcontext,
 ) -> list[int]:
-    """The statuses, which are the same both ways, as is all else of each reply; `broken` is entered while they come."""
+    """The statuses, which are the same all ways, as is all else of each reply; `broken` is entered while they come."""
 
-    async def one_way(*, direct: bool) -> list[tuple[int, str, list[Any], bytes]]:
+    async def both_versions(*, direct: bool) -> list[tuple[Answer, Answer]]:
         async with (
             served(folder / ("direct" if direct else "asgi"), direct=direct, keys=keys) as one,
-            httpx.AsyncClient(trust_env=False) as client,
+            httpx.AsyncClient(trust_env=False) as http1,
+            httpx.AsyncClient(transport=Http2Transport()) as http2,
         ):
             with broken():
-                return [await one.ask(client, ask, key) for ask in asks]
+                return [(await one.ask(http1, ask, key), await one.ask(http2, ask, key)) for ask in asks]
 
     async def test() -> list[int]:
-        first, second = await one_way(direct=True), await one_way(direct=False)
-        for ask, direct, asgi in zip(asks, first, second, strict=True):
-            assert direct == asgi, f"{ask.method} {ask.path} {ask.body[:20]!r} {ask.headers}"
-        return [status for status, *_ in first]
+        first, second = await both_versions(direct=True), await both_versions(direct=False)
+        for ask, (direct, direct2), (asgi, asgi2) in zip(asks, first, second, strict=True):
+            asked = f"{ask.method} {ask.path} {ask.body[:20]!r} {ask.headers}"
+            assert direct == asgi, asked
+            assert direct2 == asgi2, f"HTTP/2: {asked}"
+            assert direct2 == _over_http2(direct), f"HTTP/1.1, HTTP/2: {asked}"
+        return [direct[0] for (direct, _) in first]
 
     return run(test())
 

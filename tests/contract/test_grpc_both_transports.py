@@ -1,6 +1,6 @@
-"""Each method of each gRPC service is answered alike by both transports: by our own HTTP/2 and by grpc.aio.
+"""Each gRPC method is answered alike by both transports, our own HTTP/2 and grpc.aio, and by REST ports.
 
-One table of calls runs by both. All that a client gets and all that the access log says is compared.
+One table of calls runs by all. All that a client gets and all that the access log says is compared.
 """
 
 from __future__ import annotations
@@ -8,23 +8,27 @@ from __future__ import annotations
 import asyncio
 import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from types import SimpleNamespace
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import pytest
 
 from msx_frontend.assembly.grpc_server import GrpcServer
 from msx_frontend.assembly.grpc_services import grpc_services
 from msx_frontend.config import ServerConfig
+from msx_frontend.config.address import Address
 from msx_frontend.errors import DeadlineExceeded, HandlerFailed, InvalidKey, Overloaded
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import INFER, Job
 from msx_frontend.keys.key import Key, Kind
 from msx_frontend.metrics.inference_statistics import InferenceStatistics
+from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.grpc.messages import POOL, message_class
 from msx_frontend.net.grpc.reflection import NAMES
 from msx_frontend.net.grpc.service import Service
+from msx_frontend.net.http.v2.listener import RestHttp2
+from msx_frontend.net.listening.listener import Listener
 from msx_sdk._internal.kserve.message import join
 from msx_sdk._internal.kserve.types import Signature
 from tests.raw_grpc import RawAnswer, RawCall, framed
@@ -138,12 +142,13 @@ def services_of(config: ServerConfig, access_log: AccessLog, *, broken: bool = F
 class Bench:
     """A server by one of the transports."""
 
-    def __init__(self, server: GrpcServer, registry: Any, access_log: AccessLog) -> None:
-        self._server, self.registry, self._access_log = server, registry, access_log
+    def __init__(self, inference: str, management: str, registry: Any, access_log: AccessLog) -> None:
+        self._inference, self._management = inference, management
+        self.registry, self._access_log = registry, access_log
 
     async def begin(self, path: str, *fields: tuple[str, str]) -> RawCall:
-        listener = self._server.management if path.startswith(MANAGEMENT) else self._server.inference
-        return await RawCall.begin(listener.address, f"/{path}", (("x-request-id", "mine"), KEY, *fields))
+        address = self._management if path.startswith(MANAGEMENT) else self._inference
+        return await RawCall.begin(address, f"/{path}", (("x-request-id", "mine"), KEY, *fields))
 
     async def ask(self, path: str, body: bytes, *fields: tuple[str, str]) -> tuple[RawAnswer, Any]:
         """The answer, and the line of the access log, where the service has one."""
@@ -157,12 +162,15 @@ class Bench:
         return call.target, call.id, call.key_name, call.method, call.protocol, status
 
 
+Way = Literal["direct", "aio", "REST"]
+
+
 @asynccontextmanager
-async def serving(*, direct: bool, broken: bool) -> AsyncIterator[Bench]:
+async def serving(way: Way, *, broken: bool) -> AsyncIterator[Bench]:
     config = ServerConfig(
         grpc_inference_port=0,
         grpc_management_port=0,
-        direct_predictions=direct,
+        direct_predictions=way != "aio",
         max_request_size=LIMIT,
         max_response_size=LIMIT,
         **CONFIG,
@@ -170,22 +178,49 @@ async def serving(*, direct: bool, broken: bool) -> AsyncIterator[Bench]:
     access_log = AccessLog()
     registry, services = services_of(config, access_log, broken=broken)
     server = GrpcServer(config, services, registry, Broken() if broken else Health(), Tokens())
+    async with _on_rest_ports(server) if way == "REST" else _on_its_ports(server) as (inference, management):
+        yield Bench(inference, management, registry, access_log)
+
+
+@asynccontextmanager
+async def _on_its_ports(server: GrpcServer) -> AsyncIterator[tuple[str, str]]:
     await server.start()
     try:
-        yield Bench(server, registry, access_log)
+        yield server.inference.address, server.management.address
     finally:
         await server.stop(0)
 
 
-def by_both(test: Callable[[Bench], Awaitable[Any]], *, broken: bool = False) -> Any:
-    """What the test returns by one transport, which has to be what it returns by the other."""
+@asynccontextmanager
+async def _on_rest_ports(server: GrpcServer) -> AsyncIterator[tuple[str, str]]:
+    async with AsyncExitStack() as stack:
+        addresses = []
+        for name in ("inference", "management"):
+            http2 = RestHttp2(no_app, None, ConnectionLimits(), LIMIT)
+            listener = Listener(name, Address("http", "127.0.0.1", 0), no_app, http2=http2)
+            http2.answer_calls(calls := server.calls_of((name,)))
+            await listener.start()
+            stack.push_async_callback(listener.stop, 1)
+            stack.push_async_callback(calls.stop)
+            stack.callback(calls.end_watches)
+            addresses.append(str(listener.address).removeprefix("http://"))
+        yield addresses[0], addresses[1]
 
-    async def run(direct: bool) -> Any:
-        async with serving(direct=direct, broken=broken) as bench:
+
+async def no_app(scope: Any, receive: Any, send: Any) -> None:
+    raise AssertionError("a call is not a request of ASGI")
+
+
+def by_both(test: Callable[[Bench], Awaitable[Any]], *, broken: bool = False) -> Any:
+    """What the test returns by one transport, which has to be what it returns by the other, and on REST ports."""
+
+    async def run(way: Way) -> Any:
+        async with serving(way, broken=broken) as bench:
             return await asyncio.wait_for(test(bench), 60)
 
-    ours, grpcs = asyncio.run(run(True)), asyncio.run(run(False))
-    assert ours == grpcs
+    ours = asyncio.run(run("direct"))
+    assert ours == asyncio.run(run("aio"))
+    assert ours == asyncio.run(run("REST"))
     return ours
 
 

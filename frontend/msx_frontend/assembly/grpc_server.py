@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
 
 from msx_frontend.apis.probes.grpc_health import FindsModels, HealthService
 from msx_frontend.config import ServerConfig
@@ -15,7 +16,10 @@ from msx_frontend.net.grpc.admission import Admission, ChecksTokens
 from msx_frontend.net.grpc.listen import GrpcListen, GrpcListener, GrpcServed
 from msx_frontend.net.grpc.reflection import ReflectionService
 from msx_frontend.net.grpc.service import ListenerName, Service
-from msx_frontend.net.tls.listeners import ServerTls
+from msx_frontend.net.tls.listeners import ListenerTls, ServerTls
+
+if TYPE_CHECKING:
+    from msx_frontend.net.grpc.direct.port_calls import PortCalls
 
 
 class GrpcServer:
@@ -35,28 +39,37 @@ class GrpcServer:
         held: HeldBytes | None = None,
         connections: OpenConnections | None = None,
     ) -> None:
-        make, known = listener_class(config.direct_predictions), list(services)
+        self._config, self._services, self._registry, self._health = config, list(services), registry, health
+        self._tokens, self._tls, self._held, self._connections = tokens, tls, held, connections
+        self.inference = self._listener("inference", _inference_listen(config))
+        self.management = self._listener("management", _management_listen(config))
 
-        def listener(name: ListenerName, listen: GrpcListen) -> GrpcListener:
-            own = [one for one in known if one.listener == name]
-            probes = HealthService(registry, health, [one.name for one in own])
-            served = [*own, probes.service()]
-            reflection = ReflectionService([one.name for one in served])
-            return make(
-                listen,
-                GrpcServed(
-                    services=[*served, *reflection.services()],
-                    admission=Admission(tokens),
-                    on_stop=probes.close,
-                    tls=None if tls is None else tls.of(listen.keys),
-                    held=held,
-                    connections=connections,
-                    limits=connection_limits(config),
-                ),
-            )
+    def _listener(self, name: ListenerName, listen: GrpcListen) -> GrpcListener:
+        tls = None if self._tls is None else self._tls.of(listen.keys)
+        return listener_class(self._config.direct_predictions)(listen, self._served((name,), tls))
 
-        self.inference = listener("inference", _inference_listen(config))
-        self.management = listener("management", _management_listen(config))
+    def _served(self, names: Collection[str], tls: ListenerTls | None = None) -> GrpcServed:
+        """The services of these listeners, with health and reflection of their own."""
+        own = [one for one in self._services if one.listener in names]
+        probes = HealthService(self._registry, self._health, [one.name for one in own])
+        served = [*own, probes.service()]
+        reflection = ReflectionService([one.name for one in served])
+        return GrpcServed(
+            services=[*served, *reflection.services()],
+            admission=Admission(self._tokens),
+            on_stop=probes.close,
+            tls=tls,
+            held=self._held,
+            connections=self._connections,
+            limits=connection_limits(self._config),
+        )
+
+    def calls_of(self, names: Collection[str]) -> PortCalls:
+        """The services of these listeners for a REST port, which speaks HTTP/2 by itself in any case."""
+        from msx_frontend.net.grpc.direct.port_calls import PortCalls
+
+        listen = _inference_listen(self._config)
+        return PortCalls(self._served(names), listen.max_request_size, listen.largest_response)
 
     async def start(self) -> None:
         """Raises GrpcListenError."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING
 
 from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.apis.openapi.family import openapi
@@ -21,8 +22,12 @@ from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.exchange import Exchange
 from msx_frontend.net.http.family import Family, ListenerName
 from msx_frontend.net.http.router import Router
+from msx_frontend.net.http.v2.listener import RestHttp2
 from msx_frontend.net.listening.listener import Listener, ListenerContext
 from msx_frontend.workflows.api import WorkflowApi
+
+if TYPE_CHECKING:
+    from msx_frontend.net.grpc.direct.port_calls import PortCalls
 
 
 class HttpFront:
@@ -41,6 +46,7 @@ class HttpFront:
             config.cors_allowed_headers or "",
         )
         self._held = context.held
+        self._http2: dict[str, RestHttp2] = {}
         self.predictions = Predictions(registry.submit, registry.find)
         self.model_api = ModelApi(management, enabled=config.enable_model_api)
         self.repository = Repository(management, enabled=config.enable_model_api)
@@ -64,18 +70,29 @@ class HttpFront:
     def listen(self) -> list[Listener]:
         """Bound, not started. Raises ListenError; then none of them is bound."""
         bound: list[Listener] = []
-        context = ListenerContext(connection_limits(self._config), self._connections)
+        config, limits = self._config, connection_limits(self._config)
+        context = ListenerContext(limits, self._connections)
         try:
             for name, exchange in self._exchanges().items():
-                address = getattr(self._config, f"{name}_address")
-                direct = exchange.direct() if self._config.direct_predictions else None
+                address = getattr(config, f"{name}_address")
+                direct = exchange.direct() if config.direct_predictions else None
                 tls = None if self._tls is None else self._tls.of(name)
-                bound.append(Listener(name, address, exchange, tls, direct, context=context))
+                http2 = self._http2[name] = RestHttp2(exchange, direct, limits, config.max_request_size)
+                bound.append(Listener(name, address, exchange, tls, direct, http2=http2, context=context))
         except BaseException:
             for listener in bound:
                 listener.close()
             raise
         return bound
+
+    def answer_calls(self, calls_of: Callable[[Collection[str]], PortCalls]) -> Iterator[PortCalls]:
+        """Each listener answers the gRPC services of its own kind, or kinds; yields them."""
+        for name, http2 in self._http2.items():
+            kinds: Collection[str] = KINDS if self._config.merged else (name,)
+            if name in KINDS:
+                calls = calls_of(kinds)
+                http2.answer_calls(calls)
+                yield calls
 
     def _exchanges(self) -> dict[str, Exchange]:
         config = self._config

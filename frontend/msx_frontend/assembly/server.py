@@ -80,6 +80,9 @@ async def start_server(config: ServerConfig, file: Path | None, output: LogOutpu
         front.predictions.only_model = models.only_model()
         grpc = await _start_grpc(context, front, parts)
         parts.push_async_exit(ports.pop_all())
+    for calls in front.answer_calls(grpc.calls_of):
+        parts.push_async_callback(calls.stop)
+        parts.callback(calls.end_watches)
     parts.callback(models.cancel_all, ServiceUnavailable(_UNFINISHED))
     context.health.begin(models.absent)
     socket = status.path if await status.start(partial(_status, models)) else None

@@ -73,4 +73,4 @@ class Head:
 
     @property
     def protocol(self) -> str:
-        return f"HTTP/{self.http_version}"
+        return "HTTP/2.0" if self.http_version == "2" else f"HTTP/{self.http_version}"  # as nginx and gRPC write it

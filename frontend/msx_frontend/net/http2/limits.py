@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 from msx_frontend.net.http2.header_blocks import encode_headers
 
@@ -10,6 +11,9 @@ DEFAULT_WINDOW = 65_535
 """Bytes: what a window begins with before SETTINGS (RFC 9113 §6.9.2)."""
 
 LARGEST_WINDOW = (1 << 31) - 1
+
+LARGEST_BODY = LARGEST_WINDOW >> 1
+"""Bytes, 1 GiB: the longest body that `windows` lets in without a word from its owner."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,8 @@ class Limits:
     """As SETTINGS_MAX_HEADER_LIST_SIZE counts; a request with more is answered with `too_large`, and with twice as
     many the connection ends."""
     too_large: bytes = field(default_factory=lambda: encode_headers([(b":status", b"431")]))
-    """The whole answer to a request with too many or too long headers."""
+    too_large_body: bytes = b""
+    """The answer to a request with too many or too long headers."""
     head_timeout: float = 20.0
     """Until the client's preface and its SETTINGS are there; from the first byte of a header block to its end."""
     body_grace: float = 10.0
@@ -53,3 +58,24 @@ class Limits:
                 raise ValueError(f"a window of HTTP/2 has {DEFAULT_WINDOW} to {LARGEST_WINDOW} bytes, not {window}")
         if not 1 << 14 <= self.max_frame_size < 1 << 24:
             raise ValueError(f"a frame of HTTP/2 has at most 16384 to 16777215 bytes, not {self.max_frame_size}")
+
+
+class Windows(TypedDict):
+    """Some of the Limits."""
+
+    stream_window: int
+    connection_window: int
+    max_held: int
+
+
+def windows(largest: int) -> Windows:
+    """For bodies of `largest` bytes whose owners consume nothing before they are whole.
+
+    A window gives room back by halves: one of two of the largest bodies always has room for one.
+    """
+    window = min(max(Limits.stream_window, 2 * largest), LARGEST_WINDOW)
+    return {
+        "stream_window": window,
+        "connection_window": max(Limits.connection_window, window),
+        "max_held": max(Limits.max_held, 4 * window),
+    }

@@ -126,7 +126,7 @@ class Requests:
         stream = streams.open[stream_id] = Stream(stream_id, streams, streams.output, request.content_length, ended)
         if request.size > self._limits.max_header_list:
             streams.flood.reset()
-            stream.send_headers(self._limits.too_large, end=True)
+            stream.send_whole(self._limits.too_large, self._limits.too_large_body)
         elif ended and request.content_length:
             streams.fail(stream, StreamFault(ErrorCode.PROTOCOL_ERROR, "The body of a content-length did not come."))
         else:

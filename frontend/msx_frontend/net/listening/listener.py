@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from msx_frontend.config.address import Address
 from msx_frontend.net.connections.accept_loop import AcceptLoop, Connect
@@ -21,8 +20,15 @@ from msx_frontend.net.listening.protocol_choice import H2, HTTP1, ProtocolChoice
 from msx_frontend.net.listening.uvicorn_server import UvicornServer
 from msx_frontend.net.tls.listeners import ListenerTls
 
-Http2 = Callable[[ListenerConnections], asyncio.Protocol]
-"""Makes the protocol of a connection that speaks HTTP/2; it adds itself to the connections, and discards itself."""
+
+class Http2(Protocol):
+    """What answers connections that speak HTTP/2."""
+
+    def connect(self, connections: ListenerConnections) -> asyncio.Protocol:
+        """The protocol of a new one, which adds itself to the connections, and discards itself."""
+
+    async def stop(self) -> None:
+        """End what is still done for connections that are gone."""
 
 
 class ListenerContext:
@@ -53,7 +59,7 @@ class Listener:
         self._socket = bind(name, address)
         self.address = address if address.is_unix else address.with_port(self._socket.getsockname()[1])
         context = context or ListenerContext()
-        self._uvicorn = context.uvicorn
+        self._uvicorn, self._http2 = context.uvicorn, http2
         self._connections = ListenerConnections(context.connections, name)
         http = partial(Http1Connection, Http1Settings(direct, context.limits))
         self._app = context.uvicorn.served(app, http, self._connections)
@@ -70,7 +76,9 @@ class Listener:
         http1, connections = self._app.protocol, self._connections
         if http2 is None:
             return http1
-        return partial(ProtocolChoice, http1, partial(http2, connections), connections, limits.request_head_timeout)
+        return partial(
+            ProtocolChoice, http1, partial(http2.connect, connections), connections, limits.request_head_timeout
+        )
 
     async def start(self) -> None:
         await self._uvicorn.start()
@@ -87,6 +95,8 @@ class Listener:
             await shut_down(self._connections, limit)
             await abort(self._connections)
             await self._app.stop()
+            if self._http2 is not None:
+                await self._http2.stop()
             await self._uvicorn.stop()
         self.close()
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msx_frontend.net.grpc.direct.blocks import refusal
 from msx_frontend.net.grpc.direct.compression import IDENTITY
-from msx_frontend.net.grpc.direct.head import CallHead
+from msx_frontend.net.grpc.direct.head import CONTENT_TYPE, CallHead
 from msx_frontend.net.grpc.direct.job_call import JobCall
 from msx_frontend.net.grpc.direct.open_calls import OpenCalls
 from msx_frontend.net.grpc.direct.task_call import TaskCall
@@ -51,6 +51,11 @@ class CallConnection:
             call.ended()
         return call
 
+    @staticmethod
+    def takes(headers: Headers) -> bool:
+        """Whether a request is a call, on a port that has other requests, too."""
+        return any(name == b"content-type" and CONTENT_TYPE.fullmatch(value) for name, value in headers)
+
     def _call(self, stream: Stream, head: CallHead, served: ServedMethod) -> JobCall | TaskCall:
         job = served.method.job
         if job is None or head.encoding != IDENTITY:
@@ -67,7 +72,8 @@ class CallConnection:
     def client(self) -> str:
         """For log lines; known when the first call comes."""
         if not self._client:
-            host, port = self.protocol.peer[:2]
+            peer = self.protocol.peer
+            host, port = peer[:2] if isinstance(peer, tuple) else ("", 0)  # a Unix socket's has no name
             self._client = f"{host}:{port}"
         return self._client
 

@@ -14,7 +14,8 @@ from msx_frontend.net.http2.headers import Headers
 
 _TIMEOUT = re.compile(rb"([0-9]{1,8})([HMSmun])")
 _SECONDS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
-_CONTENT_TYPE = re.compile(rb"application/grpc(?:[+;].*)?", re.IGNORECASE)
+CONTENT_TYPE = re.compile(rb"application/grpc(?:[+;].*)?", re.IGNORECASE)
+"""Of calls; application/grpc-web is another protocol."""
 
 
 class CallHead:
@@ -41,7 +42,7 @@ class CallHead:
     def _read(self, fields: dict[bytes, bytes], methods: Mapping[bytes, ServedMethod]) -> None:
         if fields.get(b":method") != b"POST":
             raise _no_call(405, "This port speaks gRPC: its calls are POST requests.", (b"allow", b"POST"))
-        if not _CONTENT_TYPE.fullmatch(fields.get(b"content-type", b"")):
+        if not CONTENT_TYPE.fullmatch(fields.get(b"content-type", b"")):
             raise _no_call(415, "This port speaks gRPC: its calls have the content type application/grpc.")
         served = methods.get(fields.get(b":path", b""))
         if served is None:

@@ -11,23 +11,12 @@ from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.connections.open_connections import ListenerConnections
 from msx_frontend.net.connections.wind_down import abort, read_once_more, shut_down
 from msx_frontend.net.grpc.direct.blocks import HEADERS_TOO_LARGE, MAX_HEADERS
-from msx_frontend.net.grpc.direct.call_connection import CallConnection
-from msx_frontend.net.grpc.direct.framing import PREFIX
-from msx_frontend.net.grpc.direct.open_calls import OpenCalls
+from msx_frontend.net.grpc.direct.port_calls import PortCalls
 from msx_frontend.net.grpc.listen import GrpcListen, GrpcServed
-from msx_frontend.net.grpc.served import served_methods
 from msx_frontend.net.http2.connection import Http2Protocol
-from msx_frontend.net.http2.limits import LARGEST_WINDOW, Limits
+from msx_frontend.net.http2.limits import Limits, windows
 
 BACKLOG = 2048
-WINDOW, CONNECTION_WINDOW = 1 << 20, 16 << 20
-"""Bytes that a client may send before it hears that they were taken: of a call, and of all calls of a connection."""
-
-HELD = 256 << 20
-"""Bytes of requests of one connection that are not complete; of those that are beyond it, some are refused."""
-
-LARGEST_MESSAGE = (LARGEST_WINDOW >> 1) - PREFIX
-"""Bytes, 1 GiB: whatever max_request_size says."""
 
 CLOSING = 1.0
 """Seconds in which a client may read why its call was ended."""
@@ -48,14 +37,10 @@ class DirectListener:
 
     def __init__(self, listen: GrpcListen, served: GrpcServed) -> None:
         self._listen = listen
-        self._on_stop = served.on_stop
         self._tls = None if served.tls is None else served.tls.context("h2")
         self._handshake_timeout = served.limits.tls_handshake_timeout
-        methods = served_methods(served.services, served.admission, listen.largest_response)
-        self._methods = {b"/" + method.target.encode(): method for method in methods}
-        message = min(listen.max_request_size, LARGEST_MESSAGE)
-        self._calls = OpenCalls(message, served.held)
-        self._limits = _limits(listen, message, served.limits)
+        self._calls = PortCalls(served, listen.max_request_size, listen.largest_response)
+        self._limits = _limits(listen, self._calls.largest, served.limits)
         self._connections = ListenerConnections(served.connections, listen.keys)
         self._accepting: AcceptLoop | None = None
         self.bound_port = 0
@@ -74,14 +59,14 @@ class DirectListener:
         self._accepting.start()
 
     def _connect(self) -> Http2Protocol:
-        connection = CallConnection(self._methods, self._calls)
+        connection = self._calls.connection()
         protocol = connection.protocol = _Protocol(connection.accept, self._limits, self._connections.discard)
         protocol.on_made = self._connections.add
         return protocol
 
     async def stop(self, grace: float) -> None:
         """Connections that had been made are served: their calls may end for `grace` seconds."""
-        self._on_stop()
+        self._calls.end_watches()
         if self._accepting is not None:
             self._accepting.stop()
             await read_once_more()
@@ -91,13 +76,10 @@ class DirectListener:
         await abort(self._connections)
 
 
-def _limits(listen: GrpcListen, message: int, connections: ConnectionLimits) -> Limits:
-    """A window gives room back by halves: one of two of the largest messages always has room for one."""
-    window = max(WINDOW, 2 * (message + PREFIX))
+def _limits(listen: GrpcListen, largest: int, connections: ConnectionLimits) -> Limits:
+    """`largest`: bytes of a message in its stream."""
     return Limits(
-        stream_window=window,
-        connection_window=max(CONNECTION_WINDOW, window),
-        max_held=max(HELD, 4 * window),
+        **windows(largest),
         max_header_list=MAX_HEADERS,
         too_large=HEADERS_TOO_LARGE,
         **connections.http2,

@@ -1,0 +1,1 @@
+"""HTTP/2: the requests of API families as streams of `net/http2`."""

@@ -1,0 +1,69 @@
+"""What begins with the headers of a stream, where it is not an app of ASGI or a call of gRPC."""
+
+from __future__ import annotations
+
+from msx_frontend.errors import ServiceError
+from msx_frontend.ids import new_request_id
+from msx_frontend.net.http.direct import Direct
+from msx_frontend.net.http.known_head import KnownHead
+from msx_frontend.net.http.v2.blocks import CONTINUE, UsualBlock, reply_block
+from msx_frontend.net.http.v2.reply import Http2Reply
+from msx_frontend.net.http.v2.silent import ANSWERED
+from msx_frontend.net.http.wire import common_headers, error_bytes
+from msx_frontend.net.http2.stream import Stream, StreamEvents
+
+
+class JobBeginning:
+    """A job that the stream itself answers."""
+
+    __slots__ = ("_direct", "_expects_continue", "_known", "_usual")
+
+    def __init__(self, direct: Direct, known: KnownHead, usual: UsualBlock, *, expects_continue: bool) -> None:
+        self._direct, self._known, self._usual = direct, known, usual
+        self._expects_continue = expects_continue
+
+    def __call__(self, stream: Stream, ended: bool) -> StreamEvents:
+        """`ended`: the request has no body."""
+        reply = Http2Reply(stream, self._direct, self._known, self._usual)
+        if self._known.checked:
+            self._check(reply)
+        if not reply.response_complete:
+            if ended:
+                reply.ended()
+            elif self._expects_continue:
+                stream.send_headers(CONTINUE)
+        return ANSWERED if reply.response_complete else reply
+
+    def _check(self, reply: Http2Reply) -> None:
+        try:
+            self._direct.check(self._known)
+        except ServiceError as error:
+            reply.refuse(error)
+
+
+class Refusal:
+    """Of what is not a request for any family."""
+
+    __slots__ = ("_error",)
+
+    def __init__(self, error: ServiceError) -> None:
+        self._error = error
+
+    def __call__(self, stream: Stream, ended: bool) -> StreamEvents:
+        stream.send_whole(*error_reply(self._error))
+        return ANSWERED
+
+
+def error_reply(error: ServiceError) -> tuple[bytes, bytes]:
+    """Header block and body, in TorchServe's form."""
+    body = error_bytes(error)
+    headers = [*common_headers(new_request_id()), (b"content-type", b"application/json")]
+    return reply_block(error.status, [*headers, (b"content-length", b"%d" % len(body))]), body
+
+
+class HeadTooLarge(ServiceError):
+    status, type, grpc_code = 431, "RequestHeaderFieldsTooLargeException", "INVALID_ARGUMENT"
+
+    def __init__(self, what: str) -> None:
+        """`what` the request has too much of, with the key that limits it."""
+        super().__init__(f"The head of the request {what}: send less of it, or raise the key in config.properties.")

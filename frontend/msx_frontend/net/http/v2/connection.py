@@ -1,0 +1,82 @@
+"""The requests of one HTTP/2 connection: the headers of a stream begin each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msx_frontend.errors import BadRequest
+from msx_frontend.net.http.asgi_request import client_text
+from msx_frontend.net.http.v2.asgi_stream import AsgiStream
+from msx_frontend.net.http.v2.beginnings import HeadTooLarge, JobBeginning, Refusal
+from msx_frontend.net.http.v2.port import Calls, Port
+from msx_frontend.net.http.v2.request_head import Fields, RequestHead, request_head
+from msx_frontend.net.http2.connection import Http2Protocol
+from msx_frontend.net.http2.stream import Stream, StreamEvents
+
+KEPT_HEADS, LONGEST_HEAD = 64, 8192
+"""How many heads of a connection are kept, and the bytes of the longest."""
+
+Begin = Callable[[Stream, bool], StreamEvents]
+"""Of a stream, and whether its request has no body."""
+
+
+class RequestConnection:
+    """`protocol` calls `accept`. What a header block means is found out once: the same block gives the same list."""
+
+    protocol: Http2Protocol
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+        self._calls: Calls | None = None
+        self._kept: dict[int, tuple[Begin, Fields]] = {}
+        """By the identity of the headers, which are kept so that no others have it."""
+        self._client: tuple[str, int] | None = None
+        self._client_text = ""
+
+    def accept(self, stream: Stream, headers: Fields, ended: bool) -> StreamEvents:
+        kept = self._kept.get(id(headers))
+        begin = self._read(headers) if kept is None else kept[0]
+        return begin(stream, ended)
+
+    def _read(self, headers: Fields) -> Begin:
+        """What begins requests with these headers."""
+        if not self._client_text:
+            self._learn_client(self.protocol.peer)
+        begin = self._beginning(headers)
+        if sum(len(name) + len(value) for name, value in headers) <= LONGEST_HEAD:
+            if len(self._kept) >= KEPT_HEADS:
+                self._kept.clear()
+            self._kept[id(headers)] = begin, headers
+        return begin
+
+    def _beginning(self, headers: Fields) -> Begin:
+        port = self._port
+        if (calls := self._calls_of_port()) is not None and calls.takes(headers):
+            return lambda stream, ended: calls.accept(stream, headers, ended)
+        head = request_head(headers)
+        if len(head.headers) > port.max_headers:
+            return Refusal(HeadTooLarge(f"has more than max_request_headers ({port.max_headers} fields)"))
+        if not head.has_path:
+            return Refusal(BadRequest("The target of the request is not a path."))
+        if (direct := port.direct) is not None:
+            known = direct.know(head.method, head.target, head.headers, self._client_text, "2")
+            if known is not None:
+                return JobBeginning(direct, known, port.usual(known.cors), expects_continue=head.expects_continue)
+        return lambda stream, ended: self._begin_asgi(stream, head, ended=ended)
+
+    def _begin_asgi(self, stream: Stream, head: RequestHead, *, ended: bool) -> AsgiStream:
+        request = AsgiStream(stream, head.scope(self._client), ended=ended, expects_continue=head.expects_continue)
+        self._port.run(request)
+        return request
+
+    def _calls_of_port(self) -> Calls | None:
+        if self._calls is None and self._port.calls is not None:
+            self._calls = self._port.calls.connection()
+            self._calls.protocol = self.protocol
+        return self._calls
+
+    def _learn_client(self, peer: Any) -> None:
+        """A Unix socket's has no name."""
+        self._client = (str(peer[0]), int(peer[1])) if isinstance(peer, tuple) else None
+        self._client_text = client_text(self._client)

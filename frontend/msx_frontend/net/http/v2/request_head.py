@@ -1,0 +1,65 @@
+"""From the fields of a stream to the head of a request (RFC 9113 §8.3.1): the form that it has in HTTP/1.1."""
+
+from __future__ import annotations
+
+import urllib.parse
+from typing import NamedTuple
+
+from msx_frontend.net.http.wire import RawHeaders, Scope
+
+Fields = list[tuple[bytes, bytes]]
+"""Of a header block: pseudo-headers first, names in lower case."""
+
+
+class RequestHead(NamedTuple):
+    method: bytes
+    target: bytes
+    """Path and query, as they were sent."""
+    scheme: bytes
+    headers: RawHeaders
+    """Without pseudo-headers, but with `host`."""
+
+    @property
+    def has_path(self) -> bool:
+        """Whether the target is one, and not a whole URL or an asterisk."""
+        return self.target.startswith(b"/") and self.target.isascii()
+
+    @property
+    def expects_continue(self) -> bool:
+        return any(name == b"expect" and value.lower() == b"100-continue" for name, value in self.headers)
+
+    def scope(self, client: tuple[str, int] | None) -> Scope:
+        """ASGI's, new for each request."""
+        raw_path, _, query = self.target.partition(b"#")[0].partition(b"?")
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": "2",
+            "server": None,
+            "client": client,
+            "scheme": self.scheme.decode("latin-1"),
+            "root_path": "",
+            "method": self.method.decode("latin-1"),
+            "path": urllib.parse.unquote(raw_path.decode("ascii")),
+            "raw_path": raw_path,
+            "query_string": query,
+            "headers": [*self.headers],
+            "state": {},
+        }
+
+
+def request_head(fields: Fields) -> RequestHead:
+    """`fields` are those of a valid request."""
+    pseudo = {name: value for name, value in fields if name.startswith(b":")}
+    headers = [field for field in fields if not field[0].startswith(b":")]
+    if (authority := pseudo.get(b":authority")) is not None:
+        headers = [(b"host", authority), *(field for field in headers if field[0] != b"host")]
+    return RequestHead(pseudo[b":method"], pseudo[b":path"], pseudo[b":scheme"], _with_one_cookie(headers))
+
+
+def _with_one_cookie(headers: RawHeaders) -> RawHeaders:
+    """Clients may divide it, so that more of it is in HPACK's table (RFC 9113 §8.2.3)."""
+    crumbs = [value for name, value in headers if name == b"cookie"]
+    if len(crumbs) < 2:
+        return headers
+    return [*(field for field in headers if field[0] != b"cookie"), (b"cookie", b"; ".join(crumbs))]

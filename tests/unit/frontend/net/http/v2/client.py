@@ -1,0 +1,100 @@
+"""A client of one HTTP/2 connection of a REST port, without a network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from msx_frontend.net.http.exchange import Exchange
+from msx_frontend.net.http.v2.connection import RequestConnection
+from msx_frontend.net.http.v2.port import Port
+from msx_frontend.net.http2 import frames
+from msx_frontend.net.http2.errors import ErrorCode
+from msx_frontend.net.http2.headers import Headers
+from msx_frontend.net.http2.limits import Limits
+from msx_frontend.net.http2.stream import Stream, StreamEvents
+from tests.unit.frontend.net.http2.peer import Frame, Peer
+
+
+@dataclass
+class Reply:
+    """As far as it has come."""
+
+    status: int = 0
+    interim: list[int] = field(default_factory=list)
+    """1xx replies before it."""
+    headers: dict[str, str] = field(default_factory=dict)
+    parts: list[bytes] = field(default_factory=list)
+    """One of each DATA frame that was not empty."""
+    ended: bool = False
+    reset: ErrorCode | None = None
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.parts)
+
+
+def head(method: str, target: str, **headers: str) -> Headers:
+    named = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
+    fields = {":method": method, ":scheme": "http", ":authority": "here:8080", ":path": target}
+    return [*((name.encode(), value.encode("latin-1")) for name, value in fields.items()), *named]
+
+
+class Client(Peer):
+    def __init__(self, served: Exchange, *, direct: bool, limits: Limits | None = None, max_headers: int = 200) -> None:
+        self.port = Port(served, served.direct() if direct else None, max_headers)
+        self.connection = RequestConnection(self.port)
+        self.replies: dict[int, Reply] = {}
+        super().__init__(limits)
+        self.connection.protocol = self.protocol
+
+    def accept(self, stream: Stream, headers: Headers, ended: bool) -> StreamEvents:  # type: ignore[override]
+        return self.connection.accept(stream, headers, ended)
+
+    def begin(self, stream_id: int, fields: Headers, body: bytes | None = None, *, ended: bool = True) -> None:
+        """Without a body the request ends with its headers; not `ended`, more of it is to come."""
+        end = frames.END_STREAM if body is None and ended else 0
+        block = self.encoder.encode(fields)
+        self.send(frames.frame(frames.HEADERS, frames.END_HEADERS | end, stream_id, block))
+        if body is not None:
+            self.send_body(stream_id, body, ended=ended)
+
+    def send_body(self, stream_id: int, body: bytes, *, ended: bool = True) -> None:
+        self.send(frames.frame(frames.DATA, frames.END_STREAM if ended else 0, stream_id, body))
+
+    def reset(self, stream_id: int) -> None:
+        self.send(frames.rst_stream(stream_id, ErrorCode.CANCEL))
+
+    async def reply(self, stream_id: int) -> Reply:
+        """What has come of it until now, once the loop's turn is over."""
+        for frame in await self.received():
+            self._take(frame)
+        return self.replies.setdefault(stream_id, Reply())
+
+    async def whole(self, stream_id: int) -> Reply:
+        while not ((reply := await self.reply(stream_id)).ended or reply.reset is not None):
+            continue
+        return reply
+
+    def _take(self, frame: Frame) -> None:
+        reply = self.replies.setdefault(frame.stream_id, Reply())
+        if frame.kind == frames.RST_STREAM:
+            reply.reset = ErrorCode(frame.number)
+        elif frame.kind == frames.HEADERS:
+            self._take_head(reply, frame.payload)
+        elif frame.kind == frames.DATA and frame.payload:
+            reply.parts.append(frame.payload)
+        if frame.kind in (frames.HEADERS, frames.DATA):
+            reply.ended = bool(frame.flags & frames.END_STREAM)
+
+    def _take_head(self, reply: Reply, block: bytes) -> None:
+        fields = [
+            (bytes(name).decode(), bytes(value).decode("latin-1"))
+            for name, value in self.decoder.decode(block, raw=True)
+        ]
+        status = int(fields[0][1])
+        if status < 200:
+            reply.interim.append(status)
+            return
+        assert not reply.status, "a second head"
+        assert len({name for name, _ in fields}) == len(fields), f"a header twice: {fields}"
+        reply.status, reply.headers = status, dict(fields[1:])
