@@ -90,7 +90,7 @@ class LaunchedRank(Protocol):
 
     @property
     def control(self) -> ByteStream:
-        """Frames of pings and cancels, in both directions."""
+        """Frames of pings, cancels and credit, in both directions."""
 
     @property
     def stdout(self) -> ByteStream: ...

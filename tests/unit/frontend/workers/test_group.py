@@ -567,6 +567,12 @@ def paced(spec: GroupSpec) -> GroupSpec:
     return dataclasses.replace(spec, stream_buffers=StreamBuffers(250))
 
 
+def streamed(bench: Bench) -> ReplyBuffer:
+    reply = ReplyBuffer()
+    (reply.job,) = bench.predict(make_job(sink=reply))
+    return reply
+
+
 async def whole(reply: ReplyBuffer) -> bytes:
     return b"".join([chunk async for chunk in reply])
 
@@ -575,10 +581,9 @@ def test_a_handler_that_waits_for_its_client_is_not_late(tmp_path: Path, monkeyp
     monkeypatch.setattr(heartbeat, "HEARTBEAT", 0.02)
 
     async def test(bench: Bench) -> None:
-        runner, reply = bench.group.runner, ReplyBuffer()
-        (job,) = bench.predict(make_job(sink=reply))
-        reply.job = job
+        runner, reply = bench.group.runner, streamed(bench)
         assert not runner.held_up
+        await reply.head()
         await until(lambda: runner.held_up)
         assert runner.waiting_streams == 1
         late = time.monotonic() + 3 * bench.group.spec.response_timeout
@@ -588,6 +593,41 @@ def test_a_handler_that_waits_for_its_client_is_not_late(tmp_path: Path, monkeyp
         assert not runner.held_up
 
     on(paced(spec_of(tmp_path, SENDS, response_timeout=0.3)), test)
+
+
+def test_a_group_waits_in_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other ranks are asked for the next step after that; they are not waited for meanwhile."""
+    monkeypatch.setattr(heartbeat, "HEARTBEAT", 0.02)
+
+    async def test(bench: Bench) -> None:
+        runner, reply = bench.group.runner, streamed(bench)
+        await reply.head()
+        await until(lambda: runner.held_up)
+        late = time.monotonic() + 3 * bench.group.spec.rank_skew_timeout
+        await until(lambda: runner.progressed > late)
+        assert await whole(reply) == b"x" * 2000
+        reply.close()
+
+    on(paced(ranks_of(spec_of(tmp_path, SENDS, rank_skew_timeout=0.2), 2)), test)
+
+
+def test_what_one_rank_of_a_group_sends_by_itself_waits_for_nobody(tmp_path: Path) -> None:
+    """The others would go on without it, and wait for it in the next collective."""
+    code = """
+def handle(data, context):
+    for n in range(20):
+        context.send(["x" * 100 for _ in data or ()])
+    return [""] * len(data or ())
+"""
+
+    async def test(bench: Bench) -> None:
+        reply = streamed(bench)
+        await reply.head()
+        await until(lambda: bench.group.runner.idle)
+        assert await whole(reply) == b"x" * 2000
+        reply.close()
+
+    on(paced(ranks_of(spec_of(tmp_path, code), 2)), test)
 
 
 def test_what_is_passed_on_at_once_holds_nothing_up(tmp_path: Path) -> None:
@@ -604,6 +644,7 @@ def test_a_batch_waits_for_none_as_long_as_one_reads(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
         slow, fast = ReplyBuffer(), ReplyBuffer()
         slow.job, fast.job = bench.predict(make_job(sink=slow), make_job(sink=fast))
+        await slow.head()
         assert await whole(fast) == b"x" * 2000
         await until(lambda: bench.group.runner.idle)
         assert await whole(slow) == b"x" * 2000
