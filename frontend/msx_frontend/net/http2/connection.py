@@ -9,10 +9,8 @@ from typing import Any
 
 from msx_frontend.net.http2.errors import ConnectionFault, ErrorCode
 from msx_frontend.net.http2.flow_control import FlowControl
+from msx_frontend.net.http2.frame_reader import FrameReader
 from msx_frontend.net.http2.frames import (
-    HEAD,
-    HEAD_SIZE,
-    ID_MASK,
     LARGEST_ID,
     PING,
     PREFACE,
@@ -22,7 +20,7 @@ from msx_frontend.net.http2.frames import (
 )
 from msx_frontend.net.http2.limits import DEFAULT_WINDOW, Limits
 from msx_frontend.net.http2.output import Output, Sender
-from msx_frontend.net.http2.preface import NotHttp2, check_preface
+from msx_frontend.net.http2.preface import check_preface
 from msx_frontend.net.http2.receiver import Receiver
 from msx_frontend.net.http2.requests import Accept
 from msx_frontend.net.http2.settings import settings_frame
@@ -42,27 +40,15 @@ LINGER = 2.0
 
 _SHUT_DOWN = b"shutdown"
 
-_unpack = HEAD.unpack_from
 
-
-class Http2Protocol(asyncio.Protocol):
+class Http2Protocol(FrameReader):
     """`accept` is called for each request, `on_lost` when the connection is gone. Clear text needs prior knowledge."""
 
     def __init__(self, accept: Accept, limits: Limits, on_lost: Callable[[Http2Protocol], None]) -> None:
+        super().__init__(limits)
         self._accept = accept
-        self._limits = limits
         self._on_lost = on_lost
-        self._heard = False
-        """Something has come since the last look."""
-        self._begun = False
-        """The client's preface was there."""
         self._shutting_down = False
-        self._over = False
-        """Nothing that comes in counts any more."""
-        self._rest: list[bytes] = []
-        self._held = 0
-        self._needed = 1
-        """Bytes in `rest`, and how many there have to be before it makes sense to look at them."""
         self.peer: Any = None
         """As the transport names it."""
 
@@ -101,50 +87,7 @@ class Http2Protocol(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._output.resume()
 
-    # -- what comes in --
-
-    def data_received(self, data: bytes) -> None:
-        self._heard = True
-        if self._rest or len(data) < self._needed:
-            self._keep(data)
-            if self._held < self._needed:
-                return
-            data = b"".join(self._rest)
-            self._rest.clear()
-            self._held = 0
-        if not self._over:
-            try:
-                self._parse(data)
-            except ConnectionFault as fault:
-                self._fail(fault)
-            except NotHttp2 as stranger:
-                self._end(stranger.answer)
-
-    def _parse(self, data: bytes) -> None:
-        if not self._begun:
-            data = self._begin(data)
-        start = 0
-        end, receiver, largest = len(data), self._receiver, self._limits.max_frame_size
-        self._needed = HEAD_SIZE
-        while end - start >= HEAD_SIZE:
-            high, low, kind, flags, stream_id = _unpack(data, start)
-            size = high << 8 | low
-            if size > largest:
-                text = f"A frame has at most {largest} bytes (SETTINGS_MAX_FRAME_SIZE), not {size}."
-                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, text)
-            body = start + HEAD_SIZE
-            start = body + size
-            if start > end:
-                start = body - HEAD_SIZE
-                self._needed = HEAD_SIZE + size
-                break
-            receiver.handlers.get(kind, receiver.unexpected)(flags, stream_id & ID_MASK, data[body:start])
-        if start < end:
-            self._keep(data[start:])
-
-    def _keep(self, data: bytes) -> None:
-        self._rest.append(data)
-        self._held += len(data)
+    # -- how it begins --
 
     def _begin(self, data: bytes) -> bytes:
         """What stands behind the preface. Raises NotHttp2."""
@@ -186,13 +129,6 @@ class Http2Protocol(asyncio.Protocol):
             self._stall.look(now)
         except ConnectionFault as fault:
             self._fail(fault)
-
-    def _partial(self) -> tuple[int, int, int]:
-        """Kind, stream and bytes of the frame that is not complete; zeros where its head is not there."""
-        if self._held < HEAD_SIZE:
-            return 0, 0, 0
-        _, _, kind, _, stream_id = _unpack(b"".join(self._rest[:HEAD_SIZE]))
-        return kind, stream_id & ID_MASK, self._held
 
     # -- the end --
 

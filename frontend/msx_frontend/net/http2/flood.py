@@ -8,8 +8,11 @@ from collections.abc import Callable
 from msx_frontend.net.http2.errors import ConnectionFault, ErrorCode
 
 FRAMES = (10_000, 1_000)
-"""At once, and each second: PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA, unknown frames, and what comes for
+"""At once, and each second: PING, PRIORITY, WINDOW_UPDATE, empty DATA, unknown frames, and what comes for
 streams that are gone."""
+
+SETTINGS = (100, 10)
+"""At once, and each second: each may change the windows of all streams, and has to be answered (CVE-2019-9515)."""
 
 RESETS = (2_000, 500)
 """At once, and each second: requests that are given up or that make us give them up (CVE-2023-44487, CVE-2025-8671)."""
@@ -51,8 +54,9 @@ class Budget:
 class Flood:
     """The budgets of one connection. `work` counts what was done for the peer."""
 
-    __slots__ = ("frame", "reset")
+    __slots__ = ("frame", "reset", "settings")
 
     def __init__(self, work: Callable[[], int]) -> None:
         self.frame = Budget("frames that carry nothing", *FRAMES, lambda: _PER_WORK * work()).spend
+        self.settings = Budget("SETTINGS", *SETTINGS, lambda: 0).spend
         self.reset = Budget("requests that are given up", *RESETS, lambda: 0).spend

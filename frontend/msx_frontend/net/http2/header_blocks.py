@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hpack import Decoder, HPACKError, OversizedHeaderListError
-from hpack.hpack import encode_integer
+from hpack.hpack import decode_integer, encode_integer
 from hpack.table import HeaderTable
 
 from msx_frontend.net.http2.errors import ConnectionFault, ErrorCode
@@ -18,6 +18,9 @@ KEPT_SIZE = 2_048
 
 MAX_PARTS = 32
 """Frames of one block."""
+
+MAX_RESIZES = 2
+"""Of the table in one block: the smallest size, and the last (RFC 7541 §4.2)."""
 
 _FIELD = 32
 """Bytes that each field counts beyond its name and value (RFC 9113 §6.5.2)."""
@@ -113,6 +116,8 @@ class HeaderBlocks:
     def decode(self, block: bytes) -> Headers:
         """Raises ConnectionFault."""
         try:
+            if _resizes(block):
+                _check_resizes(block)
             return list(self._decoder.decode(block, raw=True))
         except OversizedHeaderListError:
             text = f"A header list is more than {_HARD} times as long as allowed ({self.max_list} bytes): send fewer."
@@ -137,3 +142,14 @@ class _WatchedTable(HeaderTable):
 def _resizes(block: bytes) -> bool:
     """It begins with an update of the table's size (RFC 7541 §6.3), which has to be done each time."""
     return block[:1] != b"" and block[0] & 0xE0 == 0x20
+
+
+def _check_resizes(block: bytes) -> None:
+    """Raises ConnectionFault for more of them than a block may have; what else is wrong with them is hpack's to say."""
+    at = count = 0
+    while _resizes(block[at : at + 1]):
+        count += 1
+        if count > MAX_RESIZES:
+            text = f"A header block changes the table's size more than {MAX_RESIZES} times."
+            raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, text)
+        at += decode_integer(block[at : at + 10], 5)[1]

@@ -122,13 +122,13 @@ class Receiver:
         _check_connection("SETTINGS", stream_id)
         if not self.settled:
             self._begin(flags)
-        self._streams.flood.frame()
+        self._streams.flood.settings()
         if flags & ACK:
             _check_size("SETTINGS with ACK", payload, 0)
             return
         entries = parse_settings(payload)
         self._output.control(frame(SETTINGS, ACK, 0))  # before what it allows, as gRPC's clients need it
-        for name, value in entries:
+        for name, value in entries.items():
             if name == INITIAL_WINDOW_SIZE:
                 self._streams.resize(value)
             elif name == MAX_FRAME_SIZE:

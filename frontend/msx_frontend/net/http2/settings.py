@@ -15,6 +15,9 @@ INITIAL_WINDOW_SIZE = 0x4
 MAX_FRAME_SIZE = 0x5
 MAX_HEADER_LIST_SIZE = 0x6
 
+MOST = 32
+"""Entries of one frame: there are six, and more to come."""
+
 _ENTRY = Struct(">HI")
 
 
@@ -28,13 +31,16 @@ def settings_frame(limits: Limits) -> bytes:
     return frame(SETTINGS, 0, 0, b"".join(_ENTRY.pack(*entry) for entry in entries))
 
 
-def parse_settings(payload: bytes) -> list[tuple[int, int]]:
-    """Identifiers and values in their order. Raises ConnectionFault."""
+def parse_settings(payload: bytes) -> dict[int, int]:
+    """The last value of each. Raises ConnectionFault."""
     if len(payload) % _ENTRY.size:
         raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "The length of SETTINGS is not a multiple of 6 bytes.")
-    entries = list(_ENTRY.iter_unpack(payload))
-    for name, value in entries:
+    if len(payload) > MOST * _ENTRY.size:
+        raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, f"SETTINGS has at most {MOST} entries: send fewer.")
+    entries: dict[int, int] = {}
+    for name, value in _ENTRY.iter_unpack(payload):
         _check(name, value)
+        entries[name] = value
     return entries
 
 

@@ -19,6 +19,9 @@ from msx_frontend.net.http2.frames import (
 )
 from msx_frontend.net.http2.output import Output
 
+DRIBBLE = 256
+"""Bytes: a frame that the client's windows made shorter earns it no frames of its own (CVE-2019-9511)."""
+
 _pack = HEAD.pack
 
 
@@ -219,6 +222,8 @@ class Stream(StreamWindows):
             payload = view[:size]
             self._queue.appendleft((DATA, flags, view[size:]))
             flags = 0
+            if size < DRIBBLE:
+                self._flow.sent_frames -= 1
         self._flow.send(self, size)
         output.put(_pack(size >> 8, size & 0xFF, DATA, flags, self.id), payload)
         return size

@@ -60,12 +60,22 @@ class FakeTransport:
         """No more is written."""
         self.closed = False
         self.aborted = False
+        self.paused = False
+        """It reads nothing."""
 
     def write(self, data: bytes) -> None:
         assert not self.ended
         if not self.closed:
             self.written += data
             self.writes += 1
+
+    def pause_reading(self) -> None:
+        assert not self.closed
+        self.paused = True
+
+    def resume_reading(self) -> None:
+        assert not self.closed
+        self.paused = False
 
     def get_write_buffer_size(self) -> int:
         return self.unsent
@@ -158,6 +168,8 @@ class Peer:
 
     async def received(self) -> list[Frame]:
         """Everything that came since the last time, once the loop's turn is over."""
+        while self.transport.paused:
+            await asyncio.sleep(0)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         data = bytes(self.transport.written)

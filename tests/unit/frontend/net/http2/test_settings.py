@@ -17,7 +17,7 @@ def entry(name: int, value: int) -> bytes:
 def test_ours_say_the_limits() -> None:
     limits = Limits(max_streams=7, stream_window=70_000, max_header_list=9_000, max_frame_size=20_000)
     said = parse_settings(settings_frame(limits)[HEAD_SIZE:])
-    assert said == [(3, 7), (4, 70_000), (5, 20_000), (6, 9_000)]
+    assert said == {3: 7, 4: 70_000, 5: 20_000, 6: 9_000}
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,7 @@ def test_ours_say_the_limits() -> None:
         (entry(4, 1 << 31), ErrorCode.FLOW_CONTROL_ERROR),
         (entry(5, 16_383), ErrorCode.PROTOCOL_ERROR),
         (entry(5, 1 << 24), ErrorCode.PROTOCOL_ERROR),
+        (entry(99, 5) * 33, ErrorCode.ENHANCE_YOUR_CALM),
     ],
 )
 def test_what_settings_cannot_say(payload: bytes, code: ErrorCode) -> None:
@@ -37,7 +38,11 @@ def test_what_settings_cannot_say(payload: bytes, code: ErrorCode) -> None:
 
 
 def test_unknown_settings_are_ignored() -> None:
-    assert parse_settings(entry(99, 5) + entry(2, 0)) == [(99, 5), (2, 0)]
+    assert parse_settings(entry(99, 5) + entry(2, 0)) == {99: 5, 2: 0}
+
+
+def test_the_last_value_counts() -> None:
+    assert parse_settings(entry(4, 5) + entry(4, 6)) == {4: 6}
 
 
 @pytest.mark.parametrize(
