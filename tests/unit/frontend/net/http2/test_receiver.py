@@ -339,7 +339,7 @@ FLOODS: dict[str, Callable[[int], bytes]] = {
 async def test_floods(name: str) -> None:
     peer = Peer(Limits(max_streams=10))
     peer.open(1)
-    peer.send(FLOODS[name](150))
+    peer.send(FLOODS[name](90))
     assert not peer.transport.ended
     peer = Peer(Limits(max_streams=10))
     peer.open(1)
