@@ -14,10 +14,9 @@ def fed(reader: FrameReader[T], data: bytes | bytearray | memoryview) -> list[tu
     frames: list[tuple[T, bytearray]] = []
     left = memoryview(data)
     while left:
-        space = reader.space()
-        count = min(len(space), len(left))
-        space[:count] = left[:count]
-        space.release()
+        with memoryview(reader.space()) as space:
+            count = min(len(space), len(left))
+            space[:count] = left[:count]
         frames += reader.received(count)
         left = left[count:]
     return [(message, bytes(body)) for message, body in frames]

@@ -93,7 +93,7 @@ class BatchLoop:
         return isinstance(message, Predict) and message.joins and size + len(message.requests) <= self._batch_size
 
     def _predict(self, requests: list[InferenceRequest]) -> None:
-        if self._replies.holds and not self._late.watching:
+        if not self._late.watching and self._replies.holds:
             self._late.watch()
         started = self._clock.started = time.monotonic()
         wanted = [request for request in requests if not request.cancelled]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msx_protocol import LARGE, CompleteReplies, encode_frame
-from msx_sdk._internal.reply_head import ReplyHead
+from msx_sdk._internal.reply_head import PLAIN, PLAIN_JSON, ReplyHead
 
 Head = tuple[int, str, list[tuple[str, str]]]
 
@@ -14,27 +14,30 @@ class GatheredAnswers:
 
     def __init__(self) -> None:
         self._head: Head = 0, "", []
-        self._numbers: list[int] = []
+        self._shared: ReplyHead | None = None
+        """The head, if it is one of those that nobody changes."""
+        self.numbers: list[int] = []
+        """Of the requests whose replies it holds."""
         self._sizes: list[int] = []
         self._body = bytearray()
 
-    def __bool__(self) -> bool:
-        return bool(self._numbers)
-
     def take(self, number: int, reply: ReplyHead, body: bytes | bytearray) -> bool:
         """Copies `body`. Returns False if it does not fit the gathered ones: then their `frame` must be sent first."""
-        head = reply.status, reply.phrase, reply.headers or []
-        if not self._numbers:
-            self._head = reply.status, reply.phrase, [*head[2]]  # the handler may go on to change its own
-        elif head != self._head or len(self._body) + len(body) >= LARGE:
+        if not self.numbers:
+            self._shared = reply if reply is PLAIN or reply is PLAIN_JSON else None
+            self._head = reply.status, reply.phrase, [*(reply.headers or [])]  # the handler may go on to change its own
+        elif len(self._body) + len(body) >= LARGE or not (reply is self._shared or self._has_head(reply)):
             return False
-        self._numbers.append(number)
+        self.numbers.append(number)
         self._sizes.append(len(body))
         self._body += body
         return True
 
+    def _has_head(self, reply: ReplyHead) -> bool:
+        return (reply.status, reply.phrase, reply.headers or []) == self._head
+
     def frame(self) -> bytes:
         """The frame of the replies that were taken since the last one."""
-        frame = encode_frame(CompleteReplies(self._numbers, self._sizes, *self._head), self._body)
-        self._numbers, self._sizes, self._body = [], [], bytearray()
+        frame = encode_frame(CompleteReplies(self.numbers, self._sizes, *self._head), self._body)
+        self.numbers, self._sizes, self._body = [], [], bytearray()
         return frame

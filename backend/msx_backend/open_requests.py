@@ -29,19 +29,22 @@ class OpenRequests:
 
     def take(self, message: Predict, body: bytearray) -> list[InferenceRequest]:
         """Single fields are not copied: the body belongs to the handler from now on."""
-        requests = read_requests(message.requests, body)
+        requests, held = read_requests(message.requests, body), self._held
         with self._lock:
             for request in requests:
-                self._newest = request.number
-                self._held[request.number] = request
+                held[request.number] = request
+            if requests:
+                self._newest = requests[-1].number
             if self._cancelled_early:
                 self._remember(requests)
         return requests
 
     def release(self, requests: list[InferenceRequest]) -> None:
+        held, asked = self._held, self._asked
         for request in requests:
-            self._held.pop(request.number, None)
-            self._asked.discard(request.number)
+            held.pop(request.number, None)
+            if asked:
+                asked.discard(request.number)
             request.parts, request.inference = NO_PARTS, None  # a handler may keep its context, and so the request
 
     def cancel(self, numbers: list[int]) -> None:
@@ -79,17 +82,16 @@ class OpenRequests:
 
 
 def read_requests(heads: list[RequestHead], body: bytearray) -> list[InferenceRequest]:
-    now = time.monotonic()
-    size, start = len(body), 0
+    whole, start = len(body), 0
     requests: list[InferenceRequest] = []
     for head in heads:
         parts: dict[str, Part] = {}
         for field in head.fields:
-            end = start + field.size
-            data = body[start:end] if field.size < size or not size else body
+            size = field.size
+            data = body[start : start + size] if size < whole or not whole else body
             parts[field.name] = Part(data, field.content_type)
-            start = end
-        deadline = None if head.timeout is None else now + head.timeout
+            start += size
+        deadline = None if head.timeout is None else time.monotonic() + head.timeout
         headers = partial(_headers, head)
         requests.append(
             InferenceRequest(head.id, parts, headers, number=head.number, deadline=deadline, operation=head.operation)

@@ -55,7 +55,7 @@ class ReplyWriter:
     @property
     def holds(self) -> bool:
         """Whether replies are held."""
-        return bool(self._answers or self._frames)
+        return bool(self._answers.numbers or self._frames)
 
     def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
         if len(body) > self._limit:
@@ -128,12 +128,12 @@ class ReplyWriter:
 
     def _hold(self, frame: bytes | bytearray) -> None:
         """Holds frames and answers in their order."""
-        if self._answers:
+        if self._answers.numbers:
             self._frames.append(self._answers.frame())
         self._frames.append(frame)
 
     def _write(self) -> None:
-        if self._answers:
+        if self._answers.numbers:
             self._frames.append(self._answers.frame())
         if self._frames:
             self.writes += 1

@@ -19,7 +19,19 @@ from msx_protocol.metrics import MetricDeclaration, MetricInfo, MetricSample
 from msx_protocol.plan import CallDone, PlanCall, PlanEnd, PlanMessage, PlanStep
 from msx_protocol.receivers import Plan, ToFrontend, ToWorker, ToWorkerControl
 from msx_protocol.replies import Chunk, CompleteReplies, Dropped, Failed, Joined
-from msx_protocol.requests import Cancel, Credit, Drain, FieldHead, Predict, RequestHead, decode_headers, encode_headers
+from msx_protocol.requests import (
+    Cancel,
+    Credit,
+    Drain,
+    FieldHead,
+    FieldRow,
+    Predict,
+    PredictRows,
+    RequestHead,
+    RequestRow,
+    decode_headers,
+    encode_headers,
+)
 
 __all__ = [
     "LARGE",
@@ -35,6 +47,7 @@ __all__ = [
     "Dropped",
     "Failed",
     "FieldHead",
+    "FieldRow",
     "FrameReader",
     "Joined",
     "Load",
@@ -52,8 +65,10 @@ __all__ = [
     "PlanStep",
     "Pong",
     "Predict",
+    "PredictRows",
     "ProtocolError",
     "RequestHead",
+    "RequestRow",
     "ToFrontend",
     "ToWorker",
     "ToWorkerControl",

@@ -11,6 +11,7 @@ from msx_protocol.frames import MAX_HEAD, PREFIX, ProtocolError
 
 RECEIVE_SIZE = 1 << 16
 """Bytes of the receive buffer for all but large frames."""
+PREFIX_SIZE = PREFIX.size
 LARGE = 1 << 15
 """Bytes. A body of this size gets a buffer of its own, and is not copied; smaller ones are gathered."""
 
@@ -25,15 +26,15 @@ class FrameReader(Generic[T]):
 
     def __init__(self, messages: Any) -> None:
         self._decoder: msgspec.msgpack.Decoder[T] = msgspec.msgpack.Decoder(messages)
-        self._buffer = bytearray(RECEIVE_SIZE)
+        self._use(bytearray(RECEIVE_SIZE))
         self._held = 0  # bytes of it that are the beginning of a frame
         self._large: tuple[T, bytearray] | None = None
         self._filled = 0  # bytes of the large body that are there
 
     def space(self) -> memoryview:
-        """The buffer for the next bytes. Release it before the bodies are used: a bytearray with a view cannot grow."""
+        """The buffer for the next bytes. Drop it before the bodies are used: a bytearray with a view cannot grow."""
         if self._large is None:
-            return memoryview(self._buffer)[self._held :]
+            return self._view[self._held :] if self._held else self._view
         return memoryview(self._large[1])[self._filled :]
 
     def received(self, count: int) -> list[tuple[T, bytearray]]:
@@ -42,15 +43,19 @@ class FrameReader(Generic[T]):
             return self._received_large(count)
         buffer, start, end = self._buffer, 0, self._held + count
         frames: list[tuple[T, bytearray]] = []
-        while end - start >= PREFIX.size:
+        while end - start >= PREFIX_SIZE:
             head_size, body_size = PREFIX.unpack_from(buffer, start)
-            head = start + PREFIX.size
+            head = start + PREFIX_SIZE
             body = head + head_size
-            if body + body_size > end:
+            stop = body + body_size
+            if stop > end:
                 break
-            frames.append((self._decode(buffer[head:body]), buffer[body : body + body_size]))
-            start = body + body_size
-        self._keep(start, end)
+            frames.append((self._decode(buffer[head:body]), buffer[body:stop]))
+            start = stop
+        if start == end and len(buffer) == RECEIVE_SIZE:
+            self._held = 0
+        else:
+            self._keep(start, end)
         return frames
 
     def _received_large(self, count: int) -> list[tuple[T, bytearray]]:
@@ -65,24 +70,27 @@ class FrameReader(Generic[T]):
         """Keeps the bytes after the last complete frame, in a buffer that can hold the rest of their frame."""
         rest = self._buffer[start:end]
         size = RECEIVE_SIZE
-        if len(rest) >= PREFIX.size:
+        if len(rest) >= PREFIX_SIZE:
             head_size, body_size = PREFIX.unpack_from(rest)
             if head_size > MAX_HEAD:
                 raise ProtocolError(f"a frame claims a head of {head_size} bytes; at most {MAX_HEAD} are allowed")
             if body_size >= LARGE:
-                if len(rest) >= PREFIX.size + head_size:
-                    self._begin_large(rest, PREFIX.size + head_size, body_size)
+                if len(rest) >= PREFIX_SIZE + head_size:
+                    self._begin_large(rest, PREFIX_SIZE + head_size, body_size)
                     return
                 body_size = 0
-            size = max(size, PREFIX.size + head_size + body_size)
+            size = max(size, PREFIX_SIZE + head_size + body_size)
         if size != len(self._buffer):
-            self._buffer = bytearray(size)
+            self._use(bytearray(size))
         self._buffer[: len(rest)] = rest
         self._held = len(rest)
 
+    def _use(self, buffer: bytearray) -> None:
+        self._buffer, self._view = buffer, memoryview(buffer)
+
     def _begin_large(self, rest: bytearray, body: int, size: int) -> None:
         data = uninitialised(size)
-        self._large, self._filled, self._held = (self._decode(rest[PREFIX.size : body]), data), len(rest) - body, 0
+        self._large, self._filled, self._held = (self._decode(rest[PREFIX_SIZE:body]), data), len(rest) - body, 0
         data[: self._filled] = rest[body:]
 
     def _decode(self, head: bytearray) -> T:

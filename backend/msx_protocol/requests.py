@@ -61,6 +61,20 @@ class Credit(WireMessage, tag=12):
     limit: int
 
 
+FieldRow = tuple[str, str | None, int]
+"""A FieldHead to be sent: a tuple is made in a fourth of the time that the struct takes, and encoded alike."""
+RequestRow = tuple[int, str, msgspec.Raw, list[FieldRow], float | None, str]
+"""A RequestHead to be sent."""
+
+
+class PredictRows(WireMessage, tag=2):
+    """A Predict to be sent."""
+
+    requests: list[RequestRow]
+    joins: bool
+    size: int
+
+
 _encode = msgspec.msgpack.Encoder().encode
 _decode_headers = msgspec.msgpack.Decoder(list[tuple[str, str]]).decode
 

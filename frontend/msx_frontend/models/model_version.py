@@ -165,12 +165,17 @@ class ModelVersion(ObservedVersion):
         self._judge()
 
     def batches_finished(self, batches: list[tuple[int, float]]) -> None:
-        dispatcher, metrics = self.dispatcher, self.metrics
-        for (size, seconds), same in groupby(batches):
-            count = len(list(same))
-            dispatcher.answered += size * count
-            dispatcher.policy.finished(size, seconds, count)
-            metrics.batch(size, seconds, count)
+        if batches.count(batches[0]) == len(batches):  # mostly: they are of one size, and share their time equally
+            return self._finished(*batches[0], len(batches))
+        for one, same in groupby(batches):
+            self._finished(*one, len(list(same)))
+        return None
+
+    def _finished(self, size: int, seconds: float, count: int) -> None:
+        dispatcher = self.dispatcher
+        dispatcher.answered += size * count
+        dispatcher.policy.finished(size, seconds, count)
+        self.metrics.batch(size, seconds, count)
 
     def group_replied(self, group: WorkerGroup) -> None:
         for replica in self.replicas:

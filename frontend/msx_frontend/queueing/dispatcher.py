@@ -118,7 +118,8 @@ class Dispatcher:
         self.pump()
 
     def group_has_room(self, group: BatchTarget) -> None:
-        self.pump_soon()
+        if self.waiting:
+            self.pump_soon()
 
     def group_ready(self, group: BatchTarget) -> None:
         self.groups.append(group)
@@ -163,7 +164,7 @@ class Dispatcher:
 
     def _joins(self, head: Job) -> bool:
         """Whether the job may be sent to a busy worker, which takes it into its next batch."""
-        if len(self.groups) != 1 or self._config.use_job_ticket or head.kind != PREDICT or self._config.batch_size == 1:
+        if self._config.batch_size == 1 or self._config.use_job_ticket or len(self.groups) != 1 or head.kind != PREDICT:
             return False
         return JOINS_FROM <= self.policy.typical_seconds <= PREFETCH_BELOW
 

@@ -44,9 +44,12 @@ class JobQueue:
     def take(self, limit: int) -> list[Job]:
         """Up to `limit` jobs of the head's kind, in order; only one of a kind that is never batched."""
         jobs, taken = self._jobs, list[Job]()
-        if jobs and jobs[0].kind in ALONE:
-            limit = min(limit, 1)
-        while jobs and len(taken) < limit and jobs[0].kind == (taken or jobs)[0].kind:
+        if not jobs:
+            return taken
+        kind = jobs[0].kind
+        for _ in range(1 if kind in ALONE else min(limit, len(jobs))):
+            if jobs[0].kind != kind:
+                break
             job = jobs.popleft()
             job.queue = None
             taken.append(job)

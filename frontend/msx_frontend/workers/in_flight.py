@@ -89,17 +89,17 @@ class InFlight:
 
         The next batch begins now. Batches that end together share the time since the first of them began equally.
         """
-        over = []
+        over, opened, batches = [], self.open, self.batches
         for number in numbers:
-            _, batch = self.open.pop(number)
+            _, batch = opened.pop(number)
             batch.left -= 1
             if not batch.left:
-                self.batches.remove(batch)
+                batches.remove(batch)
                 over.append(batch)
-        if not over:
-            return []
-        if self.batches and not self.batches[0].began:
-            self.batches[0].begin(now)
+        if batches and over and not batches[0].began:
+            batches[0].begin(now)
+        if len(over) == 1:
+            return [(over[0].size, now - over[0].began)]
         share = 1 + sum(not batch.began for batch in over)
         return [(batch.size, (now - (batch.began or over[0].began)) / share) for batch in over]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msx_frontend.job import INFER, OPERATIONS, Job, KeptHeaders
-from msx_protocol import LARGE, FieldHead, Predict, RequestHead, encode_frame_parts, encode_headers
+from msx_protocol import LARGE, FieldRow, PredictRows, RequestRow, encode_frame_parts, encode_headers
 
 NAMED = OPERATIONS | {INFER}
 """Kinds of jobs that a request names to the worker."""
@@ -19,7 +19,7 @@ class PredictFrames:
 
     def __init__(self) -> None:
         self._frames: list[bytes | bytearray] = []
-        self._heads: list[RequestHead] = []
+        self._heads: list[RequestRow] = []
         self._bodies: list[bytes] = []
         self._bytes = 0
         self._size = 0
@@ -33,11 +33,12 @@ class PredictFrames:
         for at, job in enumerate(jobs):
             if self._bytes >= FULL and at % size == 0:
                 self._end_frame()
-            fields = []
+            fields: list[FieldRow] = []
             for field in job.fields:
-                self._bodies.append(field.data)
-                self._bytes += len(field.data)
-                fields.append(FieldHead(field.name, field.content_type, len(field.data)))
+                data = field.data
+                self._bodies.append(data)
+                self._bytes += len(data)
+                fields.append((field.name, field.content_type, len(data)))
             self._heads.append(_head(job, fields, now))
 
     def take(self) -> list[bytes | bytearray]:
@@ -48,12 +49,12 @@ class PredictFrames:
         return frames
 
     def _end_frame(self) -> None:
-        message = Predict(self._heads, self._joins, self._size)
+        message = PredictRows(self._heads, self._joins, self._size)
         self._frames += encode_frame_parts(message, self._bodies)
         self._heads, self._bodies, self._bytes = [], [], 0
 
 
-def _head(job: Job, fields: list[FieldHead], now: float) -> RequestHead:
+def _head(job: Job, fields: list[FieldRow], now: float) -> RequestRow:
     timeout = None if job.deadline is None else max(job.deadline - now, 0.0)
     headers = job.headers.raw if isinstance(job.headers, KeptHeaders) else encode_headers(job.headers)
-    return RequestHead(job.number, job.id, headers, fields, timeout, job.kind if job.kind in NAMED else "")
+    return job.number, job.id, headers, fields, timeout, job.kind if job.kind in NAMED else ""

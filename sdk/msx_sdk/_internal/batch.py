@@ -18,6 +18,10 @@ current_request_ids: ContextVar[str] = ContextVar("current_request_ids", default
 """Ids of the requests being worked on, for log lines."""
 
 
+AS_IS = frozenset((bytes, bytearray))
+"""Types of values that are sent as they are."""
+
+
 class BatchSink(Protocol):
     """Where replies go. Safe to call from any thread."""
 
@@ -117,7 +121,10 @@ class Batch:
     def finish(self, values: Any) -> None:
         """Takes the list of last values, which ends every request that is still open."""
         for idx, value in enumerate(self.checked(values)):
-            self._end(idx, value.value if isinstance(value, Last) else value)
+            if type(value) in AS_IS:
+                self._chunk(idx, value, last=True)
+            else:
+                self._end(idx, value.value if isinstance(value, Last) else value)
 
     def close(self) -> None:
         """Ends every open request after a stream without a last value."""
@@ -159,7 +166,8 @@ class Batch:
             state.open &= not last
             return None
         try:
-            body = _encoded(request, state, value)
+            as_it_is = type(value) in AS_IS and request.inference is None
+            body = value if as_it_is else _encoded(request, state, value)
         except Exception as error:
             return self._fail(idx, RequestFailure.of(error))
         if state.head is not None and state.head.refused and not state.started:

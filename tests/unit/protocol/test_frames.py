@@ -36,6 +36,7 @@ from msx_protocol import (
     PlanStep,
     Pong,
     Predict,
+    PredictRows,
     ProtocolError,
     RequestHead,
     ToFrontend,
@@ -170,7 +171,7 @@ def test_a_large_body_is_received_in_place() -> None:
     frame = encode_frame(Chunk(1, True), bytes(LARGE)) + encode_frame(Dropped(2))
     reader, frames = FrameReader[Any](ToFrontend), list[tuple[Any, bytearray]]()
     while frame:
-        with reader.space() as space:
+        with memoryview(reader.space()) as space:
             count = min(len(space), len(frame), 1000)
             space[:count] = frame[:count]
         frames += reader.received(count)
@@ -188,3 +189,11 @@ def test_a_head_that_is_larger_than_the_buffer(body: int) -> None:
     stream = (encode_frame(failed, b"y" * body) + encode_frame(Dropped(2))) * 2
     frames = [frame for n in range(0, len(stream), 70_001) for frame in fed(reader, stream[n : n + 70_001])]
     assert frames == [(failed, b"y" * body), (Dropped(2), b"")] * 2
+
+
+def test_rows_are_read_as_the_messages_that_they_stand_for() -> None:
+    headers = encode_headers([("X-A", "é")])
+    rows = PredictRows([(1, "id", headers, [("body", None, 3), ("f", "a/b", 0)], 2.5, "generate")], True, 4)
+    fields = [FieldHead("body", None, 3), FieldHead("f", "a/b", 0)]
+    ((message, _),) = fed(FrameReader[Any](ToWorker), encode_frame(rows, b"abc"))
+    assert message == Predict([RequestHead(1, "id", headers, fields, 2.5, "generate")], True, 4)
