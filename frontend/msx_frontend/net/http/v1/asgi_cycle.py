@@ -116,7 +116,7 @@ class AsgiCycle:
         """A part of the body, then `http.disconnect` once the client has left or the reply is complete."""
         request = self._request
         if self._waits:
-            self._waits = False
+            self._waits = request.expects_continue = False
             self._connection.transport.write(CONTINUE)
         while not (self._left or self.response_complete):
             if request.held or (request.complete and not self._body_taken):

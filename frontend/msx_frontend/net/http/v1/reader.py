@@ -8,10 +8,18 @@ from typing import Any, Protocol
 import httptools
 
 from msx_frontend.errors import BadRequest, ServiceError
+from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.http.failures import reported
+from msx_frontend.net.http.v1.errors import ChunksTooLarge, HeadTooLarge, TargetTooLong, TooManyHeaders
 from msx_frontend.net.http.v1.incoming import STEERING, IncomingRequest
 
 log = logging.getLogger("msx.http")
+
+LARGEST_PIECE = 1 << 16
+"""Bytes of a body that the parser is given at a time: so much of the next head may be among them uncounted."""
+
+USUAL_CHUNK_LINE = 16
+"""Bytes beside the data of a chunk that do not count: its size and two line ends."""
 
 _OFFERS = (b"upgrade", b"http2-settings")
 """Headers of a client that would like another protocol. Java's offers HTTP/2 with every first request."""
@@ -29,8 +37,9 @@ class TakesRequests(Protocol):
 class RequestReader:
     """Declines upgrades: the parser stops behind the head of a request that offers one, and would lose its body."""
 
-    def __init__(self, requests: TakesRequests) -> None:
+    def __init__(self, requests: TakesRequests, limits: ConnectionLimits) -> None:
         self._requests: Any = requests
+        self._limits, self._most_headers = limits, limits.max_request_headers
         self._parser: Any = _parser(self)
         self.request: IncomingRequest | None = None
         """The one that is being read; None between two."""
@@ -40,24 +49,72 @@ class RequestReader:
         """The head of a request that offers an upgrade, without the offer."""
         self.begun = 0
         """How many requests have begun."""
+        self._counted = 0
+        """Bytes of the head that is being read, or of what its chunked body has beside the data."""
+        self._chunks = self._trailers = 0
 
     def feed(self, data: bytes) -> None:
-        """Raises ServiceError for bytes that are not HTTP: nothing behind them can be read."""
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as offer:
-            self._decline(data[offer.args[0] :])
-        except httptools.HttpParserError as error:
-            raise _why(error) from None
+        """The parser is given no more at a time than may be missing of a head.
+
+        Raises ServiceError for what is not HTTP, or above the limits: nothing behind it can be read.
+        """
+        most = self._limits.max_request_head_size
+        if len(data) + self._counted <= most:
+            self._feed(data)
+            return
+        view, at = memoryview(data), 0
+        while at < len(data) and self._parser is not None:
+            size = LARGEST_PIECE if self._in_body else most - self._counted
+            self._feed(view[at : at + size])
+            at += size
 
     def close(self) -> None:
         """Ends a reference cycle, so that its memory is free at once."""
         self._requests = self._parser = self.request = self.last = None
 
+    def _feed(self, data: bytes | memoryview) -> None:
+        before, begun, in_body = self.request, self.begun, self._in_body
+        size = 0 if before is None else before.size
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            self._decline(bytes(data[offer.args[0] :]))
+            return
+        except httptools.HttpParserError as error:
+            raise _why(error) from None
+        request = self.request
+        if request is None or (request.head_complete and not (in_body and request is before)):
+            self._counted = self._chunks = 0
+        elif request.head_complete:
+            self._count_chunks(request, len(data) + size - request.size)
+        elif request is before:
+            self._count_head(request, self._counted + len(data))
+        else:  # where it begins in `data` is certain only if nothing else is there
+            self._count_head(request, len(data) if before is None and self.begun == begun + 1 else 0)
+
+    @property
+    def _in_body(self) -> bool:
+        return self.request is not None and self.request.head_complete
+
+    def _count_head(self, request: IncomingRequest, size: int) -> None:
+        self._counted, most = size, self._limits.max_request_head_size
+        if size >= most:
+            long_target = len(request.url) * 2 > most and not request.headers
+            raise TargetTooLong(self._limits) if long_target else HeadTooLarge(self._limits)
+
+    def _count_chunks(self, request: IncomingRequest, more: int) -> None:
+        """`more`: bytes beside the data."""
+        if request.is_chunked:
+            self._counted = max(0, self._counted + more - self._chunks * USUAL_CHUNK_LINE)
+            self._chunks = 0
+            if self._counted >= self._limits.max_request_head_size:
+                raise ChunksTooLarge(self._limits)
+
     # -- the parser's callbacks --
 
     def on_message_begin(self) -> None:
         self.begun += 1
+        self._trailers = 0
         self.request = IncomingRequest()
 
     def on_url(self, url: bytes) -> None:
@@ -67,20 +124,26 @@ class RequestReader:
     def on_header(self, name: bytes, value: bytes) -> None:
         request, name = self.request, name.lower()
         assert request is not None
+        if request.head_complete:
+            self._drop_trailer()
+            return
         request.headers.append((name, value))
+        if len(request.headers) > self._most_headers:
+            raise TooManyHeaders(self._limits)
         if name in STEERING:
             request.steer(name, value)
 
     def on_headers_complete(self) -> None:
         request, parser = self.request, self._parser
         assert request is not None
-        request.method, request.version = parser.get_method(), parser.get_http_version()
-        if request.version == "1.0":
-            request.keeps_alive = request.expects_continue = False
+        request.finish_head(parser.get_method(), parser.get_http_version())
         if parser.should_upgrade() and request.method != b"CONNECT":
             self._offering = _without_offer(request)
         else:
             self._requests.request_begun(request)
+
+    def on_chunk_header(self) -> None:
+        self._chunks += 1
 
     def on_body(self, body: bytes) -> None:
         if self.request is not None and not self._offering:
@@ -93,6 +156,12 @@ class RequestReader:
         if request is not None and not self._offering:
             request.complete = True
             self._requests.request_complete(request)
+
+    def _drop_trailer(self) -> None:
+        """Behind the body a header may not mean what it means before it (RFC 9110, 6.5.1), and no route wants one."""
+        self._trailers += 1
+        if self._trailers > self._most_headers:
+            raise TooManyHeaders(self._limits, "trailers")
 
     # -- an offer to upgrade --
 

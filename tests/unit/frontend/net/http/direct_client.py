@@ -25,7 +25,7 @@ class FakeTransport:
     def __init__(self) -> None:
         self.written = bytearray()
         self.writes = 0
-        self.closed = False
+        self.closed = self.ended = False
         self.arrived = asyncio.Event()
 
     def write(self, data: bytes) -> None:
@@ -42,6 +42,14 @@ class FakeTransport:
         self.arrived.set()
 
     abort = close
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        """The connection reads and drops what still comes."""
+        self.ended = True
+        self.arrived.set()
 
     def is_closing(self) -> bool:
         return self.closed
@@ -71,6 +79,8 @@ def connect(
 def request(method: str, target: str, body: bytes | None, **headers: str) -> bytes:
     """As it goes over the wire; without a body its length is not given, either."""
     lines = [f"{method} {target} HTTP/1.1", *(f"{name.replace('_', '-')}: {text}" for name, text in headers.items())]
+    if "host" not in headers:
+        lines.insert(1, "host: x")
     if body is None:
         lines.append("transfer-encoding: chunked")
     elif "content_length" not in headers:
@@ -111,7 +121,7 @@ class DirectExchange(Exchange):
 
     @property
     def _over(self) -> bool:
-        return self._left or self._transport.closed
+        return self._left or self._transport.closed or self._transport.ended
 
     async def _more(self) -> None:
         self._transport.arrived.clear()

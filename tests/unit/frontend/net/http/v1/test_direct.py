@@ -408,7 +408,7 @@ def test_a_chunked_body_that_becomes_too_large() -> None:
         bench = Bench(limit=5)
         bench.send(request("POST", "/predictions/m", None), b"3\r\nabc\r\n", b"3\r\ndef\r\n0\r\n\r\n")
         assert bench.transport.written.startswith(b"HTTP/1.1 413 ")
-        assert bench.transport.closed
+        assert bench.transport.ended
         assert bench.registry.idle
         assert bench.log.lines == [("POST /predictions/m", 413)]
 

@@ -1,0 +1,71 @@
+"""Why a request of HTTP/1.1 is not read to its end."""
+
+from __future__ import annotations
+
+from msx_frontend.errors import BadRequest, ServiceError
+from msx_frontend.net.connections.limits import ConnectionLimits
+
+
+class TargetTooLong(ServiceError):
+    status, type, grpc_code = 414, "RequestUriTooLongException", "INVALID_ARGUMENT"
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        super().__init__(f"The target of the request is longer than max_request_head_size ({_size(limits)}) allows.")
+
+
+class HeadTooLarge(ServiceError):
+    status, type, grpc_code = 431, "RequestHeaderFieldsTooLargeException", "INVALID_ARGUMENT"
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        super().__init__(f"The head of the request is larger than max_request_head_size ({_size(limits)}).")
+
+
+class TooManyHeaders(HeadTooLarge):
+    def __init__(self, limits: ConnectionLimits, what: str = "headers") -> None:
+        most = limits.max_request_headers
+        ServiceError.__init__(self, f"The request has more {what} than max_request_headers ({most}).")
+
+
+class ChunksTooLarge(HeadTooLarge):
+    def __init__(self, limits: ConnectionLimits) -> None:
+        ServiceError.__init__(
+            self,
+            "The chunk extensions and trailers of the request are larger than max_request_head_size "
+            f"({_size(limits)}).",
+        )
+
+
+class RequestTooSlow(ServiceError):
+    status, type, grpc_code = 408, "RequestTimeoutException", "DEADLINE_EXCEEDED"
+
+
+def slow_head(limits: ConnectionLimits) -> RequestTooSlow:
+    return RequestTooSlow(
+        f"The head of the request was not complete after request_head_timeout ({limits.request_head_timeout:g} s)."
+    )
+
+
+def slow_body(limits: ConnectionLimits, size: int, seconds: float) -> RequestTooSlow:
+    return RequestTooSlow(
+        f"The body of the request came too slowly: {size} bytes in {seconds:.0f} s are less than "
+        f"min_request_body_rate ({limits.min_request_body_rate} bytes a second, after request_body_grace, "
+        f"{limits.request_body_grace:g} s)."
+    )
+
+
+class VersionNotSupported(BadRequest):
+    status, type = 505, "HttpVersionNotSupportedException"
+
+    def __init__(self, version: str) -> None:
+        super().__init__(f"This connection speaks HTTP/1.1 and HTTP/1.0, not HTTP/{version}.")
+
+
+class UnknownTransferCoding(BadRequest):
+    status, type = 501, "NotImplementedException"
+
+    def __init__(self) -> None:
+        super().__init__("The only transfer coding of a request that this server knows is chunked.")
+
+
+def _size(limits: ConnectionLimits) -> str:
+    return f"{limits.max_request_head_size} bytes"
