@@ -10,7 +10,7 @@ from msx_frontend.errors import ServiceError
 from msx_frontend.net.http.asgi_request import client_text
 from msx_frontend.net.http.job_reply import begin
 from msx_frontend.net.http.v1.asgi_scope import endpoints
-from msx_frontend.net.http.v1.errors import slow_body, slow_head
+from msx_frontend.net.http.v1.errors import SlowHead, slow_body
 from msx_frontend.net.http.v1.flow_control import FlowControl
 from msx_frontend.net.http.v1.incoming import IncomingRequest, unreadable
 from msx_frontend.net.http.v1.lingering import LONGEST
@@ -145,7 +145,7 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
         if self._reader.begun == 0:
             self.transport.close()  # without a word: nothing was asked
         else:
-            self._cannot_read(slow_head(self._limits))
+            self._cannot_read(SlowHead(self._limits))
 
     def _look_at_body(self, request: IncomingRequest, seconds: float, now: float) -> None:
         """A client that was not told to go on, or that waits behind another request, does not send."""

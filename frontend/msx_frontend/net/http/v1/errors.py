@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.errors import BadRequest, ServiceError
+from msx_frontend.errors import BadRequest, ServiceError, SlowRequest
 from msx_frontend.net.connections.limits import ConnectionLimits
 
 
@@ -35,21 +35,15 @@ class ChunksTooLarge(HeadTooLarge):
         )
 
 
-class RequestTooSlow(ServiceError):
-    status, type, grpc_code = 408, "RequestTimeoutException", "DEADLINE_EXCEEDED"
+class SlowHead(SlowRequest):
+    def __init__(self, limits: ConnectionLimits) -> None:
+        limit = f"request_head_timeout ({limits.request_head_timeout:g} s)"
+        ServiceError.__init__(self, f"The head of the request was not complete after {limit}.")
 
 
-def slow_head(limits: ConnectionLimits) -> RequestTooSlow:
-    return RequestTooSlow(
-        f"The head of the request was not complete after request_head_timeout ({limits.request_head_timeout:g} s)."
-    )
-
-
-def slow_body(limits: ConnectionLimits, size: int, seconds: float) -> RequestTooSlow:
-    return RequestTooSlow(
-        f"The body of the request came too slowly: {size} bytes in {seconds:.0f} s are less than "
-        f"min_request_body_rate ({limits.min_request_body_rate} bytes a second, after request_body_grace, "
-        f"{limits.request_body_grace:g} s)."
+def slow_body(limits: ConnectionLimits, size: int, seconds: float) -> SlowRequest:
+    return SlowRequest(
+        f"{size} bytes of its body in {seconds:.0f} s, less than {limits.min_request_body_rate} bytes a second"
     )
 
 

@@ -128,7 +128,7 @@ def test_older_routes_take_the_query_as_inputs(target: str) -> None:
     job = job_of(target, b"x")
     assert (job.model_name, job.version) == ("m", "1.0" if "1.0" in target else None)
     assert job.fields == [Field("body", "", b"x"), Field("k", None, b"3")]
-    assert dict(job.headers).keys() <= {"content-length"}
+    assert dict(job.headers).keys() <= {"host", "content-length"}
 
 
 @pytest.mark.parametrize(("verb", "kind", "explain"), [("predict", PREDICT, "False"), ("explain", EXPLAIN, "True")])
@@ -136,7 +136,7 @@ def test_kserve(verb: str, kind: str, explain: str) -> None:
     job = job_of(f"/v1/models/m:{verb}?ignored=1", b"{}")
     assert (job.model_name, job.version, job.kind) == ("m", None, kind)
     assert job.fields == [Field("body", "", b"{}")]
-    assert {name: value for name, value in job.headers if name != "content-length"} == {"explain": explain}
+    assert {name: value for name, value in job.headers if name not in ("host", "content-length")} == {"explain": explain}
 
 
 def test_a_model_describes_itself() -> None:
