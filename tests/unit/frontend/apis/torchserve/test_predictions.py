@@ -136,7 +136,9 @@ def test_kserve(verb: str, kind: str, explain: str) -> None:
     job = job_of(f"/v1/models/m:{verb}?ignored=1", b"{}")
     assert (job.model_name, job.version, job.kind) == ("m", None, kind)
     assert job.fields == [Field("body", "", b"{}")]
-    assert {name: value for name, value in job.headers if name not in ("host", "content-length")} == {"explain": explain}
+    assert {name: value for name, value in job.headers if name not in ("host", "content-length")} == {
+        "explain": explain
+    }
 
 
 def test_a_model_describes_itself() -> None:
