@@ -56,7 +56,7 @@ class StreamedReply(Protocol):
 class DirectStream(ReplyBuffer):
     """Streams, and also replies that came in chunks and were complete before any of them was written."""
 
-    __slots__ = ("_opening", "_reply", "_scheduled", "_streaming")
+    __slots__ = ("_opening", "_reply", "_scheduled", "_streaming", "_unsent")
 
     def __init__(self, reply: StreamedReply) -> None:
         super().__init__()
@@ -65,6 +65,8 @@ class DirectStream(ReplyBuffer):
         self._scheduled = self._streaming = False
         self._opening: ReplyHead | None = None
         """The head of a stream that is not written yet."""
+        self._unsent = 0
+        """Bytes of chunks that the connection has, and that its client has not taken as far as is known."""
 
     def _wake(self) -> None:
         """Chunks that arrive in one turn of the loop leave in one write for each stream."""
@@ -77,13 +79,16 @@ class DirectStream(ReplyBuffer):
         self._scheduled = False
         if self._reply.response_complete or not (self._streaming or self._begin()):
             return
-        if self._chunks and not self._reply.writable:
+        if self._reply.writable:
+            self._taken(self._unsent)
+            self._unsent = 0
+        elif self._chunks or not self.over:
             return
         self._write()
-        if self._chunks:
+        if self.over and not self._chunks:
+            self._end()
+        elif self._chunks or self._size >= self._enough:
             self._wake()
-        else:
-            self._end_if_over()
 
     def _begin(self) -> bool:
         """Whether a stream has begun. A reply in one chunk is not a stream."""
@@ -99,6 +104,10 @@ class DirectStream(ReplyBuffer):
             self._streaming = self._opening is not None
         return self._streaming
 
+    def _drop(self) -> None:
+        super()._drop()
+        self._unsent = 0
+
     def _write(self) -> None:
         """What can be written now: the head, up to WRITTEN bytes of chunks, and the end."""
         opening, self._opening = self._opening, None
@@ -106,16 +115,16 @@ class DirectStream(ReplyBuffer):
         while self._chunks and size < WRITTEN:
             chunks.append(data := self._chunks.popleft())
             size += len(data)
-        self._taken(size)
+        self._unsent += size
         last = self._ended and not self._chunks and self._error is None
         if opening is not None or chunks or last:
             self._reply.write_part(opening, chunks, last=last)
 
-    def _end_if_over(self) -> None:
+    def _end(self) -> None:
         if self._error is not None:
             level = logging.INFO if self._error.status == RequestCancelled.status else logging.WARNING
             log.log(level, "a stream was cut: %s", self._error.message, extra={"request_id": self._reply.id})
             self._reply.cut()
             self._reply.complete(self._error.status)
-        elif self._ended:
+        else:
             self._reply.complete(200 if self._head is None else self._head.status)

@@ -21,6 +21,7 @@ from msx_frontend.net.http.router import Router
 from msx_frontend.net.http.v1.incoming import IncomingRequest
 from msx_frontend.net.http.v1.kept_head import KeptHead
 from msx_frontend.net.http.v1.usual_head import UsualHead
+from msx_frontend.stream_credit import FIRST, StreamBuffers, StreamCredit
 from msx_sdk._internal.reply_head import JSON_TYPE
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.keys.some import SELDOM, some_key
@@ -573,6 +574,51 @@ def test_a_slow_reader_is_waited_for() -> None:
         assert b"two" not in bench.transport.written
         bench.connection.resume_writing()
         assert bench.transport.written.endswith(b"3\r\ntwo\r\n0\r\n\r\n")
+
+    run(test())
+
+
+def paced(job: Job) -> list[int]:
+    """What the worker is granted: its job streams as much as it may at first."""
+    grants = list[int]()
+    job.credit = StreamCredit(StreamBuffers(), grants.append)
+    begin_answer(job, bytes(FIRST))
+    return grants
+
+
+def test_what_the_transport_holds_is_not_taken_yet() -> None:
+    async def test() -> None:
+        bench = Bench()
+        job = await bench.asked()
+        grants = paced(job)
+        while not bench.transport.written:
+            await asyncio.sleep(0)
+        bench.connection.pause_writing()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert grants == []
+        assert job.credit is not None
+        assert job.credit.spent
+        bench.connection.resume_writing()
+        assert len(grants) == 1
+        assert not job.credit.spent
+        job.finish(200)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert bench.transport.written.endswith(b"\r\n0\r\n\r\n")
+
+    run(test())
+
+
+def test_a_handler_that_waits_for_a_fast_reader_goes_on_at_once() -> None:
+    """Although it sends nothing that would ask the transport again."""
+
+    async def test() -> None:
+        bench = Bench()
+        grants = paced(await bench.asked())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert len(grants) == 1
 
     run(test())
 
