@@ -93,6 +93,7 @@ TABLE: dict[type[ServiceError], Row] = {
     errors.BadRequest: _WRONG,
     errors.NotOffered: Row(400, INVALID, "unsupported_operation", 422, "validation", 400),
     errors.PayloadTooLarge: Row(413, INVALID, "request_too_large", 413, "validation", 413),
+    errors.SlowRequest: Row(408, INVALID, "request_timeout", 408, "timeout", 408),
     errors.InvalidKey: Row(401, INVALID, "invalid_api_key", 401, "unauthorized", 401),
     errors.ModelNotAllowed: Row(403, INVALID, "model_not_allowed", 403, "forbidden", 403),
     errors.TooManyRequests: Row(429, "rate_limit_error", "rate_limit_exceeded", 429, "overloaded", 429),
