@@ -32,6 +32,7 @@ from msx_frontend.keys.tokens import Tokens
 from msx_frontend.models.registry import Registry
 from msx_frontend.net.connections.open_connections import OpenConnections
 from msx_frontend.net.http.router import Router
+from msx_frontend.net.tls.listeners import ListenerTls
 from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
@@ -361,7 +362,9 @@ def _masked(body: bytes) -> bytes:
 
 
 @asynccontextmanager
-async def served(folder: Path, *, direct: bool, keys: bool = False, **settings: Any) -> AsyncIterator[Served]:
+async def served(
+    folder: Path, *, direct: bool, keys: bool = False, tls: ListenerTls | None = None, **settings: Any
+) -> AsyncIterator[Served]:
     folder.mkdir()
     port = Address("http", "127.0.0.1", 0)
     config: dict[str, Any] = {f"{name}_address": port for name in ("inference", "metrics")}
@@ -379,7 +382,7 @@ async def served(folder: Path, *, direct: bool, keys: bool = False, **settings: 
                 registry=harness.registry,
                 health=harness.health,
                 keys=SimpleNamespace(tokens=tokens, named=False),
-                tls=None,
+                tls=SimpleNamespace(of=lambda listener: tls),
                 plugins=plugins,
                 monitoring=SimpleNamespace(metrics=harness.metrics, counted=lambda log, by_key: log),
                 access_log=FakeAccessLog(),

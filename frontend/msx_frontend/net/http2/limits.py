@@ -41,6 +41,8 @@ class Limits:
     """Of reading a body, in which its rate does not count."""
     min_body_rate: int = 240
     """Bytes a second of a body, on average over the time in which its client was allowed to send; 0: any."""
+    max_refused_body: int = 0
+    """Bytes that are read and dropped of a request whose answer was complete before its body."""
     ping_interval: float = 60.0
     """Without a frame, until the client is asked whether it is there."""
     ping_timeout: float = 20.0

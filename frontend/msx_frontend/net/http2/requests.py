@@ -77,7 +77,7 @@ class Requests:
                 raise StreamFault(ErrorCode.PROTOCOL_ERROR, "The body has another length than content-length says.")
         stream.remote_ended = ended
         if stream.finished or stream.events is None:
-            stream.grant(size)
+            stream.drop(size)
             return
         if size:
             self._flow.hold(stream, size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msx_frontend.net.http2.errors import ConnectionFault, ErrorCode
 from msx_frontend.net.http2.frames import CONTINUATION, DATA, HEADERS
+from msx_frontend.net.http2.stream import Stream
 from msx_frontend.net.http2.streams import Streams
 
 LONGEST_LOOK = 2.0
@@ -30,8 +31,7 @@ class SlowRequests:
         kind, stream_id, size = partial
         self._look_at_head(now, block or (stream_id if kind in (HEADERS, CONTINUATION) else 0))
         passed, self._looked = min(now - self._looked, LONGEST_LOOK), now
-        if self._streams.limits.min_body_rate:
-            self._look_at_bodies(passed, stream_id if kind == DATA else 0, size)
+        self._look_at_bodies(passed, stream_id if kind == DATA else 0, size)
 
     def _look_at_head(self, now: float, stream_id: int) -> None:
         if not stream_id or stream_id != self._head:
@@ -41,14 +41,25 @@ class SlowRequests:
             raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, text)
 
     def _look_at_bodies(self, passed: float, partial_stream: int, partial: int) -> None:
-        limits, before, self._bodies = self._streams.limits, self._bodies, {}
+        before, self._bodies = self._bodies, {}
         for stream in list(self._streams.open.values()):
-            if stream.remote_ended or stream.events is None:
+            if stream.remote_ended or (stream.events is None and not stream.dropped_until):
                 continue
             read = before.get(stream.id, -passed) + (passed if stream.receive_window > 0 else 0)
             self._bodies[stream.id] = read
             came = stream.received + (partial if stream.id == partial_stream else 0)
-            if read > limits.body_grace and came < read * limits.min_body_rate:
-                stream.events.too_slow(
-                    f"{came} bytes of the request came in {read:.0f} s, fewer than {limits.min_body_rate} a second"
-                )
+            if stream.dropped_until:
+                self._look_at_dropped(stream, came, read)
+            elif self._is_slow(came, read) and stream.events is not None:
+                rate = self._streams.limits.min_body_rate
+                stream.events.too_slow(f"{came} bytes of the request came in {read:.0f} s, fewer than {rate} a second")
+
+    def _look_at_dropped(self, stream: Stream, came: int, read: float) -> None:
+        """A client that has read its answer is silent, and may wait for the end of the stream."""
+        if came == stream.dropped or self._is_slow(came, read):
+            stream.end_reading()
+        stream.dropped = came
+
+    def _is_slow(self, came: int, read: float) -> bool:
+        limits = self._streams.limits
+        return read > limits.body_grace and came < read * limits.min_body_rate

@@ -63,6 +63,8 @@ class Stream(StreamWindows):
         "_output",
         "_queue",
         "_streams",
+        "dropped",
+        "dropped_until",
         "events",
         "expected",
         "in_line",
@@ -85,6 +87,10 @@ class Stream(StreamWindows):
         """Bytes of the body that are still to come, where its length was said."""
         self.remote_ended = remote_ended
         self._queue: deque[tuple[int, int, bytes | memoryview]] | None = None
+        self.dropped_until = 0
+        """Where the answer was complete before the request: how many bytes of it are read at most."""
+        self.dropped = -1
+        """How many had come at the last look."""
         self.in_line = False
         """It waits for the connection."""
         self._finished = False
@@ -239,10 +245,34 @@ class Stream(StreamWindows):
         return self._finished
 
     def _close(self) -> None:
-        """The answer is complete; a client that has not said all need not go on (RFC 9113 §8.1)."""
-        if not self.remote_ended:
-            self._output.put(rst_stream(self.id, ErrorCode.NO_ERROR))
+        """The answer is complete; a client that has not said all need not go on (RFC 9113 §8.1).
+
+        It is told so at once, or once it has sent `max_refused_body` more: some clients read no answer before they have
+        sent all, and others take a stream that is reset for one without an answer.
+        """
+        if self.remote_ended:
+            self._streams.close(self)
+        elif rest := self._flow.limits.max_refused_body:
+            self.dropped_until = self.received + rest
+            self.consumed(self.held)
+        else:
+            self.end_reading()
+
+    def end_reading(self) -> None:
+        """The answer is complete, and nothing more is read of the request."""
+        self._output.control(rst_stream(self.id, ErrorCode.NO_ERROR))
         self._streams.close(self)
+
+    def drop(self, size: int) -> None:
+        """So many bytes came of a request whose answer is complete."""
+        if not self.dropped_until:
+            self.grant(size)
+        elif self.remote_ended:
+            self._streams.close(self)
+        elif self.received >= self.dropped_until:
+            self.end_reading()
+        else:
+            self.grant(size)
 
     def forget(self) -> None:
         """Drops what waited; the owner hears no more."""

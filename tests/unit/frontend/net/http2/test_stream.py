@@ -374,3 +374,78 @@ async def test_the_end_of_a_streamed_answer_needs_no_window() -> None:
     assert shape(await peer.answers()) == [(frames.DATA, frames.END_STREAM, 0)]
     assert stream.finished
     assert peer.protocol.streams == 0
+
+
+def refused() -> tuple[Peer, Owner]:
+    """A client that is still writing, and has got its whole answer."""
+    peer = Peer(Limits(stream_window=1 << 16, max_refused_body=1 << 20))
+    owner = peer.open(1)
+    peer.send(frames.frame(frames.DATA, 0, 1, bytes(1000)))
+    owner.stream.send_whole(OK, b"no")
+    return peer, owner
+
+
+@in_loop
+async def test_the_rest_of_a_refused_request_is_read_and_dropped() -> None:
+    peer, owner = refused()
+    assert shape(await peer.answers()) == [
+        (frames.HEADERS, frames.END_HEADERS, len(OK)),
+        (frames.DATA, frames.END_STREAM, 2),
+    ]
+    assert peer.protocol.held == 0
+    for _ in range(20):
+        peer.send(frames.frame(frames.DATA, 0, 1, bytes(16_000)))
+    assert {frame.kind for frame in await peer.answers()} == {frames.WINDOW_UPDATE}
+    peer.send(frames.frame(frames.DATA, frames.END_STREAM, 1, b""))
+    assert await peer.answers() == []
+    assert peer.protocol.streams == 0
+    assert len(owner.body) == 1000
+
+
+@in_loop
+async def test_the_rest_of_a_refused_request_is_read_up_to_a_limit() -> None:
+    peer, _ = refused()
+    await peer.answers()
+    for _ in range((1 << 20) // 16_000 + 1):
+        assert peer.protocol.streams == 1
+        peer.send(frames.frame(frames.DATA, 0, 1, bytes(16_000)))
+    last = (await peer.answers())[-1]
+    assert (last.kind, last.number) == (frames.RST_STREAM, ErrorCode.NO_ERROR)
+    assert peer.protocol.streams == 0
+    peer.send(frames.frame(frames.DATA, 0, 1, bytes(16_000)))
+    assert not peer.transport.ended
+
+
+@in_loop
+async def test_a_client_that_stops_to_write_a_refused_request() -> None:
+    peer, _ = refused()
+    await peer.answers()
+    for _ in range(3):
+        peer.look(1)
+        assert peer.protocol.streams == 1
+        peer.send(frames.frame(frames.DATA, 0, 1, bytes(16_000)))
+    peer.look(1)
+    peer.look(1)
+    assert [(one.kind, one.number) for one in await peer.answers()] == [(frames.RST_STREAM, ErrorCode.NO_ERROR)]
+
+
+@in_loop
+async def test_the_rest_of_a_refused_request_that_comes_too_slowly() -> None:
+    peer, _ = refused()
+    await peer.answers()
+    for _ in range(12):
+        peer.send(frames.frame(frames.DATA, 0, 1, b"x"))
+        peer.look(1)
+    assert [(one.kind, one.number) for one in await peer.answers()] == [(frames.RST_STREAM, ErrorCode.NO_ERROR)]
+
+
+@in_loop
+async def test_trailers_and_resets_of_refused_requests() -> None:
+    peer, _ = refused()
+    block = peer.encoder.encode([(b"x-checksum", b"1")])
+    peer.send(frames.frame(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, 1, block))
+    assert peer.protocol.streams == 0
+    peer.open(3).stream.send_whole(OK, b"no")
+    peer.send(frames.rst_stream(3, ErrorCode.CANCEL))
+    assert peer.protocol.streams == 0
+    assert not peer.transport.ended
