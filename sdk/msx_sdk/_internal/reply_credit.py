@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -51,7 +50,9 @@ class ReplyCredit:
 
     async def granted(self) -> None:
         """Wait on the running loop; grants come from another thread."""
-        loop, granted = asyncio.get_running_loop(), asyncio.Event()
+        from asyncio import Event, get_running_loop  # is there, where this runs; others need not wait for it
+
+        loop, granted = get_running_loop(), Event()
 
         def wake() -> None:
             with suppress(RuntimeError):  # the loop is closed: the worker ends
