@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_protocol import LARGE, CompleteReplies, encode_frame
+from msx_protocol import LARGE, Chunks, CompleteReplies, encode_frame
 from msx_sdk._internal.reply_head import PLAIN, PLAIN_JSON, ReplyHead
 
 Head = tuple[int, str, list[tuple[str, str]]]
@@ -39,5 +39,30 @@ class GatheredAnswers:
     def frame(self) -> bytes:
         """The frame of the replies that were taken since the last one."""
         frame = encode_frame(CompleteReplies(self.numbers, self._sizes, *self._head), self._body)
+        self.numbers, self._sizes, self._body = [], [], bytearray()
+        return frame
+
+
+class GatheredChunks:
+    """Gathers pieces of replies that have begun and not ended, of fewer than LARGE bytes in all."""
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+        """Of the requests whose pieces it holds."""
+        self._sizes: list[int] = []
+        self._body = bytearray()
+
+    def take(self, number: int, body: bytes | bytearray) -> bool:
+        """Copies `body`. Returns False if it does not fit: then the `frame` of the gathered ones must be sent first."""
+        if self.numbers and len(self._body) + len(body) >= LARGE:
+            return False
+        self.numbers.append(number)
+        self._sizes.append(len(body))
+        self._body += body
+        return True
+
+    def frame(self) -> bytes:
+        """The frame of the pieces that were taken since the last one."""
+        frame = encode_frame(Chunks(self.numbers, self._sizes), self._body)
         self.numbers, self._sizes, self._body = [], [], bytearray()
         return frame

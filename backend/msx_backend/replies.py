@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Callable
 
-from msx_backend.gathered import GatheredAnswers
+from msx_backend.gathered import GatheredAnswers, GatheredChunks
 from msx_protocol import (
     LARGE,
     MAX_BODY,
@@ -44,8 +44,8 @@ class ReplyWriter:
         self._limit = min(max_response_size, MAX_BODY)
         self._lock = threading.Lock()
         self._frames: list[bytes | bytearray] = []
-        """Frames of the next write; gathered answers follow them."""
-        self._answers = GatheredAnswers()
+        """Frames of the next write; gathered answers and chunks follow them."""
+        self._answers, self._chunks = GatheredAnswers(), GatheredChunks()
         self._soon = False
         self.call_soon: Callable[[Callable[[], None]], object] | None = None
         """An event loop's `call_soon`: what its tasks send in one turn leaves together at its end."""
@@ -55,7 +55,7 @@ class ReplyWriter:
     @property
     def holds(self) -> bool:
         """Whether replies are held."""
-        return bool(self._answers.numbers or self._frames)
+        return bool(self._answers.numbers or self._chunks.numbers or self._frames)
 
     def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
         if len(body) > self._limit:
@@ -64,6 +64,8 @@ class ReplyWriter:
             return self._whole(request, body, head)
         if not last:
             request.sent += len(body)
+            if head is None and len(body) < LARGE:
+                return self._piece(request, body)
         if head is None:
             message = Chunk(request.number, last)
         else:
@@ -112,6 +114,15 @@ class ReplyWriter:
                 self._frames.append(self._answers.frame())
                 self._answers.take(request.number, head, body)
 
+    def _piece(self, request: InferenceRequest, body: bytes | bytearray) -> None:
+        with self._lock:
+            if request.answered:
+                return
+            self.progress += 1
+            if not self._chunks.take(request.number, body):
+                self._frames.append(self._chunks.frame())
+                self._chunks.take(request.number, body)
+
     def _answer(
         self, request: InferenceRequest, last: bool, frame: bytes | bytearray, large: bytes | bytearray = b""
     ) -> None:
@@ -127,14 +138,19 @@ class ReplyWriter:
                 self._sock.sendall(large)
 
     def _hold(self, frame: bytes | bytearray) -> None:
-        """Holds frames and answers in their order."""
-        if self._answers.numbers:
-            self._frames.append(self._answers.frame())
+        """Holds frames in the order of their making: what was gathered before this one leaves before it."""
+        self._hold_gathered()
         self._frames.append(frame)
 
-    def _write(self) -> None:
+    def _hold_gathered(self) -> None:
+        """A request has either an answer or chunks: their order does not matter."""
         if self._answers.numbers:
             self._frames.append(self._answers.frame())
+        if self._chunks.numbers:
+            self._frames.append(self._chunks.frame())
+
+    def _write(self) -> None:
+        self._hold_gathered()
         if self._frames:
             self.writes += 1
             data = self._frames[0] if len(self._frames) == 1 else b"".join(self._frames)

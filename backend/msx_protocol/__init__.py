@@ -18,7 +18,7 @@ from msx_protocol.message import WireMessage
 from msx_protocol.metrics import MetricDeclaration, MetricInfo, MetricSample
 from msx_protocol.plan import CallDone, PlanCall, PlanEnd, PlanMessage, PlanStep
 from msx_protocol.receivers import Plan, ToFrontend, ToWorker, ToWorkerControl
-from msx_protocol.replies import Chunk, CompleteReplies, Dropped, Failed, Joined
+from msx_protocol.replies import Chunk, Chunks, CompleteReplies, Dropped, Failed, Joined
 from msx_protocol.requests import (
     Cancel,
     Credit,
@@ -41,6 +41,7 @@ __all__ = [
     "CallDone",
     "Cancel",
     "Chunk",
+    "Chunks",
     "CompleteReplies",
     "Credit",
     "Drain",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from msx_protocol.heartbeat import Ping
 from msx_protocol.load import Load, Loaded, LoadFailed, LoadProgress
 from msx_protocol.plan import CallDone, PlanCall, PlanEnd, PlanMessage, PlanStep
-from msx_protocol.replies import Chunk, CompleteReplies, Dropped, Failed, Joined
+from msx_protocol.replies import Chunk, Chunks, CompleteReplies, Dropped, Failed, Joined
 from msx_protocol.requests import Cancel, Credit, Drain, Predict
 
 ToWorker = Load | Predict | Drain
 ToWorkerControl = Ping | Cancel | Credit
-ToFrontend = LoadProgress | Loaded | LoadFailed | CompleteReplies | Chunk | Failed | Dropped | Joined | CallDone
+ToFrontend = (
+    LoadProgress | Loaded | LoadFailed | CompleteReplies | Chunk | Chunks | Failed | Dropped | Joined | CallDone
+)
 Plan = PlanCall | PlanStep | PlanEnd | PlanMessage

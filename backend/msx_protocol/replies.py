@@ -15,6 +15,16 @@ class Chunk(WireMessage, tag=23):
     headers: list[tuple[str, str]] = []
 
 
+class Chunks(WireMessage, tag=29):
+    """Further pieces of several replies, none of them the first or the last: `sizes` are their bytes in the body.
+
+    A reply may have more than one of them.
+    """
+
+    numbers: list[int]
+    sizes: list[int]
+
+
 class CompleteReplies(WireMessage, tag=27):
     """Complete replies with the same head, as most replies of a batch are: `sizes` are their bytes in the body."""
 

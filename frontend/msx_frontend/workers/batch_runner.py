@@ -14,7 +14,7 @@ from msx_frontend.workers.in_flight import InFlight
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.predict_frames import PredictFrames
 from msx_frontend.workers.rank import Rank
-from msx_protocol import Cancel, Chunk, CompleteReplies, Credit, Dropped, Failed, Joined, Loaded, encode_frame
+from msx_protocol import Cancel, Chunk, Chunks, CompleteReplies, Credit, Dropped, Failed, Joined, Loaded, encode_frame
 
 
 class BatchEvents(Protocol):
@@ -171,6 +171,16 @@ class BatchRunner:
             self._finish([message.number])
         elif message.status and self.continuous:
             self._events.group_has_room(self)  # the next request of its sequence may join it
+
+    def chunks(self, message: Chunks, body: bytes) -> None:
+        """Pieces of replies that go on."""
+        end, held = 0, self.in_flight.open
+        for number, size in zip(message.numbers, message.sizes, strict=True):
+            start, end = end, end + size
+            if size and number in held and not (job := held[number][0]).done:
+                job.sink.chunk(body[start:end])
+                if (credit := job.credit) is not None and not credit.held:
+                    credit.took(size)
 
     def _pass_on(self, job: Job, message: Chunk, body: bytes) -> None:
         if message.status:

@@ -21,6 +21,7 @@ from msx_frontend.workers.watchdog import Watchdog
 from msx_protocol import (
     CallDone,
     Chunk,
+    Chunks,
     CompleteReplies,
     Drain,
     Dropped,
@@ -141,6 +142,8 @@ class WorkerGroup:
         runner.progressed = self._watchdog.last_heard[rank] = time.monotonic()
         if isinstance(message, CompleteReplies):
             runner.answered(message, body)
+        elif isinstance(message, Chunks):
+            runner.chunks(message, body)
         elif isinstance(message, Chunk):
             runner.chunk(message, body)
         elif isinstance(message, Dropped):

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from msx_backend.logs import RECORD_SEPARATOR
 from msx_protocol import (
     Cancel,
     Chunk,
+    Chunks,
     CompleteReplies,
     Credit,
     Drain,
@@ -80,7 +82,7 @@ def request(number: int, body: Any, **options: Any) -> tuple[RequestHead, bytes]
 
 
 def one_by_one(frames: Iterable[tuple[Any, bytes | bytearray]]) -> Iterator[tuple[Any, bytes]]:
-    """Each of several Answers as the Chunk that would have said the same."""
+    """Each of several answers, or pieces, as the Chunk that would have said the same."""
     for message, body in frames:
         if isinstance(message, CompleteReplies):
             start = 0
@@ -89,6 +91,11 @@ def one_by_one(frames: Iterable[tuple[Any, bytes | bytearray]]) -> Iterator[tupl
                 yield chunk, bytes(body[start : start + size])
                 start += size
             assert start == len(body)
+        elif isinstance(message, Chunks):
+            ends = list(accumulate(message.sizes))
+            assert ends[-1] == len(body)
+            for number, end, size in zip(message.numbers, ends, message.sizes, strict=True):
+                yield Chunk(number, False), bytes(body[end - size : end])
         else:
             yield message, bytes(body)
 

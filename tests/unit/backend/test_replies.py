@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from msx_backend.replies import ReplyWriter
-from msx_protocol import LARGE, Chunk, CompleteReplies, Dropped, Failed, FrameReader, Loaded, ToFrontend
+from msx_protocol import LARGE, Chunk, Chunks, CompleteReplies, Dropped, Failed, FrameReader, Loaded, ToFrontend
 from msx_sdk._internal.failures import RequestFailure
 from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest
@@ -195,3 +195,48 @@ def test_a_head_that_changes_later_is_what_it_was_when_it_was_given(pipe: Pipe) 
     head.headers.append(("X-B", "2"))
     pipe.writer.chunk(two, b"b", head, True)
     assert [message.headers for message, _ in pipe.frames()] == [[("X-A", "1")], [("X-A", "1"), ("X-B", "2")]]
+
+
+def begun(pipe: Pipe, *numbers: int) -> list[InferenceRequest]:
+    """Requests whose first chunks have left."""
+    requests = requests_of(*numbers)
+    for request in requests:
+        pipe.writer.chunk(request, b"", ReplyHead(), False)
+    pipe.read()
+    return requests
+
+
+def test_further_chunks_of_several_replies_share_a_frame(pipe: Pipe) -> None:
+    one, two = begun(pipe, 1, 2)
+    for request, body in ((one, b"a"), (two, b"bb"), (one, b"")):
+        pipe.writer.chunk(request, body, None, False)
+    assert pipe.writer.holds
+    assert pipe.frames() == [(Chunks([1, 2, 1], [1, 2, 0]), b"abb")]
+    assert not pipe.writer.holds
+
+
+def test_an_end_leaves_behind_the_chunks_before_it(pipe: Pipe) -> None:
+    one, two, three = begun(pipe, 1, 2, 3)
+    pipe.writer.chunk(one, b"a", None, False)
+    pipe.writer.chunk(one, b"b", None, True)
+    pipe.writer.chunk(two, b"c", None, False)
+    pipe.writer.fail(two, RequestFailure(503, "no"))
+    pipe.writer.chunk(three, b"d", None, False)
+    pipe.writer.chunk(three, b"late", None, False)
+    kinds = [(type(message), body) for message, body in pipe.frames()]
+    assert kinds == [(Chunks, b"a"), (Chunk, b"b"), (Chunks, b"c"), (Failed, b""), (Chunks, b"dlate")]
+
+
+def test_a_chunk_of_a_reply_that_has_ended_is_not_sent(pipe: Pipe) -> None:
+    (request,) = begun(pipe, 1)
+    pipe.writer.chunk(request, b"", None, True)
+    pipe.writer.chunk(request, b"late", None, False)
+    assert [type(message) for message, _ in pipe.frames()] == [Chunk]
+
+
+def test_chunks_that_would_fill_a_large_frame_leave_in_two(pipe: Pipe) -> None:
+    pipe.writer = ReplyWriter(pipe.near, 1 << 30)
+    one, two = begun(pipe, 1, 2)
+    for request in (one, two):
+        pipe.writer.chunk(request, bytes(LARGE // 2), None, False)
+    assert [message.numbers for message, _ in pipe.frames()] == [[1], [2]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import urllib.parse
 from time import monotonic, time
 from typing import NamedTuple, Protocol
@@ -17,6 +18,8 @@ from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.known_head import KnownHead
 from msx_frontend.net.http.router import Match, Router
 from msx_frontend.net.http.wire import LogsReplies, RawHeaders
+
+log = logging.getLogger("msx.http")
 
 METHODS = {b"POST": "POST", b"PUT": "PUT", b"GET": "GET"}
 """Requests of other methods go the ASGI way."""
@@ -48,6 +51,10 @@ class LoggedReply(Protocol):
     def started(self) -> float: ...
 
 
+class Flushed(Protocol):
+    def flush(self) -> None: ...
+
+
 class Direct:
     """`tokens` is None when authorization is off; `limit` is in bytes of a body (max_request_size)."""
 
@@ -64,6 +71,7 @@ class Direct:
         self._cors, self.held, self.limit = cors, held, limit
         self._cors_headers: dict[bytes, RawHeaders] = {}
         self._answered: list[LoggedReply] = []
+        self._unwritten: list[Flushed] = []
         self._targets: dict[tuple[bytes, bytes], Target] = {}
 
     def _target(self, method: bytes, url: bytes) -> Target | None:
@@ -127,6 +135,20 @@ class Direct:
     def log(self, reply: LoggedReply, status: int) -> None:
         asked = *reply.known.asked[:-1], status
         self.access_log.write_all([(asked, reply.id, reply.started, monotonic())])
+
+    def flush_soon(self, stream: Flushed) -> None:
+        """At the end of this turn of the loop, together with the others."""
+        if not self._unwritten:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._unwritten.append(stream)
+
+    def _flush(self) -> None:
+        streams, self._unwritten = self._unwritten, []
+        for stream in streams:
+            try:
+                stream.flush()
+            except Exception:
+                log.exception("a stream cannot be written")
 
     def answered(self, reply: LoggedReply) -> None:
         """Log a 200 together with the others of this turn of the loop."""

@@ -76,6 +76,9 @@ class DirectReply:
         elif not self.response_complete:
             self.refuse(error)
 
+    def flush_soon(self, stream: DirectStream) -> None:
+        self.direct.flush_soon(stream)
+
     def _chunked(self) -> DirectStream:
         if self._stream is None:
             self._stream = DirectStream(self)

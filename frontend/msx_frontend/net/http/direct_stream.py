@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import NamedTuple, Protocol
 
@@ -40,6 +39,8 @@ class StreamedReply(Protocol):
     @property
     def writable(self) -> bool: ...
 
+    def flush_soon(self, stream: DirectStream) -> None: ...
+
     def refuse(self, error: ServiceError) -> None: ...
 
     def write_answer(self, status: int, phrase: str, own: list[tuple[str, str]], data: bytes) -> None: ...
@@ -72,7 +73,7 @@ class DirectStream(ReplyBuffer):
         """Chunks that arrive in one turn of the loop leave in one write for each stream."""
         if not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_soon(self.flush)
+            self._reply.flush_soon(self)
 
     def flush(self) -> None:
         """Write what is there, unless the client reads too slowly: then it is called again."""
