@@ -21,6 +21,7 @@ from msx_sdk.context import Context, ModelInfo
 from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import Runner
 from tests.frames import fed
+from tests.unit.backend.harness import one_by_one
 
 WATCHDOG = 20.0
 Handle = Callable[[int, list[dict[str, Any]], Context], Any]
@@ -54,7 +55,7 @@ class Rank:
         frames: list[tuple[Any, bytes]] = []
         while data := self.ours.recv(1 << 16):
             frames += fed(self._reader, data)
-        return frames
+        return list(one_by_one(frames))
 
     def close(self) -> None:
         self.ours.close()
