@@ -16,6 +16,9 @@ KEPT_BLOCKS = 64
 KEPT_SIZE = 2_048
 """Bytes of a block that is remembered."""
 
+KEPT_LIST = 8_192
+"""Bytes of its list, as SETTINGS_MAX_HEADER_LIST_SIZE counts: a block of few bytes may name long entries of the table."""
+
 MAX_PARTS = 32
 """Frames of one block."""
 
@@ -104,7 +107,7 @@ class HeaderBlocks:
         request = RequestBlock(headers, content_length(headers), malformed(headers), size)
         if self._table.changes != changes or _resizes(block):
             self._kept.clear()
-        elif len(block) <= KEPT_SIZE:
+        elif len(block) <= KEPT_SIZE and request.size <= KEPT_LIST:
             self._keep(block, request)
         return request
 

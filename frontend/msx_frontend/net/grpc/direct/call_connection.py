@@ -16,7 +16,8 @@ from msx_frontend.net.http2.connection import Http2Protocol
 from msx_frontend.net.http2.headers import Headers
 from msx_frontend.net.http2.stream import Stream, StreamEvents
 
-KEPT_HEADS = 64
+KEPT_HEADS, LONGEST_HEAD = 64, 8192
+"""How many heads of a connection are kept, and the bytes of the longest."""
 
 
 class AnsweredStream:
@@ -63,9 +64,11 @@ class CallConnection:
         return JobCall(self._calls, stream, head, served, self.client, job)
 
     def _read(self, headers: Headers) -> CallHead:
-        if len(self._heads) >= KEPT_HEADS:
-            self._heads.clear()
-        head = self._heads[id(headers)] = CallHead(headers, self._methods)
+        head = CallHead(headers, self._methods)
+        if sum(len(name) + len(value) for name, value in headers) <= LONGEST_HEAD:
+            if len(self._heads) >= KEPT_HEADS:
+                self._heads.clear()
+            self._heads[id(headers)] = head
         return head
 
     @property

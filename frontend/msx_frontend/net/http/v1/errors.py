@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msx_frontend.errors import BadRequest, ServiceError, SlowRequest
 from msx_frontend.net.connections.limits import ConnectionLimits
+from msx_frontend.net.http.head_errors import HeadTooLarge
 
 
 class TargetTooLong(ServiceError):
@@ -11,19 +12,6 @@ class TargetTooLong(ServiceError):
 
     def __init__(self, limits: ConnectionLimits) -> None:
         super().__init__(f"The target of the request is longer than max_request_head_size ({_size(limits)}) allows.")
-
-
-class HeadTooLarge(ServiceError):
-    status, type, grpc_code = 431, "RequestHeaderFieldsTooLargeException", "INVALID_ARGUMENT"
-
-    def __init__(self, limits: ConnectionLimits) -> None:
-        super().__init__(f"The head of the request is larger than max_request_head_size ({_size(limits)}).")
-
-
-class TooManyHeaders(HeadTooLarge):
-    def __init__(self, limits: ConnectionLimits, what: str = "headers") -> None:
-        most = limits.max_request_headers
-        ServiceError.__init__(self, f"The request has more {what} than max_request_headers ({most}).")
 
 
 class ChunksTooLarge(HeadTooLarge):

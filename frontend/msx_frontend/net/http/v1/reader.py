@@ -10,7 +10,8 @@ import httptools
 from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.http.failures import reported
-from msx_frontend.net.http.v1.errors import ChunksTooLarge, HeadTooLarge, TargetTooLong, TooManyHeaders
+from msx_frontend.net.http.head_errors import HeadTooLarge, TooManyHeaders
+from msx_frontend.net.http.v1.errors import ChunksTooLarge, TargetTooLong
 from msx_frontend.net.http.v1.incoming import STEERING, IncomingRequest
 
 log = logging.getLogger("msx.http")

@@ -59,11 +59,3 @@ def error_reply(error: ServiceError) -> tuple[bytes, bytes]:
     body = error_bytes(error)
     headers = [*common_headers(new_request_id()), (b"content-type", b"application/json")]
     return reply_block(error.status, [*headers, (b"content-length", b"%d" % len(body))]), body
-
-
-class HeadTooLarge(ServiceError):
-    status, type, grpc_code = 431, "RequestHeaderFieldsTooLargeException", "INVALID_ARGUMENT"
-
-    def __init__(self, what: str) -> None:
-        """`what` the request has too much of, with the key that limits it."""
-        super().__init__(f"The head of the request {what}: send less of it, or raise the key in config.properties.")

@@ -7,8 +7,9 @@ from typing import Any
 
 from msx_frontend.errors import BadRequest
 from msx_frontend.net.http.asgi_request import client_text
+from msx_frontend.net.http.head_errors import TooManyHeaders
 from msx_frontend.net.http.v2.asgi_stream import AsgiStream
-from msx_frontend.net.http.v2.beginnings import HeadTooLarge, JobBeginning, Refusal
+from msx_frontend.net.http.v2.beginnings import JobBeginning, Refusal
 from msx_frontend.net.http.v2.port import Calls, Port
 from msx_frontend.net.http.v2.request_head import Fields, RequestHead, request_head
 from msx_frontend.net.http2.connection import Http2Protocol
@@ -55,8 +56,8 @@ class RequestConnection:
         if (calls := self._calls_of_port()) is not None and calls.takes(headers):
             return lambda stream, ended: calls.accept(stream, headers, ended)
         head = request_head(headers)
-        if len(head.headers) > port.max_headers:
-            return Refusal(HeadTooLarge(f"has more than max_request_headers ({port.max_headers} fields)"))
+        if len(head.headers) > port.limits.max_request_headers:
+            return Refusal(TooManyHeaders(port.limits))
         if not head.has_path:
             return Refusal(BadRequest("The target of the request is not a path."))
         if (direct := port.direct) is not None:

@@ -7,8 +7,8 @@ import asyncio
 from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.connections.open_connections import ListenerConnections
 from msx_frontend.net.http.direct import Direct
+from msx_frontend.net.http.head_errors import HeadTooLarge
 from msx_frontend.net.http.v2.asgi_stream import AsgiApp
-from msx_frontend.net.http.v2.beginnings import HeadTooLarge
 from msx_frontend.net.http.v2.connection import RequestConnection
 from msx_frontend.net.http.v2.port import AnswersCalls, Port
 from msx_frontend.net.http.wire import error_bytes
@@ -25,7 +25,7 @@ class RestHttp2:
 
     def __init__(self, app: AsgiApp, direct: Direct | None, limits: ConnectionLimits, max_request_size: int) -> None:
         """`direct` answers jobs past `app`."""
-        self._port = Port(app, direct, limits.max_request_headers)
+        self._port = Port(app, direct, limits)
         self._limits = http2_limits(limits, max_request_size)
 
     def answer_calls(self, calls: AnswersCalls) -> None:
@@ -54,12 +54,11 @@ class RestConnection(Http2Protocol):
 
 def http2_limits(limits: ConnectionLimits, max_request_size: int) -> Limits:
     """A message of gRPC has room before it is taken, as has a body."""
-    most = limits.max_request_head_size
-    body = error_bytes(HeadTooLarge(f"has more than max_request_head_size ({most} bytes)"))
+    body = error_bytes(HeadTooLarge(limits))
     head = [(b":status", b"%d" % HeadTooLarge.status), (b"content-type", b"application/json")]
     return Limits(
         **windows(min(max_request_size + MESSAGE_PREFIX, LARGEST_BODY)),
-        max_header_list=most,
+        max_header_list=limits.max_request_head_size,
         too_large=encode_headers([*head, (b"content-length", b"%d" % len(body))]),
         too_large_body=body,
         **limits.http2,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
+from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.http.direct import Direct
 from msx_frontend.net.http.v2.asgi_stream import AsgiApp, AsgiStream
 from msx_frontend.net.http.v2.blocks import UsualBlock
@@ -32,10 +33,10 @@ class AnswersCalls(Protocol):
 
 
 class Port:
-    """`direct` answers jobs without `app`, an app of ASGI. A request has at most `max_headers`."""
+    """`direct` answers jobs without `app`, an app of ASGI."""
 
-    def __init__(self, app: AsgiApp, direct: Direct | None = None, max_headers: int = 200) -> None:
-        self._app, self.direct, self.max_headers = app, direct, max_headers
+    def __init__(self, app: AsgiApp, direct: Direct | None = None, limits: ConnectionLimits | None = None) -> None:
+        self._app, self.direct, self.limits = app, direct, limits or ConnectionLimits()
         self.calls: AnswersCalls | None = None
         """The gRPC services of the port; set once they are there."""
         self._usual: dict[tuple[tuple[bytes, bytes], ...], UsualBlock] = {}

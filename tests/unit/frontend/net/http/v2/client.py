@@ -40,8 +40,8 @@ def head(method: str, target: str, **headers: str) -> Headers:
 
 
 class Client(Peer):
-    def __init__(self, served: Exchange, *, direct: bool, limits: Limits | None = None, max_headers: int = 200) -> None:
-        self.port = Port(served, served.direct() if direct else None, max_headers)
+    def __init__(self, served: Exchange, *, direct: bool, limits: Limits | None = None) -> None:
+        self.port = Port(served, served.direct() if direct else None)
         self.connection = RequestConnection(self.port)
         self.replies: dict[int, Reply] = {}
         super().__init__(limits)

@@ -344,7 +344,7 @@ async def test_too_many_headers_and_targets_that_are_not_paths(direct: bool) -> 
     bench.client.begin(1, many, b"")
     reply = await bench.client.whole(1)
     assert reply.status == 431
-    assert b"max_request_headers (200 fields)" in reply.body
+    assert b"max_request_headers (200)" in reply.body
     for stream_id, method, target in ((3, "OPTIONS", "*"), (5, "GET", "/\xe9")):
         bench.client.begin(stream_id, head(method, target))
         reply = await bench.client.whole(stream_id)
