@@ -16,8 +16,8 @@ KEPT_BLOCKS = 64
 KEPT_SIZE = 2_048
 """Bytes of a block that is remembered."""
 
-KEPT_LIST = 8_192
-"""Bytes of its list, as SETTINGS_MAX_HEADER_LIST_SIZE counts: a block of few bytes may name long entries of the table."""
+KEPT_LISTS = 1 << 18
+"""Bytes of all their lists, as SETTINGS_MAX_HEADER_LIST_SIZE counts: few bytes may name long entries of the table."""
 
 MAX_PARTS = 32
 """Frames of one block."""
@@ -94,6 +94,7 @@ class HeaderBlocks:
         self._decoder = Decoder(max_header_list_size=_HARD * max_list)
         self._table = self._decoder.header_table = _WatchedTable()
         self._kept: dict[bytes, RequestBlock] = {}
+        self._kept_size = 0
 
     def request(self, block: bytes) -> RequestBlock:
         """Raises ConnectionFault where the block leaves the table unknown."""
@@ -106,15 +107,20 @@ class HeaderBlocks:
         size = sum(_FIELD + len(name) + len(value) for name, value in headers)
         request = RequestBlock(headers, content_length(headers), malformed(headers), size)
         if self._table.changes != changes or _resizes(block):
-            self._kept.clear()
-        elif len(block) <= KEPT_SIZE and request.size <= KEPT_LIST:
+            self._forget()
+        elif len(block) <= KEPT_SIZE:
             self._keep(block, request)
         return request
 
     def _keep(self, block: bytes, request: RequestBlock) -> None:
-        if len(self._kept) >= KEPT_BLOCKS:
-            self._kept.clear()
+        if len(self._kept) >= KEPT_BLOCKS or self._kept_size > KEPT_LISTS:
+            self._forget()
         self._kept[block] = request
+        self._kept_size += request.size
+
+    def _forget(self) -> None:
+        self._kept.clear()
+        self._kept_size = 0
 
     def decode(self, block: bytes) -> Headers:
         """Raises ConnectionFault."""

@@ -12,26 +12,13 @@ from msx_frontend.net.grpc.direct.open_calls import OpenCalls
 from msx_frontend.net.grpc.direct.task_call import TaskCall
 from msx_frontend.net.grpc.refused import Refused
 from msx_frontend.net.grpc.served import ServedMethod
+from msx_frontend.net.http2.answered import ANSWERED
 from msx_frontend.net.http2.connection import Http2Protocol
 from msx_frontend.net.http2.headers import Headers
 from msx_frontend.net.http2.stream import Stream, StreamEvents
 
 KEPT_HEADS, LONGEST_HEAD = 64, 8192
 """How many heads of a connection are kept, and the bytes of the longest."""
-
-
-class AnsweredStream:
-    """The owner of a stream whose answer was complete when it began."""
-
-    def data(self, data: bytes) -> None: ...
-
-    def ended(self) -> None: ...
-
-    def lost(self, reason: str) -> None: ...
-
-    def drained(self) -> None: ...
-
-    def too_slow(self, reason: str) -> None: ...
 
 
 class CallConnection:
@@ -84,4 +71,4 @@ class CallConnection:
 def _refuse(stream: Stream, refused: Refused | None) -> StreamEvents:
     assert refused is not None
     stream.send_headers(refusal(refused), end=True)
-    return AnsweredStream()
+    return ANSWERED

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from msx_frontend.errors import SlowRequest
 from msx_frontend.net.http.v2.blocks import CONTINUE, reply_block
-from msx_frontend.net.http.v2.silent import CutStream
+from msx_frontend.net.http.v2.cut_stream import CutStream
 from msx_frontend.net.http.wire import BODYLESS, Message, Receive, Scope, Send, StreamBroken
 from msx_frontend.net.http2.stream import Stream
 from msx_frontend.queueing.notifier import Notifier

@@ -8,8 +8,8 @@ from msx_frontend.net.http.direct import Direct
 from msx_frontend.net.http.known_head import KnownHead
 from msx_frontend.net.http.v2.blocks import CONTINUE, UsualBlock, reply_block
 from msx_frontend.net.http.v2.reply import Http2Reply
-from msx_frontend.net.http.v2.silent import ANSWERED
 from msx_frontend.net.http.wire import common_headers, error_bytes
+from msx_frontend.net.http2.answered import ANSWERED
 from msx_frontend.net.http2.stream import Stream, StreamEvents
 
 

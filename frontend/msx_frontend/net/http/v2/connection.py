@@ -11,7 +11,7 @@ from msx_frontend.net.http.head_errors import TooManyHeaders
 from msx_frontend.net.http.v2.asgi_stream import AsgiStream
 from msx_frontend.net.http.v2.beginnings import JobBeginning, Refusal
 from msx_frontend.net.http.v2.port import Calls, Port
-from msx_frontend.net.http.v2.request_head import Fields, RequestHead, request_head
+from msx_frontend.net.http.v2.request_head import Fields, Http2Head, request_head
 from msx_frontend.net.http2.connection import Http2Protocol
 from msx_frontend.net.http2.stream import Stream, StreamEvents
 
@@ -66,7 +66,7 @@ class RequestConnection:
                 return JobBeginning(direct, known, port.usual(known.cors), expects_continue=head.expects_continue)
         return lambda stream, ended: self._begin_asgi(stream, head, ended=ended)
 
-    def _begin_asgi(self, stream: Stream, head: RequestHead, *, ended: bool) -> AsgiStream:
+    def _begin_asgi(self, stream: Stream, head: Http2Head, *, ended: bool) -> AsgiStream:
         request = AsgiStream(stream, head.scope(self._client), ended=ended, expects_continue=head.expects_continue)
         self._port.run(request)
         return request

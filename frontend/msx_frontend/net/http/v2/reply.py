@@ -12,7 +12,7 @@ from msx_frontend.net.http.direct_stream import ReplyHead
 from msx_frontend.net.http.job_reply import begin
 from msx_frontend.net.http.known_head import KnownHead
 from msx_frontend.net.http.v2.blocks import UsualBlock, reply_block
-from msx_frontend.net.http.v2.silent import CutStream
+from msx_frontend.net.http.v2.cut_stream import CutStream
 from msx_frontend.net.http.wire import JSON_HEADERS
 from msx_frontend.net.http2.stream import Stream
 

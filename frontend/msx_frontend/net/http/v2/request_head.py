@@ -11,7 +11,7 @@ Fields = list[tuple[bytes, bytes]]
 """Of a header block: pseudo-headers first, names in lower case."""
 
 
-class RequestHead(NamedTuple):
+class Http2Head(NamedTuple):
     method: bytes
     target: bytes
     """Path and query, as they were sent."""
@@ -48,13 +48,13 @@ class RequestHead(NamedTuple):
         }
 
 
-def request_head(fields: Fields) -> RequestHead:
+def request_head(fields: Fields) -> Http2Head:
     """`fields` are those of a valid request."""
     pseudo = {name: value for name, value in fields if name.startswith(b":")}
     headers = [field for field in fields if not field[0].startswith(b":")]
     if (authority := pseudo.get(b":authority")) is not None:
         headers = [(b"host", authority), *(field for field in headers if field[0] != b"host")]
-    return RequestHead(pseudo[b":method"], pseudo[b":path"], pseudo[b":scheme"], _with_one_cookie(headers))
+    return Http2Head(pseudo[b":method"], pseudo[b":path"], pseudo[b":scheme"], _with_one_cookie(headers))
 
 
 def _with_one_cookie(headers: RawHeaders) -> RawHeaders:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msx_frontend.net.http2.errors import ConnectionFault, ErrorCode
-from msx_frontend.net.http2.header_blocks import KEPT_BLOCKS, HeaderBlocks, encode_field, encode_headers
+from msx_frontend.net.http2.header_blocks import KEPT_BLOCKS, KEPT_LISTS, HeaderBlocks, encode_field, encode_headers
 from msx_frontend.net.http2.headers import Headers
 from tests.unit.frontend.net.http2.peer import REQUEST
 
@@ -96,3 +96,14 @@ def test_any_bytes_are_a_block_or_a_fault(block: bytes) -> None:
         ours.request(block)
     except ConnectionFault:
         pass
+
+
+def test_kept_lists_are_bounded_together() -> None:
+    """A block of few bytes may name an entry of 3,000 many times."""
+    blocks = HeaderBlocks(1 << 16)
+    blocks.request(Encoder().encode([*REQUEST[:3], (b"x-long", b"x" * 3000)]))
+    for number in range(KEPT_BLOCKS - 1):
+        request = blocks.request(b"\x82\x86\x04\x03/%02d" % number + b"\xbe" * 15)
+        assert request.fault is None
+        assert request.size > 45_000
+    assert 0 < sum(one.size for one in blocks._kept.values()) <= KEPT_LISTS + request.size

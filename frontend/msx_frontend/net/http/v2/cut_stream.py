@@ -1,26 +1,10 @@
-"""Owners of streams to which nothing of the client matters any more."""
+"""The owner of a stream whose answer breaks off."""
 
 from __future__ import annotations
 
+from msx_frontend.net.http2.answered import AnsweredStream
 from msx_frontend.net.http2.errors import ErrorCode
 from msx_frontend.net.http2.stream import Stream
-
-
-class AnsweredStream:
-    """Its answer was complete when it began."""
-
-    def data(self, data: bytes) -> None: ...
-
-    def ended(self) -> None: ...
-
-    def lost(self, reason: str) -> None: ...
-
-    def drained(self) -> None: ...
-
-    def too_slow(self, reason: str) -> None: ...
-
-
-ANSWERED = AnsweredStream()
 
 
 class CutStream(AnsweredStream):
