@@ -153,7 +153,7 @@ def _ends_late(server: RunningServer) -> list[str]:
 def _report(soak: Soak) -> None:
     for name, number in sorted(soak.visits.items()):
         broken = soak.broken[name]
-        click.echo(f"{name:20} {number:6}" + (f", of which {broken} lost their connection" if broken else ""))
+        click.echo(f"{name:24} {number:6}" + (f", of which {broken} lost their connection" if broken else ""))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import random
 from contextlib import suppress
 
 from tests.soak.client import RawClient, head
+from tests.soak.http2 import WINDOW, post
 from tests.soak.target import Fault, Target, Visit
 
 BURST = 100
@@ -34,6 +35,15 @@ async def read_nothing(target: Target) -> None:
     """Of a stream that is larger than sockets are."""
     async with await RawClient.connect(target.inference) as client:
         client.post("/predictions/chunks", b"%d" % CHUNKS)
+        await asyncio.sleep(random.uniform(0.1, 5))
+        client.leave(reset=random.random() < 0.5)
+
+
+async def read_nothing_over_http2(target: Target) -> None:
+    """Half of the clients leave the window closed, the others the socket."""
+    async with await RawClient.connect(target.inference) as client:
+        window = random.choice([0, WINDOW])
+        client.send(post("/predictions/chunks", b"%d" % CHUNKS, "text/plain", window))
         await asyncio.sleep(random.uniform(0.1, 5))
         client.leave(reset=random.random() < 0.5)
 
@@ -95,6 +105,7 @@ STRANGERS: tuple[Visit, ...] = (
     leave_amid_body,
     leave_amid_stream,
     read_nothing,
+    read_nothing_over_http2,
     stop_amid_head,
     stop_amid_body,
     say_nothing,

@@ -8,10 +8,11 @@ import random
 
 from tests.raw_grpc import RawCall, framed
 from tests.soak.client import RawClient, Reply, head
+from tests.soak.http2 import post, reply_to
 from tests.soak.target import Fault, Target, Visit
 
-ANSWERED = (200, 503)
-"""503: the queue is full, or the worker was killed."""
+ANSWERED = (200, 503, 507)
+"""503: the queue is full. 507: the worker was killed."""
 
 LARGEST_BODY = 1 << 16
 REQUESTS = 20
@@ -54,12 +55,24 @@ async def upload(target: Target) -> None:
 async def read_stream(target: Target) -> None:
     async with await RawClient.connect(target.inference) as client:
         client.post("/predictions/numbers", json.dumps({"count": NUMBERS}).encode(), "Content-Type: application/json")
-        reply = await client.reply()
-        expected = "".join(f"{number}\n" for number in range(1, NUMBERS + 1)).encode()
-        if reply.status not in ANSWERED:
-            raise Fault(f"a stream was answered with {reply.status}: {reply.body[:200]!r}")
-        if reply.status == 200 and reply.whole and reply.body != expected:
-            raise Fault(f"a stream ended as if it were whole after {len(reply.body)} of {len(expected)} bytes")
+        _counted(await client.reply())
+
+
+async def predict_over_http2(target: Target) -> None:
+    async with await RawClient.connect(target.inference) as client:
+        body = random.randbytes(random.randrange(LARGEST_BODY))
+        client.send(post("/predictions/echo", body, "application/octet-stream"))
+        reply = await reply_to(client)
+        if reply.whole:
+            _echoed(reply, body)
+
+
+async def read_stream_over_http2(target: Target) -> None:
+    async with await RawClient.connect(target.inference) as client:
+        client.send(post("/predictions/numbers", json.dumps({"count": NUMBERS}).encode(), "application/json"))
+        reply = await reply_to(client)
+        if reply.status:
+            _counted(reply)
 
 
 async def ask_health(target: Target) -> None:
@@ -72,7 +85,7 @@ async def ask_health(target: Target) -> None:
 
 async def call_grpc(target: Target) -> None:
     path = "/org.pytorch.serve.grpc.inference.InferenceAPIsService/Predictions"
-    call = await RawCall.begin(target.grpc, path)
+    call = await RawCall.begin(random.choice([target.grpc, target.inference.rpartition("/")[2]]), path)
     call.write(framed(_predictions_request("echo", b"soak")))
     answer = await call.answer()
     if dict(answer.trailers).get("grpc-status") not in ("0", "8", "13", "14"):
@@ -87,6 +100,15 @@ def _predictions_request(model: str, data: bytes) -> bytes:
     return encoded
 
 
+def _counted(reply: Reply) -> None:
+    """Raises Fault."""
+    expected = "".join(f"{number}\n" for number in range(1, NUMBERS + 1)).encode()
+    if reply.status not in ANSWERED:
+        raise Fault(f"a stream was answered with {reply.status}: {reply.body[:200]!r}")
+    if reply.status == 200 and reply.whole and reply.body != expected:
+        raise Fault(f"a stream ended as if it were whole after {len(reply.body)} of {len(expected)} bytes")
+
+
 def _echoed(reply: Reply, body: bytes) -> bool:
     """False where the connection ends with an error that is allowed. Raises Fault."""
     if reply.status not in ANSWERED:
@@ -96,4 +118,13 @@ def _echoed(reply: Reply, body: bytes) -> bool:
     return reply.status == 200
 
 
-VISITORS: tuple[Visit, ...] = (predict, pipeline, upload, read_stream, ask_health, call_grpc)
+VISITORS: tuple[Visit, ...] = (
+    predict,
+    pipeline,
+    upload,
+    read_stream,
+    ask_health,
+    predict_over_http2,
+    read_stream_over_http2,
+    call_grpc,
+)
