@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("msx.server")
 
+LISTENER_LIMIT = 1.0
+"""Seconds in which connections may end when the server stops: what they asked for has been answered."""
+
 _UNFINISHED = "The server is shutting down and could not wait any longer for the request to finish (drain_timeout)."
 
 
@@ -73,8 +76,7 @@ async def start_server(config: ServerConfig, file: Path | None, output: LogOutpu
     front = HttpFront(context, models)
     async with AsyncExitStack() as ports:  # which are free again at once where a model cannot be loaded
         listeners = front.listen()
-        for listener in listeners:
-            ports.push_async_callback(listener.stop, 1)
+        ports.push_async_callback(_stop, listeners)
         await context.state.begin()
         not_loaded = await models.load()
         front.predictions.only_model = models.only_model()
@@ -94,6 +96,11 @@ async def start_server(config: ServerConfig, file: Path | None, output: LogOutpu
     _watch(context, info, parts)
     gc.freeze()  # modules and models live as long as the server: not worth a look at each collection
     return Server(info, context.health, models)
+
+
+async def _stop(listeners: list[Listener]) -> None:
+    """All at the same time: each of them may have a second for requests that are on their way."""
+    await asyncio.gather(*(listener.stop(LISTENER_LIMIT) for listener in listeners))
 
 
 def _status(models: ServedModels) -> Status:

@@ -83,11 +83,11 @@ class AcceptLoop:
             for sock in self._sockets:
                 self._loop.add_reader(sock.fileno(), self._accept_batch, sock)
 
-    def _pause(self) -> None:
+    def _pause(self, reason: str = "") -> None:
         """Those who connect wait in the kernel."""
         if not self._stopped:
             self._stop_reading()
-            self._of_server.wait_for_room(self._resume)
+            self._of_server.wait_for_room(self._resume, reason)
 
     def _stop_reading(self) -> None:
         for sock in self._sockets:
@@ -110,8 +110,7 @@ class AcceptLoop:
         except OSError as error:
             if error.errno in _OF_CLIENT:
                 return True
-            log.warning("connections cannot be accepted: %s", error.strerror)  # for want of descriptors or memory
-            self._pause()
+            self._pause(f"accept(2) says: {error.strerror}")
             return False
         self._adopt(accepted, address)
         return True

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+ON_ITS_WAY = 0.5
+"""Seconds in which a client that has connected, or has read a reply, may have sent a request that is not here yet."""
+
 
 class Connection(Protocol):
     @property
@@ -17,7 +20,11 @@ class Connection(Protocol):
         """
 
     def shutdown(self) -> None:
-        """Take no further requests, and end with the last reply; an idle connection ends at once."""
+        """Take no further requests, and end with the last reply; an idle connection ends at once.
+
+        To one that has been idle for less than `ON_ITS_WAY` seconds, a request may be on its way: it is answered, and
+        is the last. Called again and again until the connection is gone.
+        """
 
     def abort(self) -> None:
         """End it now, with all that is under way."""

@@ -8,6 +8,8 @@ import heapq
 import logging
 import os
 from collections.abc import Callable, Iterator
+from math import inf
+from typing import Any
 
 from msx_frontend.net.connections.connection import Connection
 from msx_frontend.net.connections.descriptors import MOST_CONNECTIONS, Descriptors
@@ -33,15 +35,19 @@ class ListenerConnections(set[Connection]):
         self.listener = listener
         self.of_server = of_server or OpenConnections()
         self.of_server.listeners.append(self)
+        self.ending = False
+        """Those that are made from now on are told so at once."""
         self._emptied: asyncio.Event | None = None
 
     def add(self, connection: Connection) -> None:
         super().add(connection)
         self.of_server.opened()
+        if self.ending:
+            connection.shutdown()
 
     def discard(self, connection: object) -> None:
         super().discard(connection)
-        self.of_server.closed()
+        self.of_server.closed(connection)
         if self._emptied is not None and not self:
             self._emptied.set()
 
@@ -59,15 +65,15 @@ class OpenConnections:
 
     def __init__(self, descriptors: Descriptors | None = None, limit: int | None = None) -> None:
         descriptors = descriptors or Descriptors.of_process()
-        self._most_descriptors = descriptors.most_used
+        self._descriptors, self._most_descriptors = descriptors.limit, descriptors.most_used
         self.limit = min(limit or MOST_CONNECTIONS, descriptors.for_connections)
         self.listeners: list[ListenerConnections] = []
         self.connecting = 0
         """Connections that are accepted and have not added themselves yet."""
         self.shed = 0
         """How many were closed because there were too many, since the start."""
-        self._shed: list[Connection] = []
-        """They were asked to end."""
+        self._leaving: set[Connection] = set()
+        """They were asked to end, because there are too many."""
         self._scarce = False
         """The last connection took one of the last descriptors."""
         self._waiting: list[Callable[[], None]] = []
@@ -98,55 +104,55 @@ class OpenConnections:
     def opened(self) -> None:
         self._sweep.start()
 
-    def closed(self) -> None:
+    def closed(self, connection: Any) -> None:
         if self._waiting:
-            self._scarce = False
-            if not self.full:
-                self._accept_again()
+            self._leaving.discard(connection)
+            asyncio.get_running_loop().call_soon(self._look_again)  # its descriptor is free then
 
-    def wait_for_room(self, accept_again: Callable[[], None]) -> None:
-        """Accepting has stopped, because it is full or accept(2) failed. The longest idle connections end."""
+    def wait_for_room(self, accept_again: Callable[[], None], reason: str = "") -> None:
+        """Accepting has stopped, because it is full, or for this reason. The longest idle connections end."""
         self._waiting.append(accept_again)
+        if not self._leaving:
+            self._shed()
         if self._retry is None:
-            self._make_room()
+            loop = asyncio.get_running_loop()
+            self._say(loop.time(), reason)
+            self._retry = loop.call_later(RETRY, self._try_again)
 
-    def _make_room(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._retry = loop.call_later(RETRY, self._look_again)
-        idle = [(since, id(one), one) for one in self.all() if (since := one.idle_since) is not None]
-        self._shed = [one for *_, one in heapq.nsmallest(max(1, len(idle) // SHARE), idle)]
-        self.shed += len(self._shed)
-        self._say(loop.time())
-        for connection in self._shed:
+    def _shed(self) -> None:
+        youngest = asyncio.get_running_loop().time() - RETRY  # what has come of the others' requests has been read
+        idle = [(since, id(one), one) for one in self.all() if (since := one.idle_since or inf) <= youngest]
+        self._leaving = {one for *_, one in heapq.nsmallest(max(1, len(idle) // SHARE), idle)}
+        self.shed += len(self._leaving)
+        for connection in self._leaving.copy():
             connection.shutdown()
 
-    def _look_again(self) -> None:
+    def _try_again(self) -> None:
         self._retry = None
-        open_now = set(self.all())
-        for connection in self._shed:
-            if connection in open_now:
-                connection.abort()
-        self._shed = []
+        leaving, self._leaving = self._leaving, set()
+        for connection in leaving:
+            connection.abort()
+        if not leaving and self.full:
+            self._shed()
+        self._look_again()
+        if self._waiting:
+            self._retry = asyncio.get_running_loop().call_later(RETRY, self._try_again)
+
+    def _look_again(self) -> None:
         self._scarce = self._scarce and _next_descriptor() >= self._most_descriptors
-        if self.full:
-            self._make_room()
-        else:
-            self._accept_again()
+        if not self.full:
+            waiting, self._waiting = self._waiting, []
+            for accept_again in waiting:
+                accept_again()
 
-    def _accept_again(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for accept_again in waiting:
-            accept_again()
-
-    def _say(self, now: float) -> None:
+    def _say(self, now: float, reason: str) -> None:
         if now - self._said >= SAY_EVERY:
             self._said = now
             log.warning(
-                "%d connections are open, and the server may have %d (max_connections, or its limit of descriptors): "
-                "it accepts no more until others end, and closes %d that have been idle for the longest",
-                self.count,
-                self.limit,
-                len(self._shed),
+                "No more connections are accepted until others end, and the longest idle are closed: %s",
+                reason
+                or f"{self.count} are open, and the server may have {self.limit} (max_connections), or as many as "
+                f"leave it some of its {self._descriptors} descriptors (ulimit -n)",
             )
 
 

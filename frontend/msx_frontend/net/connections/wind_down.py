@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from msx_frontend.net.connections.accept_loop import AcceptLoop
+from msx_frontend.net.connections.connection import ON_ITS_WAY
 from msx_frontend.net.connections.open_connections import ListenerConnections
 
 READS = 4
@@ -16,8 +18,14 @@ CLOSING = 1.0
 """Seconds that aborted connections have to be gone."""
 
 
-async def read_once_more() -> None:
-    """What stands in the sockets of connections is with their protocols when this returns."""
+async def stop_accepting(accepting: AcceptLoop, connections: ListenerConnections) -> None:
+    """When this returns, all that has connected is accepted, and what stands in sockets is with its protocol."""
+    connections.ending = True
+    accepting.stop()
+    now = asyncio.get_running_loop().time()
+    for connection in list(connections):
+        if (since := connection.idle_since) is None or now - since < ON_ITS_WAY:
+            connection.shutdown()  # which tells clients with the next reply
     for _ in range(READS):
         await asyncio.sleep(0)
 
@@ -28,7 +36,7 @@ async def shut_down(connections: ListenerConnections, limit: float) -> None:
     loop = asyncio.get_running_loop()
     over = loop.time() + limit
     while True:
-        for connection in list(connections):  # there are others than before: handshakes end in connections
+        for connection in list(connections):
             connection.shutdown()
         left = over - loop.time()
         if await connections.until_empty(max(0.0, min(LOOK_EVERY, left))) or left <= 0:

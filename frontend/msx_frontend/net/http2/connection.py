@@ -35,6 +35,9 @@ JITTER = 0.1
 ROUND_TRIP = 1.0
 """Seconds that a client has to answer the PING that says: it has seen GOAWAY."""
 
+ON_ITS_WAY = 0.5
+"""Seconds in which the first bytes of a client that has connected may come."""
+
 LINGER = 2.0
 """Seconds for the last words to leave, and for a client to read them."""
 
@@ -72,7 +75,8 @@ class Http2Protocol(FrameReader):
         self._streams = Streams(self._output, self._emptied)
         self._receiver = Receiver(self._streams, self._accept, self._settled, self._pong)
         self._timers = Timers()
-        now = asyncio.get_running_loop().time()
+        self._loop = asyncio.get_running_loop()
+        now = self._loop.time()
         self._watch = Watch(self._streams, now, abort=self.abort, shutdown=self.shutdown)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -139,10 +143,11 @@ class Http2Protocol(FrameReader):
         """
         if self._shutting_down or self._over:
             return
-        self._shutting_down = True
         if not self._begun:
-            self._end(b"")
+            if self._loop.time() - self._watch.idle_since >= ON_ITS_WAY:
+                self._end(b"")
             return
+        self._shutting_down = True
         self._output.put(goaway(LARGEST_ID, ErrorCode.NO_ERROR, "shutting down"))
         self._output.put(frame(PING, 0, 0, _SHUT_DOWN))
         self._timers.after(ROUND_TRIP, self._refuse_more)

@@ -11,7 +11,7 @@ from msx_frontend.config.address import Address
 from msx_frontend.net.connections.accept_loop import AcceptLoop, Connect
 from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.connections.open_connections import ListenerConnections, OpenConnections
-from msx_frontend.net.connections.wind_down import abort, read_once_more, shut_down
+from msx_frontend.net.connections.wind_down import abort, shut_down, stop_accepting
 from msx_frontend.net.http.direct import Direct
 from msx_frontend.net.http.v1.connection import Http1Connection
 from msx_frontend.net.http.v1.settings import Http1Settings
@@ -90,8 +90,7 @@ class Listener:
         requests. Those under way may end for `limit` seconds."""
         if self._started:
             self._started = False
-            self._accepting.stop()
-            await read_once_more()
+            await stop_accepting(self._accepting, self._connections)
             await shut_down(self._connections, limit)
             await abort(self._connections)
             await self._app.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from msx_frontend.net.connections.connection import ON_ITS_WAY
 from msx_frontend.net.connections.open_connections import ListenerConnections
 from msx_frontend.net.http2.frames import PREFACE
 
@@ -54,7 +55,8 @@ class ProtocolChoice(asyncio.Protocol):
             self.abort()
 
     def shutdown(self) -> None:
-        self._transport.close()
+        if asyncio.get_running_loop().time() - self.idle_since >= ON_ITS_WAY:
+            self._transport.close()
 
     def abort(self) -> None:
         self._transport.abort()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from msx_frontend.net.connections.accept_loop import AcceptLoop
 from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.connections.open_connections import ListenerConnections
-from msx_frontend.net.connections.wind_down import abort, read_once_more, shut_down
+from msx_frontend.net.connections.wind_down import abort, shut_down, stop_accepting
 from msx_frontend.net.grpc.direct.blocks import HEADERS_TOO_LARGE, MAX_HEADERS
 from msx_frontend.net.grpc.direct.port_calls import PortCalls
 from msx_frontend.net.grpc.listen import GrpcListen, GrpcServed
@@ -68,8 +68,7 @@ class DirectListener:
         """Connections that had been made are served: their calls may end for `grace` seconds."""
         self._calls.end_watches()
         if self._accepting is not None:
-            self._accepting.stop()
-            await read_once_more()
+            await stop_accepting(self._accepting, self._connections)
         await shut_down(self._connections, grace)
         await self._calls.stop()
         await self._connections.until_empty(CLOSING)

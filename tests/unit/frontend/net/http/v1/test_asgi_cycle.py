@@ -12,6 +12,7 @@ import pytest
 import uvicorn
 
 from msx_frontend.errors import WorkerDied
+from msx_frontend.net.http.v1 import connection as http1
 from msx_frontend.net.http.v1.connection import Http1Connection
 from msx_frontend.net.http.v1.settings import Http1Settings
 from msx_frontend.net.http.wire import Message, Receive, Scope, Send, StreamBroken, read_body
@@ -212,8 +213,9 @@ def test_bytes_that_are_not_http_are_told_in_their_turn() -> None:
 
 
 @pytest.mark.parametrize("idle", [True, False])
-def test_a_shutdown(idle: bool) -> None:
+def test_a_shutdown(idle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
+        monkeypatch.setattr(http1, "ON_ITS_WAY", 0)
         connection, transport = connect(echo, None)
         connection.data_received(GET + GET if idle else POST % (2, b"") + b"a")
         await turns()
@@ -225,6 +227,25 @@ def test_a_shutdown(idle: bool) -> None:
             await turns()
             assert transport.written.endswith(b"connection: close\r\n\r\nab")
             assert transport.closed
+        connection.connection_lost(None)
+
+    run(test())
+
+
+def test_a_request_that_was_on_its_way_at_the_shutdown() -> None:
+    """Of a client that has just connected, or has just read a reply: it is answered, and is the last."""
+
+    async def test() -> None:
+        connection, transport = connect(echo, None)
+        connection.data_received(GET)
+        await turns()
+        for _ in range(2):
+            connection.shutdown()
+        assert not transport.closed
+        connection.data_received(GET)
+        await turns()
+        assert transport.written.endswith(b"connection: close\r\n\r\n")
+        assert transport.closed
         connection.connection_lost(None)
 
     run(test())

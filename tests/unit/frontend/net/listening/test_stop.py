@@ -1,0 +1,103 @@
+"""The end of a listener: whoever has connected, and whatever has been sent, has an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from msx_frontend.config.address import Address
+from msx_frontend.net.http.v1 import connection as http1
+from msx_frontend.net.http.wire import Receive, Scope, Send, send_whole
+from msx_frontend.net.http2.frames import PREFACE
+from msx_frontend.net.listening import protocol_choice
+from msx_frontend.net.listening.listener import Listener
+from tests.unit.frontend.jobs import run
+from tests.unit.frontend.net.connections.echoing import Echoing
+
+LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+ANY_PORT = Address("http", "127.0.0.1", 0)
+GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
+CLIENTS = 200
+
+
+async def hello(scope: Scope, receive: Receive, send: Send) -> None:
+    await send_whole(send, 200, [], b"hello")
+
+
+async def started() -> Listener:
+    listener = Listener("inference", ANY_PORT, hello, http2=lambda connections: Echoing(b"HTTP/2", connections))
+    await listener.start()
+    return listener
+
+
+def connect(listener: Listener) -> socket.socket:
+    """Without the loop, which accepts later."""
+    return socket.create_connection((listener.address.host, listener.address.port or 0))
+
+
+def read(client: socket.socket) -> bytes:
+    """All that comes. Raises ConnectionResetError."""
+    client.settimeout(10)
+    answer = b""
+    while piece := client.recv(1 << 16):
+        answer += piece
+    client.close()
+    return answer
+
+
+@LOOPS
+def test_nobody_who_had_connected_is_reset(loop: str) -> None:
+    """Half of the requests stand in the sockets when the listener stops, the others come shortly after."""
+
+    async def test() -> None:
+        listener = await started()
+        kept = connect(listener)
+        kept.sendall(GET)
+        assert (await asyncio.to_thread(kept.recv, 1 << 16)).endswith(b"hello")
+        clients = [connect(listener) for _ in range(CLIENTS)]
+        for client in clients[::2]:
+            client.sendall(GET)
+        stopping = asyncio.create_task(listener.stop(5))
+        await asyncio.sleep(0)
+        for client in [*clients[1::2], kept]:
+            client.sendall(GET)
+        answers = await asyncio.gather(*(asyncio.to_thread(read, client) for client in [*clients, kept]))
+        assert {(answer[:15], b"connection: close" in answer) for answer in answers} == {(b"HTTP/1.1 200 OK", True)}
+        await stopping
+        with pytest.raises(ConnectionRefusedError):
+            connect(listener)
+
+    run(test(), loop)
+
+
+@LOOPS
+def test_what_is_idle_ends_at_once(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections that have said nothing, that have begun a preface, and that have had a reply."""
+
+    async def test() -> None:
+        listener = await started()
+        idle = [connect(listener) for _ in range(3)]
+        idle[1].sendall(PREFACE[:5])
+        idle[2].sendall(GET)
+        assert (await asyncio.to_thread(idle[2].recv, 1 << 16)).endswith(b"hello")
+        monkeypatch.setattr(http1, "ON_ITS_WAY", 0)
+        monkeypatch.setattr(protocol_choice, "ON_ITS_WAY", 0)
+        await listener.stop(60)
+        assert [read(client) for client in idle] == [b"", b"", b""]
+
+    run(test(), loop)
+
+
+@LOOPS
+def test_the_protocol_is_chosen_and_ended_by_the_listener(loop: str) -> None:
+    async def test() -> None:
+        listener = await started()
+        client = connect(listener)
+        client.sendall(PREFACE)
+        assert await asyncio.to_thread(client.recv, 100) == b"HTTP/2 " + PREFACE
+        await listener.stop(1)
+        assert read(client) == b""
+
+    run(test(), loop)
