@@ -158,7 +158,9 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
             self._cannot_read(slow_body(self._limits, request.size, seconds))
 
     def shutdown(self) -> None:
-        self._ending = True
+        if not self._ending:
+            self._ending = True
+            self.loop.call_later(ON_ITS_WAY, self.shutdown)  # a server of uvicorn's calls once
         if self._kept is not None:
             self._kept.forget()
         if self.idle_since is not None or self._lingering is not None:

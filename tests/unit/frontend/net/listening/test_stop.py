@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from msx_frontend.config.address import Address
+from msx_frontend.net.connections.open_connections import ListenerConnections
 from msx_frontend.net.http.v1 import connection as http1
 from msx_frontend.net.http.wire import Receive, Scope, Send, send_whole
 from msx_frontend.net.http2.frames import PREFACE
@@ -26,8 +27,15 @@ async def hello(scope: Scope, receive: Receive, send: Send) -> None:
     await send_whole(send, 200, [], b"hello")
 
 
+class EchoingHttp2:
+    def connect(self, connections: ListenerConnections) -> asyncio.Protocol:
+        return Echoing(b"HTTP/2", connections)
+
+    async def stop(self) -> None: ...
+
+
 async def started() -> Listener:
-    listener = Listener("inference", ANY_PORT, hello, http2=lambda connections: Echoing(b"HTTP/2", connections))
+    listener = Listener("inference", ANY_PORT, hello, http2=EchoingHttp2())
     await listener.start()
     return listener
 
@@ -35,6 +43,14 @@ async def started() -> Listener:
 def connect(listener: Listener) -> socket.socket:
     """Without the loop, which accepts later."""
     return socket.create_connection((listener.address.host, listener.address.port or 0))
+
+
+async def ask(client: socket.socket) -> None:
+    """The connection is idle when this returns."""
+    client.sendall(GET)
+    answer = b""
+    while not answer.endswith(b"hello"):
+        answer += await asyncio.to_thread(client.recv, 1 << 16)
 
 
 def read(client: socket.socket) -> bytes:
@@ -54,8 +70,7 @@ def test_nobody_who_had_connected_is_reset(loop: str) -> None:
     async def test() -> None:
         listener = await started()
         kept = connect(listener)
-        kept.sendall(GET)
-        assert (await asyncio.to_thread(kept.recv, 1 << 16)).endswith(b"hello")
+        await ask(kept)
         clients = [connect(listener) for _ in range(CLIENTS)]
         for client in clients[::2]:
             client.sendall(GET)
@@ -80,8 +95,7 @@ def test_what_is_idle_ends_at_once(loop: str, monkeypatch: pytest.MonkeyPatch) -
         listener = await started()
         idle = [connect(listener) for _ in range(3)]
         idle[1].sendall(PREFACE[:5])
-        idle[2].sendall(GET)
-        assert (await asyncio.to_thread(idle[2].recv, 1 << 16)).endswith(b"hello")
+        await ask(idle[2])
         monkeypatch.setattr(http1, "ON_ITS_WAY", 0)
         monkeypatch.setattr(protocol_choice, "ON_ITS_WAY", 0)
         await listener.stop(60)
