@@ -18,7 +18,6 @@ class IncomingRequest:
 
     __slots__ = (
         "_codings",
-        "_hosts",
         "_parts",
         "complete",
         "error",
@@ -26,6 +25,7 @@ class IncomingRequest:
         "head_complete",
         "headers",
         "held",
+        "hosts",
         "keeps_alive",
         "method",
         "size",
@@ -37,7 +37,7 @@ class IncomingRequest:
         self.method, self.url, self.version = b"", b"", "1.1"
         self.headers: RawHeaders = []
         """Names are in lower case."""
-        self._hosts = 0
+        self.hosts = 0
         self._codings: list[bytes] = []
         self.keeps_alive = True
         self.expects_continue = False
@@ -54,10 +54,8 @@ class IncomingRequest:
     # -- the head --
 
     def steer(self, name: bytes, value: bytes) -> None:
-        """Read one of the STEERING headers."""
-        if name == b"host":
-            self._hosts += 1
-        elif name == b"transfer-encoding":
+        """Read one of the STEERING headers but for `host`, which is counted in `hosts`."""
+        if name == b"transfer-encoding":
             self._codings.append(value.strip().lower())
         elif name == b"connection":
             self.keeps_alive = self.keeps_alive and b"close" not in value.lower()
@@ -73,11 +71,11 @@ class IncomingRequest:
                 raise BadRequest("A request of HTTP/1.0 has no Transfer-Encoding.")
         elif version != "1.1":
             raise VersionNotSupported(version)
-        elif self._hosts != 1:
-            raise BadRequest(f"A request of HTTP/1.1 has one header Host, not {self._hosts} (RFC 9112, 3.2).")
+        elif self.hosts != 1:
+            raise BadRequest(f"A request of HTTP/1.1 has one header Host, not {self.hosts} (RFC 9112, 3.2).")
         if self._codings and self._codings != [b"chunked"]:
             raise UnknownTransferCoding
-        if self._hosts > 1:
+        if self.hosts > 1:
             raise BadRequest("A request has one header Host at most.")
 
     @property

@@ -12,11 +12,12 @@ LONGEST_HEAD = 8192
 
 
 class KeptHead:
-    __slots__ = ("_method", "_url", "is_large", "known", "raw", "size", "usual")
+    __slots__ = ("_is_plain", "_method", "_url", "is_large", "known", "raw", "size", "usual")
 
     def __init__(self, request: IncomingRequest, known: KnownHead, usual: UsualHead) -> None:
         self._method, self._url = request.method, request.url
         self.known, self.usual = known, usual
+        self._is_plain = not (request.is_chunked or request.expects_continue)
         self.raw = b""
         """The head as it stood on the wire; empty while it is not kept."""
         self.size = 0
@@ -38,14 +39,9 @@ class KeptHead:
         head = self.known.head
         end = request.find(b"\r\n\r\n", 0, LONGEST_HEAD) + 4
         length = head.content_length
-        if end > 4 and length is not None and end + length == len(request) and not self._takes_part:
+        if end > 4 and length is not None and end + length == len(request) and self._is_plain:
             self.raw, self.size = request[:end], len(request)
             self.is_large = self.size >= UNCOUNTED
 
     def forget(self) -> None:
         self.raw, self.size = b"", 0
-
-    @property
-    def _takes_part(self) -> bool:
-        """The client may send the body otherwise, or later."""
-        return any(name in (b"transfer-encoding", b"expect") for name, _ in self.known.head.raw_headers)

@@ -74,7 +74,8 @@ class RequestReader:
         self._requests = self._parser = self.request = self.last = None
 
     def _feed(self, data: bytes | memoryview) -> None:
-        before, begun, in_body = self.request, self.begun, self._in_body
+        before, begun = self.request, self.begun
+        in_body = before is not None and before.head_complete
         size = 0 if before is None else before.size
         try:
             self._parser.feed_data(data)
@@ -126,13 +127,16 @@ class RequestReader:
         request, name = self.request, name.lower()
         assert request is not None
         if request.head_complete:
-            self._drop_trailer()
+            self._drop_trailer(name)
             return
         request.headers.append((name, value))
         if len(request.headers) > self._most_headers:
             raise TooManyHeaders(self._limits)
         if name in STEERING:
-            request.steer(name, value)
+            if name == b"host":
+                request.hosts += 1
+            else:
+                request.steer(name, value)
 
     def on_headers_complete(self) -> None:
         request, parser = self.request, self._parser
@@ -158,11 +162,13 @@ class RequestReader:
             request.complete = True
             self._requests.request_complete(request)
 
-    def _drop_trailer(self) -> None:
+    def _drop_trailer(self, name: bytes) -> None:
         """Behind the body a header may not mean what it means before it (RFC 9110, 6.5.1), and no route wants one."""
         self._trailers += 1
         if self._trailers > self._most_headers:
             raise TooManyHeaders(self._limits, "trailers")
+        if name in STEERING:
+            raise BadRequest(f"The header {name.decode()} does not stand behind a body.")
 
     # -- an offer to upgrade --
 

@@ -321,7 +321,10 @@ def _known(length: int | None, *headers: tuple[bytes, bytes]) -> KeptHead:
     assert isinstance(match.route.answer, JobRoute)
     template = match.route.answer.template(head, match.names)
     known = KnownHead(head, match, template, [], "10.0.0.1:4711", checked=False)
-    return KeptHead(IncomingRequest(), known, UsualHead([]))
+    request = IncomingRequest()
+    for one in headers:
+        request.steer(*one)
+    return KeptHead(request, known, UsualHead([]))
 
 
 @pytest.mark.parametrize(

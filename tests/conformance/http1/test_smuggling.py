@@ -1,0 +1,88 @@
+"""Each case over both ways of answering, in one piece and byte by byte: no second request is ever made of the first."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+
+from msx_frontend.job import Job
+from msx_frontend.net.http.failures import torchserve_failure
+from msx_frontend.net.http.family import Family, Reply, Route
+from msx_frontend.net.http.request import Request
+from tests.conformance.http1.cases import CASES, PIPELINES, Case
+from tests.unit.frontend.jobs import run
+from tests.unit.frontend.net.http.client import FakeAccessLog, FakeRegistry
+from tests.unit.frontend.net.http.direct_client import FakeTransport, connect
+from tests.unit.frontend.net.http.exchanges import exchange_of, predictions
+
+WAYS = pytest.mark.parametrize("way", ["direct", "asgi"])
+
+
+class Served:
+    """A connection of a listener; jobs are answered at once, and `/smuggled` by the app."""
+
+    def __init__(self, way: str) -> None:
+        self.bodies: list[bytes] = []
+        self.smuggled = 0
+        registry = FakeRegistry()
+        registry.submit = self._answer  # type: ignore[method-assign]
+        smuggled = Family("smuggled", (Route("GET", "/smuggled", self._show),), torchserve_failure)
+        edge = exchange_of(predictions(registry), smuggled, log=FakeAccessLog(), limit=100_000)
+        self.connection, self.transport = connect(edge, edge.direct() if way == "direct" else None)
+
+    def _answer(self, job: Job) -> None:
+        self.bodies.append(bytes(job.fields[0].data))
+        assert "z" not in dict(job.headers).values(), "a trailer is not a header"
+        job.answer(200, "", [], b"ok")
+
+    async def _show(self, request: Request) -> Reply:
+        self.smuggled += 1
+        return Reply(b"shown", headers=())
+
+    async def send(self, *parts: bytes) -> None:
+        """Bytes that come when the connection is closed are lost, as on a socket."""
+        for part in parts:
+            if not self.transport.closed:
+                self.connection.data_received(part)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        self.connection.connection_lost(None)
+
+
+def statuses(transport: FakeTransport) -> tuple[int, ...]:
+    return tuple(int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", transport.written))
+
+
+def check(case: Case, way: str, *parts: bytes) -> None:
+    async def test() -> Served:
+        served = Served(way)
+        await served.send(*parts)
+        return served
+
+    served = run(test())
+    assert statuses(served.transport) == case.statuses
+    assert tuple(served.bodies) == case.bodies
+    assert served.smuggled == int(case.smuggled)
+    if case.statuses[-1] >= 400:
+        assert served.transport.closed or served.transport.ended
+
+
+@WAYS
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_in_one_piece(case: Case, way: str) -> None:
+    check(case, way, case.sent)
+
+
+@WAYS
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_byte_by_byte(case: Case, way: str) -> None:
+    check(case, way, *(case.sent[at : at + 1] for at in range(len(case.sent))))
+
+
+@WAYS
+@pytest.mark.parametrize("case", PIPELINES, ids=lambda case: case.name)
+def test_a_pipeline_split_at_each_byte(case: Case, way: str) -> None:
+    for cut in range(1, len(case.sent)):
+        check(case, way, case.sent[:cut], case.sent[cut:])
