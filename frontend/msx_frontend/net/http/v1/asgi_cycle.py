@@ -134,11 +134,11 @@ class AsgiCycle:
             raise RuntimeError(f"{message['type']} came after the end of the reply.")
         if self._connection.flow.write_paused and not self._left:
             await self._connection.flow.drain()
+        if self._left:
+            return
         expected = "http.response.body" if self._started else "http.response.start"
         if message["type"] != expected:
             raise RuntimeError(f"{message['type']} came where {expected} was due.")
-        if self._left:
-            return
         if self._started:
             self._write_body(message.get("body", b""), last=not message.get("more_body", False))
         else:
