@@ -86,6 +86,11 @@ class FlowControl:
                 ErrorCode.FLOW_CONTROL_ERROR, f"The window of stream {stream.id} is at most {LARGEST_WINDOW} bytes."
             )
 
+    def resize(self, window: int) -> int:
+        """The client's SETTINGS_INITIAL_WINDOW_SIZE. Returns by how much the windows of open streams grow."""
+        change, self.initial_send_window = window - self.initial_send_window, window
+        return change
+
     # -- what is received --
 
     def receive(self, size: int) -> int:

@@ -97,8 +97,7 @@ class Streams:
 
     def resize(self, window: int) -> None:
         """SETTINGS_INITIAL_WINDOW_SIZE holds for streams that are open, too. Raises ConnectionFault."""
-        change = window - self.flow.initial_send_window
-        self.flow.initial_send_window = window
+        change = self.flow.resize(window)
         try:
             for stream in list(self.open.values()):
                 stream.widen(change)

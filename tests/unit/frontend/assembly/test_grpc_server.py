@@ -10,6 +10,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
 from msx_frontend.assembly.grpc_server import GrpcServer, _inference_listen
 from msx_frontend.config import ServerConfig
+from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.grpc.aio.listener import options
 from msx_frontend.net.grpc.listen import GrpcListen, GrpcListenError
 from msx_frontend.net.grpc.reflection import NAMES
@@ -97,16 +98,19 @@ def test_options_come_from_the_configuration() -> None:
     listen = _inference_listen(config)
     assert listen == GrpcListen("grpc_inference", "::1", 1, 2, 3, 4, 5)
     assert listen.target(1) == "[::1]:1"
-    assert set(options(listen)) > {
+    assert set(options(listen, ConnectionLimits())) > {
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", 2),
         ("grpc.max_connection_age_ms", 4),
         ("grpc.max_connection_age_grace_ms", 5),
+        ("grpc.keepalive_time_ms", 60_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
     }
 
 
 def test_connections_live_for_ever_by_default() -> None:
-    assert not [name for name, _ in options(_inference_listen(ServerConfig())) if "connection_age" in name]
+    named = [name for name, _ in options(_inference_listen(ServerConfig()), ConnectionLimits())]
+    assert not [name for name in named if "connection_age" in name]
 
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha"])

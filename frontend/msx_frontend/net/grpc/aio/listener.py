@@ -7,6 +7,7 @@ import socket
 
 import grpc
 
+from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.grpc.aio.handlers import generic_handlers
 from msx_frontend.net.grpc.listen import GrpcListen, GrpcServed
 from msx_frontend.net.grpc.served import served_methods
@@ -25,7 +26,7 @@ class AioListener:
         self._on_stop = served.on_stop
         self._tls = served.tls
         methods = served_methods(served.services, served.admission, listen.largest_response)
-        self._server = grpc.aio.server(handlers=generic_handlers(methods), options=options(listen))
+        self._server = grpc.aio.server(handlers=generic_handlers(methods), options=options(listen, served.limits))
         self.bound_port = 0
 
     @property
@@ -68,11 +69,14 @@ def _configuration(identity: TlsIdentity, authorities: bytes | None) -> grpc.Ser
     return grpc.ssl_server_certificate_configuration([(identity.key, identity.chain)], authorities)
 
 
-def options(listen: GrpcListen) -> list[tuple[str, int]]:
+def options(listen: GrpcListen, limits: ConnectionLimits) -> list[tuple[str, int]]:
     options = [
         ("grpc.so_reuseport", 0),  # on, a second server would silently share the port
         ("grpc.max_receive_message_length", listen.max_request_size),
         ("grpc.max_send_message_length", listen.largest_response),
+        ("grpc.keepalive_time_ms", int(limits.http2_ping_interval * 1000)),
+        ("grpc.keepalive_timeout_ms", int(limits.http2_ping_timeout * 1000)),
+        ("grpc.keepalive_permit_without_calls", 1),
     ]
     if listen.max_age is not None:
         options.append(("grpc.max_connection_age_ms", listen.max_age))

@@ -23,11 +23,18 @@ class ModelStream:
     ended: bool = False
     """The client has said all, or has reset it."""
     gone: bool = False
-    """The server may not say anything more."""
+    """The answer is complete, or one of both has reset the stream."""
+    reset: bool = False
+    """By the server."""
     begun: bool = False
     """The headers of the answer were there."""
     got: int = 0
     """Bytes of the answer."""
+
+    @property
+    def listened_to(self) -> bool:
+        """The client may still say something."""
+        return not self.ended and not self.reset
 
 
 class Model:
@@ -43,8 +50,7 @@ class Model:
 
     @property
     def open(self) -> list[int]:
-        """Those on which the client may still say something."""
-        return [number for number, stream in self.streams.items() if not stream.ended and not stream.gone]
+        return [number for number, stream in self.streams.items() if stream.listened_to]
 
     @property
     def answering(self) -> list[int]:
@@ -83,19 +89,19 @@ class Model:
             assert frame.payload == self.pongs.pop(0)
 
     def _hear_stream(self, frame: Frame, stream: ModelStream) -> None:
-        if frame.kind == frames.RST_STREAM and stream.gone:
-            assert frame.number == ErrorCode.NO_ERROR, "an answer that is complete before the request"
-            assert not stream.ended
-            stream.ended = True
-            return
-        assert not stream.gone, "nothing comes behind the end"
         if frame.kind == frames.WINDOW_UPDATE:
             stream.may_send += frame.number
-            assert not stream.ended, "it needs no window"
+            assert stream.listened_to, "it needs no window"
             assert stream.may_send <= self.limits.stream_window
-        elif frame.kind == frames.RST_STREAM:
-            stream.gone = True
-        elif frame.kind == frames.DATA:
+            return
+        if frame.kind == frames.RST_STREAM:
+            if stream.gone:
+                assert frame.number == ErrorCode.NO_ERROR, "the answer was complete before the request"
+                assert stream.listened_to
+            stream.gone = stream.reset = True
+            return
+        assert not stream.gone, "nothing comes behind the end"
+        if frame.kind == frames.DATA:
             self._take(len(frame.payload), stream)
         else:
             assert frame.kind == frames.HEADERS

@@ -15,7 +15,7 @@ from msx_frontend.net.http2.limits import Limits
 from tests.unit.frontend.net.http2.model import LARGEST, Model
 from tests.unit.frontend.net.http2.peer import OK, REQUEST, STATUS, Peer
 
-LIMITS = Limits(max_streams=5, stream_window=65_535, connection_window=100_000, max_held=1 << 30, ping_interval=1e9)
+MOST_STREAMS = 5
 SIZES = st.one_of(st.integers(0, 50), st.integers(0, 16_000))
 WHICH = st.integers(0, 4)
 """One of the streams that a rule may choose from."""
@@ -24,17 +24,26 @@ WHICH = st.integers(0, 4)
 class Conversation(RuleBasedStateMachine):
     """`sent` counts the bytes of answers that owners gave, `consumed` those of requests that they took."""
 
+    max_refused_body = 0
+
     @initialize()
     def connect(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self.model = Model(LIMITS)
+        self.limits = Limits(
+            max_streams=MOST_STREAMS,
+            stream_window=65_535,
+            connection_window=100_000,
+            max_held=1 << 30,
+            max_refused_body=self.max_refused_body,
+        )
+        self.model = Model(self.limits)
         self.sent: dict[int, int] = {}
         self.consumed: dict[int, int] = {}
         self._begun: set[int] = set()
         self.loop.run_until_complete(self._connect())
 
     async def _connect(self) -> None:
-        self.peer = Peer(LIMITS)
+        self.peer = Peer(self.limits)
         await self.peer.received()
 
     async def _say(self, *parts: bytes) -> None:
@@ -57,7 +66,7 @@ class Conversation(RuleBasedStateMachine):
 
     # -- the client --
 
-    @precondition(lambda self: self.peer.protocol.streams < LIMITS.max_streams)
+    @precondition(lambda self: self.peer.protocol.streams < MOST_STREAMS)
     @rule(ended=st.booleans(), split=st.booleans(), field=st.integers(0, 3))
     def open(self, ended: bool, split: bool, field: int) -> None:
         number = self.model.begin(ended)
@@ -91,10 +100,11 @@ class Conversation(RuleBasedStateMachine):
         block = self.peer.encoder.encode([(b"x-checksum", b"5")])
         self._run(frame(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, number, block))
 
-    @precondition(lambda self: self.model.answering)
+    @precondition(lambda self: self.model.answering or self.model.open)
     @rule(which=WHICH)
     def cancel(self, which: int) -> None:
-        number = self.model.answering[which % len(self.model.answering)]
+        numbers = sorted({*self.model.answering, *self.model.open})
+        number = numbers[which % len(numbers)]
         stream = self.model.streams[number]
         stream.ended = stream.gone = True
         self._run(rst_stream(number, ErrorCode.CANCEL))
@@ -194,9 +204,13 @@ class Conversation(RuleBasedStateMachine):
         open_streams = protocol._streams.open
         for number, stream in open_streams.items():
             assert stream.receive_window == model.streams[number].may_send
-            assert stream.send_window == model.streams[number].takes
+            assert model.streams[number].gone or stream.send_window == model.streams[number].takes
         assert set(model.answering) == {number for number in open_streams if not model.streams[number].gone}
-        held = sum(len(self.peer.owners[number].body) - self.consumed[number] for number in open_streams)
+        held = sum(
+            len(self.peer.owners[number].body) - self.consumed[number]
+            for number, stream in open_streams.items()
+            if not stream.dropped_until
+        )
         assert flow.held == held
 
     @invariant()
@@ -223,6 +237,9 @@ class Conversation(RuleBasedStateMachine):
             await self._say(window_update(number, 1 << 29))
         while number := self._owned(0):
             await self._answer(number, 10, "trailers")
+        for number in self.model.open:
+            self.model.streams[number].ended = True
+            await self._say(frame(frames.DATA, frames.END_STREAM, number))
         for number, stream in self.model.streams.items():
             reset = bool(self.peer.owners[number].reasons)
             assert stream.gone or reset
@@ -233,4 +250,13 @@ class Conversation(RuleBasedStateMachine):
 
 
 TestConversation = Conversation.TestCase
-TestConversation.settings = settings(deadline=None, stateful_step_count=30)
+
+
+class ReadingOn(Conversation):
+    """What comes behind an early answer is read and dropped, up to a bound."""
+
+    max_refused_body = 20_000
+
+
+TestReadingOn = ReadingOn.TestCase
+TestConversation.settings = TestReadingOn.settings = settings(deadline=None, stateful_step_count=30)

@@ -12,12 +12,14 @@ import pytest
 from msx_frontend.net.http2 import frames
 from msx_frontend.net.http2.connection import Http2Protocol
 from msx_frontend.net.http2.errors import ErrorCode
+from msx_frontend.net.http2.limits import Limits
 from msx_frontend.net.http2.stream import Stream
 from tests.conformance.http2.script import GET, POST, Case, settings
 from tests.conformance.http2.test_h2spec import CASES
 from tests.unit.frontend.net.http2.peer import OK, STATUS, Owner, Peer
 
 CONNECTIONS = 100_000
+LIMITS = (Limits(), Limits(max_refused_body=1_000, idle_timeout=30, min_body_rate=0))
 BATCH = 500
 """Connections between two looks at what is left of them."""
 
@@ -84,7 +86,7 @@ def mutated(data: bytes, corpus: list[bytes], by: random.Random) -> bytes:
 
 
 async def one(data: bytes, by: random.Random) -> None:
-    peer = Fuzzed(silent=True)
+    peer = Fuzzed(by.choice(LIMITS), silent=True)
     start, piece = 0, by.choice((7, 100, 1_000, 1 << 18))
     while start < len(data):
         size = by.randint(1, piece)
