@@ -9,6 +9,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from msx_frontend.net.connections.connection import ON_ITS_WAY
 from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.http.v1.connection import Http1Connection
 from msx_frontend.net.http.v1.lingering import LONGEST, QUIET
@@ -392,6 +393,7 @@ def test_a_shutdown_ends_a_connection_that_lingers() -> None:
         await bench.send(b"nonsense\r\n\r\n")
         assert not bench.transport.closed
         assert bench.connection.idle_since is None
+        bench.connection._idle_since -= ON_ITS_WAY  # nothing more is on its way
         bench.connection.shutdown()
         assert bench.transport.closed
 
