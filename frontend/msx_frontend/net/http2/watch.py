@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msx_frontend.net.http2.frames import PING, frame
-from msx_frontend.net.http2.slow_requests import SlowRequests
+from msx_frontend.net.http2.slow_requests import LONGEST_LOOK, SlowRequests
 from msx_frontend.net.http2.streams import Streams
 
 _ARE_YOU_THERE = frame(PING, 0, 0, b"are you?")
@@ -18,11 +18,12 @@ class Watch:
 
     __slots__ = (
         "_abort",
-        "_asked",
         "_began",
         "_heard",
         "_last",
+        "_left",
         "_limits",
+        "_looked",
         "_requests",
         "_shutdown",
         "_streams",
@@ -36,8 +37,9 @@ class Watch:
         self._abort, self._shutdown = abort, shutdown
         self._requests = SlowRequests(streams, now)
         self._began = self._heard = now
-        self._asked: float | None = None
-        """When PING was sent that nothing has answered."""
+        self._looked = now
+        self._left: float | None = None
+        """Seconds that the client still has to answer PING; None where it need not."""
         self._last = 0
         self.idle_since = now
         """When there was a stream for the last time, as far as looks know."""
@@ -48,11 +50,12 @@ class Watch:
         Raises ConnectionFault.
         """
         if heard:
-            self._heard, self._asked = now, None
+            self._heard, self._left = now, None
         if self._streams.open or self._streams.last != self._last:
             self.idle_since, self._last = now, self._streams.last
         self._requests.look(now, block, partial)
-        self._ask(now)
+        self._ask(now, min(now - self._looked, LONGEST_LOOK))
+        self._looked = now
         limit = self._limits.idle_timeout
         if limit is not None and now - self.idle_since >= limit:
             self._shutdown()
@@ -62,10 +65,12 @@ class Watch:
         if now - self._began >= self._limits.head_timeout:
             self._abort()
 
-    def _ask(self, now: float) -> None:
-        if self._asked is not None:
-            if now - self._asked >= self._limits.ping_timeout:
+    def _ask(self, now: float, passed: float) -> None:
+        """A server that was stopped for a while has answers in its sockets."""
+        if self._left is not None:
+            self._left -= passed
+            if self._left <= 0:
                 self._abort()
         elif now - self._heard >= self._limits.ping_interval:
-            self._asked = now
+            self._left = self._limits.ping_timeout
             self._streams.output.put(_ARE_YOU_THERE)

@@ -162,9 +162,13 @@ class Peer:
         return self.owners[stream_id]
 
     def look(self, seconds: float) -> None:
-        """After so many more of them."""
+        """For so many more of them, at most a second apart."""
+        before = asyncio.get_running_loop().time() + self.waited
         self.waited += seconds
-        self.protocol.look(asyncio.get_running_loop().time() + self.waited)
+        for second in range(1, int(seconds) + 1):
+            self.protocol.look(before + second)
+        if seconds % 1:
+            self.protocol.look(before + seconds)
 
     async def received(self) -> list[Frame]:
         """Everything that came since the last time, once the loop's turn is over."""

@@ -48,7 +48,6 @@ async def test_a_silent_client_is_asked_and_answers() -> None:
     peer.look(60)
     assert await pings(peer) == []
     peer.look(1)
-    peer.look(60)
     assert len(await pings(peer)) == 1
     assert not peer.transport.aborted
 
@@ -77,6 +76,18 @@ async def test_any_frame_says_that_the_client_is_there() -> None:
     assert not peer.transport.aborted
 
 
+@in_loop
+async def test_a_server_that_was_stopped_for_a_while_waits_for_the_answer() -> None:
+    peer = Peer()
+    peer.look(1)
+    peer.look(60)
+    peer.waited += 3_600
+    peer.look(1)
+    assert not peer.transport.aborted, "what has come meanwhile is not read yet"
+    peer.look(19)
+    assert peer.transport.aborted
+
+
 # -- connections without streams --
 
 
@@ -97,10 +108,13 @@ async def test_a_request_begins_the_time_anew() -> None:
     await peer.received()
     peer.look(74)
     since = peer.protocol.idle_since
+    peer.request(3).stream.send_headers(OK, end=True)
+    await peer.received()
     peer.look(74)
     assert await peer.received() == []
-    assert peer.protocol.idle_since == since
-    peer.request(3)
+    assert since is not None
+    assert (peer.protocol.idle_since or 0) > since
+    peer.request(5)
     peer.look(1_000)
     assert peer.protocol.idle_since is None
     assert await peer.received() == [], "it waits for its answer"
@@ -109,7 +123,7 @@ async def test_a_request_begins_the_time_anew() -> None:
 @in_loop
 async def test_a_connection_without_streams_is_kept_where_no_time_is_set() -> None:
     peer = Peer(Limits(ping_interval=1e9))
-    peer.look(1e6)
+    peer.look(10_000)
     assert frames.GOAWAY not in [frame.kind for frame in await peer.received()]
 
 
