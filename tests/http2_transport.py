@@ -75,7 +75,11 @@ class _Connection:
         for start in range(0, len(body), _FRAME):
             end = start + _FRAME >= len(body)
             self._writer.write(_frame(_DATA, _END_STREAM if end else 0, stream_id, body[start : start + _FRAME]))
-        (_, status), *headers = await stream.head
+        try:
+            (_, status), *headers = await stream.head
+        except asyncio.CancelledError:
+            self.leave(stream_id)
+            raise
         found = _Body(self, stream_id, stream)
         return httpx.Response(int(status), headers=headers, stream=found, extensions={"http_version": b"HTTP/2"})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -10,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import httpx
 import pytest
 
 from msx_frontend.apis.probes import grpc_health as health
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
 from msx_frontend.net.grpc.messages import message_class
 from tests.e2e.server import PREDICTIONS, WATCHDOG, RunningServer, new_store, pack_service, run_server, wait_until
+from tests.http2_transport import Http2Transport
 
 pytestmark = pytest.mark.e2e
 
@@ -140,6 +143,30 @@ def test_a_deadline(server: RunningServer, channel: grpc.Channel, tmp_path: Path
     code, _ = failure(lambda: predictions(channel)(request, timeout=1))
     assert code == "DEADLINE_EXCEEDED"
     wait_until(lambda: mark.read_text().split() == ["started", "cancelled"], "it is cancelled", server.tail)
+
+
+def test_a_rest_port_answers_grpc_and_http2(server: RunningServer, tmp_path: Path) -> None:
+    """Calls, and requests of the families over HTTP/2, which a client ends without ending its connection."""
+    mark, address = tmp_path / "mark", server.info["inference"]
+    slow = order(tmp_path, seconds=600, mark=str(mark)).decode()
+
+    async def ask() -> tuple[int, str]:
+        async with httpx.AsyncClient(transport=Http2Transport(), base_url=address) as client:
+            leaving = asyncio.ensure_future(client.post("/predictions/slow", content=slow))
+            while not mark.exists():
+                await asyncio.sleep(0.01)
+            leaving.cancel()
+            reply = await client.post("/predictions/echo", content=b"hello")
+            return reply.status_code, reply.text
+
+    with grpc.insecure_channel(address.removeprefix("http://")) as channel:
+        large = bytes(range(256)) * 4096
+        assert predict(channel, "echo", data=large) == large
+        assert [response.prediction for response in stream(channel, "echo", large)] == [large]
+        assert asyncio.run(ask()) == (200, "hello")
+        wait_until(lambda: mark.read_text().split() == ["started", "cancelled"], "it is cancelled", server.tail)
+    logged = lambda: [line["status"] for line in server.log_lines() if line.get("path") == "/predictions/echo"]  # noqa: E731
+    assert wait_until(logged, "the access log has the request", server.tail) == [200]
 
 
 @pytest.mark.parametrize("way", PREDICTIONS)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msx_frontend.errors import PayloadTooLarge, ServiceError, SlowRequest
 from msx_frontend.held_bytes import UNCOUNTED, Hold
+from msx_frontend.net.http.compression import WORTHWHILE
 from msx_frontend.net.http.direct import Direct
 from msx_frontend.net.http.direct_reply import DirectReply
 from msx_frontend.net.http.direct_stream import ReplyHead
@@ -65,21 +64,17 @@ class Http2Reply(DirectReply):
 
     # -- the reply --
 
-    def write_answer(
-        self,
-        status: int,
-        phrase: str,
-        own: list[tuple[str, str]],
-        data: bytes,
-        more: Sequence[tuple[bytes, bytes]] = (),
-    ) -> None:
-        if status == 200 and not phrase and not more and (not own or own == JSON_HEADERS):
-            self._http2.send_whole(self._usual.of(self.id, len(data), json=bool(own)), data)
-            self.response_complete, self.job = True, None
-            self.direct.answered(self)
-            self.completed()
-        else:
-            super().write_answer(status, phrase, own, data, more)
+    def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
+        """Most replies are usual: their header block is that of the last one, but for the id and the length."""
+        usual = status == 200 and not phrase and (not headers or headers == JSON_HEADERS)
+        packed = self.known.encoding is not None and len(data) >= WORTHWHILE
+        if not usual or packed or self.response_complete or self._stream is not None:
+            super().answer(status, phrase, headers, data)
+            return
+        self._http2.send_whole(self._usual.of(self.id, len(data), json=bool(headers)), data)
+        self.response_complete, self.job = True, None
+        self.direct.answered(self)
+        self.completed()
 
     def write_whole(self, head: ReplyHead, data: bytes) -> None:
         self._http2.send_whole(reply_block(head.status, head.headers), data)
