@@ -187,9 +187,12 @@ def run_server(
     model_api: bool = True,
     env: dict[str, str] | None = None,
     ready: bool = True,
+    descriptors: int | None = None,
 ) -> Iterator[RunningServer]:
     """Start `msx-serve --foreground` on the archives in `folder/store`; asserts at the end that nothing is left."""
-    server = start_server(folder, *flags, properties=properties, tokens=tokens, model_api=model_api, env=env)
+    server = start_server(
+        folder, *flags, properties=properties, tokens=tokens, model_api=model_api, env=env, descriptors=descriptors
+    )
     try:
         if ready:
             server.wait_ready()
@@ -212,7 +215,9 @@ def start_server(
     tokens: bool = False,
     model_api: bool = True,
     env: dict[str, str] | None = None,
+    descriptors: int | None = None,
 ) -> RunningServer:
+    """`descriptors` is the hard limit of the server and its workers."""
     store = new_store(folder)
     config = folder / "config.properties"
     config.write_text(FREE_PORTS + properties)
@@ -220,6 +225,7 @@ def start_server(
     command += ["--ts-config", str(config), *flags]
     command += [] if tokens else ["--disable-token-auth"]
     command += ["--enable-model-api"] if model_api else []
+    command = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command] if descriptors else command
     log = folder / "server.log"
     environment = server_environment(folder, env)
     for info_file in _info_files(folder, flags, environment):
