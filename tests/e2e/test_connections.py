@@ -67,7 +67,7 @@ def test_more_clients_than_descriptors(tmp_path: Path, descriptors: int) -> None
     with run_server(tmp_path, *flags, descriptors=descriptors) as server:
         address = address_of(server)
         server.inference.close()  # its connection would be one of those that end
-        with idle_clients(address, 2 * descriptors) as clients:
+        with idle_clients(address, descriptors) as clients:
             assert ask(address) == "HTTP/1.1 200 OK"
             assert any(map(closed, clients)), "the longest idle are closed"
             if model:
@@ -105,10 +105,7 @@ def test_half_tls_handshakes_are_cut(tmp_path: Path) -> None:
             with context.wrap_socket(socket.create_connection(address), server_hostname="localhost") as other:
                 other.sendall(PING)
                 assert other.recv(100).startswith(b"HTTP/1.1 200")
-            for client in clients:
-                client.settimeout(30)
-                with pytest.raises(ConnectionResetError) if client in clients[::2] else ExitStack():
-                    assert client.recv(100) == b""
+            wait_until(lambda: all(map(closed, clients)), "the handshakes are cut")
         assert "did not complete the TLS handshake within 1 s (tls_handshake_timeout)" in server.tail()
 
 
