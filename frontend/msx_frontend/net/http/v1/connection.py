@@ -129,16 +129,21 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
 
     def look(self, now: float) -> None:
         request = self._reader.request
-        paused = self.flow.read_paused or (self._reply is not None and request is not self._answering)
-        seconds = self._timer.look(now, self._reader, paused=paused)
         if self._lingering is not None:
             self._lingering.look(now)
-        elif request is not None and request.head_complete:
-            self._look_at_body(request, seconds, now)
-        elif self._reply is None and (request is not None or self._reader.begun == 0):
-            self._look_at_head(seconds)
+        elif request is not None or self._reader.begun == 0:
+            self._look_at_request(request, now)
         elif self._reply is None and now - self._idle_since >= self._limits.keep_alive_timeout:
             self.transport.close()
+
+    def _look_at_request(self, request: IncomingRequest | None, now: float) -> None:
+        """It is not complete. `request` is None where not a byte has come yet."""
+        paused = self.flow.read_paused or (self._reply is not None and request is not self._answering)
+        seconds = self._timer.look(now, self._reader, paused=paused)
+        if request is not None and request.head_complete:
+            self._look_at_body(request, seconds, now)
+        elif self._reply is None:
+            self._look_at_head(seconds)
 
     def _look_at_head(self, seconds: float) -> None:
         if seconds < self._limits.request_head_timeout:

@@ -89,7 +89,11 @@ class Http1Reply(DirectReply):
             super().answer(status, phrase, headers, data)
 
     def write_whole(self, head: ReplyHead, data: bytes) -> None:
-        self.connection.transport.writelines((self._opening(head, []), data))
+        opening, transport = self._opening(head, []), self.connection.transport
+        if len(data) <= JOINED:
+            transport.write(opening + data)
+        else:
+            transport.writelines((opening, data))
 
     def write_part(self, head: ReplyHead | None, chunks: list[bytes], *, last: bool) -> None:
         framed = [] if head is None else [self._opening(head, [CHUNKED] if self._is_chunked else [])]
