@@ -54,6 +54,7 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
         self.server_state.connections.discard(self)
         self._deaf = True
         self._waiting.clear()
+        self._rest = b""
         if self._reply is not None:
             self._reply.leave()
         self.flow.resume_writing()
@@ -83,22 +84,27 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
                 self.hold(reply, kept.size)
             if not reply.response_complete:
                 begin(kept.known.template, reply.id, data[len(kept.raw) :], reply)
+        elif self._rest:
+            self._rest += data
         elif not self._deaf:
-            self._read(data)
+            self.read(data)
         elif self._lingering is not None:
             self._lingering.drop(len(data), self.loop.time())
         else:
             self._unread = True
 
-    def _read(self, data: bytes) -> None:
+    def read(self, data: bytes) -> None:
         reader = self._reader
         between, begun = reader.request is None, reader.begun
         try:
-            reader.feed(data)
+            read = reader.feed(data)
         except ServiceError as error:
             self._cannot_read(error)
         else:
-            if between and reader.request is None and reader.begun == begun + 1:
+            if read < len(data):
+                self._rest = data[read:]
+                self.flow.pause_reading()
+            elif between and reader.request is None and reader.begun == begun + 1:
                 self._keep(data)
 
     def _keep(self, data: bytes) -> None:

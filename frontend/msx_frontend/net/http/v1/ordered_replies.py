@@ -21,6 +21,9 @@ from msx_frontend.net.http.v1.settings import Http1Settings
 from msx_frontend.net.http.v1.usual_head import UsualHead
 from msx_frontend.net.http.wire import CONTINUE
 
+MOST_WAITING = 64
+"""Requests behind the one that is answered; if there are more, what has come behind them is not looked at."""
+
 
 class OrderedReplies:
     """One request is answered at a time. Those behind it wait, read or not: nothing overtakes."""
@@ -43,6 +46,8 @@ class OrderedReplies:
         self._kept: KeptHead | None = None
         self._waiting: deque[IncomingRequest] = deque()
         """Requests behind the one that is answered."""
+        self._rest = b""
+        """What has come behind them, and is read when they are answered."""
         self._answering: IncomingRequest | None = None
         """The last request that is answered, or was; None before the first one."""
         self._reply: Http1Reply | AsgiCycle | None = None
@@ -79,6 +84,14 @@ class OrderedReplies:
         self._deaf = self._deaf or not request.keeps_alive
         if self._reply is not None and request is self._answering:
             self._reply.request_complete(request)
+
+    @property
+    def requests_wait(self) -> bool:
+        return len(self._waiting) >= MOST_WAITING
+
+    def read(self, data: bytes) -> None:
+        """Find the requests in these bytes."""
+        raise NotImplementedError
 
     # -- their replies, one behind the other --
 
@@ -183,10 +196,12 @@ class OrderedReplies:
 
     def _next(self) -> None:
         if self._waiting:
-            request = self._waiting.popleft()
-            if not self._waiting:
-                self.flow.resume_reading()
-            self._start(request)
+            self._start(self._waiting.popleft())
+        if self._rest and not self._waiting:
+            rest, self._rest = self._rest, b""
+            self.read(rest)
+        if not (self._waiting or self._deaf):
+            self.flow.resume_reading()
 
     # -- its end --
 
@@ -211,9 +226,14 @@ class OrderedReplies:
 
     def _end(self) -> None:
         """End it with the reply that was written last."""
-        unread = self._unread or bool(self._waiting) or (self._answering is not None and self._answering.is_unread)
+        unread = (
+            self._unread
+            or bool(self._waiting or self._rest)
+            or (self._answering is not None and self._answering.is_unread)
+        )
         self._deaf, self._reply = True, None
         self._waiting.clear()
+        self._rest = b""
         if unread and not self.transport.is_closing():
             self.flow.resume_reading()
             self._lingering = Lingering(self.transport, self._limits, self.loop.time())

@@ -16,8 +16,9 @@ from msx_frontend.net.http.v1.incoming import STEERING, IncomingRequest
 
 log = logging.getLogger("msx.http")
 
-LARGEST_PIECE = 1 << 16
-"""Bytes of a body that the parser is given at a time: so much of the next head may be among them uncounted."""
+LARGEST_PIECE = 1 << 14
+"""Bytes that the parser is given at a time. So much of a head that follows a body may be among them uncounted, and so
+many requests may come of it: some hundred."""
 
 USUAL_CHUNK_LINE = 16
 """Bytes beside the data of a chunk that do not count: its size and two line ends."""
@@ -33,6 +34,10 @@ class TakesRequests(Protocol):
     def body_came(self, request: IncomingRequest) -> None: ...
 
     def request_complete(self, request: IncomingRequest) -> None: ...
+
+    @property
+    def requests_wait(self) -> bool:
+        """More of them need not be read for the time being."""
 
 
 class RequestReader:
@@ -54,20 +59,22 @@ class RequestReader:
         """Bytes of the head that is being read, or of what its chunked body has beside the data."""
         self._chunks = self._trailers = 0
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> int:
         """The parser is given no more at a time than may be missing of a head.
 
-        Raises ServiceError for what is not HTTP, or above the limits: nothing behind it can be read.
+        Returns how many bytes were read: not all if `requests_wait`. Raises ServiceError for what is not HTTP, or above
+        the limits: nothing behind it can be read.
         """
         most = self._limits.max_request_head_size
-        if len(data) + self._counted <= most:
+        if len(data) <= LARGEST_PIECE and len(data) + self._counted <= most:
             self._feed(data)
-            return
+            return len(data)
         view, at = memoryview(data), 0
-        while at < len(data) and self._parser is not None:
-            size = LARGEST_PIECE if self._in_body else most - self._counted
+        while at < len(data) and self._parser is not None and not self._requests.requests_wait:
+            size = LARGEST_PIECE if self._in_body else min(LARGEST_PIECE, most - self._counted)
             self._feed(view[at : at + size])
             at += size
+        return at
 
     def close(self) -> None:
         """Ends a reference cycle, so that its memory is free at once."""

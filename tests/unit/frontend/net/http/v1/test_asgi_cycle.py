@@ -252,8 +252,30 @@ def test_a_request_that_was_on_its_way_at_the_shutdown() -> None:
 
 
 def test_thousands_of_requests_at_once() -> None:
-    written, _ = run(said(echo, b"GET / HTTP/1.1\r\nhost: x\r\n\r\n" * 3))
-    assert written.count(b"HTTP/1.1 200 OK") >= 2
+    """They are answered in their order, and few of them wait, read."""
+
+    async def test() -> None:
+        seen = []
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            seen.append(scope["raw_path"])
+            await replies(200, SIZED, b"ab")(scope, receive, send)
+
+        connection, transport = connect(app, None)
+        sent = b"".join(b"GET /%d HTTP/1.1\r\nhost:x\r\n\r\n" % number for number in range(9000))
+        connection.data_received(sent[: 1 << 17])
+        assert len(connection._waiting) < 1000
+        connection.data_received(sent[1 << 17 :])
+        while len(seen) < 9000:
+            assert len(connection._waiting) < 1000
+            await asyncio.sleep(0)
+        await turns()
+        assert seen == [b"/%d" % number for number in range(9000)]
+        assert transport.written.count(b"HTTP/1.1 200 OK") == 9000
+        assert not connection.flow.read_paused
+        connection.connection_lost(None)
+
+    run(test())
 
 
 def test_a_server_of_uvicorn_has_such_connections() -> None:

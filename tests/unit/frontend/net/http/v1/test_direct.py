@@ -376,6 +376,18 @@ def test_requests_at_once_are_answered_in_their_order() -> None:
     run(test())
 
 
+def test_thousands_of_requests_behind_a_job() -> None:
+
+    async def test() -> None:
+        bench = Bench()
+        bench.send(ask(b"one"), ask(b"x", "/show") * 3000)
+        answer(await bench.job(), b"first")
+        while bench.transport.written.count(b"asgi /show x") < 3000:
+            await asyncio.sleep(0)
+
+    run(test())
+
+
 def test_what_goes_the_asgi_way_is_not_overtaken() -> None:
     async def test() -> None:
         bench = Bench()
