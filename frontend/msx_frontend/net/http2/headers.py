@@ -9,13 +9,42 @@ Headers = list[tuple[bytes, bytes]]
 
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
 _VALUE = re.compile(rb"|[^\0\r\n\t ](?:[^\0\r\n]*[^\0\r\n\t ])?")
+_LENGTH = re.compile(rb"[0-9]{1,19}")
 _REQUIRED = (b":method", b":scheme", b":path")
 _KNOWN = {*_REQUIRED, b":authority"}
 _OF_CONNECTIONS = {b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"}
+_RARE = {*_OF_CONNECTIONS, b"host"}
 
 
 def malformed(headers: Headers) -> str | None:
     """Why these are not headers of a request; None when they are."""
+    return None if _is_usual(headers) else why_malformed(headers)
+
+
+def _is_usual(headers: Headers) -> bool:
+    """The same question for most requests, in one pass; False leaves it open."""
+    own: dict[bytes, bytes] = {}
+    fields = sized = False
+    for name, value in headers:
+        if name in _KNOWN:
+            if fields or name in own:
+                return False
+            own[name] = value
+        else:
+            fields = True
+            if name in _RARE or (name == b"te" and value != b"trailers") or not _NAME.fullmatch(name):
+                return False
+            if name == b"content-length":
+                if sized or not _LENGTH.fullmatch(value):
+                    return False
+                sized = True
+        if not _VALUE.fullmatch(value):
+            return False
+    return bool(own.get(b":method") and own.get(b":scheme")) and own.get(b":path", b"").startswith(b"/")
+
+
+def why_malformed(headers: Headers) -> str | None:
+    """As `malformed`, with all its words."""
     pseudo = Counter(name for name, _ in headers if name.startswith(b":"))
     if any(name.startswith(b":") for name, _ in headers[pseudo.total() :]):
         return "A pseudo-header stands behind another header."
@@ -32,6 +61,7 @@ def malformed(headers: Headers) -> str | None:
         malformed_fields(headers[pseudo.total() :])
         or _malformed_values(headers[: pseudo.total()])
         or _malformed_target(own, headers)
+        or ("The content-length is not one number of bytes." if content_length(headers) == -1 else None)
     )
 
 
@@ -69,7 +99,7 @@ def content_length(headers: Headers) -> int | None:
     if not lengths:
         return None
     said = lengths.pop()
-    return int(said) if not lengths and said.isdigit() and len(said) < 20 else -1
+    return int(said) if not lengths and _LENGTH.fullmatch(said) else -1
 
 
 def _shown(value: bytes) -> str:

@@ -78,10 +78,18 @@ LENGTHS = [
     _refused("8.1.2.6", "content-length of a request that ended", [*POST, (b"content-length", b"1")]),
 ]
 
+
+def _unsent(section: str, name: str, length: bytes) -> Case:
+    """The request is refused before its body."""
+    return Case(section, name, (headers(1, [*POST, (b"content-length", length)], OPEN), _MALFORMED))
+
+
 NOT_IN_THE_TABLE_OF_2015 = [
     _refused("9113 8.2.1", "a name with a blank", [*GET, (b"x test", b"ok")]),
     _refused("9113 8.2.1", "a value with a line feed", [*GET, (b"x-test", b"o\nk")]),
     _refused("9113 8.2.1", "a value that begins with a blank", [*GET, (b"x-test", b" ok")]),
+    _unsent("9113 8.1.1", "content-length that is not a number", b"+4"),
+    _unsent("9113 8.1.1", "content-length that is a list", b"4, 4"),
     _refused("9113 8.3.1", ":path without a slash", [_METHOD, _SCHEME, (b":path", b"ping"), _AUTHORITY]),
     _refused("9113 8.3.1", "* for another method than OPTIONS", [_METHOD, _SCHEME, (b":path", b"*"), _AUTHORITY]),
     _refused("9113 8.3.1", "host that differs from :authority", [*GET, (b"host", b"elsewhere")]),

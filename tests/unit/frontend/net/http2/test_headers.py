@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from msx_frontend.net.http2.headers import Headers, content_length, malformed, malformed_fields
+from msx_frontend.net.http2.headers import Headers, content_length, malformed, malformed_fields, why_malformed
 from tests.unit.frontend.net.http2.peer import REQUEST
 
 
@@ -39,6 +41,11 @@ def with_field(name: bytes, value: bytes) -> Headers:
             [(b":authority", b"a"), *REQUEST, (b"host", b"b")],
             "The host 'b' is not that of :authority, 'a'.",
         ),
+        (with_field(b"content-length", b"+5"), "The content-length is not one number of bytes."),
+        (
+            [*with_field(b"content-length", b"5"), (b"content-length", b"6")],
+            "The content-length is not one number of bytes.",
+        ),
         (with_field(b"te", b"gzip"), "The header 'te': 'gzip' does not exist in HTTP/2."),
         (with_field(b"x", b"a\r\nb: c"), "The value of 'x' has a control character, or a blank at an end."),
         (with_field(b"x", b"a\0"), "The value of 'x' has a control character, or a blank at an end."),
@@ -65,3 +72,43 @@ def test_trailers_have_no_pseudo_headers() -> None:
 )
 def test_content_length(values: list[bytes], length: int | None) -> None:
     assert content_length([(b"content-length", value) for value in values]) == length
+
+
+NAMES = [
+    b"content-length",
+    b":method",
+    b":scheme",
+    b":path",
+    b":authority",
+    b":status",
+    b"te",
+    b"host",
+    b"connection",
+    b"x-any",
+    b"X",
+    b"",
+]
+VALUES = [
+    b"5",
+    b"6",
+    b"-1",
+    b"GET",
+    b"OPTIONS",
+    b"http",
+    b"/",
+    b"*",
+    b"p",
+    b"",
+    b"trailers",
+    b"gzip",
+    b"a b",
+    b" a",
+    b"a\n",
+    b"\xff",
+]
+
+
+@given(st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(VALUES)), max_size=8), st.booleans())
+def test_the_short_way_says_the_same(headers: Headers, whole: bool) -> None:
+    headers = [*REQUEST[:3], *headers] if whole else headers
+    assert malformed(headers) == why_malformed(headers)

@@ -328,12 +328,13 @@ async def test_content_length_is_kept() -> None:
 
     peer = Peer()
     assert with_length(peer, 1, b"4", body=b"body").over
-    for number, length in ((3, b"3"), (5, b"5"), (7, b"x")):
+    for number, length in ((3, b"3"), (5, b"5")):
         owner = with_length(peer, number, length, body=b"body")
         assert not owner.over
         assert owner.reasons == ["The body has another length than content-length says."]
-    with pytest.raises(KeyError):
-        with_length(peer, 9, b"4", body=None)
+    for number, length, body in ((7, b"x", b"body"), (9, b"4", None)):
+        with pytest.raises(KeyError):
+            with_length(peer, number, length, body=body)
     resets = [frame for frame in await peer.answers() if frame.kind == frames.RST_STREAM]
     assert [frame.number for frame in resets] == [ErrorCode.PROTOCOL_ERROR] * 4
 
