@@ -70,7 +70,7 @@ class CountedReplies:
 
     def __init__(self, access_log: AccessLog, metrics: ServerMetrics, *, by_key: bool) -> None:
         self._write = access_log.write
-        self._write_all = access_log.write_all
+        self._write_entry = access_log.write_entry
         self._replied = metrics.replied
         self._keys = metrics.key_requests if by_key else None
 
@@ -81,15 +81,13 @@ class CountedReplies:
             self._keys.labels(name, HTTP, str(status)).inc()
         self._write(call, status)
 
-    def write_all(self, entries: list[Entry]) -> None:
-        """Write entries of predictions with the same status."""
-        *_, status = entries[0][0]
-        self._replied(status, len(entries))
-        if self._keys is not None:
-            for (_, name, *_), *_ in entries:
-                if name:
-                    self._keys.labels(name, HTTP, str(status)).inc()
-        self._write_all(entries)
+    def write_entry(self, entry: Entry) -> None:
+        """Write the entry of a prediction."""
+        _, name, _, _, _, status = entry[0]
+        self._replied(status)
+        if name and self._keys is not None:
+            self._keys.labels(name, HTTP, str(status)).inc()
+        self._write_entry(entry)
 
 
 class CountedCalls:

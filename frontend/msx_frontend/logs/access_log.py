@@ -58,25 +58,24 @@ class AccessLog:
 
     def write(self, call: LoggedCall, status: int) -> None:
         asked = (call.client, call.key_name, call.method, call.target, call.protocol, status)
-        self.write_all([(asked, call.id, call.started, monotonic())])
+        self.write_entry((asked, call.id, call.started, monotonic()))
 
-    def write_all(self, entries: list[Entry]) -> None:
+    def write_entry(self, entry: Entry) -> None:
         """In the order of their ends."""
         if self._logger is not None:
-            return self._tell(self._logger, entries)
-        self._entries += entries
-        loop = asyncio.get_running_loop()
+            return self._tell(self._logger, entry)
+        self._entries.append(entry)
         if self._timer is None:
-            self._timer = loop.call_later(FLUSH_AFTER, self.flush)
+            self._timer = asyncio.get_running_loop().call_later(FLUSH_AFTER, self.flush)
         if len(self._entries) >= FLUSH_AT and self._soon is None:
             # Not here: a log that cannot be written must not disturb these requests.
-            self._soon = loop.call_soon(self._write_gathered)
+            self._soon = asyncio.get_running_loop().call_soon(self._write_gathered)
         return None
 
-    def _tell(self, logger: logging.Logger, entries: list[Entry]) -> None:
-        for asked, id, started, ended in entries:
-            millis = (ended - started) * 1000
-            logger.info("%s %d %.1f", LoggedRequest(*asked).line, asked[-1], millis, extra={"request_id": id})
+    def _tell(self, logger: logging.Logger, entry: Entry) -> None:
+        asked, id, started, ended = entry
+        millis = (ended - started) * 1000
+        logger.info("%s %d %.1f", LoggedRequest(*asked).line, asked[-1], millis, extra={"request_id": id})
 
     def flush(self) -> None:
         self._timer = None

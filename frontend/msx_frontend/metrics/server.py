@@ -94,9 +94,9 @@ class ServerMetrics:
         self.observer.look()
         return await asyncio.to_thread(exposition, wanted)  # takes tens of ms with many models
 
-    def replied(self, status: int, count: int = 1) -> None:
-        """Count HTTP requests that were answered, on any listener."""
-        (self._replied.get(status) or self._replies_of(status)).add_all([1.0] * count)
+    def replied(self, status: int) -> None:
+        """Count an HTTP request that was answered, on any listener."""
+        (self._replied.get(status) or self._replies_of(status)).add(1.0)
 
     def _replies_of(self, status: int) -> SampleTarget:
         series = self._replied[status] = self._replies[2 if status < 400 else 4 if status < 500 else 5]

@@ -67,10 +67,10 @@ class Direct:
         held: HeldBytes,
         limit: int,
     ) -> None:
-        self._router, self.access_log, self._tokens = router, access_log, tokens
+        self._router, self._tokens = router, tokens
+        self._log = access_log.write_entry
         self._cors, self.held, self.limit = cors, held, limit
         self._cors_headers: dict[bytes, RawHeaders] = {}
-        self._answered: list[LoggedReply] = []
         self._unwritten: list[Flushed] = []
         self._targets: dict[tuple[bytes, bytes], Target] = {}
 
@@ -134,7 +134,7 @@ class Direct:
 
     def log(self, reply: LoggedReply, status: int) -> None:
         asked = *reply.known.asked[:-1], status
-        self.access_log.write_all([(asked, reply.id, reply.started, monotonic())])
+        self._log((asked, reply.id, reply.started, monotonic()))
 
     def flush_soon(self, stream: Flushed) -> None:
         """At the end of this turn of the loop, together with the others."""
@@ -151,12 +151,5 @@ class Direct:
                 log.exception("a stream cannot be written")
 
     def answered(self, reply: LoggedReply) -> None:
-        """Log a 200 together with the others of this turn of the loop."""
-        if not self._answered:
-            asyncio.get_running_loop().call_soon(self._log_answered)
-        self._answered.append(reply)
-
-    def _log_answered(self) -> None:
-        now = monotonic()
-        self.access_log.write_all([(one.known.asked, one.id, one.started, now) for one in self._answered])
-        self._answered.clear()
+        """Log a 200."""
+        self._log((reply.known.asked, reply.id, reply.started, monotonic()))

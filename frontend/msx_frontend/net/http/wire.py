@@ -61,8 +61,8 @@ class LogsReplies(Protocol):
 
     def write(self, call: LoggedCall, status: int) -> None: ...
 
-    def write_all(self, entries: list[Entry]) -> None:
-        """Log predictions that have the same status."""
+    def write_entry(self, entry: Entry) -> None:
+        """Log a prediction."""
 
 
 class ClientGone(Exception):

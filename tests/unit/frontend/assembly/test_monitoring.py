@@ -17,7 +17,8 @@ def test_every_line_of_the_access_log_is_a_reply_but_for_probes() -> None:
         named = Call(key_name="team-a")
         replies.write(named, 429)
         asked = (named.client, named.key_name, named.method, named.target, named.protocol, 200)
-        replies.write_all([(asked, "i", 0.0, 1.0), ((asked[0], "", *asked[2:]), "i", 0.0, 1.0)])
+        replies.write_entry((asked, "i", 0.0, 1.0))
+        replies.write_entry(((asked[0], "", *asked[2:]), "i", 0.0, 1.0))
         CountedCalls(log, metrics).write(named, 8)
         log.flush()
 

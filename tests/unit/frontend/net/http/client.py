@@ -172,7 +172,7 @@ class FakeAccessLog:
         self.keys.append(call.key_name)
         self.lines.append((f"{call.method} {call.target}", status))
 
-    def write_all(self, entries: list[Entry]) -> None:
-        assert len({asked[-1] for asked, *_ in entries}) == 1
-        self.keys += [key for (_, key, *_), *_ in entries]
-        self.lines += [(f"{method} {target}", status) for (*_, method, target, _, status), *_ in entries]
+    def write_entry(self, entry: Entry) -> None:
+        _, key, method, target, _, status = entry[0]
+        self.keys.append(key)
+        self.lines.append((f"{method} {target}", status))
