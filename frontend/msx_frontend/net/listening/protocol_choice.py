@@ -13,17 +13,19 @@ H2, HTTP1 = "h2", "http/1.1"
 """Their names in ALPN."""
 
 Connect = Callable[[], asyncio.Protocol]
+ConnectHttp1 = Callable[[float], asyncio.Protocol]
 
 
 class ProtocolChoice(asyncio.Protocol):
     """Hands its transport over as soon as the protocol is known, and has no part in what follows.
 
-    Until then it is a `Connection`: `timeout` seconds after the accept it is closed.
+    Until then it is a `Connection`. `timeout` seconds after the accept it is closed, or handed over as HTTP/1.1, whose
+    first request is late, if its client has begun what may be a preface. `http1` is given the time of the accept.
     """
 
     __slots__ = ("_connections", "_first", "_http1", "_http2", "_timeout", "_transport", "idle_since")
 
-    def __init__(self, http1: Connect, http2: Connect, connections: ListenerConnections, timeout: float) -> None:
+    def __init__(self, http1: ConnectHttp1, http2: Connect, connections: ListenerConnections, timeout: float) -> None:
         self._http1, self._http2 = http1, http2
         self._connections = connections
         self._timeout = timeout
@@ -36,23 +38,27 @@ class ProtocolChoice(asyncio.Protocol):
         if tls is None:
             self._connections.add(self)
         else:
-            self._hand_over(self._http2 if tls.selected_alpn_protocol() == H2 else self._http1)
+            self._hand_over(self._http2() if tls.selected_alpn_protocol() == H2 else self._http1(self.idle_since))
 
     def data_received(self, data: bytes) -> None:
         data = self._first + data
         if data.startswith(PREFACE):
-            self._chosen(self._http2, data)
+            self._chosen(self._http2(), data)
         elif PREFACE.startswith(data):
             self._first = data
         else:
-            self._chosen(self._http1, data)
+            self._chosen(self._http1(self.idle_since), data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.discard(self)
 
     def look(self, now: float) -> None:
-        if now - self.idle_since >= self._timeout:
-            self.abort()
+        if now - self.idle_since < self._timeout:
+            return
+        if self._first:
+            self._chosen(self._http1(self.idle_since), self._first)
+        else:
+            self._transport.close()  # without a word: nothing was asked
 
     def shutdown(self) -> None:
         if asyncio.get_running_loop().time() - self.idle_since >= ON_ITS_WAY:
@@ -61,12 +67,11 @@ class ProtocolChoice(asyncio.Protocol):
     def abort(self) -> None:
         self._transport.abort()
 
-    def _chosen(self, connect: Connect, data: bytes) -> None:
+    def _chosen(self, protocol: asyncio.Protocol, data: bytes) -> None:
         self._connections.discard(self)
-        self._hand_over(connect).data_received(data)
+        self._hand_over(protocol)
+        protocol.data_received(data)
 
-    def _hand_over(self, connect: Connect) -> asyncio.Protocol:
-        protocol = connect()
+    def _hand_over(self, protocol: asyncio.Protocol) -> None:
         self._transport.set_protocol(protocol)
         protocol.connection_made(self._transport)
-        return protocol

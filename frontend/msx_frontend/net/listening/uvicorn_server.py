@@ -52,10 +52,13 @@ class UvicornApp:
         self._state = ServerState(connections=connections)
         server.share_date(self._state)
 
-    def protocol(self) -> asyncio.Protocol:
+    def protocol(self, accepted: float | None = None) -> asyncio.Protocol:
+        """`accepted`: see `Http1Connection`."""
         make: Any = self._config.http_protocol_class
-        protocol: asyncio.Protocol = make(config=self._config, server_state=self._state, app_state={})
-        return protocol
+        protocol: Any = make(config=self._config, server_state=self._state, app_state={})
+        protocol.accepted = accepted
+        made: asyncio.Protocol = protocol
+        return made
 
     async def stop(self) -> None:
         """Cancel the tasks that still run the app: their connections are gone."""

@@ -27,6 +27,9 @@ log = logging.getLogger("msx.http")
 class Http1Connection(OrderedReplies, asyncio.Protocol):
     """A connection (net/connections/connection.py), and a protocol of uvicorn's (`server.py`)."""
 
+    accepted: float | None = None
+    """`loop.time()` of the accept, where that was before the connection was made."""
+
     def __init__(
         self,
         settings: Http1Settings,
@@ -47,7 +50,7 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
         self._ends = endpoints(transport)
         self._client = client_text(self._ends.client)
         self._idle_since = self.loop.time()
-        self._timer = ReadTimer(self._idle_since)
+        self._timer = ReadTimer(self._idle_since if self.accepted is None else self.accepted)
         self.server_state.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:

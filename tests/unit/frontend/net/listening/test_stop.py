@@ -115,3 +115,24 @@ def test_the_protocol_is_chosen_and_ended_by_the_listener(loop: str) -> None:
         assert read(client) == b""
 
     run(test(), loop)
+
+
+@LOOPS
+@pytest.mark.parametrize(("sent", "answer"), [(b"", b""), (b"P", b"HTTP/1.1 408 "), (b"GET", b"HTTP/1.1 408 ")])
+def test_the_time_of_the_first_head_begins_with_the_accept(loop: str, sent: bytes, answer: bytes) -> None:
+    async def test() -> None:
+        listener = await started()
+        client = connect(listener)
+        client.sendall(sent)
+        connections = listener._connections
+        await asyncio.sleep(0.05)
+        now = asyncio.get_running_loop().time()
+        for later in (19, 21, 22):
+            for connection in list(connections):
+                connection.look(now + later)
+            assert len(connections) == 1 or later > 19
+            await asyncio.sleep(0.01)
+        assert (await asyncio.to_thread(read, client)).startswith(answer)
+        await listener.stop(1)
+
+    run(test(), loop)
