@@ -13,6 +13,7 @@ import grpc
 import grpc.aio
 import pytest
 
+from msx_frontend.net.http2 import frame_reader
 from msx_frontend.net.http2.connection import Http2Protocol
 from msx_frontend.net.http2.header_blocks import encode_headers
 from msx_frontend.net.http2.headers import Headers
@@ -137,14 +138,21 @@ def with_service(
 WithService = Callable[[Callable[[Service, Any], Awaitable[None]]], None]
 
 
-def test_calls(with_service: WithService) -> None:
-    async def test(serves: Service, channel: Any) -> None:
-        call = channel.unary_unary("/whole")
-        messages = [bytes([number]) * 150 for number in range(200)] + [bytes(5 << 20), b""]
-        assert await asyncio.gather(*(call(message) for message in messages)) == messages
-        assert serves.lost == []
+async def many_calls(serves: Service, channel: Any) -> None:
+    call = channel.unary_unary("/whole")
+    messages = [bytes([number]) * 150 for number in range(200)] + [bytes(5 << 20), b""]
+    assert await asyncio.gather(*(call(message) for message in messages)) == messages
+    assert serves.lost == []
 
-    with_service(test)
+
+def test_calls(with_service: WithService) -> None:
+    with_service(many_calls)
+
+
+def test_calls_that_are_read_in_many_turns(with_service: WithService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading is paused between them."""
+    monkeypatch.setattr(frame_reader, "TURN", -1.0)
+    with_service(many_calls)
 
 
 def test_both_directions_stream(with_service: WithService) -> None:
