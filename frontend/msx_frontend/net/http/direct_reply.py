@@ -12,7 +12,7 @@ from msx_frontend.job import Cancellable
 from msx_frontend.net.http.compression import compress, compressed_headers, is_compressible
 from msx_frontend.net.http.cors import with_cors
 from msx_frontend.net.http.direct import Direct
-from msx_frontend.net.http.direct_stream import DirectStream, ReplyHead
+from msx_frontend.net.http.direct_stream import DirectStream, HttpReplyHead
 from msx_frontend.net.http.failures import failure_reply, reported
 from msx_frontend.net.http.known_head import KnownHead
 from msx_frontend.net.http.wire import BODYLESS, RawHeaders, reason_of, reply_headers, request_id_of
@@ -48,7 +48,7 @@ class DirectReply:
         """Write the error in the form of its family. Nothing of the reply may have been written."""
         if not self.response_complete:
             status, headers, body = failure_reply(self.known.family, error, self.id)
-            self.write_whole(ReplyHead(status, b"", with_cors(headers, self.known.cors)), body)
+            self.write_whole(HttpReplyHead(status, b"", with_cors(headers, self.known.cors)), body)
             self.complete(status)
 
     # -- the sink --
@@ -119,14 +119,14 @@ class DirectReply:
             self.write_whole(head, b"" if bodyless else data)
             self.complete(status)
 
-    def head(self, status: int, phrase: str, own: list[tuple[str, str]], framing: RawHeaders) -> ReplyHead | None:
+    def head(self, status: int, phrase: str, own: list[tuple[str, str]], framing: RawHeaders) -> HttpReplyHead | None:
         """The head, or None if HTTP does not allow what the handler set: then the client was told."""
         try:
             headers, reason = reply_headers(self.id, own), reason_of(phrase)
         except ServiceError as error:
             self.refuse(error)
             return None
-        return ReplyHead(status, reason, with_cors([*headers, *framing], self.known.cors))
+        return HttpReplyHead(status, reason, with_cors([*headers, *framing], self.known.cors))
 
     def complete(self, status: int) -> None:
         """The reply is over, whether its last byte was written or not."""
@@ -147,10 +147,10 @@ class DirectReply:
         """The client reads as fast as is written: `flush` is called when this becomes true."""
         raise NotImplementedError
 
-    def write_whole(self, head: ReplyHead, data: bytes) -> None:
+    def write_whole(self, head: HttpReplyHead, data: bytes) -> None:
         raise NotImplementedError
 
-    def write_part(self, head: ReplyHead | None, chunks: list[bytes], *, last: bool) -> None:
+    def write_part(self, head: HttpReplyHead | None, chunks: list[bytes], *, last: bool) -> None:
         """Write a part of a stream. The first has the head."""
         raise NotImplementedError
 

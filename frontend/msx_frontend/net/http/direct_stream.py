@@ -16,7 +16,7 @@ WRITTEN = 1 << 18
 """Bytes of a stream after which the connection is asked whether it takes more."""
 
 
-class ReplyHead(NamedTuple):
+class HttpReplyHead(NamedTuple):
     """`reason` is empty for the usual phrase."""
 
     status: int
@@ -45,9 +45,11 @@ class StreamedReply(Protocol):
 
     def write_answer(self, status: int, phrase: str, own: list[tuple[str, str]], data: bytes) -> None: ...
 
-    def head(self, status: int, phrase: str, own: list[tuple[str, str]], framing: RawHeaders) -> ReplyHead | None: ...
+    def head(
+        self, status: int, phrase: str, own: list[tuple[str, str]], framing: RawHeaders
+    ) -> HttpReplyHead | None: ...
 
-    def write_part(self, head: ReplyHead | None, chunks: list[bytes], *, last: bool) -> None: ...
+    def write_part(self, head: HttpReplyHead | None, chunks: list[bytes], *, last: bool) -> None: ...
 
     def cut(self) -> None: ...
 
@@ -64,7 +66,7 @@ class DirectStream(ReplyBuffer):
         self._reply = reply
         self._reading = True
         self._scheduled = self._streaming = False
-        self._opening: ReplyHead | None = None
+        self._opening: HttpReplyHead | None = None
         """The head of a stream that is not written yet."""
         self._unsent = 0
         """Bytes of chunks that the connection has, and that its client has not taken as far as is known."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from msx_frontend.net.http2.errors import ConnectionFault, ErrorCode
 from msx_frontend.net.http2.flow_control import FlowControl
-from msx_frontend.net.http2.frame_reader import FrameReader
+from msx_frontend.net.http2.frame_reader import IncomingFrames
 from msx_frontend.net.http2.frames import (
     LARGEST_ID,
     PING,
@@ -44,7 +44,7 @@ LINGER = 2.0
 _SHUT_DOWN = b"shutdown"
 
 
-class Http2Protocol(FrameReader):
+class Http2Protocol(IncomingFrames):
     """`accept` is called for each request, `on_lost` when the connection is gone. Clear text needs prior knowledge."""
 
     def __init__(self, accept: Accept, limits: Limits, on_lost: Callable[[Http2Protocol], None]) -> None:

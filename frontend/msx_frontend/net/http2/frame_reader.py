@@ -22,7 +22,7 @@ _CLOCK = 4_096
 _unpack = HEAD.unpack_from
 
 
-class FrameReader(asyncio.Protocol):
+class IncomingFrames(asyncio.Protocol):
     """The part of a connection that is asked for each frame."""
 
     _receiver: Receiver

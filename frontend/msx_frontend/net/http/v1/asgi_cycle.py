@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from msx_frontend.errors import ServiceError
-from msx_frontend.net.http.v1.flow_control import FlowControl
+from msx_frontend.net.http.v1.flow_control import TransportFlow
 from msx_frontend.net.http.v1.incoming import IncomingRequest
 from msx_frontend.net.http.v1.server import AsgiApp, ServerState
 from msx_frontend.net.http.wire import BODYLESS, CHUNKED, CONTINUE, Message, Scope, StreamBroken, head_bytes, is_header
@@ -21,7 +21,7 @@ HELD = 1 << 16
 
 class AsgiConnection(Protocol):
     transport: asyncio.Transport
-    flow: FlowControl
+    flow: TransportFlow
     server_state: ServerState
 
     def completed(self, reply: AsgiCycle) -> None: ...
@@ -90,7 +90,7 @@ class AsgiCycle:
         self._changed.set()
 
     def flush(self) -> None:
-        """FlowControl wakes the app."""
+        """TransportFlow wakes the app."""
 
     def refuse(self, error: ServiceError) -> None:
         """The body cannot be read."""

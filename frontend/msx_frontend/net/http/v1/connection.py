@@ -12,12 +12,12 @@ from msx_frontend.net.http.asgi_request import client_text
 from msx_frontend.net.http.job_reply import begin
 from msx_frontend.net.http.v1.asgi_scope import endpoints
 from msx_frontend.net.http.v1.errors import SlowHead, slow_body
-from msx_frontend.net.http.v1.flow_control import FlowControl
+from msx_frontend.net.http.v1.flow_control import TransportFlow
 from msx_frontend.net.http.v1.incoming import IncomingRequest, unreadable
 from msx_frontend.net.http.v1.lingering import LONGEST
 from msx_frontend.net.http.v1.ordered_replies import OrderedReplies
 from msx_frontend.net.http.v1.read_timer import ReadTimer
-from msx_frontend.net.http.v1.reader import RequestReader
+from msx_frontend.net.http.v1.reader import Http1Reader
 from msx_frontend.net.http.v1.server import AppConfig, ServerState
 from msx_frontend.net.http.v1.settings import Http1Settings
 
@@ -41,12 +41,12 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
     ) -> None:
         super().__init__(settings, config, server_state, app_state)
         self.loop = _loop or asyncio.get_running_loop()
-        self._reader = RequestReader(self, settings.limits)
+        self._reader = Http1Reader(self, settings.limits)
 
     # -- the transport --
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self.transport, self.flow = transport, FlowControl(transport)
+        self.transport, self.flow = transport, TransportFlow(transport)
         self._ends = endpoints(transport)
         self._client = client_text(self._ends.client)
         self._idle_since = self.loop.time()

@@ -10,10 +10,10 @@ from msx_frontend.held_bytes import UNCOUNTED
 from msx_frontend.net.http.compression import is_compressible
 from msx_frontend.net.http.direct import Direct
 from msx_frontend.net.http.direct_reply import DirectReply
-from msx_frontend.net.http.direct_stream import ReplyHead
+from msx_frontend.net.http.direct_stream import HttpReplyHead
 from msx_frontend.net.http.job_reply import begin
 from msx_frontend.net.http.known_head import KnownHead
-from msx_frontend.net.http.v1.flow_control import FlowControl
+from msx_frontend.net.http.v1.flow_control import TransportFlow
 from msx_frontend.net.http.v1.incoming import IncomingRequest
 from msx_frontend.net.http.v1.server import ServerState
 from msx_frontend.net.http.v1.usual_head import UsualHead
@@ -27,7 +27,7 @@ class WritesReplies(Protocol):
     """The connection of a reply."""
 
     transport: asyncio.Transport
-    flow: FlowControl
+    flow: TransportFlow
     server_state: ServerState
     usual: UsualHead
 
@@ -88,14 +88,14 @@ class Http1Reply(DirectReply):
         else:
             super().answer(status, phrase, headers, data)
 
-    def write_whole(self, head: ReplyHead, data: bytes) -> None:
+    def write_whole(self, head: HttpReplyHead, data: bytes) -> None:
         opening, transport = self._opening(head, []), self.connection.transport
         if len(data) <= JOINED:
             transport.write(opening + data)
         else:
             transport.writelines((opening, data))
 
-    def write_part(self, head: ReplyHead | None, chunks: list[bytes], *, last: bool) -> None:
+    def write_part(self, head: HttpReplyHead | None, chunks: list[bytes], *, last: bool) -> None:
         framed = [] if head is None else [self._opening(head, [CHUNKED] if self._is_chunked else [])]
         if self._is_chunked:
             framed += [b"%x\r\n%b\r\n" % (len(data), data) for data in chunks if data]
@@ -121,7 +121,7 @@ class Http1Reply(DirectReply):
         """HTTP/1.0 has no chunks: there the connection's end is the reply's."""
         return self.known.head.http_version != "1.0"
 
-    def _opening(self, head: ReplyHead, framing: RawHeaders) -> bytes:
+    def _opening(self, head: HttpReplyHead, framing: RawHeaders) -> bytes:
         closes = head.status >= 400 and self.known.family.closes_on_error
         if closes or self.connection.must_close:
             self.keep_alive = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 
-class FlowControl:
+class TransportFlow:
     __slots__ = ("_transport", "_writable", "read_paused", "write_paused")
 
     def __init__(self, transport: asyncio.Transport) -> None:

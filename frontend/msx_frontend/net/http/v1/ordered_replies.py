@@ -11,7 +11,7 @@ from msx_frontend.held_bytes import Hold
 from msx_frontend.net.http.v1.asgi_cycle import AsgiCycle
 from msx_frontend.net.http.v1.asgi_scope import Endpoints, scope_of
 from msx_frontend.net.http.v1.direct_reply import Http1Reply
-from msx_frontend.net.http.v1.flow_control import FlowControl
+from msx_frontend.net.http.v1.flow_control import TransportFlow
 from msx_frontend.net.http.v1.incoming import IncomingRequest
 from msx_frontend.net.http.v1.kept_head import KeptHead
 from msx_frontend.net.http.v1.lingering import Lingering
@@ -30,7 +30,7 @@ class OrderedReplies:
 
     loop: asyncio.AbstractEventLoop
     transport: asyncio.Transport
-    flow: FlowControl
+    flow: TransportFlow
     usual: UsualHead
     """Makes the head of an ordinary reply to the request that is answered."""
     _ends: Endpoints

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.net.http.v1.reader import RequestReader
+from msx_frontend.net.http.v1.reader import Http1Reader
 
 
 class ReadTimer:
@@ -16,7 +16,7 @@ class ReadTimer:
         self._phase = 0, False
         self._seconds = 0.0
 
-    def look(self, now: float, reader: RequestReader, *, paused: bool) -> float:
+    def look(self, now: float, reader: Http1Reader, *, paused: bool) -> float:
         """`paused`: the server does not read. The time of a connection's first head begins with the accept."""
         passed, self._looked = now - self._looked, now
         in_body = reader.request is not None and reader.request.head_complete

@@ -40,7 +40,7 @@ class TakesRequests(Protocol):
         """More of them need not be read for the time being."""
 
 
-class RequestReader:
+class Http1Reader:
     """Declines upgrades: the parser stops behind the head of a request that offers one, and would lose its body."""
 
     def __init__(self, requests: TakesRequests, limits: ConnectionLimits) -> None:
@@ -198,7 +198,7 @@ def _without_offer(request: IncomingRequest) -> bytes:
     return b"\r\n".join([*head, b"", b""])
 
 
-def _parser(callbacks: RequestReader) -> Any:
+def _parser(callbacks: Http1Reader) -> Any:
     parser = httptools.HttpRequestParser(callbacks)
     # Bytes behind a request with `connection: close` are not an error: the connection does not look at them.
     parser.set_dangerous_leniencies(lenient_data_after_close=True)

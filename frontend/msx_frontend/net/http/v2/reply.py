@@ -7,7 +7,7 @@ from msx_frontend.held_bytes import UNCOUNTED, Hold
 from msx_frontend.net.http.compression import WORTHWHILE
 from msx_frontend.net.http.direct import Direct
 from msx_frontend.net.http.direct_reply import DirectReply
-from msx_frontend.net.http.direct_stream import ReplyHead
+from msx_frontend.net.http.direct_stream import HttpReplyHead
 from msx_frontend.net.http.job_reply import begin
 from msx_frontend.net.http.known_head import KnownHead
 from msx_frontend.net.http.v2.blocks import UsualBlock, reply_block
@@ -76,10 +76,10 @@ class Http2Reply(DirectReply):
         self.direct.answered(self)
         self.completed()
 
-    def write_whole(self, head: ReplyHead, data: bytes) -> None:
+    def write_whole(self, head: HttpReplyHead, data: bytes) -> None:
         self._http2.send_whole(reply_block(head.status, head.headers), data)
 
-    def write_part(self, head: ReplyHead | None, chunks: list[bytes], *, last: bool) -> None:
+    def write_part(self, head: HttpReplyHead | None, chunks: list[bytes], *, last: bool) -> None:
         if head is not None:
             self._http2.send_headers(reply_block(head.status, head.headers))
         self._http2.send_data(chunks[0] if len(chunks) == 1 else b"".join(chunks), end=last)
