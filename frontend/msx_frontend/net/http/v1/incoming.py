@@ -38,7 +38,7 @@ class IncomingRequest:
         self.headers: RawHeaders = []
         """Names are in lower case."""
         self.hosts = 0
-        self._codings: list[bytes] = []
+        self._codings: tuple[bytes, ...] = ()
         self.keeps_alive = True
         self.expects_continue = False
         """The client waits for `100 Continue` before it sends the body."""
@@ -56,7 +56,7 @@ class IncomingRequest:
     def steer(self, name: bytes, value: bytes) -> None:
         """Read one of the STEERING headers but for `host`, which is counted in `hosts`."""
         if name == b"transfer-encoding":
-            self._codings.append(value.strip().lower())
+            self._codings += (value.strip().lower(),)
         elif name == b"connection":
             self.keeps_alive = self.keeps_alive and b"close" not in value.lower()
         else:
@@ -73,7 +73,7 @@ class IncomingRequest:
             raise VersionNotSupported(version)
         elif self.hosts != 1:
             raise BadRequest(f"A request of HTTP/1.1 has one header Host, not {self.hosts} (RFC 9112, 3.2).")
-        if self._codings and self._codings != [b"chunked"]:
+        if self._codings and self._codings != (b"chunked",):
             raise UnknownTransferCoding
         if self.hosts > 1:
             raise BadRequest("A request has one header Host at most.")

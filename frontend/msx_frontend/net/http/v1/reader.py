@@ -136,8 +136,9 @@ class Http1Reader:
         if request.head_complete:
             self._drop_trailer(name)
             return
-        request.headers.append((name, value))
-        if len(request.headers) > self._most_headers:
+        headers = request.headers
+        headers.append((name, value))
+        if len(headers) > self._most_headers:
             raise TooManyHeaders(self._limits)
         if name in STEERING:
             if name == b"host":
