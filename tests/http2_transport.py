@@ -67,6 +67,8 @@ class _Connection:
         self._task = asyncio.ensure_future(self._read())
 
     async def ask(self, request: httpx.Request) -> httpx.Response:
+        if self._task.done():
+            raise httpx.ConnectError("the connection was closed")
         stream_id, self._next = self._next, self._next + 2
         stream = self._streams[stream_id] = _Stream(asyncio.get_running_loop().create_future())
         body = await request.aread()
