@@ -7,6 +7,7 @@ ServiceError
 ├── ModelNotFound, ModelVersionNotFound        no such model
 ├── BadRequest, PayloadTooLarge                what the client sent
 │   └── NotOffered                             an operation that the model's handler does not have
+├── SlowRequest                                its head or body came too slowly
 ├── InvalidKey                                 its token
 ├── ModelNotAllowed, TooManyRequests           what its key does not allow
 ├── ServiceUnavailable                         no worker, draining

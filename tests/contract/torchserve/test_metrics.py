@@ -182,6 +182,7 @@ def test_the_page_of_the_logging_modes(logging_server: RunningServer) -> None:
 
 
 def test_the_servers_log(logging_server: RunningServer) -> None:
+    lines(logging_server, "ts_metrics.log", "WorkerThreadTime")
     found = lines(logging_server, "ts_metrics.log", "Requests2XX")
     moment = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3}"
     line = re.compile(rf"{moment} - Requests2XX\.Count:1\.0\|#Level:Host\|#hostname:{HOST},timestamp:\d{{10}}")

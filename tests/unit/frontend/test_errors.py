@@ -17,8 +17,10 @@ from msx_frontend.errors import HandlerFailed, ServiceError, WorkerDied, grpc_co
 from msx_frontend.generation import errors as llm_errors
 from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.net.grpc import unary_reply
+from msx_frontend.net.http import head_errors
 from msx_frontend.net.http.compression import EncodingSwitchedOff, UnknownEncoding
 from msx_frontend.net.http.job_reply import ReplyTooLarge
+from msx_frontend.net.http.v1 import errors as http1_errors
 from msx_frontend.queueing import reply_buffer
 from msx_frontend.workflows import errors as workflow_errors
 from tests.retry import told_wait
@@ -34,6 +36,9 @@ def subclasses(of: type[ServiceError]) -> Iterator[type[ServiceError]]:
         yield from subclasses(one)
 
 
+OF_CONNECTIONS = {head_errors.__name__, http1_errors.__name__}
+"""Why a request is not read to its end."""
+
 TABLES = {module.__name__: module.__doc__ or "" for module in (errors, management_errors)}
 IN_THE_TABLE = [error for error in subclasses(ServiceError) if error.__module__ in TABLES]
 
@@ -45,6 +50,7 @@ def test_every_module_that_adds_an_error_is_known_here() -> None:
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == workflow_errors.__name__}
     kserve = {one.__name__ for one in (EncodingSwitchedOff, UnknownEncoding, Unsupported, ManyReplies)}
     grpc_own = {unary_reply.ResponseTooLarge.__name__, management.Disabled.__name__}
+    others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ in OF_CONNECTIONS}
     assert others == {reply_buffer.ReaderTooSlow.__name__, ReplyTooLarge.__name__, *grpc_own, *kserve}
 
 
