@@ -131,8 +131,11 @@ class AcceptLoop:
             awaited = connecting.send(None)
         except StopIteration:
             self._of_server.connecting -= 1
-        except Exception as error:
+        except OSError as error:
             self._of_server.connecting -= 1
             log.debug("a connection was lost when it was accepted: %s", error)
+        except Exception:
+            self._of_server.connecting -= 1
+            log.exception("a connection was accepted and cannot be served")
         else:
             awaited.add_done_callback(partial(self._run, connecting))
