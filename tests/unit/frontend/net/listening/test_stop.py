@@ -8,10 +8,16 @@ import socket
 import pytest
 
 from msx_frontend.config.address import Address
+from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.connections.open_connections import ListenerConnections
 from msx_frontend.net.http.v1 import connection as http1
+from msx_frontend.net.http.v2.listener import RestHttp2
 from msx_frontend.net.http.wire import Receive, Scope, Send, send_whole
+from msx_frontend.net.http2 import connection as http2
+from msx_frontend.net.http2 import frames
+from msx_frontend.net.http2.errors import ErrorCode
 from msx_frontend.net.http2.frames import PREFACE
+from msx_frontend.net.http2.header_blocks import encode_headers
 from msx_frontend.net.listening import protocol_choice
 from msx_frontend.net.listening.listener import Listener
 from tests.unit.frontend.jobs import run
@@ -134,5 +140,28 @@ def test_the_time_of_the_first_head_begins_with_the_accept(loop: str, sent: byte
             await asyncio.sleep(0.01)
         assert (await asyncio.to_thread(read, client)).startswith(answer)
         await listener.stop(1)
+
+    run(test(), loop)
+
+
+@LOOPS
+def test_http2_clients_are_told_which_stream_is_the_last(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their requests stand in the sockets when the listener stops, and they do not answer its PING."""
+    monkeypatch.setattr(http2, "ROUND_TRIP", 0.1)
+    fields = [(b":method", b"GET"), (b":scheme", b"http"), (b":path", b"/"), (b":authority", b"x")]
+    request = frames.frame(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, 1, encode_headers(fields))
+    hello_h2 = PREFACE + frames.frame(frames.SETTINGS, 0, 0) + request
+
+    async def test() -> None:
+        listener = Listener("inference", ANY_PORT, hello, http2=RestHttp2(hello, None, ConnectionLimits(), 1 << 20))
+        await listener.start()
+        clients = [connect(listener) for _ in range(50)]
+        for client in clients:
+            client.sendall(hello_h2)
+        stopping = asyncio.create_task(listener.stop(5))
+        for answer in await asyncio.gather(*(asyncio.to_thread(read, client) for client in clients)):
+            assert b"hello" in answer
+            assert frames.goaway(1, ErrorCode.NO_ERROR, "shutting down") in answer
+        await stopping
 
     run(test(), loop)
