@@ -17,7 +17,8 @@ from msx_frontend.net.http2.frames import (
 )
 from msx_frontend.net.http2.header_blocks import HeaderBlocks, OpenBlock, RequestBlock
 from msx_frontend.net.http2.headers import Headers, malformed_fields
-from msx_frontend.net.http2.stream import Stream, StreamEvents
+from msx_frontend.net.http2.stream import Stream
+from msx_frontend.net.http2.stream_events import StreamEvents
 from msx_frontend.net.http2.streams import Streams
 
 Accept = Callable[[Stream, Headers, bool], StreamEvents]

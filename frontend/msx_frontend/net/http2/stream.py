@@ -18,30 +18,12 @@ from msx_frontend.net.http2.frames import (
     window_update,
 )
 from msx_frontend.net.http2.output import Output
+from msx_frontend.net.http2.stream_events import StreamEvents
 
 DRIBBLE = 256
 """Bytes: a frame that the client's windows made shorter earns it no frames of its own (CVE-2019-9511)."""
 
 _pack = HEAD.pack
-
-
-class StreamEvents(Protocol):
-    """What a stream tells its owner. Nothing comes after `lost`, nor after the owner said the last of its answer."""
-
-    def data(self, data: bytes) -> None:
-        """A piece of the body, never empty. `stream.consumed(len(data))` when it is held no longer."""
-
-    def ended(self) -> None:
-        """The client has said all. Not called for a request that had no body: `accept` was told."""
-
-    def lost(self, reason: str) -> None:
-        """The client gave the request up, or its connection is gone: nothing can be sent. At most once."""
-
-    def drained(self) -> None:
-        """All that had been `blocked` has left for the transport."""
-
-    def too_slow(self, reason: str) -> None:
-        """The body comes too slowly: the owner ends the stream, or waits on. It is told again about once a second."""
 
 
 class OpenStreams(Protocol):

@@ -15,7 +15,8 @@ from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.http2.answered import ANSWERED
 from msx_frontend.net.http2.connection import Http2Protocol
 from msx_frontend.net.http2.headers import Headers
-from msx_frontend.net.http2.stream import Stream, StreamEvents
+from msx_frontend.net.http2.stream import Stream
+from msx_frontend.net.http2.stream_events import StreamEvents
 
 KEPT_HEADS, LONGEST_HEAD = 64, 8192
 """How many heads of a connection are kept, and the bytes of the longest."""

@@ -10,7 +10,8 @@ from msx_frontend.net.http.v2.blocks import CONTINUE, UsualBlock, reply_block
 from msx_frontend.net.http.v2.reply import Http2Reply
 from msx_frontend.net.http.wire import common_headers, error_bytes
 from msx_frontend.net.http2.answered import ANSWERED
-from msx_frontend.net.http2.stream import Stream, StreamEvents
+from msx_frontend.net.http2.stream import Stream
+from msx_frontend.net.http2.stream_events import StreamEvents
 
 
 class JobBeginning:

@@ -13,7 +13,8 @@ from msx_frontend.net.http.v2.beginnings import JobBeginning, Refusal
 from msx_frontend.net.http.v2.port import Calls, Port
 from msx_frontend.net.http.v2.request_head import Fields, Http2Head, request_head
 from msx_frontend.net.http2.connection import Http2Protocol
-from msx_frontend.net.http2.stream import Stream, StreamEvents
+from msx_frontend.net.http2.stream import Stream
+from msx_frontend.net.http2.stream_events import StreamEvents
 
 KEPT_HEADS, LONGEST_HEAD = 64, 8192
 """How many heads of a connection are kept, and the bytes of the longest."""

@@ -12,7 +12,8 @@ from msx_frontend.net.http.v2.blocks import UsualBlock
 from msx_frontend.net.http.v2.request_head import Fields
 from msx_frontend.net.http.wire import RawHeaders
 from msx_frontend.net.http2.connection import Http2Protocol
-from msx_frontend.net.http2.stream import Stream, StreamEvents
+from msx_frontend.net.http2.stream import Stream
+from msx_frontend.net.http2.stream_events import StreamEvents
 
 
 class Calls(Protocol):

@@ -21,7 +21,8 @@ from msx_frontend.net.grpc.served import served_methods
 from msx_frontend.net.grpc.service import JobMethod, Method, Service
 from msx_frontend.net.http2.connection import Http2Protocol
 from msx_frontend.net.http2.headers import Headers
-from msx_frontend.net.http2.stream import Stream, StreamEvents
+from msx_frontend.net.http2.stream import Stream
+from msx_frontend.net.http2.stream_events import StreamEvents
 from tests.unit.frontend.net.grpc.harness import AccessLog
 
 LIMIT = 100

@@ -13,7 +13,8 @@ from msx_frontend.net.http2 import frames
 from msx_frontend.net.http2.errors import ErrorCode
 from msx_frontend.net.http2.headers import Headers
 from msx_frontend.net.http2.limits import Limits
-from msx_frontend.net.http2.stream import Stream, StreamEvents
+from msx_frontend.net.http2.stream import Stream
+from msx_frontend.net.http2.stream_events import StreamEvents
 from tests.unit.frontend.net.http.client import Exchange
 from tests.unit.frontend.net.http2.peer import Frame, Peer
 
