@@ -23,7 +23,7 @@ from tests.soak.target import Fault, Target, Visit
 from tests.soak.usage import Usage
 from tests.soak.visitors import VISITORS
 
-MODELS = {"echo": "echo", "numbers": "stream_async", "chunks": "large_chunks"}
+MODELS = {"echo": "echo", "numbers": "stream_async", "chunks": "large_chunks", "big": "big"}
 LIMITS = """
 request_head_timeout=2
 request_body_grace=2

@@ -48,6 +48,14 @@ async def read_nothing_over_http2(target: Target) -> None:
         client.leave(reset=random.random() < 0.5)
 
 
+async def leave_replies_unread(target: Target) -> None:
+    async with await RawClient.connect(target.inference) as client:
+        for _ in range(CHUNKS):
+            client.post("/predictions/big", b"%d" % (1 << 20))
+        await asyncio.sleep(random.uniform(0.1, 5))
+        client.leave(reset=random.random() < 0.5)
+
+
 async def stop_amid_head(target: Target) -> None:
     async with await RawClient.connect(target.inference) as client:
         client.send(head("/predictions/echo", "Content-Length: 4")[: random.randrange(60)])
@@ -106,6 +114,7 @@ STRANGERS: tuple[Visit, ...] = (
     leave_amid_stream,
     read_nothing,
     read_nothing_over_http2,
+    leave_replies_unread,
     stop_amid_head,
     stop_amid_body,
     say_nothing,

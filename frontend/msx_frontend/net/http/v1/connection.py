@@ -20,6 +20,8 @@ from msx_frontend.net.http.v1.read_timer import ReadTimer
 from msx_frontend.net.http.v1.reader import Http1Reader
 from msx_frontend.net.http.v1.server import AppConfig, ServerState
 from msx_frontend.net.http.v1.settings import Http1Settings
+from msx_frontend.net.http.v1.write_timer import WriteTimer
+from msx_frontend.queueing.reply_buffer import STALL_LIMIT
 
 log = logging.getLogger("msx.http")
 
@@ -51,6 +53,7 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
         self._client = client_text(self._ends.client)
         self._idle_since = self.loop.time()
         self._timer = ReadTimer(self._idle_since if self.accepted is None else self.accepted)
+        self._unread_replies = WriteTimer()
         self.server_state.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -71,6 +74,8 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
         self.flow.resume_writing()
         if self._reply is not None:
             self._reply.flush()
+        elif self._waiting or self._rest:
+            self._next()
 
     def data_received(self, data: bytes) -> None:
         """A request whose head is the last one's, word for word, needs no parser."""
@@ -81,6 +86,7 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
             and self._reply is None
             and self._reader.request is None
             and data.startswith(kept.raw)
+            and not self.flow.write_paused
         ):
             reply = self._begin(kept)
             if kept.is_large:
@@ -133,17 +139,26 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
 
     @property
     def idle_since(self) -> float | None:
-        busy = self._reply is not None or self._reader.request is not None or self._lingering is not None
+        busy = self._reply or self._reader.request or self._waiting or self._lingering
         return None if busy else self._idle_since
 
     def look(self, now: float) -> None:
         request = self._reader.request
-        if self._lingering is not None:
+        if self._reads_nothing(now):
+            log.info("%s took nothing of its reply for %g s: it is closed", self._client, STALL_LIMIT)
+            self.abort()
+        elif self._lingering is not None:
             self._lingering.look(now)
         elif request is not None or self._reader.begun == 0:
             self._look_at_request(request, now)
         elif self._reply is None and now - self._idle_since >= self._limits.keep_alive_timeout:
             self.transport.close()
+
+    def _reads_nothing(self, now: float) -> bool:
+        """While a reply is being written, only a transport that takes no more says so."""
+        writing = self._reply is not None and not self.flow.write_paused
+        unsent = 0 if writing else self.transport.get_write_buffer_size()
+        return self._unread_replies.look(now, unsent) >= STALL_LIMIT
 
     def _look_at_request(self, request: IncomingRequest | None, now: float) -> None:
         """It is not complete. `request` is None where not a byte has come yet."""

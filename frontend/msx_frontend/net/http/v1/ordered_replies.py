@@ -67,7 +67,7 @@ class OrderedReplies:
         if self._deaf:
             self._unread = True
             return  # a client that sent more requests behind the one that ended the connection must repeat them
-        if self._reply is None:
+        if self._reply is None and not self.flow.write_paused:
             self._start(request)
         else:
             self._waiting.append(request)
@@ -195,6 +195,10 @@ class OrderedReplies:
             self.flow.resume_reading()
 
     def _next(self) -> None:
+        """A client that does not read its replies gets no more of them: `resume_writing` calls this again."""
+        if self.flow.write_paused:
+            self._reply = None
+            return
         if self._waiting:
             self._start(self._waiting.popleft())
         if self._rest and not self._waiting:

@@ -26,6 +26,8 @@ class FakeTransport:
         self.written = bytearray()
         self.writes = 0
         self.closed = self.ended = False
+        self.unsent = 0
+        """Bytes that the client has not taken; a test sets it."""
         self.arrived = asyncio.Event()
 
     def write(self, data: bytes) -> None:
@@ -53,6 +55,9 @@ class FakeTransport:
 
     def is_closing(self) -> bool:
         return self.closed
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
 
     def get_extra_info(self, name: str) -> Any:
         return {"peername": ("10.0.0.1", 4711), "sockname": ("127.0.0.1", 8080)}.get(name)
