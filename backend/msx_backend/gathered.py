@@ -15,7 +15,7 @@ class GatheredAnswers:
     def __init__(self) -> None:
         self._head: Head = 0, "", []
         self._shared: ReplyHead | None = None
-        """The head, if it is one of those that nobody changes."""
+        """The head, if it is one of those that do not change."""
         self.numbers: list[int] = []
         """Of the requests whose replies it holds."""
         self._sizes: list[int] = []

@@ -1,4 +1,4 @@
-"""What a server takes of a core that nobody asks: with nothing connected, and with many connections that are silent."""
+"""What a server takes of a core without requests: with nothing connected, and with many connections that are silent."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Quiet:
 @click.option("--peer/--no-peer", default=True, help="Beside mosec and a bare ASGI server.")
 @before_option
 def main(report: Report, rounds: int, seconds: float, connections: int, peer: bool, before: Path | None) -> None:
-    """The share of a core of a server that nobody asks, frontend and worker together.
+    """The share of a core of a server without requests, frontend and worker together.
 
     All servers are idle at the same time. A connection has had one request answered before it falls silent.
     """

@@ -48,7 +48,7 @@ class StreamCredit:
         self._next = buffers.first // 2
         """The limit may be raised when so many bytes were taken."""
         self.held = False
-        """Somebody holds the chunks. Otherwise they are taken at once, and nothing has to be reserved for them."""
+        """The chunks are held. Otherwise they are taken at once, and nothing has to be reserved for them."""
         self.spent = False
         """The handler waits with its next chunk."""
 
@@ -58,7 +58,7 @@ class StreamCredit:
         return self._limit - self._taken
 
     def hold(self, waiting: int) -> None:
-        """From now on somebody holds the chunks, also those that wait by now, of so many bytes."""
+        """From now on the chunks are held, also those that wait by now, of so many bytes."""
         self.held = True
         self._taken -= waiting
 

@@ -73,7 +73,7 @@ class ReplyBuffer:
         self._credit: StreamCredit | None = None
         self._buffers = UNPACED
         self._enough = self._buffers.size + 1
-        """Bytes with which somebody waits until the reader takes something."""
+        """Bytes with which the sender waits until the reader takes something."""
         self._stall: asyncio.TimerHandle | None = None
         self._stall_limit = stall_limit
 
@@ -223,7 +223,7 @@ class ReplyBuffer:
             self._watch()
 
     def _watch(self) -> None:
-        """The reader has its seconds from now on, if somebody waits for it."""
+        """The reader has its seconds from now on, if the handler waits for it."""
         if self._stall is not None:
             self._stall.cancel()
             self._stall = None

@@ -41,7 +41,7 @@ class InFlight:
 
     @property
     def begun(self) -> list[Job]:
-        """Those that the handler works on, but for those that nobody waits for any more."""
+        """Those that the handler works on, but for those whose clients have left."""
         return [job for job, batch in self.open.values() if batch.began and not job.done]
 
     @property

@@ -14,8 +14,8 @@ _watching = threading.Lock()
 class ReplyCredit:
     """What a request knows of the client that takes its reply: a base class, so that a stream costs only the counting.
 
-    One thread at a time sends; another one grants. A chunk is sent whole once any credit is left. Whoever waits calls
-    `watch`, then looks at `spent`: a grant is noted, then told to those who watch, so that none is missed.
+    One thread at a time sends; another one grants. A chunk is sent whole once any credit is left. A thread that waits
+    calls `watch`, then looks at `spent`: a grant is noted, then told to those who watch, so that none is missed.
     """
 
     __slots__ = ("_watchers", "credit", "sent")
@@ -27,7 +27,7 @@ class ReplyCredit:
 
     @property
     def spent(self) -> bool:
-        """Whoever would send the next chunk has to wait."""
+        """The sender of the next chunk has to wait."""
         return self.sent >= self.credit
 
     def grant(self, credit: int) -> None:
@@ -37,7 +37,7 @@ class ReplyCredit:
             call()
 
     def lift(self) -> None:
-        """Nobody takes the reply any more: nothing waits."""
+        """The reply is not taken any more: nothing waits."""
         self.grant(UNLIMITED)
 
     def watch(self, call: Callable[[], None]) -> None:

@@ -19,7 +19,7 @@ AT_ONCE = 500
 
 
 class Sweep:
-    """Runs while there are connections: a server that nobody is connected to does nothing."""
+    """Runs while there are connections: a server without connections does nothing."""
 
     def __init__(self, connections: Callable[[], Iterator[Connection]]) -> None:
         self._connections = connections

@@ -48,7 +48,7 @@ class AsgiCycle:
         """What the app still owes of the content-length that it announced."""
 
     async def run(self, app: AsgiApp, scope: Scope) -> None:
-        """A reply that the app does not finish ends with the connection: nobody takes the part for the whole."""
+        """A reply that the app does not finish ends with the connection: no client takes the part for the whole."""
         try:
             await app(scope, self.receive, self.send)
             if not self.response_complete and not self._left:

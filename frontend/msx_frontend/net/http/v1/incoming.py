@@ -14,7 +14,7 @@ MOST_PARTS = 64
 
 
 class IncomingRequest:
-    """Its head, and the part of its body that nobody has taken yet."""
+    """Its head, and the part of its body that was not taken yet."""
 
     __slots__ = (
         "_codings",
@@ -46,7 +46,7 @@ class IncomingRequest:
         self.size = 0
         """Bytes of the body that have arrived."""
         self.held = 0
-        """Those of them that nobody has taken."""
+        """Those of them that were not taken yet."""
         self.head_complete = self.complete = False
         self.error: ServiceError | None = None
         """Why it cannot be read. There is no head, then."""

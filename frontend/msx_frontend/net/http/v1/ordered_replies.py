@@ -218,7 +218,7 @@ class OrderedReplies:
         return self._ending and not self._waiting
 
     def _drops_rest_of(self, request: IncomingRequest) -> bool:
-        """The rest of a body that nobody wants is read, and the connection goes on, if that is not too much."""
+        """The rest of a body that is not needed is read, and the connection goes on, if that is not too much."""
         length = request.length
         too_long = length is None or length > self._limits.max_refused_body_size
         return not (too_long or request.expects_continue or self._deaf)

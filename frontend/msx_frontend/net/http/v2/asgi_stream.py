@@ -59,7 +59,7 @@ class AsgiStream:
     # -- the app --
 
     async def run(self, app: AsgiApp) -> None:
-        """A reply that the app does not finish breaks off: nobody takes the part for the whole."""
+        """A reply that the app does not finish breaks off: no client takes the part for the whole."""
         try:
             await app(self._scope, self.receive, self.send)
             if not (self._complete or self._left):
