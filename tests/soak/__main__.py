@@ -39,6 +39,7 @@ LONGEST_VISIT = 60.0
 WARM_UP = 60.0
 CALM = 60.0
 """Seconds in which all that traffic has taken must be given back."""
+QUIET = 20.0
 KILL_EVERY = 20.0
 STOPS_WITHIN = 15.0
 
@@ -82,10 +83,10 @@ def main(minutes: float, seed: int) -> None:
     with _served() as server:
         target = Target(server.info["inference"], server.info["grpc_inference"])
         warm = _soaked(server, target, WARM_UP)
-        before = _settled(server, None)
+        before = _settled(server)
         click.echo(f"before: {before}")
         soak = _soaked(server, target, minutes * 60)
-        after = _settled(server, before)
+        after = _settled(server)
         click.echo(f"after: {after}")
         running = _ends_late(server)
     _report(soak)
@@ -126,20 +127,17 @@ async def _kills(server: RunningServer) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _settled(server: RunningServer, before: Usage | None) -> Usage:
-    """Once workers serve again and connections are gone: what is the same for some seconds, or no more than before."""
+def _settled(server: RunningServer) -> Usage:
+    """Once workers serve again and connections are gone: what is the same for `QUIET` seconds."""
     server.wait_ready()
     end, last, since = time.monotonic() + CALM, Usage.of(server), time.monotonic()
-    while time.monotonic() < end:
+    while time.monotonic() < end and time.monotonic() - since < QUIET:
         time.sleep(0.5)
         now = Usage.of(server)
-        if before is not None and not now.faults(before):
-            return now
         if now[1:] != last[1:]:
-            last, since = now, time.monotonic()
-        elif before is None and time.monotonic() - since > 15:
-            return now
-    return Usage.of(server)
+            since = time.monotonic()
+        last = now
+    return last
 
 
 def _ends_late(server: RunningServer) -> list[str]:
