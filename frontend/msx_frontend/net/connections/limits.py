@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TypedDict
 
 from msx_frontend.config import ServerConfig
@@ -46,15 +46,4 @@ class Http2Times(TypedDict):
 
 
 def connection_limits(config: ServerConfig) -> ConnectionLimits:
-    return ConnectionLimits(
-        max_request_head_size=config.max_request_head_size,
-        max_request_headers=config.max_request_headers,
-        request_head_timeout=config.request_head_timeout,
-        request_body_grace=config.request_body_grace,
-        min_request_body_rate=config.min_request_body_rate,
-        max_refused_body_size=config.max_refused_body_size,
-        keep_alive_timeout=config.keep_alive_timeout,
-        http2_ping_interval=config.http2_ping_interval,
-        http2_ping_timeout=config.http2_ping_timeout,
-        tls_handshake_timeout=config.tls_handshake_timeout,
-    )
+    return ConnectionLimits(**{one.name: getattr(config, one.name) for one in fields(ConnectionLimits)})

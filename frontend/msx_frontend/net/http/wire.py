@@ -168,7 +168,7 @@ def is_header(name: bytes, value: bytes) -> bool:
 async def read_body(receive: Receive, declared: int | None, limit: int) -> bytes:
     """The whole body. Raises PayloadTooLarge above `limit` bytes, ClientGone when the client leaves."""
     if declared is not None and declared > limit:
-        raise _too_large(limit)
+        raise request_too_large(limit)
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body"):
         whole: bytes = message.get("body", b"")
@@ -185,9 +185,9 @@ async def read_body(receive: Receive, declared: int | None, limit: int) -> bytes
 
 def _checked(body: B, limit: int) -> B:
     if len(body) > limit:
-        raise _too_large(limit)
+        raise request_too_large(limit)
     return body
 
 
-def _too_large(limit: int) -> PayloadTooLarge:
+def request_too_large(limit: int) -> PayloadTooLarge:
     return PayloadTooLarge(f"The request is larger than max_request_size ({limit} bytes).")

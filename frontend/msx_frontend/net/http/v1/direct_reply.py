@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from msx_frontend.errors import PayloadTooLarge
 from msx_frontend.held_bytes import UNCOUNTED
 from msx_frontend.net.http.compression import is_compressible
 from msx_frontend.net.http.direct import Direct
@@ -17,7 +16,7 @@ from msx_frontend.net.http.v1.flow_control import TransportFlow
 from msx_frontend.net.http.v1.incoming import IncomingRequest
 from msx_frontend.net.http.v1.server import ServerState
 from msx_frontend.net.http.v1.usual_head import UsualHead
-from msx_frontend.net.http.wire import CHUNKED, JSON_HEADERS, RawHeaders, head_bytes
+from msx_frontend.net.http.wire import CHUNKED, JSON_HEADERS, RawHeaders, head_bytes, request_too_large
 
 JOINED = 1 << 16
 """Bytes of a body that is copied behind its head; a larger one is written as it is."""
@@ -54,7 +53,7 @@ class Http1Reply(DirectReply):
     def body_came(self, request: IncomingRequest) -> None:
         if request.size > (limit := self.direct.limit):
             request.take()
-            self.refuse(PayloadTooLarge(f"The request is larger than max_request_size ({limit} bytes)."))
+            self.refuse(request_too_large(limit))
         elif request.size >= UNCOUNTED:
             self.connection.hold(self, request.size)
 

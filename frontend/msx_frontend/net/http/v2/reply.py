@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.errors import PayloadTooLarge, ServiceError, SlowRequest
+from msx_frontend.errors import ServiceError, SlowRequest
 from msx_frontend.held_bytes import UNCOUNTED, Hold
 from msx_frontend.net.http.compression import WORTHWHILE
 from msx_frontend.net.http.direct import Direct
@@ -12,7 +12,7 @@ from msx_frontend.net.http.job_reply import begin
 from msx_frontend.net.http.known_head import KnownHead
 from msx_frontend.net.http.v2.blocks import UsualBlock, reply_block
 from msx_frontend.net.http.v2.cut_stream import CutStream
-from msx_frontend.net.http.wire import JSON_HEADERS
+from msx_frontend.net.http.wire import JSON_HEADERS, request_too_large
 from msx_frontend.net.http2.stream import Stream
 
 
@@ -55,7 +55,7 @@ class Http2Reply(DirectReply):
             self._hold = self.direct.held.hold()
         try:
             if self._received > (limit := self.direct.limit):
-                raise PayloadTooLarge(f"The request is larger than max_request_size ({limit} bytes).")
+                raise request_too_large(limit)
             self._hold.resize(self._received)
         except ServiceError as error:
             self.refuse(error)
