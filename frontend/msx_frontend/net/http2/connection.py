@@ -45,12 +45,20 @@ _SHUT_DOWN = b"shutdown"
 
 
 class Http2Protocol(IncomingFrames):
-    """`accept` is called for each request, `on_lost` when the connection is gone. Clear text needs prior knowledge."""
+    """`accept` is called for each request, `on_made` once there is a connection (with TLS: behind the handshake), and
+    `on_lost` when it is gone. Clear text needs prior knowledge.
+    """
 
-    def __init__(self, accept: Accept, limits: Limits, on_lost: Callable[[Http2Protocol], None]) -> None:
+    def __init__(
+        self,
+        accept: Accept,
+        limits: Limits,
+        on_lost: Callable[[Http2Protocol], None],
+        on_made: Callable[[Http2Protocol], None] | None = None,
+    ) -> None:
         super().__init__(limits)
         self._accept = accept
-        self._on_lost = on_lost
+        self._on_lost, self._on_made = on_lost, on_made
         self._shutting_down = False
         self.peer: Any = None
         """As the transport names it."""
@@ -78,6 +86,8 @@ class Http2Protocol(IncomingFrames):
         self._loop = asyncio.get_running_loop()
         now = self._loop.time()
         self._watch = Watch(self._streams, now, abort=self.abort, shutdown=self.shutdown)
+        if self._on_made is not None:
+            self._on_made(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._over = True

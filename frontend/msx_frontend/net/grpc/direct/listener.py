@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
 
 from msx_frontend.net.connections.accept_loop import AcceptLoop
 from msx_frontend.net.connections.limits import ConnectionLimits
@@ -20,16 +19,6 @@ BACKLOG = 2048
 
 CLOSING = 1.0
 """Seconds in which a client may read why its call was ended."""
-
-
-class _Protocol(Http2Protocol):
-    """With TLS there is no connection before the handshake, nor without it."""
-
-    on_made: Callable[[Http2Protocol], None]
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self.on_made(self)
 
 
 class DirectListener:
@@ -59,10 +48,9 @@ class DirectListener:
         self._accepting.start()
 
     def _connect(self) -> Http2Protocol:
-        connection = self._calls.connection()
-        protocol = connection.protocol = _Protocol(connection.accept, self._limits, self._connections.discard)
-        protocol.on_made = self._connections.add
-        return protocol
+        connection, connections = self._calls.connection(), self._connections
+        connection.protocol = Http2Protocol(connection.accept, self._limits, connections.discard, connections.add)
+        return connection.protocol
 
     async def stop(self, grace: float) -> None:
         """Connections that had been made are served: their calls may end for `grace` seconds."""

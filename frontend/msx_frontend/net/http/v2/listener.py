@@ -34,22 +34,12 @@ class RestHttp2:
 
     def connect(self, connections: ListenerConnections) -> asyncio.Protocol:
         requests = RequestConnection(self._port)
-        requests.protocol = RestConnection(requests, self._limits, connections)
+        requests.protocol = Http2Protocol(requests.accept, self._limits, connections.discard, connections.add)
         return requests.protocol
 
     async def stop(self) -> None:
         """The connections are gone."""
         await self._port.stop()
-
-
-class RestConnection(Http2Protocol):
-    def __init__(self, requests: RequestConnection, limits: Limits, connections: ListenerConnections) -> None:
-        super().__init__(requests.accept, limits, connections.discard)
-        self._connections = connections
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._connections.add(self)
 
 
 def http2_limits(limits: ConnectionLimits, max_request_size: int) -> Limits:
