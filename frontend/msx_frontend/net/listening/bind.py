@@ -1,4 +1,4 @@
-"""Sockets that listen."""
+"""The socket of a listener, by its address."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import socket
 from pathlib import Path
 
 from msx_frontend.config.address import Address
+from msx_frontend.net.connections.listen import listen
 from msx_frontend.start_errors import StartError
-
-BACKLOG = 2048
-"""Connections that wait in the kernel until they are accepted."""
 
 
 class ListenError(StartError):
@@ -34,34 +32,18 @@ def bind(name: str, address: Address) -> socket.socket:
 
 def _bind_tcp(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    default = 443 if address.scheme == "https" else 80
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio sets TCP_NODELAY for no other number
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        default = 443 if address.scheme == "https" else 80
-        sock.bind((address.host, default if address.port is None else address.port))
-        sock.listen(BACKLOG)
-    except OSError:
-        sock.close()
-        raise
-    sock.setblocking(False)
-    return sock
+    return listen(sock, (address.host, default if address.port is None else address.port))
 
 
 def _bind_unix(path: str) -> socket.socket:
     """Remove a socket file that a killed server left; any other file is not ours and stays."""
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        if os.path.exists(path) and not Path(path).is_socket():
-            raise FileExistsError(errno.EEXIST, "a file of this name exists and is not a socket")
-        if os.path.exists(path) and not _answers(path):
-            os.unlink(path)
-        sock.bind(path)
-        sock.listen(BACKLOG)
-    except OSError:
-        sock.close()
-        raise
-    sock.setblocking(False)
-    return sock
+    if os.path.exists(path) and not Path(path).is_socket():
+        raise FileExistsError(errno.EEXIST, "a file of this name exists and is not a socket")
+    if os.path.exists(path) and not _answers(path):
+        os.unlink(path)
+    return listen(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM), path)
 
 
 def _answers(path: str) -> bool:

@@ -7,6 +7,7 @@ import socket
 
 from msx_frontend.net.connections.accept_loop import AcceptLoop
 from msx_frontend.net.connections.limits import ConnectionLimits
+from msx_frontend.net.connections.listen import listen
 from msx_frontend.net.connections.open_connections import ListenerConnections
 from msx_frontend.net.connections.wind_down import abort, shut_down, stop_accepting
 from msx_frontend.net.grpc.direct.blocks import HEADERS_TOO_LARGE, MAX_HEADERS
@@ -14,8 +15,6 @@ from msx_frontend.net.grpc.direct.port_calls import PortCalls
 from msx_frontend.net.grpc.listen import GrpcListen, GrpcServed
 from msx_frontend.net.http2.connection import Http2Protocol
 from msx_frontend.net.http2.limits import Limits, windows
-
-BACKLOG = 2048
 
 CLOSING = 1.0
 """Seconds in which a client may read why its call was ended."""
@@ -87,13 +86,9 @@ async def _bind(host: str, port: int) -> list[socket.socket]:
         for family, kind, protocol, _, address in found:
             sock = socket.socket(family, kind, protocol)
             bound.append(sock)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6 and len(found) > 1:
                 sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            sock.bind((address[0], port, *address[2:]))
-            port = sock.getsockname()[1]
-            sock.listen(BACKLOG)
-            sock.setblocking(False)
+            port = listen(sock, (address[0], port, *address[2:])).getsockname()[1]
     except OSError:
         for sock in bound:
             sock.close()
