@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterable
 from typing import Protocol
 
 from msx_frontend.errors import ServiceError
+from msx_frontend.net.http.app import AsgiApp, run_app
 from msx_frontend.net.http.v1.flow_control import TransportFlow
 from msx_frontend.net.http.v1.incoming import IncomingRequest
-from msx_frontend.net.http.v1.server import AsgiApp, ServerState
-from msx_frontend.net.http.wire import BODYLESS, CHUNKED, CONTINUE, Message, Scope, StreamBroken, head_bytes, is_header
-
-log = logging.getLogger("msx.http")
+from msx_frontend.net.http.v1.server import ServerState
+from msx_frontend.net.http.wire import BODYLESS, CHUNKED, CONTINUE, Message, Scope, head_bytes, is_header
 
 HELD = 1 << 16
 """Bytes of a body that the app has not taken; above that the connection is not read."""
@@ -50,18 +48,16 @@ class AsgiCycle:
     async def run(self, app: AsgiApp, scope: Scope) -> None:
         """A reply that the app does not finish ends with the connection: no client takes the part for the whole."""
         try:
-            await app(scope, self.receive, self.send)
-            if not self.response_complete and not self._left:
-                log.error("an app of ASGI returned before its reply was complete")
-        except StreamBroken:
-            pass  # it was logged where it broke
-        except Exception as error:
-            log.error("a bug of the server", exc_info=error)
+            await run_app(app, scope, self)
         finally:
             await self._finish()
 
+    @property
+    def over(self) -> bool:
+        return self.response_complete or self._left
+
     async def _finish(self) -> None:
-        if self.response_complete or self._left:
+        if self.over:
             return
         if self._started:
             self.cut()

@@ -8,6 +8,8 @@ from typing import Any
 
 from msx_frontend.errors import ServiceError
 from msx_frontend.held_bytes import Hold
+from msx_frontend.net.http.failures import plain_failure
+from msx_frontend.net.http.response_head import CLOSE
 from msx_frontend.net.http.v1.asgi_cycle import AsgiCycle
 from msx_frontend.net.http.v1.asgi_scope import Endpoints, scope_of
 from msx_frontend.net.http.v1.direct_reply import Http1Reply
@@ -15,11 +17,10 @@ from msx_frontend.net.http.v1.flow_control import TransportFlow
 from msx_frontend.net.http.v1.incoming import IncomingRequest
 from msx_frontend.net.http.v1.kept_head import KeptHead
 from msx_frontend.net.http.v1.lingering import Lingering
-from msx_frontend.net.http.v1.plain_reply import plain_reply
 from msx_frontend.net.http.v1.server import AppConfig, ServerState
 from msx_frontend.net.http.v1.settings import Http1Settings
 from msx_frontend.net.http.v1.usual_head import UsualHead
-from msx_frontend.net.http.wire import CONTINUE
+from msx_frontend.net.http.wire import CONTINUE, head_bytes
 
 MOST_WAITING = 64
 """Requests behind the one that is answered; if there are more, what has come behind them is not looked at."""
@@ -225,7 +226,9 @@ class OrderedReplies:
 
     def tell(self, error: ServiceError) -> None:
         """Answer what is not a request, and close."""
-        self.transport.write(plain_reply(error, self.server_state.default_headers))
+        headers, body = plain_failure(error)
+        defaults = self.server_state.default_headers
+        self.transport.write(head_bytes(error.status, [*defaults, *headers, CLOSE]) + body)
         self._end()
 
     def _end(self) -> None:

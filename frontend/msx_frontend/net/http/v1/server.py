@@ -7,13 +7,10 @@ A connection is made with the keywords `config`, `server_state`, `app_state` and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from msx_frontend.net.http.wire import RawHeaders, Receive, Scope, Send
-
-AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+from msx_frontend.net.http.wire import RawHeaders
 
 
 @dataclass

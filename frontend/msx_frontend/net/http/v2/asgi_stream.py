@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Awaitable, Callable
-
 from msx_frontend.errors import SlowRequest
+from msx_frontend.net.http.app import AsgiApp, run_app
 from msx_frontend.net.http.v2.blocks import CONTINUE, reply_block
 from msx_frontend.net.http.v2.cut_stream import CutStream
-from msx_frontend.net.http.wire import BODYLESS, Message, Receive, Scope, Send, StreamBroken
+from msx_frontend.net.http.wire import BODYLESS, Message, Scope
 from msx_frontend.net.http2.stream import Stream
 from msx_frontend.queueing.notifier import Notifier
-
-log = logging.getLogger("msx.http")
-
-AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 BROKEN = reply_block(500, [(b"content-type", b"text/plain; charset=utf-8")]), b"Internal Server Error"
 
@@ -61,15 +55,13 @@ class AsgiStream:
     async def run(self, app: AsgiApp) -> None:
         """A reply that the app does not finish breaks off: no client takes the part for the whole."""
         try:
-            await app(self._scope, self.receive, self.send)
-            if not (self._complete or self._left):
-                log.error("an app of ASGI returned before its reply was complete")
-        except StreamBroken:
-            pass  # it was logged where it broke
-        except Exception as error:
-            log.error("a bug of the server", exc_info=error)
+            await run_app(app, self._scope, self)
         finally:
             self._finish()
+
+    @property
+    def over(self) -> bool:
+        return self._complete or self._left
 
     def _finish(self) -> None:
         if self._stream.finished:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from msx_frontend.errors import ServiceError
-from msx_frontend.ids import new_request_id
 from msx_frontend.net.http.direct import Direct
+from msx_frontend.net.http.failures import plain_failure
 from msx_frontend.net.http.known_head import KnownHead
 from msx_frontend.net.http.v2.blocks import CONTINUE, UsualBlock, reply_block
 from msx_frontend.net.http.v2.reply import Http2Reply
-from msx_frontend.net.http.wire import common_headers, error_bytes
 from msx_frontend.net.http2.answered import ANSWERED
 from msx_frontend.net.http2.stream import Stream
 from msx_frontend.net.http2.stream_events import StreamEvents
@@ -51,12 +50,6 @@ class Refusal:
         self._error = error
 
     def __call__(self, stream: Stream, ended: bool) -> StreamEvents:
-        stream.send_whole(*error_reply(self._error))
+        headers, body = plain_failure(self._error)
+        stream.send_whole(reply_block(self._error.status, headers), body)
         return ANSWERED
-
-
-def error_reply(error: ServiceError) -> tuple[bytes, bytes]:
-    """Header block and body, in TorchServe's form."""
-    body = error_bytes(error)
-    headers = [*common_headers(new_request_id()), (b"content-type", b"application/json")]
-    return reply_block(error.status, [*headers, (b"content-length", b"%d" % len(body))]), body

@@ -6,9 +6,9 @@ import asyncio
 
 from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.connections.open_connections import ListenerConnections
+from msx_frontend.net.http.app import AsgiApp
 from msx_frontend.net.http.direct import Direct
 from msx_frontend.net.http.head_errors import HeadTooLarge
-from msx_frontend.net.http.v2.asgi_stream import AsgiApp
 from msx_frontend.net.http.v2.connection import RequestConnection
 from msx_frontend.net.http.v2.port import AnswersCalls, Port
 from msx_frontend.net.http.wire import error_bytes

@@ -6,8 +6,9 @@ import asyncio
 from typing import Protocol
 
 from msx_frontend.net.connections.limits import ConnectionLimits
+from msx_frontend.net.http.app import AsgiApp
 from msx_frontend.net.http.direct import Direct
-from msx_frontend.net.http.v2.asgi_stream import AsgiApp, AsgiStream
+from msx_frontend.net.http.v2.asgi_stream import AsgiStream
 from msx_frontend.net.http.v2.blocks import UsualBlock
 from msx_frontend.net.http.v2.request_head import Fields
 from msx_frontend.net.http.wire import RawHeaders
