@@ -25,6 +25,11 @@ PATH = b"/ping"
 GET: Headers = [(b":method", b"GET"), (b":scheme", b"http"), (b":path", PATH), (b":authority", b"localhost")]
 POST: Headers = [(b":method", b"POST"), *GET[1:]]
 
+GET_BLOCK, MORE_BLOCK = encode_headers(GET), encode_headers([(b"x-more", b"1")])
+"""The header block of a request, and one that adds a header to it, or trailers."""
+
+CANCEL = frames.rst_stream(1, ErrorCode.CANCEL)
+
 _ENTRY = Struct(">HI")
 
 
@@ -79,6 +84,9 @@ class Goaway:
         assert ErrorCode(int.from_bytes(frame.payload[4:8], "big")) == self.code, frame.payload[8:]
         assert self.last in (None, frame.number)
         return True
+
+
+PROTOCOL = Goaway(ErrorCode.PROTOCOL_ERROR)
 
 
 @dataclass(frozen=True)
@@ -175,6 +183,10 @@ def data(stream_id: int, payload: bytes = b"test", flags: int = END) -> bytes:
 
 def settings(*entries: tuple[int, int]) -> bytes:
     return frames.frame(frames.SETTINGS, 0, 0, b"".join(_ENTRY.pack(*entry) for entry in entries))
+
+
+NO_WINDOW = settings((INITIAL_WINDOW_SIZE, 0))
+"""The answer cannot end."""
 
 
 def settings_of(payload: bytes) -> Iterable[tuple[int, int]]:

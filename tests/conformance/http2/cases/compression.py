@@ -5,10 +5,8 @@ from __future__ import annotations
 from hpack.huffman_table import decode_huffman
 
 from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.header_blocks import encode_headers
-from tests.conformance.http2.script import GET, Answered, Case, Goaway, block
+from tests.conformance.http2.script import GET_BLOCK, Answered, Case, Goaway, block
 
-_GET = encode_headers(GET)
 _COMPRESSION = Goaway(ErrorCode.COMPRESSION_ERROR)
 _AGENT = 58
 """The index of user-agent."""
@@ -18,7 +16,7 @@ assert decode_huffman(_TEST) == b"test"
 
 
 def _wrong(section: str, name: str, field: bytes) -> Case:
-    return Case(section, name, (block(1, _GET + field), _COMPRESSION))
+    return Case(section, name, (block(1, GET_BLOCK + field), _COMPRESSION))
 
 
 WRONG = [
@@ -29,12 +27,12 @@ WRONG = [
     _wrong("hpack 5.2", "Huffman padding of zeros", b"\0\x85\xf2\xb2\x4a\x84\xff\x83\x49\x50\x90"),
     _wrong("hpack 5.2", "Huffman EOS", b"\0\x85\xf2\xb2\x4a\x84\xff\x87\x49\x50\x9f\xff\xff\xff\xfc"),
     _wrong("hpack 6.1", "index 0", b"\x80"),
-    Case("hpack 6.3", "a table larger than announced", (block(1, b"\x3f\xe2\x1f" + _GET), _COMPRESSION)),
+    Case("hpack 6.3", "a table larger than announced", (block(1, b"\x3f\xe2\x1f" + GET_BLOCK), _COMPRESSION)),
 ]
 
 
 def _right(name: str, field: bytes) -> Case:
-    return Case("generic 5", name, (block(1, _GET + field), Answered(1)))
+    return Case("generic 5", name, (block(1, GET_BLOCK + field), Answered(1)))
 
 
 def _forms(name: str, first: int, bits: int) -> list[Case]:
@@ -55,8 +53,8 @@ RIGHT = [
     *_forms("with indexing", 0x40, 6),
     *_forms("without indexing", 0x00, 4),
     *_forms("never indexed", 0x10, 4),
-    Case("generic 5", "an update of the table's size", (block(1, b"\x3e" + _GET), Answered(1))),
-    Case("generic 5", "two updates of the table's size", (block(1, b"\x20\x3e" + _GET), Answered(1))),
+    Case("generic 5", "an update of the table's size", (block(1, b"\x3e" + GET_BLOCK), Answered(1))),
+    Case("generic 5", "two updates of the table's size", (block(1, b"\x20\x3e" + GET_BLOCK), Answered(1))),
 ]
 
 CASES = [*WRONG, *RIGHT]

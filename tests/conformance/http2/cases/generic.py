@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from msx_frontend.net.http2 import frames
 from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.frames import frame, goaway, rst_stream, window_update
-from msx_frontend.net.http2.header_blocks import encode_headers
+from msx_frontend.net.http2.frames import frame, goaway, window_update
 from tests.conformance.http2.script import (
+    CANCEL,
     END,
     GET,
-    INITIAL_WINDOW_SIZE,
+    GET_BLOCK,
+    MORE_BLOCK,
+    NO_WINDOW,
     OPEN,
     PING,
     PONG,
@@ -28,11 +30,6 @@ from tests.conformance.http2.script import (
     settings,
 )
 
-_BLOCK = encode_headers(GET)
-_MORE = encode_headers([(b"x-more", b"1")])
-_NO_WINDOW = settings((INITIAL_WINDOW_SIZE, 0))
-_CANCEL = rst_stream(1, ErrorCode.CANCEL)
-
 BEGINNING = [
     Case("generic 1", "the preface", (frames.PREFACE + settings(), Came(frames.SETTINGS, frames.ACK)), silent=True),
 ]
@@ -42,14 +39,14 @@ STATES = [
     Case(
         "generic 2",
         "WINDOW_UPDATE on a stream that is half closed (remote)",
-        (_NO_WINDOW + headers(1) + window_update(1, 1), Piece(1)),
+        (NO_WINDOW + headers(1) + window_update(1, 1), Piece(1)),
     ),
     Case(
         "generic 2",
         "PRIORITY on a stream that is half closed (remote)",
-        (_NO_WINDOW + headers(1) + priority(1) + window_update(1, 1), Piece(1)),
+        (NO_WINDOW + headers(1) + priority(1) + window_update(1, 1), Piece(1)),
     ),
-    Case("generic 2", "RST_STREAM on a stream that is half closed (remote)", (headers(1) + _CANCEL + PING, PONG)),
+    Case("generic 2", "RST_STREAM on a stream that is half closed (remote)", (headers(1) + CANCEL + PING, PONG)),
     Case("generic 2", "PRIORITY on a closed stream", (headers(1), Answered(1), priority(1), PING, PONG)),
 ]
 
@@ -65,18 +62,18 @@ FRAMES = [
     Case(
         "generic 3.2",
         "HEADERS with padding",
-        (block(1, b"\x06" + _BLOCK + bytes(6), WHOLE | frames.PADDED), Answered(1)),
+        (block(1, b"\x06" + GET_BLOCK + bytes(6), WHOLE | frames.PADDED), Answered(1)),
     ),
     Case(
         "generic 3.2",
         "HEADERS with a priority",
-        (block(1, priority_fields() + _BLOCK, WHOLE | frames.HAS_PRIORITY), Answered(1)),
+        (block(1, priority_fields() + GET_BLOCK, WHOLE | frames.HAS_PRIORITY), Answered(1)),
     ),
     Case(
         "generic 3.2",
         "HEADERS with padding and a priority",
         (
-            block(1, b"\x06" + priority_fields() + _BLOCK + bytes(6), WHOLE | frames.PADDED | frames.HAS_PRIORITY),
+            block(1, b"\x06" + priority_fields() + GET_BLOCK + bytes(6), WHOLE | frames.PADDED | frames.HAS_PRIORITY),
             Answered(1),
         ),
     ),
@@ -93,7 +90,7 @@ FRAMES = [
         "PRIORITY for an idle stream, and HEADERS of a lower one",
         (priority(5) + headers(3), Answered(3)),
     ),
-    Case("generic 3.4", "RST_STREAM", (headers(1, POST, OPEN) + _CANCEL + PING, PONG)),
+    Case("generic 3.4", "RST_STREAM", (headers(1, POST, OPEN) + CANCEL + PING, PONG)),
     Case("generic 3.5", "SETTINGS", (settings((3, 100)), Came(frames.SETTINGS, frames.ACK, b""))),
     Case("generic 3.7", "PING", (PING, PONG)),
     Case("generic 3.8", "GOAWAY", (goaway(0, ErrorCode.NO_ERROR) + PING, PONG)),
@@ -103,11 +100,11 @@ FRAMES = [
         "WINDOW_UPDATE of a stream",
         (headers(1, POST, OPEN) + window_update(1, 1) + data(1), Answered(1)),
     ),
-    Case("generic 3.10", "CONTINUATION", (headers(1, GET, END) + continuation(1, _MORE), Answered(1))),
+    Case("generic 3.10", "CONTINUATION", (headers(1, GET, END) + continuation(1, MORE_BLOCK), Answered(1))),
     Case(
         "generic 3.10",
         "several CONTINUATION",
-        (headers(1, GET, END) + continuation(1, _MORE, 0) + continuation(1, _MORE), Answered(1)),
+        (headers(1, GET, END) + continuation(1, MORE_BLOCK, 0) + continuation(1, MORE_BLOCK), Answered(1)),
     ),
 ]
 

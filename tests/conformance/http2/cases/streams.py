@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from msx_frontend.net.http2 import frames
 from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.frames import rst_stream, window_update
-from msx_frontend.net.http2.header_blocks import encode_headers
+from msx_frontend.net.http2.frames import window_update
 from tests.conformance.http2.script import (
-    GET,
-    INITIAL_WINDOW_SIZE,
+    CANCEL,
+    GET_BLOCK,
     MAX_CONCURRENT_STREAMS,
+    NO_WINDOW,
     OPEN,
     POST,
+    PROTOCOL,
     WHOLE,
     Answered,
     Case,
@@ -24,52 +25,46 @@ from tests.conformance.http2.script import (
     headers,
     priority,
     priority_fields,
-    settings,
 )
 
-_BLOCK = encode_headers(GET)
-_NO_WINDOW = settings((INITIAL_WINDOW_SIZE, 0))
-"""The answer cannot end."""
-_CANCEL = rst_stream(1, ErrorCode.CANCEL)
-_PROTOCOL = Goaway(ErrorCode.PROTOCOL_ERROR)
 _STREAM_CLOSED = Goaway(ErrorCode.STREAM_CLOSED)
 
 IDLE = [
-    Case("5.1", "idle: DATA", (data(1), _PROTOCOL)),
-    Case("5.1", "idle: RST_STREAM", (_CANCEL, _PROTOCOL)),
-    Case("5.1", "idle: WINDOW_UPDATE", (window_update(1, 100), _PROTOCOL)),
-    Case("5.1", "idle: CONTINUATION", (continuation(1, _BLOCK), _PROTOCOL)),
+    Case("5.1", "idle: DATA", (data(1), PROTOCOL)),
+    Case("5.1", "idle: RST_STREAM", (CANCEL, PROTOCOL)),
+    Case("5.1", "idle: WINDOW_UPDATE", (window_update(1, 100), PROTOCOL)),
+    Case("5.1", "idle: CONTINUATION", (continuation(1, GET_BLOCK), PROTOCOL)),
 ]
 
 HALF_CLOSED = [
-    Case("5.1", "half closed (remote): DATA", (_NO_WINDOW + headers(1) + data(1), _STREAM_CLOSED)),
-    Case("5.1", "half closed (remote): HEADERS", (_NO_WINDOW + headers(1) + headers(1), _STREAM_CLOSED)),
-    Case("5.1", "half closed (remote): CONTINUATION", (_NO_WINDOW + headers(1) + continuation(1, _BLOCK), _PROTOCOL)),
+    Case("5.1", "half closed (remote): DATA", (NO_WINDOW + headers(1) + data(1), _STREAM_CLOSED)),
+    Case("5.1", "half closed (remote): HEADERS", (NO_WINDOW + headers(1) + headers(1), _STREAM_CLOSED)),
+    Case("5.1", "half closed (remote): CONTINUATION", (NO_WINDOW + headers(1) + continuation(1, GET_BLOCK), PROTOCOL)),
 ]
 
 CLOSED = [
-    Case("5.1", "closed by RST_STREAM: DATA", (headers(1, POST, OPEN) + _CANCEL + data(1), _STREAM_CLOSED)),
-    Case("5.1", "closed by RST_STREAM: HEADERS", (headers(1, POST, OPEN) + _CANCEL + headers(1), _STREAM_CLOSED)),
+    Case("5.1", "closed by RST_STREAM: DATA", (headers(1, POST, OPEN) + CANCEL + data(1), _STREAM_CLOSED)),
+    Case("5.1", "closed by RST_STREAM: HEADERS", (headers(1, POST, OPEN) + CANCEL + headers(1), _STREAM_CLOSED)),
     Case(
         "5.1",
         "closed by RST_STREAM: CONTINUATION",
-        (headers(1, POST, OPEN) + _CANCEL + continuation(1, _BLOCK), _PROTOCOL),
+        (headers(1, POST, OPEN) + CANCEL + continuation(1, GET_BLOCK), PROTOCOL),
     ),
     Case("5.1", "closed: DATA", (headers(1), Answered(1), data(1), _STREAM_CLOSED)),
     Case("5.1", "closed: HEADERS", (headers(1), Answered(1), headers(1), _STREAM_CLOSED)),
-    Case("5.1", "closed: CONTINUATION", (headers(1), Answered(1), continuation(1, _BLOCK), _PROTOCOL)),
+    Case("5.1", "closed: CONTINUATION", (headers(1), Answered(1), continuation(1, GET_BLOCK), PROTOCOL)),
 ]
 
 NUMBERS = [
-    Case("5.1.1", "an even number", (headers(2), _PROTOCOL)),
-    Case("5.1.1", "a number that was skipped", (headers(5) + headers(3), _PROTOCOL)),
-    Case("5.1.1", "a number that is in use", (_NO_WINDOW + headers(5) + headers(5), _STREAM_CLOSED)),
+    Case("5.1.1", "an even number", (headers(2), PROTOCOL)),
+    Case("5.1.1", "a number that was skipped", (headers(5) + headers(3), PROTOCOL)),
+    Case("5.1.1", "a number that is in use", (NO_WINDOW + headers(5) + headers(5), _STREAM_CLOSED)),
 ]
 
 
 def _one_too_many(server: Received) -> bytes:
     streams = server.settings[MAX_CONCURRENT_STREAMS] + 1
-    return _NO_WINDOW + b"".join(headers(2 * number + 1) for number in range(streams))
+    return NO_WINDOW + b"".join(headers(2 * number + 1) for number in range(streams))
 
 
 CONCURRENCY = [Case("5.1.2", "more streams than announced", (_one_too_many, Reset(None, ErrorCode.REFUSED_STREAM)))]
@@ -78,9 +73,9 @@ DEPENDENCIES = [
     Case(
         "5.3.1",
         "HEADERS of a stream that depends on itself",
-        (block(1, priority_fields(1) + _BLOCK, WHOLE | frames.HAS_PRIORITY), _PROTOCOL),
+        (block(1, priority_fields(1) + GET_BLOCK, WHOLE | frames.HAS_PRIORITY), PROTOCOL),
     ),
-    Case("5.3.1", "PRIORITY of a stream that depends on itself", (priority(2, depends_on=2), _PROTOCOL)),
+    Case("5.3.1", "PRIORITY of a stream that depends on itself", (priority(2, depends_on=2), PROTOCOL)),
 ]
 
 CASES = [*IDLE, *HALF_CLOSED, *CLOSED, *NUMBERS, *CONCURRENCY, *DEPENDENCIES]
