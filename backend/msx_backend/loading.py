@@ -23,6 +23,7 @@ from msx_sdk._internal.config import parse_model_config
 from msx_sdk._internal.continuous import ContinuousRunner
 from msx_sdk._internal.groups import group_refused
 from msx_sdk._internal.kserve.inference import announced
+from msx_sdk._internal.methods import announced as announced_methods
 from msx_sdk._internal.resolve import resolve_packed
 from msx_sdk._internal.resolved_handler import HandleKind, ResolvedHandler
 from msx_sdk._internal.sequences import SequenceKeys
@@ -110,6 +111,11 @@ class LoadedModel:
         """The tensors that the handler announces. Raises HandlerLoadError if they are not a `Signature`."""
         signature: dict[str, Any] = msgspec.to_builtins(announced(self.handler.tensor_signature))
         return signature
+
+    def methods(self) -> list[dict[str, Any]]:
+        """The methods that the handler announces. Raises HandlerLoadError if they are not `MethodInfo` objects."""
+        methods: list[dict[str, Any]] = msgspec.to_builtins(announced_methods(self.handler.offered_methods))
+        return methods
 
     def examples_by_id(self) -> dict[str, InferenceRequest]:
         return {request.id: request for request in self._examples()}

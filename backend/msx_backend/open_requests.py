@@ -45,7 +45,8 @@ class OpenRequests:
             held.pop(request.number, None)
             if asked:
                 asked.discard(request.number)
-            request.parts, request.inference = NO_PARTS, None  # a handler may keep its context, and so the request
+            request.parts = NO_PARTS  # a handler may keep its context, and so the request
+            request.inference = request.encoder = None
 
     def cancel(self, numbers: list[int]) -> None:
         """A number that has not come yet is remembered; the number of a request that has ended is ignored."""

@@ -136,11 +136,11 @@ class Worker:
         if graphs := sys.modules.get(GRAPHS):
             graphs.loaded()
         with _loading(self._replies):
-            capabilities, signature = model.capabilities(), model.signature()
+            capabilities, signature, methods = model.capabilities(), model.signature(), model.methods()
         gc.collect()
         gc.freeze()  # what the model holds lives as long as the worker: not worth a look at each collection
         seconds = time.monotonic() - self._started
-        self._replies.send(Loaded(model.is_async, seconds, capabilities, signature, model.continuous))
+        self._replies.send(Loaded(model.is_async, seconds, capabilities, signature, model.continuous, methods))
 
 
 class _LoadError(Exception):

@@ -54,7 +54,8 @@ class Loaded(WireMessage, tag=21):
     """The model answers now. An async handler takes many requests at once, and so does a continuous one.
 
     `capabilities` is a `msx_sdk.generation.Capabilities`, empty for a handler that only predicts; `signature` a
-    `msx_sdk.kserve.Signature`, empty for one that takes any tensors.
+    `msx_sdk.kserve.Signature`, empty for one that takes any tensors; `methods` are
+    `msx_sdk._internal.methods.MethodInfo` objects.
     """
 
     is_async: bool
@@ -62,6 +63,7 @@ class Loaded(WireMessage, tag=21):
     capabilities: dict[str, Any] = {}
     signature: dict[str, Any] = {}
     continuous: bool = False
+    methods: list[dict[str, Any]] = []
 
 
 class LoadFailed(WireMessage, tag=22):

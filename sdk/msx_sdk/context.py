@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from msx_sdk._internal.batch import Batch, current_request_ids
 from msx_sdk._internal.leading import Leading
+from msx_sdk._internal.methods import method_of
 from msx_sdk._internal.model_info import ModelInfo
 from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk._internal.request_processor import RequestProcessor
@@ -107,8 +108,13 @@ class Context:
         return [RequestProcessor(self, idx) for idx in range(len(self._bound.requests))]
 
     def operation(self, idx: int = 0) -> str:
-        """The operation: "" for a prediction, else an operation of `msx_sdk.generation`."""
+        """The operation: "" for a prediction, an operation of `msx_sdk.generation`, or one that names a method."""
         return self._bound.requests[idx].operation
+
+    @property
+    def method(self) -> str:
+        """The method that the requests of this call ask for; "" for the handler's own `handle`."""
+        return method_of(self.operation())
 
     def is_example(self, idx: int = 0) -> bool:
         """True during warm-up, for the handler's own example."""

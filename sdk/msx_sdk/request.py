@@ -65,6 +65,7 @@ class InferenceRequest(ReplyCredit):
         "answered",
         "cancelled",
         "deadline",
+        "encoder",
         "id",
         "inference",
         "number",
@@ -92,6 +93,8 @@ class InferenceRequest(ReplyCredit):
         self.credit, self.sent, self._watchers = UNLIMITED, 0, ()  # as in ReplyCredit
         self.inference: Inference | None = None
         """The parsed request, if it is one of the Open Inference Protocol."""
+        self.encoder: Callable[[Any], bytes] | None = None
+        """Makes the bytes of a reply, where that is not done as for every prediction."""
         self._data: dict[str, Any] | None = None
         self._decoded: dict[str, Any] | None = None
         self._spent = self._strict = False
@@ -123,7 +126,7 @@ class InferenceRequest(ReplyCredit):
         """The handler has seen the inputs; the next calls get an empty dict."""
         self.parts, self._spent = {}, True
 
-    def decode(self, strictly: bool) -> dict[str, Any]:
+    def decode(self, *, strictly: bool) -> dict[str, Any]:
         """Decodes the fields before `data()` returns them; `strictly`: by `strict`, which may refuse them.
 
         Raises InvalidInput.
@@ -154,4 +157,4 @@ class InferenceRequest(ReplyCredit):
 
     def encode(self, value: Any, status: int) -> bytes | bytearray:
         """Encodes a value of the reply. Raises PredictionError for a value that cannot be sent."""
-        return encode(value) if self.inference is None or status >= 400 else self.inference.encode(value)
+        return encode(value) if self.encoder is None or status >= 400 else self.encoder(value)

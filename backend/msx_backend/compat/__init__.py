@@ -1,7 +1,7 @@
 """The package `ts` that TorchServe's handlers import: thin adapters over the SDK.
 
 It is importable under the name `ts`, and last of all: a `ts` that is installed, or that the archive brings, wins. Where
-MSX is installed msx_torchserve.pth sees to it; a worker offers every handler package that is installed.
+MSX is installed msx_compat.pth sees to it; a worker offers every handler package that is installed.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from msx_frontend.models.observed_version import ObservedVersion
 from msx_frontend.models.replicas import Replicas
 from msx_frontend.models.states import ModelState
 from msx_frontend.models.version_status import VersionStatus, alive
+from msx_frontend.queueing.instances import InstanceRequest
 from msx_frontend.queueing.sequence_dispatcher import make_dispatcher
 from msx_frontend.resources.model_resources import ModelResources
 from msx_frontend.workers.batch_runner import BatchRunner
@@ -25,6 +26,7 @@ from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.group_state import GroupState
 from msx_frontend.workers.replica import Replica, ReplicaState
 from msx_protocol import MetricInfo, MetricSample
+from msx_sdk._internal.methods import Methods
 from msx_sdk._internal.sequences import SequenceKeys
 from msx_sdk.generation import Capabilities
 from msx_sdk.kserve import Signature
@@ -54,6 +56,8 @@ class ModelVersion(ObservedVersion):
         """The operations of its handler; None until the first worker has loaded it."""
         self.signature: Signature | None = None
         """The tensors of its inputs and outputs; None until the first worker has loaded it."""
+        self.methods: Methods | None = None
+        """The methods of its handler; None until the first worker has loaded it."""
 
     # -- requests --
 
@@ -67,6 +71,11 @@ class ModelVersion(ObservedVersion):
         if limit := self.config.client_timeout_in_mills:
             job.deadline = min(job.deadline or math.inf, job.enqueued + limit / 1000)
         self.dispatcher.submit(job)
+
+    def submit_instances(self, request: InstanceRequest) -> None:
+        """Raises ServiceError at once when the request cannot be taken; then none of its instances is."""
+        for job in request.jobs:
+            self.submit(job)
 
     def _check_offered(self, operation: str) -> None:
         """When no worker is expected, the dispatcher refuses the job with the reason."""
@@ -144,6 +153,7 @@ class ModelVersion(ObservedVersion):
     def replica_changed(self, replica: Replica) -> None:
         if replica.state is ReplicaState.READY and replica.group is not None:
             self.capabilities, self.signature = replica.group.capabilities, replica.group.signature
+            self.methods = replica.group.methods
             self.dispatcher.group_ready(replica.group.runner)
         self._status.replica_changed(replica)
         if replica.state is ReplicaState.FAILED:

@@ -7,6 +7,7 @@ from msx_frontend.job import Job
 from msx_frontend.management_errors import Conflict, DefaultVersionInUse
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.queueing.instances import InstanceRequest
 
 
 class _Model:
@@ -38,6 +39,17 @@ class Registry:
             version.submit(job)
         except ServiceError as error:
             version.metrics.answered(job.status_of(error))
+            raise
+
+    def submit_instances(self, request: InstanceRequest) -> None:
+        """Hand a request with its instances to its version: all of them or none. Raises ServiceError."""
+        version = self.find(request.model_name, request.version)
+        try:
+            if self._refusing:
+                raise ServiceUnavailable("The server is shutting down and takes no more requests.")
+            version.submit_instances(request)
+        except ServiceError as error:
+            version.metrics.answered(error.status)
             raise
 
     def find(self, name: str, version: str | None = None) -> ModelVersion:

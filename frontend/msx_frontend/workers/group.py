@@ -36,6 +36,7 @@ from msx_protocol import (
     ToFrontend,
     encode_frame,
 )
+from msx_sdk._internal.methods import Methods
 from msx_sdk.generation import Capabilities
 from msx_sdk.kserve import Signature
 
@@ -66,6 +67,7 @@ class WorkerGroup:
         self.load_seconds = 0.0
         self.capabilities = Capabilities()
         self.signature = Signature()
+        self.methods: Methods = ()
         self._drained = group_end.asked_to_stop()
         """How it ends when it is drained."""
         self.ranks = RankGroup(spec, self)
@@ -174,6 +176,7 @@ class WorkerGroup:
         self.runner.configure(message)
         self.capabilities = msgspec.convert(message.capabilities, Capabilities)
         self.signature = msgspec.convert(message.signature, Signature)
+        self.methods = msgspec.convert(message.methods, Methods)
 
     def _ready_when_all_are(self) -> None:
         """The other ranks report that they are loaded before they warm up together with the leader."""

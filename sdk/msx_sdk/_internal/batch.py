@@ -166,7 +166,7 @@ class Batch:
             state.open &= not last
             return None
         try:
-            as_it_is = type(value) in AS_IS and request.inference is None
+            as_it_is = type(value) in AS_IS and request.encoder is None
             body = value if as_it_is else _encoded(request, state, value)
         except Exception as error:
             return self._fail(idx, RequestFailure.of(error))

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from msx_sdk._internal.packed import PACKED, InvalidPacked, unpack
 from msx_sdk.errors import InvalidInput
 
 JSON = "application/json"
@@ -44,12 +45,21 @@ def lenient(data: Data, content_type: str | None) -> Any:
 
 def strict(field: str, data: Data, content_type: str | None) -> Any:
     """As `lenient`, but any spelling of a JSON type counts. Raises InvalidInput if the JSON cannot be parsed."""
+    if content_type == PACKED:
+        return _unpacked(field, data)
     if not content_type or not says_json(content_type):
         return lenient(data, content_type)
     try:
         return json_value(data)
     except (ValueError, RecursionError) as error:
         raise _malformed(f"{field} ({content_type[:100]})", data, error) from None
+
+
+def _unpacked(field: str, data: Data) -> Any:
+    try:
+        return unpack(data)
+    except InvalidPacked as error:
+        raise InvalidInput(f"{field} is not a value of {PACKED}: {error}.") from None
 
 
 def raw(data: Data) -> bytearray:

@@ -10,6 +10,8 @@ from msx_sdk._internal.kserve.classification import ClassLabels
 from msx_sdk._internal.kserve.inference import Inference, announced
 from msx_sdk._internal.kserve.request import check_prediction
 from msx_sdk._internal.kserve.types import HEADER_LENGTH, INFER, Signature
+from msx_sdk._internal.methods import answers_packed
+from msx_sdk._internal.packed import pack
 
 if TYPE_CHECKING:
     from msx_sdk._internal.resolved_handler import ResolvedHandler
@@ -35,8 +37,11 @@ class RequestReader:
         """Raises InvalidInput."""
         if request.operation == INFER:
             self._read_inference(request)
+        elif answers_packed(request.operation):
+            request.decode(strictly=True)
+            request.encoder = pack
         elif self._reads_ahead(request):
-            decoded = request.decode(self._strict)
+            decoded = request.decode(strictly=self._strict)
             if self._announce is not None:
                 check_prediction(decoded.get("body"), self._signature)
 
@@ -52,6 +57,7 @@ class RequestReader:
         if body is not None:
             json_size = request.headers.get(HEADER_LENGTH)
             request.inference = Inference(body.data, json_size, self._model, self._signature, self._labels)
+            request.encoder = request.inference.encode
 
     @property
     def _signature(self) -> Signature:

@@ -70,6 +70,12 @@ class ResolvedHandler:
         return announce if callable(announce) else None
 
     @property
+    def offered_methods(self) -> Callable[[], Any] | None:
+        """The method that returns the handler's `MethodInfo` objects; None without one."""
+        announce = getattr(self.owner, "offered_methods", None)
+        return announce if callable(announce) else None
+
+    @property
     def json_bodies(self) -> JsonBodies:
         """`strict` for a handler based on `msx_sdk.Handler`, unless it says otherwise; `lenient`, as in TorchServe, for
         all others."""

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from msx_sdk import Context, Handler, ModelInfo
+from msx_sdk import Context, Handler, InvalidInput, ModelInfo
 from msx_sdk._internal.continuous import ContinuousRunner
+from msx_sdk._internal.packed import PACKED, pack, unpack
+from msx_sdk._internal.reading import RequestReader
 from msx_sdk._internal.resolve import resolve_object
 from msx_sdk.kserve import Signature, TensorMeta
 from msx_sdk.request import InferenceRequest, Part
@@ -208,3 +210,19 @@ def test_a_signature_that_is_only_announced() -> None:
 
 def test_examples_are_not_held_to_it() -> None:
     assert run(Announces(), [InferenceRequest.of_data("r0", {"body": {"inputs": []}})]).events["r0"] == [b"seen", LAST]
+
+
+def reader() -> RequestReader:
+    return RequestReader(resolve_object(Sees()), ModelInfo("m"))
+
+
+def test_a_request_that_wants_a_packed_reply() -> None:
+    request = InferenceRequest("r", {"x": Part(pack([1, "a"]), PACKED)}, operation="packed:add")
+    reader().read(request)
+    assert request.data() == {"x": [1, "a"]}
+    assert unpack(request.encode({"y": b"raw"}, 200)) == {"y": b"raw"}
+
+
+def test_a_packed_field_that_is_broken() -> None:
+    with pytest.raises(InvalidInput, match="x is not a value of application/x-msx-packed: Input data was truncated"):
+        reader().read(InferenceRequest("r", {"x": Part(b"\x81", PACKED)}, operation="packed:"))

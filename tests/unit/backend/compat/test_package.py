@@ -52,7 +52,7 @@ tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) 
 ROOT = Path(__file__).parents[4]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
 PACKAGES = [path for path in PROJECT["targets"]["wheel"]["only-include"] if Path(path).name.startswith("msx_")]
-PTH = "msx_torchserve.pth"
+PTH = "msx_compat.pth"
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Packages under the names of other servers, for code that was written for them."""

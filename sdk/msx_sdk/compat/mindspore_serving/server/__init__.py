@@ -1,0 +1,1 @@
+"""What start scripts and servables import."""

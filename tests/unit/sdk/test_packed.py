@@ -1,0 +1,64 @@
+"""Values between processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from msx_sdk._internal.packed import TENSOR, InvalidPacked, Tensor, pack, unpack
+
+FLOATS = Tensor("float32", (2,), b"\0\0\x80?\0\0\0@")
+
+
+def test_plain_values_and_tensors_come_back() -> None:
+    value = {"x": FLOATS, "text": "ä", "raw": b"\0", "list": [1, 2.5, True, None]}
+    assert unpack(pack(value), lambda tensor: tensor) == value
+
+
+@pytest.mark.mindspore
+def test_arrays_come_back_in_c_order_and_little_endian() -> None:
+    import numpy as np
+
+    arrays: list[Any] = [
+        np.arange(6.0).reshape(2, 3).T,
+        np.arange(3, dtype=">i4"),
+        np.float16(2.5),
+        np.zeros((0, 3)),
+        np.bool_(1),
+    ]
+    found = unpack(pack(arrays))
+    for array, other in zip(arrays, found, strict=True):
+        assert other.dtype.name == array.dtype.name
+        assert other.shape == array.shape
+        assert np.array_equal(other, array)
+        assert other.flags.writeable
+
+
+def _tensor(payload: bytes) -> bytes:
+    return msgspec.msgpack.encode(msgspec.msgpack.Ext(TENSOR, payload))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"\xd4\x05\x00", "extension type 5 is not known"),
+        (_tensor(b"\x07flo"), "head is incomplete"),
+        (_tensor(b"\x03abc\x00"), "'abc' with 0 dimensions is not known"),
+        (_tensor(b"\x05uint8\x21" + bytes(8 * 33)), "33 dimensions"),
+        (_tensor(b"\x05uint8\x01\x02\0\0\0\0\0\0\0a"), "has 1 bytes, not 2"),
+        (_tensor(b"\x05uint8\x02" + b"\xff" * 16), "bytes, not"),
+        (b"\x81", "truncated"),
+        (b"\x91" * 100_000, "nested too deeply"),
+    ],
+)
+def test_what_is_not_such_a_value_is_refused(data: bytes, message: str) -> None:
+    with pytest.raises(InvalidPacked, match=message):
+        unpack(data, lambda tensor: tensor)
+
+
+@pytest.mark.parametrize("value", [object(), 1j])
+def test_a_value_without_a_form_is_named(value: Any) -> None:
+    with pytest.raises(TypeError, match=type(value).__name__):
+        pack(value)
