@@ -204,4 +204,5 @@ def _model_info(load: Load) -> ModelInfo:
         limit_max_image_pixels=load.limit_max_image_pixels,
         server_version=load.server_version,
         sequence_keys=SequenceKeys.from_env(),
+        servable=load.servable,
     )

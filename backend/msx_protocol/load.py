@@ -6,6 +6,7 @@ from typing import Any
 
 from msx_protocol.message import WireMessage
 from msx_protocol.metrics import MetricDeclaration
+from msx_sdk._internal.servable_start import ServableStart
 
 
 class Load(WireMessage, tag=1, kw_only=True):
@@ -44,6 +45,8 @@ class Load(WireMessage, tag=1, kw_only=True):
     """Call the handler repeatedly with all open requests: `continuousBatching`."""
     log_calls: bool = False
     """Send the PredictionTime of each call, because each is logged, and not only the last one."""
+    servable: ServableStart | None = None
+    """What a start script says of the servable."""
 
 
 class LoadProgress(WireMessage, tag=20):

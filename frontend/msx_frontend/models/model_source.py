@@ -16,6 +16,7 @@ from msx_frontend.models.model_settings import model_settings
 from msx_frontend.models.names import check_names
 from msx_frontend.models.registration import Registration
 from msx_sdk._internal.config import ModelConfig
+from msx_sdk._internal.servable_start import ServableStart
 
 log = logging.getLogger("msx.management")
 
@@ -37,6 +38,8 @@ class ModelSource:
     at_startup: bool = False
     workflow: str = ""
     """The workflow whose node this is, or "". A node that is a function has no `url`."""
+    servable: ServableStart | None = None
+    """What a start script says of it."""
 
     @cached_property
     def archive(self) -> ArchiveUrl:
@@ -58,6 +61,7 @@ def make_source(archive: Path, unpacked: UnpackedModel, wanted: Registration, se
         config=model_settings(archive, unpacked, wanted, server),
         options=wanted.to_dict(),
         at_startup=wanted.at_startup,
+        servable=wanted.servable,
     )
     check_names(source.name, source.version)
     if runtime == "LSP":

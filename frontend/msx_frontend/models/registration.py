@@ -6,6 +6,11 @@ from typing import Any
 
 import msgspec
 
+from msx_sdk._internal.servable_start import ServableStart
+
+_OF_THE_CALL = ("synchronous", "replace", "at_startup", "servable")
+"""Options that a restarted server does not need."""
+
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`POST /models`, by TorchServe's names; None: not given. `replace` and `at_startup` exist in MSX only."""
@@ -25,6 +30,8 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     replace: bool = False
     """Replace a version of the same number, which serves until the new one is ready."""
     at_startup: bool = False
+    servable: ServableStart | None = None
+    """Of a start script, which ends with the server: the state does not have it."""
 
     def overrides(self) -> dict[str, Any]:
         """The options that override model-config.yaml."""
@@ -33,4 +40,4 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     def to_dict(self) -> dict[str, Any]:
         options: dict[str, Any] = msgspec.to_builtins(self)
-        return {name: value for name, value in options.items() if name not in ("synchronous", "replace", "at_startup")}
+        return {name: value for name, value in options.items() if name not in _OF_THE_CALL}

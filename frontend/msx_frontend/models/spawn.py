@@ -124,6 +124,7 @@ class Spawner:
             model_metrics=self._metrics,
             continuous=config.continuous_batching,
             log_calls=server.metrics_mode in ("log", "legacy"),
+            servable=source.servable,
         )
 
     def _environment(self, source: ModelSource, lease: Lease, rank: int) -> dict[str, str]:

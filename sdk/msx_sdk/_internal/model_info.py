@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from msx_sdk._internal.sequences import SequenceKeys
+from msx_sdk._internal.servable_start import ServableStart
 
 
 @dataclass(frozen=True)
@@ -31,3 +32,5 @@ class ModelInfo:
     limit_max_image_pixels: bool = True
     server_version: str = ""
     sequence_keys: SequenceKeys = field(default_factory=SequenceKeys)
+    servable: ServableStart | None = None
+    """What a start script of MindSpore Serving says of the servable; None for all other models."""

@@ -1,0 +1,30 @@
+"""What the start of a servable says to its workers."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ServableStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The arguments of MindSpore Serving's `ServableStartConfig` that its handler needs.
+
+    It goes from the start script to the workers over sockets that no other process has. Neither the state nor a log
+    has it: texts that are made of it do not have the key.
+    """
+
+    directory: str = ""
+    """The folder that the servable's folder is in, absolute; for messages. "" for an archive."""
+    version: int = 0
+    """The version that was asked for, for messages; 0: the newest."""
+    device_type: str = "none"
+    """In lower case: ascend, gpu, cpu or none."""
+    has_devices: bool = False
+    """The script names device ids."""
+    enable_lite: bool = False
+    dec_key: bytes | None = None
+    """Decrypts the MindIR: 16, 24 or 32 bytes."""
+    dec_mode: str = "AES-GCM"
+
+    def __repr__(self) -> str:
+        key = "without a key" if self.dec_key is None else "with a key"
+        return f"ServableStart(directory={self.directory!r}, version={self.version}, {key})"
