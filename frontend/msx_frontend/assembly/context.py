@@ -27,6 +27,7 @@ from msx_frontend.net.connections.descriptors import Descriptors, RaisedLimit
 from msx_frontend.net.connections.open_connections import OpenConnections
 from msx_frontend.net.tls.listeners import ServerTls, server_tls
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
+from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.snapshots.files import unread
 from msx_frontend.snapshots.named import with_snapshot
 from msx_frontend.snapshots.opening import make_serializer
@@ -74,7 +75,7 @@ def open_context(config: ServerConfig, file: Path | None, output: LogOutput, par
     serializer = _serializer(config)
     config = config if serializer is None else with_snapshot(config, serializer)
     monitoring = Monitoring(config, output, os.environ)
-    registry = Registry(monitoring.metrics)
+    registry = Registry(monitoring.metrics, EnqueuedRequests(config.max_enqueued_requests))
     plugins = _load_plugins(config, registry)
     tls = server_tls(config)
     folder = state_folder(config)

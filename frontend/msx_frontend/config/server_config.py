@@ -155,6 +155,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     drain_timeout: Seconds = 30.0
     readyz_strict: Switch = False
     job_queue_size: Positive = 100
+    max_enqueued_requests: Positive = 10_000
     max_queued_bytes: Positive | None = None
     max_request_size: Positive = 6553500
     max_response_size: Positive = 6553500

@@ -7,6 +7,7 @@ from msx_frontend.job import Job
 from msx_frontend.management_errors import Conflict, DefaultVersionInUse
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.queueing.instances import InstanceRequest
 
 
@@ -19,7 +20,9 @@ class _Model:
 class Registry:
     """Finds the version of a request. The first version of a name is the default until another one is set."""
 
-    def __init__(self, metrics: ServerMetrics) -> None:
+    def __init__(self, metrics: ServerMetrics, enqueued: EnqueuedRequests) -> None:
+        """`enqueued` is the limit for the requests of MindSpore Serving's API, which name it."""
+        self.enqueued = enqueued
         self._models: dict[str, _Model] = {}
         self._ages: dict[tuple[str, str], None] = {}
         """Names and versions in the order of registration."""
@@ -47,7 +50,12 @@ class Registry:
         try:
             if self._refusing:
                 raise ServiceUnavailable("The server is shutting down and takes no more requests.")
-            version.submit_instances(request)
+            request.enter()
+            try:
+                version.submit_instances(request)
+            except ServiceError:
+                request.leave()
+                raise
         except ServiceError as error:
             version.metrics.answered(error.status)
             raise

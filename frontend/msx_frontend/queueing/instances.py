@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.job import Field, Job
+from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.stream_credit import StreamCredit
 
 
@@ -30,6 +31,7 @@ class InstancesSink(Protocol):
 
 class InstanceRequest:
     """All instances are jobs of the same model version and kind. `deadline` is a `time.monotonic()` instant.
+    `enqueued` counts the request until its last instance is answered.
 
     Raises ValueError without instances.
     """
@@ -45,11 +47,12 @@ class InstanceRequest:
         *,
         kind: str,
         deadline: float | None = None,
+        enqueued: EnqueuedRequests | None = None,
     ) -> None:
         if not instances:
             raise ValueError("a request needs an instance")
         self.model_name, self.version, self.deadline = model_name, version, deadline
-        self.sink = sink
+        self.sink, self._enqueued = sink, enqueued
         self._answers: list[InstanceAnswer | None] = [None] * len(instances)
         self._open = len(instances)
         self.jobs = [
@@ -65,6 +68,16 @@ class InstanceRequest:
     def credit(self) -> StreamCredit | None:
         return None
 
+    def enter(self) -> None:
+        """It is accepted. Raises Overloaded."""
+        if self._enqueued is not None:
+            self._enqueued.enter()
+
+    def leave(self) -> None:
+        """It was refused after all, or is answered."""
+        if self._enqueued is not None:
+            self._enqueued.leave()
+
     def cancel(self, error: ServiceError | None = None) -> None:
         """Its client has left, or may not wait longer. Idempotent."""
         for job in self.jobs:
@@ -76,6 +89,7 @@ class InstanceRequest:
             self._answers[at] = answer
             self._open -= 1
             if not self._open:
+                self.leave()
                 self.sink.answered([one for one in self._answers if one is not None])
 
 

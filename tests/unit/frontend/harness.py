@@ -28,6 +28,7 @@ from msx_frontend.models.spawn import Spawner
 from msx_frontend.models.startup import Startup
 from msx_frontend.models.state import PersistentState
 from msx_frontend.models.state_store import StateStore, StoredVersion
+from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.resources import limits
 from msx_frontend.resources.claims import Resources
 from msx_frontend.resources.processes import Processes
@@ -112,7 +113,7 @@ class Harness:
         state = StateFolder(self.root / ".msx", self.root)
         self.config = ServerConfig(model_store=self.root, **config)
         self.metrics = ServerMetrics()
-        self.registry = Registry(self.metrics)
+        self.registry = Registry(self.metrics, EnqueuedRequests(10_000))
         self.health = Health(self.registry)
         self.store = ModelStore(self.root, state)
         self.shared: list[tuple[str, list[str]]] = []
