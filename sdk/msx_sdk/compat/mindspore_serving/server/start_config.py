@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .._checks import as_ints, check_int, check_str
+from .decryption import check_decryption
 
 _MOST_PARALLEL = 64
-_KEY_LENGTHS = (16, 24, 32)
-_DEC_MODES = ("AES-GCM", "AES-CBC")
 _DEVICE_TYPES = ("ascend", "gpu", "cpu", "none")
 
 
@@ -31,10 +30,7 @@ class ServableStartConfig:
         check_str("servable_name", servable_name)
         check_int("version_number", version_number, 0)
         check_int("num_parallel_workers", num_parallel_workers, 0, _MOST_PARALLEL)
-        _check_key(dec_key)
-        check_str("dec_mode", dec_mode)
-        if dec_mode not in _DEC_MODES:
-            raise RuntimeError("Parameter 'dec_mode' expected to be 'AES-GCM' or 'AES-CBC'")
+        check_decryption(dec_key, dec_mode)
         self._servable_directory, self._servable_name = servable_directory, servable_name
         self._version_number = version_number
         self._dec_key, self._dec_mode = dec_key, dec_mode
@@ -75,17 +71,6 @@ class ServableStartConfig:
     @property
     def dec_mode(self) -> str:
         return self._dec_mode
-
-
-def _check_key(key: object) -> None:
-    if key is None:
-        return
-    if not isinstance(key, bytes):
-        raise RuntimeError(f"Parameter 'dec_key' should be bytes, but actually {type(key)}")
-    if not key:
-        raise RuntimeError("Parameter 'dec_key' should not be empty bytes")
-    if len(key) not in _KEY_LENGTHS:
-        raise RuntimeError(f"Parameter 'dec_key' length {len(key)} expected to be 16, 24 or 32")
 
 
 def _device_type(given: object) -> str:

@@ -1,0 +1,132 @@
+"""What `start_servable` and `startup_agents`, two scripts of one user on one machine, say to each other.
+
+They meet at an abstract Unix socket that is named after the port of `distributed_address`. The kernel tells both sides
+who the other one is, and nobody but the same user is listened to: nothing can be reached over a network, and nothing is
+left on disk. A message is its length in 4 bytes and its MessagePack.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+
+import msgspec
+
+MOST_BYTES = 4 << 20
+"""Of one message: paths of 10,000 ranks fit."""
+TIMEOUT = 10
+"""Seconds in which a message that has begun must be there, or be taken."""
+_CREDENTIALS = struct.Struct("3i")
+
+
+class RankFiles(msgspec.Struct, frozen=True):
+    """Absolute paths: the model of one rank, one MindIR a subgraph, and its groups."""
+
+    models: list[str]
+    groups: list[str]
+
+
+class Configuration(msgspec.Struct, frozen=True, tag=True):
+    """To an agent that has connected: host and device of each rank."""
+
+    servable: str
+    places: list[tuple[str, int]]
+    stage_size: int
+
+
+class Registration(msgspec.Struct, frozen=True, tag=True):
+    """From an agent: its ranks and their files."""
+
+    ranks: dict[int, RankFiles]
+    dec_key: bytes | None = None
+    dec_mode: str = "AES-GCM"
+
+
+class Refusal(msgspec.Struct, frozen=True, tag=True):
+    """From an agent: its script has failed."""
+
+    text: str
+
+
+class Outcome(msgspec.Struct, frozen=True, tag=True):
+    """To an agent: the servable is ready, or the text says why it is not."""
+
+    error: str = ""
+
+
+Message = Configuration | Registration | Refusal | Outcome
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
+
+
+class LinkError(OSError):
+    """The other side is another user, has gone, or says what is not a message."""
+
+
+def socket_name(address: str) -> str:
+    return f"\0msx-serve/distributed/{port_of(address)}"
+
+
+def port_of(address: str) -> int:
+    """Of `host:port`. Raises RuntimeError with the texts that MindSpore Serving has for addresses."""
+    if ":" not in address:
+        raise RuntimeError(f"Serving Error: The format of the Distributed gRPC address '{address}' is illegal")
+    host, _, port = address.rpartition(":")
+    if not host or not port:
+        raise RuntimeError(f"Serving Error: Missing ip or port of the Distributed gRPC address '{address}'")
+    if not (port.isascii() and port.isdecimal()):
+        raise RuntimeError(f"Serving Error: The type of Distributed gRPC address '{address}' port is not a number")
+    if not 1 <= int(port[:6]) <= 65535:
+        raise RuntimeError(
+            f"Serving Error: The port of the Distributed gRPC address '{address}' is out of legal range [1 ~ 65535]"
+        )
+    return int(port)
+
+
+def prepare(sock: socket.socket) -> None:
+    """The kernel's time-outs, which do not disturb a thread that waits for a message while another one sends.
+
+    Raises LinkError unless the process at the other end belongs to this process's user.
+    """
+    for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+        sock.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", TIMEOUT, 0))
+    _, user, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    if user != os.geteuid():
+        raise LinkError(f"the process at the other end belongs to user {user}, not to user {os.geteuid()}")
+
+
+def send(sock: socket.socket, message: Message) -> None:
+    """Raises OSError."""
+    data = _encoder.encode(message)
+    if len(data) > MOST_BYTES:
+        raise LinkError(f"a message of {len(data)} bytes; {MOST_BYTES} are the most")
+    sock.sendall(struct.pack("<I", len(data)) + data)
+
+
+def receive(sock: socket.socket) -> Message | None:
+    """The next message, waited for without a limit; None at the end. Raises OSError."""
+    waiting = select.poll()
+    waiting.register(sock, select.POLLIN)
+    waiting.poll()
+    first = sock.recv(1)
+    if not first:
+        return None
+    (length,) = struct.unpack("<I", first + _exactly(sock, 3))
+    if length > MOST_BYTES:
+        raise LinkError(f"a message of {length} bytes; {MOST_BYTES} are the most")
+    try:
+        return _decoder.decode(_exactly(sock, length))
+    except msgspec.DecodeError as error:
+        raise LinkError(f"what came is not a message: {error}") from None
+
+
+def _exactly(sock: socket.socket, count: int) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        piece = sock.recv(min(count - len(data), 1 << 16))
+        if not piece:
+            raise LinkError("the other side has gone in the middle of a message")
+        data += piece
+    return bytes(data)
