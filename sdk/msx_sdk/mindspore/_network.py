@@ -71,7 +71,11 @@ def load_network(context: Context, parallel: Parallel | None = None) -> Network:
 def load_mindir(context: Context) -> Network:
     """Raises HandlerLoadError if the serialized file is not a MindIR that this MindSpore can load, or was exported for
     another number of ranks."""
-    path = model_file(context)
+    return load_mindir_file(model_file(context), context)
+
+
+def load_mindir_file(path: Path, context: Context) -> Network:
+    """As `load_mindir`, of a file that the manifest does not name."""
     try:
         signature, used = read_signature(path), read_collectives(path)
     except MindIRError as error:
