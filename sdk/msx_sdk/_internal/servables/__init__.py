@@ -1,0 +1,22 @@
+"""What a `servable_config.py` of MindSpore Serving declares: models, and methods that are graphs of stages.
+
+`mindspore_serving.server.register` makes these descriptions. They are here, because a servable imports it under that
+name and the worker under another: both must mean the same classes.
+"""
+
+from msx_sdk._internal.servables.loading import load_servable
+from msx_sdk._internal.servables.method import Method, Stage, TensorDef
+from msx_sdk._internal.servables.model import Model, ModelDeclaration
+from msx_sdk._internal.servables.servable import CONFIG_NAME, Servable, current_servable
+
+__all__ = [
+    "CONFIG_NAME",
+    "Method",
+    "Model",
+    "ModelDeclaration",
+    "Servable",
+    "Stage",
+    "TensorDef",
+    "current_servable",
+    "load_servable",
+]
