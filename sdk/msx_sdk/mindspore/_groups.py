@@ -10,10 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from msx_sdk._internal.group_config import GroupOfRanks
 from msx_sdk._internal.mindir_collectives import WORLD_GROUPS, Collective, group_spans
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore import collectives
+from msx_sdk.mindspore._rendezvous import create_group, warm_up
+from msx_sdk.mindspore.parallel import Parallel
 
 
 def check_groups(name: str, used: Sequence[Collective], context: Context) -> None:
@@ -26,6 +29,21 @@ def check_groups(name: str, used: Sequence[Collective], context: Context) -> Non
                 f"{name} was exported for {one.size} ranks, and its group has {ranks}: export it anew, or give "
                 f"nproc-per-node: {one.size} in model-config.yaml"
             )
+
+
+def join_groups(groups: Sequence[GroupOfRanks], parallel: Parallel) -> None:
+    """Makes those of the groups that this rank is in, and runs a first collective in each. Every rank does it in one
+    order, that of the names: so no two wait for each other. Raises HandlerLoadError."""
+    for group in sorted(groups):
+        if parallel.rank not in group.ranks or group.name in WORLD_GROUPS or collectives.is_group(group.name):
+            continue
+        if max(group.ranks) >= parallel.world_size:
+            raise HandlerLoadError(
+                f"the group {group.name!r} has the ranks {list(group.ranks)}, and this model has {parallel.world_size}"
+            )
+        create_group(group.name, group.ranks)
+        collectives.register(group.name, group.ranks)
+        warm_up(group.name)
 
 
 @contextmanager

@@ -246,3 +246,43 @@ def load_and_measure(context: Context) -> Any:
         with Weights(context.model_dir) as weights:
             load_shards(cells, weights)
     return {"parameters": parameter_size(cells), "peak": peak.bytes}
+
+
+def rank_models(context: Context) -> dict[str, Any]:
+    """A MindIR a rank: with inputs and an all-reduce on all of them, or, on a second stage, without inputs."""
+    from msx_sdk.mindspore._rank_models import load_rank_model
+
+    parallel = init_parallel(context)
+    from tests.unit.sdk.mindspore_parallel.exported import export_stage, export_tp
+
+    groups = context.model_dir / f"groups{context.rank}.pb"
+    files = [export_tp(context), export_stage(context)]
+    model = load_rank_model(context, parallel, files, [groups])
+    if model.follows:
+        model.follow()
+        return {"counts": collectives.counts(), "error": said(model.follow)}
+    x = np.ones((4, 8), np.float32)
+    with model.leading():
+        answers = [model([x * factor], subgraph) for factor in (1, 2) for subgraph in (0, 1)]
+    shapes = [[list(spec.shape) for spec in specs] for specs in model.outputs]
+    error = said(lambda: fail_within(model))
+    return {
+        "answers": [[a.tolist() for a in answer] for answer in answers],
+        "shapes": shapes,
+        "error": error,
+        "counts": collectives.counts(),
+    }
+
+
+def fail_within(model: Any) -> None:
+    """What fails comes out of the call, also if somebody has caught it."""
+    with model.leading():
+        said(lambda: model([], 0))
+
+
+def said(call: Any) -> str:
+    try:
+        call()
+    except RuntimeError as error:
+        return str(error)
+    return ""

@@ -8,6 +8,7 @@ import pytest
 from msx_sdk.mindspore import collectives
 from tests.unit.sdk.mindspore_parallel.ranks import Results, config, needs_mindspore, run_ranks
 from tests.unit.sdk.mindspore_parallel.shapes import tensors
+from tests.unit.sdk.test_group_config import group
 
 pytestmark = [pytest.mark.mindspore, pytest.mark.collectives, needs_mindspore]
 GRAPH = {"mindspore": {"mode": "graph"}}
@@ -60,6 +61,18 @@ def test_pp3_streams_and_survives_clients_that_leave(folder: Path) -> None:
     assert [len(chunks) for chunks in whole.values()] == [4, 4]  # three tokens, and the empty end
     assert ranks[0]["abandoned"] == [chunks[0] for chunks in whole.values()]
     assert [rank["failures"] for rank in ranks] == [{"0": [400, "a stream that fails"]}] * 3
+
+
+def test_a_mindir_a_rank_in_groups_of_a_file(tmp_path: Path) -> None:
+    """The last rank answers; one that has no inputs gets none. A call that fails is not hidden."""
+    for rank in range(2):
+        (tmp_path / f"groups{rank}.pb").write_bytes(group("2-7177", 0, 1) + group("1-1", rank))
+    first, last = run_ranks("rank_models", tmp_path, config(1, 2))
+    product, taken = [[[-4.0] * 2] * 4], [[16.0] * 4]
+    assert first["answers"] == [product, taken, [[[-8.0] * 2] * 4], [[24.0] * 4]]
+    assert first["shapes"] == [[[4, 2]], [[4]]]
+    assert first["error"].startswith("Error happened on get result of rank 0: ")
+    assert last["error"].startswith("Error happened on get result of rank 1: ")
 
 
 def assert_right(ranks: Results, answering: list[int]) -> None:

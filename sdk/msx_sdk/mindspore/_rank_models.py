@@ -1,0 +1,139 @@
+"""One model of which each rank of a group has a MindIR of its own: rank 0 calls it, and the last rank's outputs are the
+answer.
+
+Values go between ranks as bytes: all types of arrays have a form, and a rank need not know shapes before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msx_sdk._internal.failures import summary
+from msx_sdk._internal.group_config import GroupConfigError, read_group_config
+from msx_sdk._internal.mindir import TensorSpec
+from msx_sdk._internal.packed import pack, unpack
+from msx_sdk.context import Context
+from msx_sdk.errors import HandlerLoadError
+from msx_sdk.mindspore import collectives
+from msx_sdk.mindspore._groups import join_groups
+from msx_sdk.mindspore._network import Network, load_mindir_file
+from msx_sdk.mindspore.parallel import Parallel
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+
+class RankModel:
+    """On rank 0 call it within `leading()`; on the other ranks `follow()` for each of rank 0's `leading()`.
+
+    A rank that fails ends the call of all: where the ranks stand after that is not known, so that the server ends the
+    group and starts a new one.
+    """
+
+    def __init__(self, parallel: Parallel, subgraphs: Sequence[Network]) -> None:
+        self._parallel, self._subgraphs = parallel, subgraphs
+        self._last = parallel.world_size - 1
+        self._failed: RuntimeError | None = None
+        own = [bool(network.inputs) for network in subgraphs]
+        self._taking = self._gather(own)
+        """For each rank: for each subgraph whether it takes the inputs."""
+        self.outputs: list[list[TensorSpec]] = self._last_outputs()
+
+    @property
+    def follows(self) -> bool:
+        return self._parallel.rank > 0
+
+    @property
+    def inputs(self) -> list[list[TensorSpec]]:
+        """By subgraph; on rank 0."""
+        return [network.inputs for network in self._subgraphs]
+
+    @contextlib.contextmanager
+    def leading(self) -> Iterator[None]:
+        """On rank 0, around the calls of one batch. Raises RuntimeError if one has failed, whoever caught it."""
+        yield
+        if self._failed is not None:
+            raise self._failed
+        for rank in range(1, self._parallel.world_size):
+            self._send(None, rank)
+
+    def __call__(self, arrays: Sequence[Array], subgraph: int = 0) -> list[Array]:
+        """On rank 0: the outputs of the last rank. Raises RuntimeError."""
+        if self._failed is not None:
+            raise self._failed
+        for rank in range(1, self._parallel.world_size):
+            self._send([subgraph, list(arrays) if self._taking[rank][subgraph] else []], rank)
+        try:
+            own = self._run(subgraph, arrays)
+            outputs: list[Array] = self._receive(self._last) if self._last else own
+        except RuntimeError as error:
+            self._failed = error
+            raise
+        return outputs
+
+    def follow(self) -> None:
+        """On the other ranks: computes what rank 0 says until its batch is done. Raises RuntimeError."""
+        while (call := self._receive(0)) is not None:
+            subgraph, arrays = call
+            outputs = self._run(subgraph, arrays)
+            if self._parallel.rank == self._last:
+                self._send(outputs, 0)
+
+    def _run(self, subgraph: int, arrays: Sequence[Array]) -> list[Array]:
+        try:
+            return self._subgraphs[subgraph](arrays)
+        except Exception as error:
+            rank = self._parallel.rank
+            raise RuntimeError(f"Error happened on get result of rank {rank}: {summary(error)}") from error
+
+    def _gather(self, own: list[bool]) -> list[list[bool]]:
+        """What each rank says of itself, on rank 0."""
+        if self.follows:
+            self._send(own, 0)
+            return []
+        return [own, *(self._receive(rank) for rank in range(1, self._parallel.world_size))]
+
+    def _last_outputs(self) -> list[list[TensorSpec]]:
+        """Of the last rank, on rank 0 and on itself."""
+        own = [network.outputs for network in self._subgraphs]
+        if self._parallel.rank == self._last:
+            if self.follows:
+                self._send([[[spec.name, spec.dtype, list(spec.shape)] for spec in specs] for specs in own], 0)
+            return own
+        if self.follows:
+            return []
+        told = self._receive(self._last)
+        return [[TensorSpec(name, dtype, tuple(shape)) for name, dtype, shape in specs] for specs in told]
+
+    def _send(self, value: Any, rank: int) -> None:
+        import mindspore as ms
+        import numpy as np
+
+        data = pack(value)
+        group = self._parallel.world_group
+        collectives.send(ms.Tensor(np.array([len(data)], np.int64)), rank, group)
+        collectives.send(ms.Tensor(np.frombuffer(data, np.uint8).copy()), rank, group)
+
+    def _receive(self, rank: int) -> Any:
+        import mindspore as ms
+
+        group = self._parallel.world_group
+        size = int(collectives.recv((1,), ms.int64, rank, group).asnumpy()[0])
+        return unpack(collectives.recv((size,), ms.uint8, rank, group).asnumpy().tobytes())
+
+
+def load_rank_model(
+    context: Context, parallel: Parallel, files: Sequence[Path], group_files: Sequence[Path] = ()
+) -> RankModel:
+    """`files` are this rank's, one a subgraph. Each rank must come here. Raises HandlerLoadError."""
+    try:
+        groups = [group for file in group_files for group in read_group_config(file)]
+    except GroupConfigError as error:
+        raise HandlerLoadError(str(error)) from None
+    join_groups(groups, parallel)
+    return RankModel(parallel, [load_mindir_file(file, context) for file in files])
