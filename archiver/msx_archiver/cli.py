@@ -50,6 +50,9 @@ class _Group(AbbreviatedOptions, click.Group):
 @click.option("--model-name", help="Name of the model, and of the archive without its suffix.")
 @click.option("-v", "--version", help="Version of the model, for instance 1.0; alone: show the tool's.")
 @click.option("--handler", help="h.py, h.py:function, or the name of a built-in or installed handler.")
+@click.option(
+    "--servable", type=_FILE, help="Folder of a MindSpore Serving servable: packs each of its versions, or --version."
+)
 @click.option("--serialized-file", help="Weights: .mindir, .ckpt, .safetensors, …; {rank} in it counts from 0.")
 @click.option("--model-file", help="Python file that defines the network.")
 @click.option("--extra-files", help="Comma-separated files, globs, and folders whose content is added.")
@@ -60,12 +63,15 @@ class _Group(AbbreviatedOptions, click.Group):
 @click.option("--archive-format", type=click.Choice(FORMATS), default="default", show_default=True)
 @click.option("-f", "--force", is_flag=True, help="Overwrite an archive of the same name.")
 @click.pass_context
-def main(ctx: click.Context, /, export_path: Path | None, **options: Any) -> None:
+def main(ctx: click.Context, /, export_path: Path | None, servable: Path | None, **options: Any) -> None:
     """Pack a model into an archive, or look into one.
 
     Without a command, pack: takes the options of torch-model-archiver.
     """
     if ctx.invoked_subcommand is not None:
+        return
+    if servable is not None:
+        _pack_servable(ctx, servable, export_path or Path(), **options)
         return
     for name, option in _REQUIRED.items():
         if not options[name]:
@@ -128,6 +134,33 @@ def _pack(**options: Any) -> None:
 
     path = pack(PackOptions(**options), warn=lambda sentence: _warn_all([sentence]), watch=progress_bar)
     click.echo(f"{path}")
+
+
+def _pack_servable(
+    ctx: click.Context, folder: Path, to: Path, version: str | None, archive_format: str, force: bool, **others: Any
+) -> None:
+    from msx_archiver.progress import progress_bar
+    from msx_archiver.servable import pack_servable, servable_versions
+
+    for name in others:
+        if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(
+                f"{option} has no effect with --servable: the folder says all of it. Leave it out.", ctx
+            )
+    if version is not None and not (version.isascii() and version.isdigit()):
+        raise click.UsageError(f"--version '{version}' is not a number, as the versions of a servable are.", ctx)
+    for number in servable_versions(folder) if version is None else [int(version)]:
+        path = pack_servable(
+            folder,
+            number,
+            to,
+            archive_format=archive_format,
+            force=force,
+            warn=lambda sentence: _warn_all([sentence]),
+            watch=progress_bar,
+        )
+        click.echo(f"{path}")
 
 
 def _limits(max_ratio: float | None) -> ArchiveLimits:

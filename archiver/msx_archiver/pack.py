@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from msx_archiver.copying import Progress, Watch, unwatched
@@ -23,11 +24,16 @@ def pack(options: PackOptions, *, warn: Warn = silent, watch: Watch = unwatched)
     `warn` is called with one sentence for each warning. With SOURCE_DATE_EPOCH in the environment, the same input gives
     the same bytes. Raises PackError; then nothing is left behind and nothing was replaced.
     """
-    _check_options(options)
-    target = options.export_path / f"{options.model_name}{_SUFFIXES[options.archive_format]}"
+    check_options(options)
+    return archived(options, options.model_name, lambda: collect(options), warn, watch)
+
+
+def archived(options: PackOptions, name: str, collected: Callable[[], ModelSources], warn: Warn, watch: Watch) -> Path:
+    """Makes the archive of this name, without its suffix, of the files that `collected` finds. Raises PackError."""
+    target = options.export_path / f"{name}{_SUFFIXES[options.archive_format]}"
     _check_target(target, options)
     with errors_named(f"{target} cannot be made", target):
-        sources = collect(options)
+        sources = collected()
         _leave_out(sources, target)
     for sentence in sources.warnings:
         warn(sentence)
@@ -35,7 +41,8 @@ def pack(options: PackOptions, *, warn: Warn = silent, watch: Watch = unwatched)
     return target
 
 
-def _check_options(options: PackOptions) -> None:
+def check_options(options: PackOptions) -> None:
+    """Raises PackError for a name, a version or a choice that no archive can have."""
     check_name("Model", options.model_name)
     if not options.version:
         raise PackError("The model version is empty; give one with --version.")
