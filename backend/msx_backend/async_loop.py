@@ -96,8 +96,8 @@ class AsyncLoop:
 
     def _end(self, request: InferenceRequest) -> None:
         self._replies.drop_unanswered([request])
-        self._replies.flush()
         self._jobs.release([request])
+        self._replies.flush()
 
     def _tell_clock(self) -> None:
         """The clock shows the oldest call that still runs."""

@@ -77,6 +77,6 @@ class ContinuousLoop:
         self._held = staying
         if leaving:
             self._replies.drop_unanswered(leaving)
-            self._replies.flush()
             self._jobs.release(leaving)
+            self._replies.flush()
             self._patience = SUCCESSOR

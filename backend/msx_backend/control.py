@@ -93,6 +93,8 @@ class ControlThread(threading.Thread):
         self.collectives: Callable[[], dict[str, int]] = dict
         self.metrics: Metrics | None = None
         self.watch: LoopWatch | None = None
+        self.on_ping: Callable[[], None] = lambda: None
+        """What else is to be done about once a second."""
         self._dropped = 0
 
     def run(self) -> None:
@@ -121,6 +123,7 @@ class ControlThread(threading.Thread):
         elif isinstance(message, Credit):
             self._jobs.grant(message.number, message.limit)
         elif isinstance(message, Ping):
+            self.on_ping()
             counts = self.collectives()
             samples = self._samples()  # before the forms, of which one may be newer than its first sample
             pong = Pong(message.sequence, self.progress(), self._clock.seconds, samples, counts, self._forms())

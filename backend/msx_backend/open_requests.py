@@ -8,7 +8,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 
+from msx_backend.segments.space import SegmentSpace
+from msx_backend.segments.values import RequestValues
 from msx_protocol import Predict, RequestHead, decode_headers
+from msx_sdk._internal.references import Key
 from msx_sdk.request import Headers, InferenceRequest, Part
 
 NO_PARTS: Mapping[str, Part] = MappingProxyType({})
@@ -26,10 +29,17 @@ class OpenRequests:
         self.deferred = False
         """In a parallel group a cancel counts from the next plan on, so that all ranks agree."""
         self.on_cancel: Callable[[int], None] = lambda number: None
+        self.segments: SegmentSpace | None = None
+        """In the worker of a stage: where large values of requests and replies stand."""
+        self.inline = False
+        """In a parallel group the other ranks read the requests, too: large values become parts of them."""
+        self.on_returned: Callable[[list[Key]], None] = lambda segments: None
 
     def take(self, message: Predict, body: bytearray) -> list[InferenceRequest]:
         """Single fields are not copied: the body belongs to the handler from now on."""
         requests, held = read_requests(message.requests, body), self._held
+        if self.segments is not None:
+            self._share(requests, message, self.segments)
         with self._lock:
             for request in requests:
                 held[request.number] = request
@@ -47,6 +57,11 @@ class OpenRequests:
                 asked.discard(request.number)
             request.parts = NO_PARTS  # a handler may keep its context, and so the request
             request.inference = request.encoder = None
+            if request.shared is not None:
+                request.shared.close()
+                request.shared = None
+        if self.segments is not None and (returned := self.segments.take_returned()):
+            self.on_returned(returned)
 
     def cancel(self, numbers: list[int]) -> None:
         """A number that has not come yet is remembered; the number of a request that has ended is ignored."""
@@ -75,6 +90,12 @@ class OpenRequests:
         for request in requests:
             request.cancelled = request.cancelled or request.number in self._asked
         return [request.number for request in requests if request.cancelled]
+
+    def _share(self, requests: list[InferenceRequest], message: Predict, segments: SegmentSpace) -> None:
+        for request in requests:
+            shared = request.shared = RequestValues(segments, message.segments.get(request.number, []))
+            if self.inline:
+                request.parts = {name: shared.inline(part) for name, part in request.parts.items()}
 
     def _remember(self, requests: list[InferenceRequest]) -> None:
         for request in requests:

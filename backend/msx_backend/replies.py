@@ -15,13 +15,16 @@ from msx_protocol import (
     Dropped,
     Failed,
     Joined,
+    Lent,
     Loaded,
     LoadFailed,
     LoadProgress,
+    Returned,
     encode_frame,
     encode_frame_parts,
 )
 from msx_sdk._internal.failures import RequestFailure, shortened
+from msx_sdk._internal.references import Key, SharedValues
 from msx_sdk._internal.reply_credit import UNLIMITED
 from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest
@@ -60,6 +63,8 @@ class ReplyWriter:
     def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
         if len(body) > self._limit:
             return self.fail(request, self._too_large(body))
+        if request.shared is not None and request.shared.lent:
+            self._lend(request, request.shared)
         if last and head is not None and len(body) < LARGE:
             return self._whole(request, body, head)
         if not last:
@@ -74,6 +79,18 @@ class ReplyWriter:
         if len(body) < LARGE:
             return self._answer(request, last, encode_frame(message, body))
         return self._answer(request, last, *encode_frame_parts(message, [body]))
+
+    def returned(self, segments: list[Key]) -> None:
+        """Nothing refers to these segments of other stages any more: told with the next write."""
+        with self._lock:
+            self._hold(encode_frame(Returned(segments)))
+
+    def _lend(self, request: InferenceRequest, shared: SharedValues) -> None:
+        """Told before the reply, in the same write."""
+        with self._lock:
+            if not request.answered:
+                self._hold(encode_frame(Lent(request.number, shared.lent)))
+                shared.lent = []
 
     def fail(self, request: InferenceRequest, failure: RequestFailure) -> None:
         texts = utf8(failure.message), utf8(failure.traceback), failure.code

@@ -30,6 +30,7 @@ from msx_backend.parallel.follower import Follower
 from msx_backend.parallel.leader import Leader
 from msx_backend.parallel.reports import collectives
 from msx_backend.replies import ReplyWriter, utf8
+from msx_backend.segments.space import SegmentSpace
 from msx_backend.worker_link import WorkerLink
 from msx_protocol import FrameReader, Load, Loaded, LoadFailed, ProtocolError, ToWorker
 from msx_sdk._internal.failures import is_out_of_memory, summary
@@ -44,10 +45,17 @@ class Worker:
     """Two sockets, one handler. `run` returns when the frontend asks for the end.
 
     In a parallel group `plans` are rank 0's sockets to the other ranks, or another rank's one socket to rank 0.
+    `segments` is the socket for shared memory, which a stage's rank 0 has.
     """
 
-    def __init__(self, data: socket.socket, control: socket.socket, plans: Sequence[socket.socket] = ()) -> None:
-        self._data, self._plans = data, plans
+    def __init__(
+        self,
+        data: socket.socket,
+        control: socket.socket,
+        plans: Sequence[socket.socket] = (),
+        segments: socket.socket | None = None,
+    ) -> None:
+        self._data, self._plans, self._segments = data, plans, segments
         self._reader: FrameReader[ToWorker] = FrameReader(ToWorker)
         self._jobs, self._clock = OpenRequests(), CallClock()
         self._control = ControlThread(control, self._jobs, self._clock)
@@ -59,11 +67,26 @@ class Worker:
             return 1
         self._replies = ReplyWriter(self._data, load.max_response_size, load.stream_credit)
         self._control.progress = lambda: self._replies.progress
+        if load.segments is not None and self._segments is not None:
+            self._share(SegmentSpace(self._segments, load.segments), parallel=load.world_size > 1)
         try:
             self._serve(load)
         except _LoadError:
             return 1
         return 0
+
+    def _share(self, space: SegmentSpace, *, parallel: bool) -> None:
+        """Large values of requests and replies stand in shared memory."""
+        self._jobs.segments, self._jobs.inline = space, parallel
+        self._jobs.on_returned = self._replies.returned
+
+        def tick() -> None:
+            space.tick()
+            if returned := space.take_returned(collect=False):
+                self._replies.returned(returned)
+                self._replies.flush_now()
+
+        self._control.on_ping = tick
 
     def _receive_load(self) -> Load | None:
         while count := self._data.recv_into(self._reader.space()):
@@ -168,6 +191,7 @@ def main() -> None:
     parser.add_argument("--data-fd", type=int, required=True)
     parser.add_argument("--control-fd", type=int, required=True)
     parser.add_argument("--plan-fd", type=int, action="append", default=[], dest="plan_fds")
+    parser.add_argument("--segments-fd", type=int, help="the socket for shared memory, of a stage's rank 0")
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--descriptors", type=int, help="the soft limit, where the inherited one is higher")
     options = parser.parse_args()
@@ -180,7 +204,8 @@ def main() -> None:
     status = 1
     try:
         data, control, *plans = map(_inherited, (options.data_fd, options.control_fd, *options.plan_fds))
-        status = Worker(data, control, plans).run()
+        segments = None if options.segments_fd is None else _inherited(options.segments_fd)
+        status = Worker(data, control, plans, segments).run()
     except BaseException:
         log.exception("the worker ends")
     for stream in (sys.stdout, sys.stderr):

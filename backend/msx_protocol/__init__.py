@@ -1,7 +1,8 @@
 """The wire protocol between the frontend and rank 0 of a worker group, and between the ranks of a group.
 
 Two stream sockets, inherited by the worker: **data** (Load, Predict, Drain and their replies, in order) and
-**control** (Ping, Pong, Cancel, Credit). Other ranks have a third one to rank 0 (PlanCall, …). All carry frames:
+**control** (Ping, Pong, Cancel, Credit). Other ranks have a third one to rank 0 (PlanCall, …). A stage's rank 0 has
+one for segments of shared memory, with messages of its own (`segments`). All others carry frames:
 
     frame = head size: u32 LE, body size: u32 LE, head, body
 
@@ -18,7 +19,7 @@ from msx_protocol.message import WireMessage
 from msx_protocol.metrics import MetricDeclaration, MetricInfo, MetricSample
 from msx_protocol.plan import CallDone, PlanCall, PlanEnd, PlanMessage, PlanStep
 from msx_protocol.receivers import Plan, ToFrontend, ToWorker, ToWorkerControl
-from msx_protocol.replies import Chunk, Chunks, CompleteReplies, Dropped, Failed, Joined
+from msx_protocol.replies import Chunk, Chunks, CompleteReplies, Dropped, Failed, Joined, Lent, Returned
 from msx_protocol.requests import (
     Cancel,
     Credit,
@@ -51,6 +52,7 @@ __all__ = [
     "FieldRow",
     "FrameReader",
     "Joined",
+    "Lent",
     "Load",
     "LoadFailed",
     "LoadProgress",
@@ -70,6 +72,7 @@ __all__ = [
     "ProtocolError",
     "RequestHead",
     "RequestRow",
+    "Returned",
     "ToFrontend",
     "ToWorker",
     "ToWorkerControl",

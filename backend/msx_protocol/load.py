@@ -7,6 +7,7 @@ from typing import Any
 from msx_protocol.message import WireMessage
 from msx_protocol.metrics import MetricDeclaration
 from msx_sdk._internal.servable_start import ServableStart
+from msx_protocol.segments import SegmentUse
 
 
 class Load(WireMessage, tag=1, kw_only=True):
@@ -47,6 +48,8 @@ class Load(WireMessage, tag=1, kw_only=True):
     """Send the PredictionTime of each call, because each is logged, and not only the last one."""
     servable: ServableStart | None = None
     """What a start script says of the servable."""
+    segments: SegmentUse | None = None
+    """For a stage: shared memory for large values between stages; None: they travel in frames."""
 
 
 class LoadProgress(WireMessage, tag=20):

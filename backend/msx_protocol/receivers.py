@@ -5,12 +5,23 @@ from __future__ import annotations
 from msx_protocol.heartbeat import Ping
 from msx_protocol.load import Load, Loaded, LoadFailed, LoadProgress
 from msx_protocol.plan import CallDone, PlanCall, PlanEnd, PlanMessage, PlanStep
-from msx_protocol.replies import Chunk, Chunks, CompleteReplies, Dropped, Failed, Joined
+from msx_protocol.replies import Chunk, Chunks, CompleteReplies, Dropped, Failed, Joined, Lent, Returned
 from msx_protocol.requests import Cancel, Credit, Drain, Predict
 
 ToWorker = Load | Predict | Drain
 ToWorkerControl = Ping | Cancel | Credit
 ToFrontend = (
-    LoadProgress | Loaded | LoadFailed | CompleteReplies | Chunk | Chunks | Failed | Dropped | Joined | CallDone
+    LoadProgress
+    | Loaded
+    | LoadFailed
+    | CompleteReplies
+    | Chunk
+    | Chunks
+    | Failed
+    | Dropped
+    | Joined
+    | CallDone
+    | Lent
+    | Returned
 )
 Plan = PlanCall | PlanStep | PlanEnd | PlanMessage

@@ -53,3 +53,18 @@ class Dropped(WireMessage, tag=25):
     """The worker has dropped a cancelled request."""
 
     number: int
+
+
+class Lent(WireMessage, tag=31):
+    """Comes before a reply of this request, or a chunk of it: the segments (owner, number) that it refers to. They
+    are the worker's own, or those of the request."""
+
+    number: int
+    segments: list[tuple[int, int]]
+
+
+class Returned(WireMessage, tag=32):
+    """Each ends one loan by a Predict: nothing in the worker refers to the segment because of that request any
+    more."""
+
+    segments: list[tuple[int, int]]

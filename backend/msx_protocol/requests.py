@@ -38,11 +38,13 @@ class Predict(WireMessage, tag=2):
 
     `joins`: the worker may run it together with the batches directly after it that have `joins`, too, up to the batch
     size. `size`: each batch has so many of the requests, and they run one after the other; 0: there is one batch.
+    `segments`: by the number of a request, the segments (owner, number) that its fields refer to.
     """
 
     requests: list[RequestHead]
     joins: bool = False
     size: int = 0
+    segments: dict[int, list[tuple[int, int]]] = {}
 
 
 class Drain(WireMessage, tag=3):
@@ -74,6 +76,7 @@ class PredictRows(WireMessage, tag=2):
     requests: list[RequestRow]
     joins: bool
     size: int
+    segments: dict[int, list[tuple[int, int]]] = {}
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -180,6 +180,21 @@ class Context:
         """
         await self._bound.drain()
 
+    # -- large values between stages --
+
+    def output(self, shape: tuple[int, ...] | int, dtype: Any = "float32", idx: int = 0) -> Any:
+        """A NumPy array for the reply of a stage to request `idx`, whose numbers are not set. Where it is larger than
+        64 KiB it stands in memory that the next stage shares: returned, also within a dict or list, it is not copied.
+        """
+        import numpy as np
+
+        shape, shared = (shape,) if isinstance(shape, int) else tuple(shape), self._bound.requests[idx].shared
+        return np.empty(shape, dtype) if shared is None else shared.output(shape, dtype)
+
+    def writable(self, idx: int = 0) -> dict[str, Any]:
+        """The inputs of this request with arrays that may be written: large ones of the stage before cannot be."""
+        return self._bound.requests[idx].writable()
+
     # -- tools --
 
     @property

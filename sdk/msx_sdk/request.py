@@ -9,6 +9,7 @@ import msgspec
 
 from msx_sdk._internal.bodies import lenient, raw, strict
 from msx_sdk._internal.kserve.inference import Inference
+from msx_sdk._internal.references import SharedValues
 from msx_sdk._internal.reply_credit import UNLIMITED, ReplyCredit
 from msx_sdk._internal.results import encode
 
@@ -71,6 +72,7 @@ class InferenceRequest(ReplyCredit):
         "number",
         "operation",
         "parts",
+        "shared",
     )
 
     def __init__(
@@ -93,6 +95,8 @@ class InferenceRequest(ReplyCredit):
         self.credit, self.sent, self._watchers = UNLIMITED, 0, ()  # as in ReplyCredit
         self.inference: Inference | None = None
         """The parsed request, if it is one of the Open Inference Protocol."""
+        self.shared: SharedValues | None = None
+        """Shared memory for large values, in a stage's worker."""
         self.encoder: Callable[[Any], bytes] | None = None
         """Makes the bytes of a reply, where that is not done as for every prediction."""
         self._data: dict[str, Any] | None = None
@@ -152,8 +156,16 @@ class InferenceRequest(ReplyCredit):
         if not decode:
             return {name: raw(part.data) for name, part in self.parts.items()}
         if self._strict:
-            return {name: strict(name, part.data, part.content_type) for name, part in self.parts.items()}
+            resolve = None if self.shared is None else self.shared.resolve
+            return {name: strict(name, part.data, part.content_type, resolve) for name, part in self.parts.items()}
         return {name: lenient(part.data, part.content_type) for name, part in self.parts.items()}
+
+    def writable(self) -> dict[str, Any]:
+        """`data()` once more, with arrays of its own where those of `data()` stand in shared memory."""
+        if not self._strict or self._spent or self.shared is None:
+            return self.data()
+        resolve = self.shared.resolve_copy
+        return {name: strict(name, part.data, part.content_type, resolve) for name, part in self.parts.items()}
 
     def encode(self, value: Any, status: int) -> bytes | bytearray:
         """Encodes a value of the reply. Raises PredictionError for a value that cannot be sent."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from msx_sdk._internal.packed import PACKED, InvalidPacked, unpack
+from msx_sdk._internal.packed import PACKED, InvalidPacked, Resolve, unpack
 from msx_sdk.errors import InvalidInput
 
 JSON = "application/json"
@@ -43,10 +43,13 @@ def lenient(data: Data, content_type: str | None) -> Any:
     return raw(data)
 
 
-def strict(field: str, data: Data, content_type: str | None) -> Any:
-    """As `lenient`, but any spelling of a JSON type counts. Raises InvalidInput if the JSON cannot be parsed."""
+def strict(field: str, data: Data, content_type: str | None, resolve: Resolve | None = None) -> Any:
+    """As `lenient`, but any spelling of a JSON type counts. `resolve` is for references to shared memory.
+
+    Raises InvalidInput if it cannot be parsed.
+    """
     if content_type == PACKED:
-        return _unpacked(field, data)
+        return _unpacked(field, data, resolve)
     if not content_type or not says_json(content_type):
         return lenient(data, content_type)
     try:
@@ -55,9 +58,9 @@ def strict(field: str, data: Data, content_type: str | None) -> Any:
         raise _malformed(f"{field} ({content_type[:100]})", data, error) from None
 
 
-def _unpacked(field: str, data: Data) -> Any:
+def _unpacked(field: str, data: Data, resolve: Resolve | None) -> Any:
     try:
-        return unpack(data)
+        return unpack(data, resolve=resolve)
     except InvalidPacked as error:
         raise InvalidInput(f"{field} is not a value of {PACKED}: {error}.") from None
 

@@ -2,7 +2,7 @@
 
 An array is the extension type 1: the length of its type's name (1 byte), the name as NumPy has it, the number of its
 dimensions (1 byte), each size (8 bytes), then its numbers in C order. All of it is little-endian. The server reads and
-writes such values without NumPy, as `Tensor`; workers as arrays.
+writes such values without NumPy, as `Tensor`; workers as arrays. `references` has the extension type 2.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable
+from itertools import islice
 from math import prod
 from typing import Any
 
 import msgspec
+
+from msx_sdk._internal.references import LEAST, REFERENCE, Reference, SharedPlace, place_bytes, split_place
 
 PACKED = "application/x-msx-packed"
 """The content type of a field whose bytes are such a value."""
@@ -71,19 +74,41 @@ class Tensor:
         return self.dtype, self.shape, bytes(self.data)
 
 
+Resolve = Callable[[Reference], Any]
+"""Returns the value that a reference stands for. Raises InvalidPacked."""
+
+
 def pack(value: Any) -> bytes:
     """Raises TypeError for what has no form here, ValueError for an array of such a type."""
     return _encoder.encode(value)
 
 
-def unpack(data: Buffer, make: Callable[[Tensor], Any] | None = None) -> Any:
+def pack_shared(value: Any, place: SharedPlace) -> bytes:
+    """As `pack`, with large arrays and bytes in shared memory, where `place` takes them."""
+    placed: dict[int, msgspec.msgpack.Ext] = {}
+
+    def extension(one: Any) -> Any:
+        if type(one) is not _Bytes:
+            return _placed_array(one, place, placed)
+        reference = place.data(one.data)
+        return one.data if reference is None else msgspec.msgpack.Ext(REFERENCE, place_bytes(reference))
+
+    encoder = msgspec.msgpack.Encoder(enc_hook=extension)
+    if not _begins_with_large_bytes(value):
+        packed = encoder.encode(value)
+        if len(packed) <= LEAST:
+            return packed
+    return encoder.encode(_with_large_bytes(value))
+
+
+def unpack(data: Buffer, make: Callable[[Tensor], Any] | None = None, resolve: Resolve | None = None) -> Any:
     """`make` gets each array as a Tensor; without it the value has NumPy arrays, which belong to the caller.
 
-    Raises InvalidPacked.
+    `resolve` gets each reference to shared memory; without it they are refused. Raises InvalidPacked.
     """
-    if make is None:
+    if make is None and resolve is None:
         return _decoded(_to_arrays, data)
-    return _decoded(msgspec.msgpack.Decoder(ext_hook=_hook(make)), data)
+    return _decoded(msgspec.msgpack.Decoder(ext_hook=_hook(make or as_array, resolve)), data)
 
 
 def as_array(tensor: Tensor) -> Any:
@@ -102,8 +127,10 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: Buffer) -> Any:
         raise InvalidPacked(str(error)) from None
 
 
-def _hook(make: Callable[[Tensor], Any]) -> Callable[[int, memoryview], Any]:
+def _hook(make: Callable[[Tensor], Any], resolve: Resolve | None = None) -> Callable[[int, memoryview], Any]:
     def read(code: int, data: memoryview) -> Any:
+        if code == REFERENCE:
+            return _resolved(data, resolve)
         if code != TENSOR:
             raise InvalidPacked(f"extension type {code} is not known: {TENSOR}, an array, is the only one")
         return make(_tensor(data))
@@ -111,8 +138,31 @@ def _hook(make: Callable[[Tensor], Any]) -> Callable[[int, memoryview], Any]:
     return read
 
 
+def _resolved(data: memoryview, resolve: Resolve | None) -> Any:
+    """Raises InvalidPacked."""
+    if resolve is None:
+        raise InvalidPacked("it refers to shared memory, which only a stage of the same model may do")
+    try:
+        place, head = split_place(data)
+    except struct.error:
+        raise InvalidPacked("a reference to shared memory is incomplete") from None
+    if not head:
+        return resolve(Reference(*place))
+    dtype, shape, _ = _head(head)
+    _check_size(dtype, shape, place[3])
+    return resolve(Reference(*place, dtype, shape))
+
+
 def _tensor(data: memoryview) -> Tensor:
     """Raises InvalidPacked."""
+    dtype, shape, end = _head(data)
+    numbers = data[end:]
+    _check_size(dtype, shape, len(numbers))
+    return Tensor(dtype, shape, numbers)
+
+
+def _head(data: memoryview) -> tuple[str, tuple[int, ...], int]:
+    """Type and shape of an array, and where its numbers begin. Raises InvalidPacked."""
     try:
         name_end = 1 + data[0]
         dtype = bytes(data[1:name_end]).decode("ascii")
@@ -122,10 +172,13 @@ def _tensor(data: memoryview) -> Tensor:
         raise InvalidPacked("an array's head is incomplete") from None
     if dtype not in SIZES or dimensions > MOST_DIMENSIONS:
         raise InvalidPacked(f"an array of type {dtype[:20]!r} with {dimensions} dimensions is not known")
-    numbers = data[name_end + 1 + 8 * dimensions :]
-    if len(numbers) != (wanted := prod(shape) * SIZES[dtype]):
-        raise InvalidPacked(f"an array of {dtype} and shape {list(shape)} has {len(numbers)} bytes, not {wanted}")
-    return Tensor(dtype, shape, numbers)
+    return dtype, shape, name_end + 1 + 8 * dimensions
+
+
+def _check_size(dtype: str, shape: tuple[int, ...], size: int) -> None:
+    """Raises InvalidPacked."""
+    if size != (wanted := prod(shape) * SIZES[dtype]):
+        raise InvalidPacked(f"an array of {dtype} and shape {list(shape)} has {size} bytes, not {wanted}")
 
 
 def _extension(value: Any) -> Any:
@@ -144,9 +197,54 @@ def _extension(value: Any) -> Any:
 
 
 def _ext(dtype: str, shape: tuple[int, ...], data: Buffer) -> msgspec.msgpack.Ext:
+    return msgspec.msgpack.Ext(TENSOR, b"".join((_head_bytes(dtype, shape), data)))
+
+
+def _head_bytes(dtype: str, shape: tuple[int, ...]) -> bytes:
     name = dtype.encode()
-    head = struct.pack(f"<B{len(name)}sB{len(shape)}Q", len(name), name, len(shape), *shape)
-    return msgspec.msgpack.Ext(TENSOR, b"".join((head, data)))
+    return struct.pack(f"<B{len(name)}sB{len(shape)}Q", len(name), name, len(shape), *shape)
+
+
+class _Bytes:
+    """Large bytes within a value, on their way to `place.data`: of plain bytes the encoder does not ask."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: Buffer) -> None:
+        self.data = data
+
+
+def _begins_with_large_bytes(value: Any) -> bool:
+    """It is such bytes, or a dict or short list of them: to encode it first would copy them for nothing."""
+    if isinstance(value, (bytes, bytearray)):
+        return len(value) > LEAST
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return any(isinstance(one, (bytes, bytearray)) and len(one) > LEAST for one in islice(members, 100))
+
+
+def _with_large_bytes(value: Any) -> Any:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return _Bytes(value) if memoryview(value).nbytes > LEAST else value
+    if isinstance(value, dict):
+        return {name: _with_large_bytes(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_large_bytes(one) for one in value]
+    return value
+
+
+def _placed_array(value: Any, place: SharedPlace, placed: dict[int, msgspec.msgpack.Ext]) -> Any:
+    """Each array once, although a value with large bytes is encoded twice."""
+    if id(value) in placed:
+        return placed[id(value)]
+    array = value.asnumpy() if hasattr(value, "asnumpy") else value
+    if getattr(array, "nbytes", 0) <= LEAST or getattr(array.dtype, "name", "") not in SIZES:
+        return _extension(array)
+    reference = place.array(array)
+    if reference is None:
+        return _extension(array)
+    ext = msgspec.msgpack.Ext(REFERENCE, place_bytes(reference) + _head_bytes(reference.dtype, reference.shape))
+    placed[id(value)] = ext
+    return ext
 
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=_extension)

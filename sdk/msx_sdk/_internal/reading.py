@@ -39,7 +39,7 @@ class RequestReader:
             self._read_inference(request)
         elif answers_packed(request.operation):
             request.decode(strictly=True)
-            request.encoder = pack
+            request.encoder = pack if request.shared is None else request.shared.pack
         elif self._reads_ahead(request):
             decoded = request.decode(strictly=self._strict)
             if self._announce is not None:

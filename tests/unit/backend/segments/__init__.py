@@ -1,0 +1,1 @@
+"""Shared memory between stages: the worker's part."""
