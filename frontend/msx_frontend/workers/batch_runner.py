@@ -9,12 +9,27 @@ from typing import Protocol
 
 from msx_frontend.errors import HandlerFailed, ServiceError
 from msx_frontend.job import Job, answer_all
+from msx_frontend.shared_value import StageJob
 from msx_frontend.stream_credit import StreamCredit
 from msx_frontend.workers.in_flight import InFlight
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.predict_frames import PredictFrames
 from msx_frontend.workers.rank import Rank
-from msx_protocol import Cancel, Chunk, Chunks, CompleteReplies, Credit, Dropped, Failed, Joined, Loaded, encode_frame
+from msx_frontend.workers.segments.port import SegmentPort
+from msx_protocol import (
+    Cancel,
+    Chunk,
+    Chunks,
+    CompleteReplies,
+    Credit,
+    Dropped,
+    Failed,
+    Joined,
+    Lent,
+    Loaded,
+    Returned,
+    encode_frame,
+)
 
 
 class BatchEvents(Protocol):
@@ -55,6 +70,7 @@ class BatchRunner:
         self.progressed = time.monotonic()
         """When the leader got its first job after a pause, or a rank sent its last message."""
         self._outgoing = PredictFrames()
+        self.port: SegmentPort | None = None
 
     def configure(self, message: Loaded) -> None:
         """The handler has told how it takes requests."""
@@ -199,6 +215,31 @@ class BatchRunner:
 
     def _grant(self, number: int, limit: int) -> None:
         self._write_control(encode_frame(Credit(number, limit)))
+
+    def share(self, port: SegmentPort) -> None:
+        """The worker reads and writes large values in shared memory."""
+        self.port = self._outgoing.port = port
+
+    def lent(self, message: Lent) -> None:
+        """The reply of this job that comes next refers to shared memory."""
+        job = self.in_flight.job(message.number)
+        shared = job.shared if type(job) is StageJob else ()
+        if self.port is None:
+            return
+        try:
+            value = self.port.value(message.segments, {one.key: one for value in shared for one in value.segments})
+        except ServiceError as error:
+            if job is not None:
+                job.fail(error)
+            return
+        if type(job) is StageJob:
+            job.lend(value)
+        else:
+            value.close()
+
+    def returned(self, message: Returned) -> None:
+        if self.port is not None:
+            self.port.returned(message.segments)
 
     def joined(self, message: Joined) -> None:
         self.in_flight.join(message.batches, self.progressed)

@@ -17,6 +17,8 @@ from msx_frontend.workers.group_state import GroupState
 from msx_frontend.workers.launcher import GroupSpec, LaunchedRank, Launcher
 from msx_frontend.workers.rank import Rank
 from msx_frontend.workers.rank_group import RankGroup
+from msx_frontend.workers.segments.allowance import SegmentSocket
+from msx_frontend.workers.segments.port import SegmentPort
 from msx_frontend.workers.watchdog import Watchdog
 from msx_protocol import (
     CallDone,
@@ -27,12 +29,14 @@ from msx_protocol import (
     Dropped,
     Failed,
     Joined,
+    Lent,
     Loaded,
     LoadFailed,
     LoadProgress,
     MetricInfo,
     MetricSample,
     Pong,
+    Returned,
     ToFrontend,
     encode_frame,
 )
@@ -72,6 +76,7 @@ class WorkerGroup:
         """How it ends when it is drained."""
         self.ranks = RankGroup(spec, self)
         self.runner = BatchRunner(spec, self.ranks.leader, events, self._replied)
+        self._port: SegmentPort | None = None
         self._watchdog = Watchdog(spec, self.ranks, self.runner, self._end)
         loop = asyncio.get_running_loop()
         self._loaded: asyncio.Future[None] = loop.create_future()
@@ -82,7 +87,8 @@ class WorkerGroup:
     async def start(self) -> GroupEnd | None:
         """Returns when the model is loaded, or with the reason why it is not."""
         try:
-            self.ranks.begin(await self._launched())
+            launched = await self._launched()
+            self.ranks.begin(launched)
             await self.ranks.connect()
         except OSError as error:
             return self._end(group_end.not_started(error))
@@ -90,12 +96,20 @@ class WorkerGroup:
             self.ranks.kill()  # the group ended meanwhile: what was started after that must end, too
             return self._ended.result()
         self.state = GroupState.LOADING
+        self._share(launched[0].segments)
         self._watchdog.started()
         self.ranks.load()
         await self._first(self._loaded, timeout=self.spec.startup_timeout)
         if not self._loaded.done() and not self._ended.done():
             self._end(group_end.load_too_slow(self.spec.startup_timeout, self.ranks.slowest))
         return self._ended.result() if self._ended.done() else None
+
+    def _share(self, offered: SegmentSocket | None) -> None:
+        """Large values of a stage stand in shared memory, where the launcher offers a socket for it."""
+        if offered is not None:
+            port = self._port = SegmentPort(offered.end, offered.limits)
+            self.runner.share(port)
+            self.ranks.leader.share(port.use)
 
     async def _launched(self) -> Sequence[LaunchedRank]:
         """The end of the group ends the launch as well. Raises OSError."""
@@ -154,6 +168,10 @@ class WorkerGroup:
             self._watchdog.failed(message)
         elif isinstance(message, Joined):
             runner.joined(message)
+        elif isinstance(message, Returned):
+            runner.returned(message)
+        elif isinstance(message, Lent):
+            runner.lent(message)
         elif isinstance(message, CallDone):
             self._watchdog.reported(rank, message)
             self._ready_when_all_are()
@@ -219,6 +237,8 @@ class WorkerGroup:
         self._ended.set_result(end)
         self._events.group_ended(self)
         self.runner.close(end.error)
+        if self._port is not None:
+            self._port.close()
         return end
 
     # -- for the describe API and the log --

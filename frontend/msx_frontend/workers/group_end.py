@@ -94,6 +94,14 @@ def no_heartbeat(limit: float, rank: str = "") -> GroupEnd:
     return GroupEnd(reason, WorkerDied(reason))
 
 
+def kept_values(limit: float) -> GroupEnd:
+    reason = (
+        f"The worker kept an input of a request in shared memory for longer than responseTimeout ({limit:g} s) after "
+        f"its reply: a handler that keeps inputs keeps copies of them (context.writable)."
+    )
+    return GroupEnd(reason, WorkerTimedOut(reason))
+
+
 def diverged(sentence: str) -> GroupEnd:
     """One rank of a parallel group does not do what the others do."""
     return GroupEnd(sentence, WorkerDied(sentence))

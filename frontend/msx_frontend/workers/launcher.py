@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from msx_frontend.stream_credit import StreamBuffers
 from msx_frontend.workers.confinement import FREE, Confinement
+from msx_frontend.workers.segments.allowance import SegmentLimits, SegmentSocket
 from msx_protocol import Load
 
 
@@ -52,6 +53,9 @@ class GroupSpec:
     stream_buffers: StreamBuffers = field(default_factory=StreamBuffers)
     """What the streamed replies of all groups may hold in the server."""
 
+    segments: SegmentLimits | None = None
+    """For a stage: the shared memory in which its large replies may stand."""
+
     @property
     def load(self) -> Load:
         return self.ranks[0].load
@@ -91,6 +95,11 @@ class LaunchedRank(Protocol):
     @property
     def control(self) -> ByteStream:
         """Frames of pings, cancels and credit, in both directions."""
+
+    @property
+    def segments(self) -> SegmentSocket | None:
+        """Of a stage's rank 0, where it runs on this machine: who takes it closes it. Without it large values travel in
+        frames."""
 
     @property
     def stdout(self) -> ByteStream: ...

@@ -11,15 +11,17 @@ from pathlib import Path
 
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.local_rank import LocalRank, start_rank
+from msx_frontend.workers.segments.allowance import SegmentAllowance
 
 
 class LocalLauncher:
     """`folder`: each rank gets its working directory below it. `descriptors`: the soft limit that ranks get, where they
-    inherit a higher one."""
+    inherit a higher one. `segments`: how many descriptors of shared memory the server may hold."""
 
-    def __init__(self, folder: Path, descriptors: int | None = None) -> None:
+    def __init__(self, folder: Path, descriptors: int | None = None, segments: SegmentAllowance | None = None) -> None:
         self._folder = folder
         self._descriptors = descriptors
+        self._segments = segments or SegmentAllowance(0)
 
     async def launch(self, spec: GroupSpec) -> Sequence[LocalRank]:
         """See `Launcher.launch`. The loop runs between the starts of two processes, of which each takes milliseconds.
@@ -33,7 +35,8 @@ class LocalLauncher:
             try:
                 for rank, plan_fds in enumerate(_plan_fds(len(spec.ranks), plans)):
                     work_dir = self._folder / f"{name}-r{rank}"
-                    started.append(start_rank(spec, rank, work_dir, meeting, plan_fds, self._descriptors))
+                    common = meeting, plan_fds, self._descriptors, self._segments
+                    started.append(start_rank(spec, rank, work_dir, *common))
                     await asyncio.sleep(0)
             except BaseException:
                 await _end_all(started)

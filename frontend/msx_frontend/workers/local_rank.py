@@ -16,8 +16,9 @@ from pathlib import Path
 import psutil
 
 from msx_frontend.workers.launcher import ExitStatus, GroupSpec, RankStatus
-from msx_frontend.workers.local_streams import PipeStream, SocketStream, pipe, socket_pair
+from msx_frontend.workers.local_streams import PipeStream, SocketStream, pipe, segment_socket, socket_pair
 from msx_frontend.workers.own_memory import own_memory, own_memory_of_all
+from msx_frontend.workers.segments.allowance import SegmentAllowance, SegmentSocket
 
 
 def start_rank(
@@ -27,10 +28,12 @@ def start_rank(
     variables: Mapping[str, str],
     plan_fds: Sequence[int],
     descriptors: int | None = None,
+    allowance: SegmentAllowance | None = None,
 ) -> LocalRank:
     """Start the process of a rank. Raises OSError when the machine lets no process start; nothing is left then.
 
-    `descriptors` is the soft limit that it gets, where it inherits a higher one.
+    `descriptors` is the soft limit that it gets, where it inherits a higher one; `allowance` what the server has left
+    for shared memory.
     """
     confinement = spec.ranks[rank].confinement
     env = {**spec.ranks[rank].env, **variables, **confinement.environment(work_dir)}
@@ -39,11 +42,17 @@ def start_rank(
         ours.callback(shutil.rmtree, work_dir, ignore_errors=True)
         confinement.furnish(work_dir)
         (data, data_fd), (control, control_fd) = socket_pair(ours, theirs), socket_pair(ours, theirs)
+        wanted, allowance = spec.segments if rank == 0 else None, allowance or SegmentAllowance(0)
+        segments = segment_socket(ours, theirs, wanted, allowance)
         (stdout, stdout_fd), (stderr, stderr_fd) = pipe(ours, theirs), pipe(ours, theirs)
         for fd in (stdout_fd, stderr_fd):
             confinement.give(fd)
-        command = confinement.command(_command(spec.python, data_fd, control_fd, plan_fds, descriptors))
-        process = _popen(command, [data_fd, control_fd, *plan_fds], stdout_fd, stderr_fd, env, work_dir)
+        command = _command(spec.python, data_fd, control_fd, plan_fds, descriptors)
+        inherited = [data_fd, control_fd, *plan_fds]
+        if segments is not None:
+            command.append(f"--segments-fd={segments[1]}")
+            inherited.append(segments[1])
+        process = _popen(confinement.command(command), inherited, stdout_fd, stderr_fd, env, work_dir)
         ours.pop_all()
     return LocalRank(
         process,
@@ -52,6 +61,8 @@ def start_rank(
         control=SocketStream(control),
         stdout=PipeStream(stdout),
         stderr=PipeStream(stderr),
+        segments=None if segments is None else segments[0],
+        allowance=allowance,
     )
 
 
@@ -67,6 +78,8 @@ class LocalRank:
         control: SocketStream,
         stdout: PipeStream,
         stderr: PipeStream,
+        segments: SegmentSocket | None = None,
+        allowance: SegmentAllowance | None = None,
     ) -> None:
         self._process = process
         self.pid = process.pid
@@ -75,6 +88,8 @@ class LocalRank:
         self.control = control
         self.stdout = stdout
         self.stderr = stderr
+        self.segments = segments
+        self._allowance = allowance
         self.ended: asyncio.Future[ExitStatus] = asyncio.get_running_loop().create_future()
         self._watch = asyncio.create_task(self._watch_end(), name=f"watch-{self.pid}")
 
@@ -89,6 +104,10 @@ class LocalRank:
         await self._watch
         for stream in (self.data, self.control, self.stdout, self.stderr):
             stream.close()
+        if self.segments is not None and self._allowance is not None:
+            self.segments.end.close()
+            self._allowance.put_back(self.segments.limits)
+            self._allowance = None
 
     def describe(self) -> RankStatus:
         if not self._exists:

@@ -7,6 +7,9 @@ import os
 import socket
 from contextlib import ExitStack
 
+from msx_frontend.workers.segments.allowance import SegmentAllowance, SegmentLimits, SegmentSocket
+from msx_protocol.segments import OFFERED
+
 
 class SocketStream:
     """Our end of a pair of Unix sockets."""
@@ -51,6 +54,18 @@ def socket_pair(ours: ExitStack, theirs: ExitStack) -> tuple[socket.socket, int]
     end, other = socket.socketpair()
     ours.enter_context(end)
     return end, theirs.enter_context(other).fileno()
+
+
+def segment_socket(
+    ours: ExitStack, theirs: ExitStack, wanted: SegmentLimits | None, allowance: SegmentAllowance
+) -> tuple[SegmentSocket, int] | None:
+    """Our end, and the descriptor of the process's; None where there is no such memory, or not any left."""
+    if wanted is None or not OFFERED or not (granted := allowance.take(wanted)).number:
+        return None
+    ours.callback(allowance.put_back, granted)
+    end, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.enter_context(end)
+    return SegmentSocket(end, granted), theirs.enter_context(other).fileno()
 
 
 def pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msx_frontend.job import DESCRIBE, EXPLAIN, PREDICT, STREAM, Job, KeptHeaders
+from msx_frontend.shared_value import StageJob
+from msx_frontend.workers.segments.port import SegmentPort
 from msx_protocol import LARGE, FieldRow, PredictRows, RequestRow, encode_frame_parts, encode_headers
+from msx_sdk._internal.references import Key
 
 UNNAMED = frozenset((PREDICT, STREAM, EXPLAIN, DESCRIBE))
 """Kinds of jobs that a request does not name to the worker: headers tell them apart, as in TorchServe."""
@@ -24,6 +27,9 @@ class PredictFrames:
         self._bytes = 0
         self._size = 0
         self._joins = False
+        self._segments: dict[int, list[Key]] = {}
+        self.port: SegmentPort | None = None
+        """Where shared memory that a stage's jobs refer to is given to the worker."""
 
     def add(self, jobs: Sequence[Job], size: int, now: float, *, joins: bool = False) -> None:
         """Batches of `size` of these jobs, whose numbers are given; `now` is a `time.monotonic()` instant."""
@@ -40,6 +46,8 @@ class PredictFrames:
                 self._bytes += len(data)
                 fields.append((field.name, field.content_type, len(data)))
             self._heads.append(_head(job, fields, now))
+            if type(job) is StageJob and job.shared and self.port is not None:
+                self._segments[job.number] = self.port.give(job.shared, job.number)
 
     def take(self) -> list[bytes | bytearray]:
         """The frames, as buffers for one gathering write."""
@@ -49,9 +57,11 @@ class PredictFrames:
         return frames
 
     def _end_frame(self) -> None:
-        message = PredictRows(self._heads, self._joins, self._size)
+        message = PredictRows(self._heads, self._joins, self._size, self._segments)
         self._frames += encode_frame_parts(message, self._bodies)
         self._heads, self._bodies, self._bytes = [], [], 0
+        if self._segments:
+            self._segments = {}
 
 
 def _head(job: Job, fields: list[FieldRow], now: float) -> RequestRow:

@@ -7,10 +7,13 @@ import contextlib
 from functools import partial
 from typing import Any, Protocol
 
+from msgspec import structs
+
 from msx_frontend.workers.channel import Channel
 from msx_frontend.workers.launcher import LaunchedRank, RankStatus
 from msx_frontend.workers.output import WorkerOutput
 from msx_protocol import Load, Loaded, LoadProgress, MetricSample, Pong, ToFrontend, encode_frame
+from msx_protocol.segments import SegmentUse
 
 UNREAD = 1.0
 """Seconds that what an ended rank has written has to arrive. A process of its that lives on may hold its streams."""
@@ -66,6 +69,10 @@ class Rank:
 
     def load(self) -> None:
         self.data.write(encode_frame(self._load))
+
+    def share(self, use: SegmentUse) -> None:
+        """Before `load`: the shared memory that it may use."""
+        self._load = structs.replace(self._load, segments=use)
 
     def loads(self, message: LoadProgress | Loaded) -> None:
         """It has told how far it has come."""

@@ -86,6 +86,8 @@ class Watchdog:
             self._end(group_end.no_response(limit, self._ranks.named(silent), self._stragglers.words()))
         elif running and together and (straggler := self._stragglers.overdue(now)):
             self._diverged(straggler)
+        elif (port := self._runner.port) is not None and port.kept(self._runner.in_flight.open, now) > limit:
+            self._end(group_end.kept_values(limit))
         elif self._runner.idle and together and silent is not None:
             self._end(group_end.no_heartbeat(heartbeat.MISSED_HEARTBEAT, self._ranks.named(silent)))
 

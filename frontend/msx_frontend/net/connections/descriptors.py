@@ -28,6 +28,11 @@ class Descriptors:
         return min(self.limit // 2, max(LEAST_RESERVE, min(MOST_RESERVE, self.limit // RESERVE_SHARE)))
 
     @property
+    def for_segments(self) -> int:
+        """How many of the reserve shared memory between stages may take: a quarter."""
+        return self.reserve // 4
+
+    @property
     def for_connections(self) -> int:
         return self.limit - self.reserve
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from msx_frontend.workers.launcher import ExitStatus, GroupSpec, Launcher, RankSpec, RankStatus
+from msx_frontend.workers.segments.allowance import SegmentSocket
 from msx_protocol import (
     Cancel,
     CompleteReplies,
@@ -90,6 +91,7 @@ class FakeRank:
         self.env = spec.env
         self.data, self.control = FakeStream(self._data), FakeStream(self._control)
         self.stdout, self.stderr = FakeStream(), FakeStream()
+        self.segments: SegmentSocket | None = None
         self.ended: asyncio.Future[ExitStatus] = asyncio.get_running_loop().create_future()
         self.requests: dict[int, tuple[RequestHead, bytes]] = {}
         self.cancelled: list[int] = []

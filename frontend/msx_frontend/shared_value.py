@@ -1,0 +1,120 @@
+"""Large values between stages, as the server knows them: segments of a worker's memory, counted, never mapped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Protocol
+from weakref import WeakSet
+
+from msx_frontend.job import Field, Job, Sink
+from msx_sdk._internal.references import Key
+
+
+class SegmentOwner(Protocol):
+    def give_back(self, segment: SharedSegment) -> None:
+        """Nobody uses it any more."""
+
+
+class SegmentReader(Protocol):
+    def forget(self, key: Key) -> None:
+        """The segment is not used any more."""
+
+
+class SharedSegment:
+    """`fd` is its descriptor, kept for those who will read it. `users` counts who may still have to: values that wait,
+    and workers that read. It outlives its owner while there are any."""
+
+    __slots__ = ("fd", "key", "lends", "owner", "readers", "size", "users")
+
+    def __init__(self, key: Key, size: int, fd: int, owner: SegmentOwner) -> None:
+        self.key, self.size, self.fd = key, size, fd
+        self.owner: SegmentOwner | None = owner
+        self.users = 0
+        self.readers: WeakSet[SegmentReader] = WeakSet()
+        """Those that have its descriptor."""
+        self.lends = 0
+        """Replies that referred to it since it was given back the last time."""
+
+    def use(self) -> None:
+        self.users += 1
+
+    def release(self) -> None:
+        self.users -= 1
+        if self.users:
+            return
+        if self.owner is None:
+            self.close()
+        else:
+            self.owner.give_back(self)
+
+    def orphan(self) -> None:
+        """Its owner is gone, or will not use it any more."""
+        self.owner = None
+        if not self.users:
+            self.close()
+
+    def close(self) -> None:
+        os.close(self.fd)
+        for reader in self.readers:
+            reader.forget(self.key)
+
+
+class SharedValue:
+    """The segments of one reply, held for those who get it. Who has it closes it, when all of them have answered."""
+
+    __slots__ = ("segments",)
+
+    def __init__(self, segments: Iterable[SharedSegment]) -> None:
+        self.segments = tuple(segments)
+        for segment in self.segments:
+            segment.use()
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return sum(segment.size for segment in self.segments)
+
+    def close(self) -> None:
+        """Idempotent."""
+        segments, self.segments = self.segments, ()
+        for segment in segments:
+            segment.release()
+
+
+class StageJob(Job):
+    """A job of one stage of a model. `shared` is what its fields refer to; who made the job holds it until its end."""
+
+    __slots__ = ("lent", "shared")
+
+    def __init__(
+        self,
+        id: str,
+        model_name: str,
+        version: str | None,
+        fields: list[Field],
+        headers: list[tuple[str, str]],
+        sink: Sink,
+        *,
+        kind: str,
+        deadline: float | None = None,
+        shared: tuple[SharedValue, ...] = (),
+    ) -> None:
+        super().__init__(id, model_name, version, fields, headers, sink, kind=kind, deadline=deadline)
+        self.shared = shared
+        self.lent: SharedValue | None = None
+        """What its reply refers to: it is there before the reply. Who gets the reply takes it."""
+
+    def take_lent(self) -> SharedValue | None:
+        """From now on the caller's."""
+        lent, self.lent = self.lent, None
+        return lent
+
+    def lend(self, value: SharedValue) -> None:
+        """The worker has told what the reply that comes refers to."""
+        if self.done:
+            value.close()
+        else:
+            if self.lent is not None:
+                self.lent.close()
+            self.lent = value

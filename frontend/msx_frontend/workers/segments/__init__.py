@@ -1,0 +1,1 @@
+"""Shared memory between stages: the server passes descriptors on, and gives back what nobody reads any more."""
