@@ -6,8 +6,8 @@ from typing import Any
 
 from msx_protocol.message import WireMessage
 from msx_protocol.metrics import MetricDeclaration
-from msx_sdk._internal.servable_start import ServableStart
 from msx_protocol.segments import SegmentUse
+from msx_sdk._internal.servable_start import ServableStart
 
 
 class Load(WireMessage, tag=1, kw_only=True):
