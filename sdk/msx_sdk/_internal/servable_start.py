@@ -24,6 +24,10 @@ class ServableStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     dec_key: bytes | None = None
     """Decrypts the MindIR: 16, 24 or 32 bytes."""
     dec_mode: str = "AES-GCM"
+    rank_models: tuple[tuple[str, ...], ...] = ()
+    """Of a distributed servable: for each rank the absolute paths of its MindIR files, one a subgraph."""
+    rank_groups: tuple[tuple[str, ...], ...] = ()
+    """The absolute paths of each rank's groups (GROUP_INFO_FILE), if there are any."""
 
     def __repr__(self) -> str:
         key = "without a key" if self.dec_key is None else "with a key"

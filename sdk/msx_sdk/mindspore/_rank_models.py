@@ -20,6 +20,7 @@ from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore import collectives
 from msx_sdk.mindspore._groups import join_groups
 from msx_sdk.mindspore._network import Network, load_mindir_file
+from msx_sdk.mindspore._options import model_file
 from msx_sdk.mindspore.parallel import Parallel
 
 if TYPE_CHECKING:
@@ -127,13 +128,31 @@ class RankModel:
         return unpack(collectives.recv((size,), ms.uint8, rank, group).asnumpy().tobytes())
 
 
-def load_rank_model(
-    context: Context, parallel: Parallel, files: Sequence[Path], group_files: Sequence[Path] = ()
-) -> RankModel:
-    """`files` are this rank's, one a subgraph. Each rank must come here. Raises HandlerLoadError."""
+def load_rank_model(context: Context, parallel: Parallel) -> RankModel:
+    """This rank's files, as the start script of a distributed servable gives them, or else the archive's. Each rank
+    must come here. Raises HandlerLoadError."""
+    start = context.info.servable
+    if start is None or not start.rank_models:
+        files, groups = [model_file(context)], None
+    elif len(start.rank_models) != parallel.world_size:
+        raise HandlerLoadError(
+            f"there are models of {len(start.rank_models)} ranks, and the group has {parallel.world_size}"
+        )
+    else:
+        files = [Path(file) for file in start.rank_models[parallel.rank]]
+        groups = [Path(file) for file in start.rank_groups[parallel.rank]] if start.rank_groups else []
+    join_own_groups(context, parallel, groups)
+    return RankModel(parallel, [load_mindir_file(file, context) for file in files])
+
+
+def join_own_groups(context: Context, parallel: Parallel, files: Sequence[Path] | None = None) -> None:
+    """The groups of these files; without any those of the archive's `group_config.pb`, or `group_config{rank}.pb`.
+    Raises HandlerLoadError."""
+    if files is None:
+        names = "group_config.pb", f"group_config{parallel.rank}.pb"
+        files = [context.model_dir / name for name in names if (context.model_dir / name).is_file()]
     try:
-        groups = [group for file in group_files for group in read_group_config(file)]
+        groups = [group for file in files for group in read_group_config(file)]
     except GroupConfigError as error:
         raise HandlerLoadError(str(error)) from None
     join_groups(groups, parallel)
-    return RankModel(parallel, [load_mindir_file(file, context) for file in files])

@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from msx_sdk._internal.batch import Batch
 from msx_sdk._internal.failures import RequestFailure
 from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk._internal.resolve import resolve_object
+from msx_sdk._internal.servable_start import ServableStart
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore import PipelineHandler, TensorParallelHandler, Weights, collectives, load_shards
 from msx_sdk.mindspore._loading import parameter_size, without_data
@@ -255,9 +257,11 @@ def rank_models(context: Context) -> dict[str, Any]:
     parallel = init_parallel(context)
     from tests.unit.sdk.mindspore_parallel.exported import export_stage, export_tp
 
-    groups = context.model_dir / f"groups{context.rank}.pb"
-    files = [export_tp(context), export_stage(context)]
-    model = load_rank_model(context, parallel, files, [groups])
+    files = str(export_tp(context)), str(export_stage(context))
+    groups = (str(context.model_dir / f"groups{context.rank}.pb"),)
+    start = ServableStart(rank_models=(files,) * 2, rank_groups=(groups,) * 2)
+    context.info = replace(context.info, servable=start)
+    model = load_rank_model(context, parallel)
     if model.follows:
         model.follow()
         return {"counts": collectives.counts(), "error": said(model.follow)}

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from msx_sdk.compat.mindspore_serving.server.distributed import agents, link, startup_agents
-from msx_sdk.compat.mindspore_serving.server.distributed.link import Configuration, RankFiles
+from msx_sdk.compat.mindspore_serving.server.distributed.link import AgentConfiguration, RankFiles
 from msx_sdk.compat.mindspore_serving.server.distributed.listener import AgentListener
 
 _ports = itertools.count(os.getpid() % 20_000 + 20_000)
@@ -45,7 +45,7 @@ class Server:
 
     def __init__(self, address: str, places: list[tuple[str, int]]) -> None:
         self.lost = threading.Event()
-        self.listener = AgentListener(address, Configuration("matmul", places, 1), self.lost.set)
+        self.listener = AgentListener(address, AgentConfiguration("matmul", places, 1), self.lost.set)
 
 
 @contextlib.contextmanager
@@ -135,8 +135,8 @@ def test_a_script_that_ends_before_all_ranks_are_there(address: str) -> None:
 def registered(address: str) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(link.socket_name(address))
-        assert isinstance(link.receive(connection), Configuration)
-        link.send(connection, link.Registration({rank: RankFiles(["m"], []) for rank in range(2)}))
+        assert isinstance(link.receive(connection), AgentConfiguration)
+        link.send(connection, link.AgentRegistration({rank: RankFiles(["m"], []) for rank in range(2)}))
         yield connection
 
 

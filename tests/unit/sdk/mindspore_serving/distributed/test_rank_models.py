@@ -6,23 +6,23 @@ import pytest
 
 from msx_sdk._internal.mindir import TensorSpec
 from msx_sdk.compat.mindspore_serving.server.distributed import rank_models
-from msx_sdk.compat.mindspore_serving.server.distributed.rank_models import RankModel, check_models
+from msx_sdk.compat.mindspore_serving.server.distributed.rank_models import RankGraph, check_models
 from tests.unit.sdk.test_mindir import DATA
 
 X = TensorSpec("x", "float32", (128, 96))
 Y = TensorSpec("output_0", "float32", (128, 16))
 NAMED = TensorSpec("another", "float32", (128, 96))
 SMALL = TensorSpec("x", "float32", (64, 96))
-WHOLE, LATER = RankModel([X], [Y]), RankModel([], [Y])
+WHOLE, LATER = RankGraph([X], [Y]), RankGraph([], [Y])
 STAGES = (
     "you can check if the actual stage size of the distributed model matches the stage size declared in "
     "servable_config.py, details:"
 )
 EXPECT = "Expect stage 0(other stages have empty inputs) or all stages have same inputs, detect rank"
 
-REFUSED: list[tuple[list[list[RankModel]], int, str]] = [
+REFUSED: list[tuple[list[list[RankGraph]], int, str]] = [
     (
-        [[WHOLE], [RankModel([SMALL], [Y])]],
+        [[WHOLE], [RankGraph([SMALL], [Y])]],
         1,
         f"Rank 1 input infos not match rank 0, subgraph: 0, {STAGES} "
         "input 0 is float32[64, 96], expected float32[128, 96]",
@@ -32,11 +32,11 @@ REFUSED: list[tuple[list[list[RankModel]], int, str]] = [
         1,
         f"Rank 1 input infos not match rank 0, subgraph: 1, {STAGES} inputs count 0 not equal to 1",
     ),
-    ([[WHOLE], [RankModel([X], [])]], 1, "Rank 1 output infos not match rank 0, subgraph: 0, details: outputs count 0 "
+    ([[WHOLE], [RankGraph([X], [])]], 1, "Rank 1 output infos not match rank 0, subgraph: 0, details: outputs count 0 "
      "not equal to 1"),
-    ([[WHOLE], [WHOLE], [LATER], [RankModel([], [X])]], 2, "Rank 3 output infos not match rank 2, subgraph: 0, "
+    ([[WHOLE], [WHOLE], [LATER], [RankGraph([], [X])]], 2, "Rank 3 output infos not match rank 2, subgraph: 0, "
      "details: output 0 is float32[128, 96], expected float32[128, 16]"),
-    ([[WHOLE], [RankModel([SMALL], [Y])]], 2, f"{EXPECT} 1 "),
+    ([[WHOLE], [RankGraph([SMALL], [Y])]], 2, f"{EXPECT} 1 "),
     ([[WHOLE], [LATER], [WHOLE]], 3, f"{EXPECT} 2 "),
     ([[WHOLE], [WHOLE, WHOLE]], 1, "The number of graph not match in different agent"),
 ]  # fmt: skip
@@ -44,7 +44,7 @@ REFUSED: list[tuple[list[list[RankModel]], int, str]] = [
 
 @pytest.mark.parametrize(("ranks", "stages", "text"), REFUSED, ids=[text for *_, text in REFUSED])
 def test_models_that_do_not_fit(
-    monkeypatch: pytest.MonkeyPatch, ranks: list[list[RankModel]], stages: int, text: str
+    monkeypatch: pytest.MonkeyPatch, ranks: list[list[RankGraph]], stages: int, text: str
 ) -> None:
     with pytest.raises(RuntimeError) as raised:
         check(monkeypatch, ranks, stages)
@@ -55,17 +55,17 @@ def test_models_that_do_not_fit(
     ("ranks", "stages"),
     [
         ([[WHOLE], [WHOLE]], 1),
-        ([[WHOLE], [RankModel([NAMED], [Y])]], 1),
+        ([[WHOLE], [RankGraph([NAMED], [Y])]], 1),
         ([[WHOLE], [WHOLE], [LATER], [LATER]], 2),
         ([[WHOLE], [WHOLE]], 2),
-        ([[RankModel([X], [])], [LATER]], 2),
+        ([[RankGraph([X], [])], [LATER]], 2),
     ],
 )
-def test_models_that_fit(monkeypatch: pytest.MonkeyPatch, ranks: list[list[RankModel]], stages: int) -> None:
+def test_models_that_fit(monkeypatch: pytest.MonkeyPatch, ranks: list[list[RankGraph]], stages: int) -> None:
     check(monkeypatch, ranks, stages)
 
 
-def check(monkeypatch: pytest.MonkeyPatch, ranks: list[list[RankModel]], stages: int) -> None:
+def check(monkeypatch: pytest.MonkeyPatch, ranks: list[list[RankGraph]], stages: int) -> None:
     models = {f"{rank}.{n}": model for rank, subgraphs in enumerate(ranks) for n, model in enumerate(subgraphs)}
     monkeypatch.setattr(rank_models, "_read", models.__getitem__)
     check_models([[f"{rank}.{n}" for n in range(len(subgraphs))] for rank, subgraphs in enumerate(ranks)], stages)

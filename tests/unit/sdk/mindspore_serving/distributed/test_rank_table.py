@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.compat.mindspore_serving.server.distributed.rank_table import Place, check_rank_table, read_rank_table
+from msx_sdk.compat.mindspore_serving.server.distributed.rank_table import RankPlace, check_rank_table, read_rank_table
 
 CHECK = "Check rank table config failed, "
 
@@ -35,16 +35,16 @@ def test_a_table_of_servers(tmp_path: Path) -> None:
         "server_list": [server("10.0.0.1", ("2", "0"), ("3", "1")), server("10.0.0.2", ("0", "2"))],
     }
     assert read_rank_table(written(tmp_path, table)) == [
-        Place("10.0.0.1", 2),
-        Place("10.0.0.1", 3),
-        Place("10.0.0.2", 0),
+        RankPlace("10.0.0.1", 2),
+        RankPlace("10.0.0.1", 3),
+        RankPlace("10.0.0.2", 0),
     ]
 
 
 def test_a_table_of_groups_comes_first(tmp_path: Path) -> None:
     table = groups(instance("127.0.0.1", "4", "0"), instance("127.0.0.1", "5", "1"))
     table["server_list"] = [server("10.0.0.1", ("0", "0"))]
-    assert read_rank_table(written(tmp_path, table)) == [Place("127.0.0.1", 4), Place("127.0.0.1", 5)]
+    assert read_rank_table(written(tmp_path, table)) == [RankPlace("127.0.0.1", 4), RankPlace("127.0.0.1", 5)]
 
 
 EMPTY = ("server_list", "device", "server_id", "device_id", "rank_id")
@@ -97,24 +97,24 @@ def test_what_is_not_json(tmp_path: Path, text: str) -> None:
         read_rank_table(written(tmp_path, text))
 
 
-def ranks(count: int, host: str = "h") -> list[Place]:
-    return [Place(host, rank % 8) for rank in range(count)]
+def ranks(count: int, host: str = "h") -> list[RankPlace]:
+    return [RankPlace(host, rank % 8) for rank in range(count)]
 
 
-SIZES: list[tuple[list[Place], int, int, str]] = [
+SIZES: list[tuple[list[RankPlace], int, int, str]] = [
     (ranks(3), 3, 2, "Rank size must be an integral multiple of stage size, rank size: 3, stage size: 2"),
     (ranks(2), 4, 1, "Rank size 2 declared in rank table file 'f' not equal to 4 declared in servable config"),
     (
-        [Place("h", 0), Place("h", 0)],
+        [RankPlace("h", 0), RankPlace("h", 0)],
         2,
         1,
         f"{CHECK}device id repeatedly used by rank 1 in device ip h",
     ),
-    ([Place("h", 8)], 1, 1, f"{CHECK}device id cannot larger than 8"),
+    ([RankPlace("h", 8)], 1, 1, f"{CHECK}device id cannot larger than 8"),
     (ranks(4), 4, 2, "Rank size 4must >= card count 8 of one machine when stage size 2 > 1"),
-    ([*ranks(7), Place("h", 0)], 8, 2, f"{CHECK}expected device id of rank 7 to be 7"),
+    ([*ranks(7), RankPlace("h", 0)], 8, 2, f"{CHECK}expected device id of rank 7 to be 7"),
     (
-        [*ranks(8), Place("a", 0), *[Place("b", n) for n in range(1, 8)]],
+        [*ranks(8), RankPlace("a", 0), *[RankPlace("b", n) for n in range(1, 8)]],
         16,
         2,
         f"{CHECK}expected device ip b of rank 9 to be equal with device ip a of rank 8",
@@ -123,7 +123,7 @@ SIZES: list[tuple[list[Place], int, int, str]] = [
 
 
 @pytest.mark.parametrize(("places", "rank_size", "stage_size", "text"), SIZES, ids=[text for *_, text in SIZES])
-def test_tables_that_do_not_fit(places: list[Place], rank_size: int, stage_size: int, text: str) -> None:
+def test_tables_that_do_not_fit(places: list[RankPlace], rank_size: int, stage_size: int, text: str) -> None:
     with pytest.raises(RuntimeError) as raised:
         check_rank_table(places, "f", rank_size, stage_size)
     assert str(raised.value) == text
@@ -131,5 +131,5 @@ def test_tables_that_do_not_fit(places: list[Place], rank_size: int, stage_size:
 
 def test_tables_that_fit() -> None:
     check_rank_table(ranks(2), "f", 2, 1)
-    check_rank_table([Place("a", 0), Place("b", 0)], "f", 2, 1)
+    check_rank_table([RankPlace("a", 0), RankPlace("b", 0)], "f", 2, 1)
     check_rank_table(ranks(8), "f", 8, 2)

@@ -18,7 +18,7 @@ from ..._checks import check_int, check_str
 from ..decryption import check_decryption
 from . import link
 from .arguments import RankPaths, as_rank_paths, from_script
-from .link import Configuration, LinkError, RankFiles, Registration
+from .link import AgentConfiguration, AgentRegistration, LinkError, RankFiles
 from .local_hosts import is_local
 
 TRIES = 60
@@ -58,7 +58,7 @@ def startup_agents(
     try:
         ranks = _local_ranks(configuration, agent_ip, rank_start, agent_start_port)
         files = _files(configuration, ranks, models, groups)
-        link.send(connection, Registration(dict(zip(ranks, files, strict=True)), dec_key, dec_mode))
+        link.send(connection, AgentRegistration(dict(zip(ranks, files, strict=True)), dec_key, dec_mode))
         _wait_until_ready(connection)
     except (RuntimeError, OSError) as error:
         _refuse(connection, str(error))
@@ -68,7 +68,7 @@ def startup_agents(
     threading.Thread(target=_stay, args=(connection,), name="agents").start()
 
 
-def _connect(address: str) -> tuple[socket.socket, Configuration]:
+def _connect(address: str) -> tuple[socket.socket, AgentConfiguration]:
     """Tries while the server's script has not come so far. Raises RuntimeError."""
     try:
         name = link.socket_name(address)
@@ -80,7 +80,7 @@ def _connect(address: str) -> tuple[socket.socket, Configuration]:
             sock.connect(name)
             link.prepare(sock)
             configuration = link.receive(sock)
-            if isinstance(configuration, Configuration):
+            if isinstance(configuration, AgentConfiguration):
                 return sock, configuration
         except LinkError as error:
             sock.close()
@@ -93,7 +93,7 @@ def _connect(address: str) -> tuple[socket.socket, Configuration]:
     raise RuntimeError("Raise failed: Failed to get Agents configs from Worker, worker is not available.")
 
 
-def _local_ranks(configuration: Configuration, ip: str | None, start: int | None, port: int) -> list[int]:
+def _local_ranks(configuration: AgentConfiguration, ip: str | None, start: int | None, port: int) -> list[int]:
     """Raises RuntimeError."""
     hosts = [host for host, _ in configuration.places]
     if ip is None and start is None:
@@ -114,7 +114,7 @@ def _local_ranks(configuration: Configuration, ip: str | None, start: int | None
 
 
 def _files(
-    configuration: Configuration, ranks: list[int], models: RankPaths, groups: RankPaths | None
+    configuration: AgentConfiguration, ranks: list[int], models: RankPaths, groups: RankPaths | None
 ) -> list[RankFiles]:
     """Raises RuntimeError."""
     if len(ranks) != len(models):
@@ -158,14 +158,14 @@ def _wait_until_ready(connection: socket.socket) -> None:
     outcome = link.receive(connection)
     if outcome is None:
         raise RuntimeError("Worker or Agents has stopped")
-    if isinstance(outcome, link.Outcome) and outcome.error:
+    if isinstance(outcome, link.AgentOutcome) and outcome.error:
         raise RuntimeError(outcome.error)
 
 
 def _refuse(connection: socket.socket, text: str) -> None:
     """So that `start_servable` does not wait for ranks that will not come."""
     with contextlib.suppress(OSError):  # it may have ended by itself
-        link.send(connection, link.Refusal(text[:10_000]))
+        link.send(connection, link.AgentRefusal(text[:10_000]))
     connection.close()
 
 

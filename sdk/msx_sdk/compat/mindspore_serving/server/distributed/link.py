@@ -28,7 +28,7 @@ class RankFiles(msgspec.Struct, frozen=True):
     groups: list[str]
 
 
-class Configuration(msgspec.Struct, frozen=True, tag=True):
+class AgentConfiguration(msgspec.Struct, frozen=True, tag=True):
     """To an agent that has connected: host and device of each rank."""
 
     servable: str
@@ -36,7 +36,7 @@ class Configuration(msgspec.Struct, frozen=True, tag=True):
     stage_size: int
 
 
-class Registration(msgspec.Struct, frozen=True, tag=True):
+class AgentRegistration(msgspec.Struct, frozen=True, tag=True):
     """From an agent: its ranks and their files."""
 
     ranks: dict[int, RankFiles]
@@ -44,21 +44,21 @@ class Registration(msgspec.Struct, frozen=True, tag=True):
     dec_mode: str = "AES-GCM"
 
 
-class Refusal(msgspec.Struct, frozen=True, tag=True):
+class AgentRefusal(msgspec.Struct, frozen=True, tag=True):
     """From an agent: its script has failed."""
 
     text: str
 
 
-class Outcome(msgspec.Struct, frozen=True, tag=True):
+class AgentOutcome(msgspec.Struct, frozen=True, tag=True):
     """To an agent: the servable is ready, or the text says why it is not."""
 
     error: str = ""
 
 
-Message = Configuration | Registration | Refusal | Outcome
+AgentMessage = AgentConfiguration | AgentRegistration | AgentRefusal | AgentOutcome
 _encoder = msgspec.msgpack.Encoder()
-_decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
+_decoder: msgspec.msgpack.Decoder[AgentMessage] = msgspec.msgpack.Decoder(AgentMessage)
 
 
 class LinkError(OSError):
@@ -97,7 +97,7 @@ def prepare(sock: socket.socket) -> None:
         raise LinkError(f"the process at the other end belongs to user {user}, not to user {os.geteuid()}")
 
 
-def send(sock: socket.socket, message: Message) -> None:
+def send(sock: socket.socket, message: AgentMessage) -> None:
     """Raises OSError."""
     data = _encoder.encode(message)
     if len(data) > MOST_BYTES:
@@ -105,7 +105,7 @@ def send(sock: socket.socket, message: Message) -> None:
     sock.sendall(struct.pack("<I", len(data)) + data)
 
 
-def receive(sock: socket.socket) -> Message | None:
+def receive(sock: socket.socket) -> AgentMessage | None:
     """The next message, waited for without a limit; None at the end. Raises OSError."""
     waiting = select.poll()
     waiting.register(sock, select.POLLIN)

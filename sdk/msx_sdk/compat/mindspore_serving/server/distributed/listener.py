@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 
 from . import link
-from .link import Configuration, LinkError, RankFiles, Refusal, Registration
+from .link import AgentConfiguration, AgentRefusal, AgentRegistration, LinkError, RankFiles
 
 MOST_CONNECTIONS = 64
 """Scripts that are connected at a time; one a machine is usual."""
@@ -18,18 +18,18 @@ class AgentListener:
     """Threads of its own read the connections. `lost` is called once, when an agent's script ends after all ranks were
     there."""
 
-    def __init__(self, address: str, configuration: Configuration, lost: Callable[[], None]) -> None:
+    def __init__(self, address: str, configuration: AgentConfiguration, lost: Callable[[], None]) -> None:
         """Raises RuntimeError if the address is illegal, or taken."""
         self._configuration, self._lost = configuration, lost
         self._changed = threading.Condition()
         self._connections: list[socket.socket] = []
         self._registered: dict[int, RankFiles] = {}
-        self._first: Registration | None = None
+        self._first: AgentRegistration | None = None
         self._failed = self._gone = self._closed = False
         self._listening = _listen(address)
         threading.Thread(target=self._accept, name="agents", daemon=True).start()
 
-    def wait(self, seconds: int) -> Registration:
+    def wait(self, seconds: int) -> AgentRegistration:
         """Files of all ranks; 0 seconds are no limit. Raises RuntimeError."""
         size = len(self._configuration.places)
         with self._changed:
@@ -41,7 +41,7 @@ class AgentListener:
                     "Failed to wait for ready of all agents, "
                     f"current agents count: {len(self._registered)}, rank size: {size}"
                 )
-            return Registration(dict(sorted(self._registered.items())), self._first.dec_key, self._first.dec_mode)
+            return AgentRegistration(dict(sorted(self._registered.items())), self._first.dec_key, self._first.dec_mode)
 
     def check(self) -> None:
         """Raises RuntimeError if an agent's script has ended since."""
@@ -52,7 +52,7 @@ class AgentListener:
         """Tells the agents' scripts that the servable is ready, or why it is not."""
         for connection in list(self._connections):
             with contextlib.suppress(OSError):  # the thread that reads it notices
-                link.send(connection, link.Outcome(error[:10_000]))
+                link.send(connection, link.AgentOutcome(error[:10_000]))
 
     def close(self) -> None:
         """The agents' scripts end."""
@@ -92,16 +92,16 @@ class AgentListener:
         if registered:
             self._lose()
 
-    def _take(self, message: link.Message) -> bool:
+    def _take(self, message: link.AgentMessage) -> bool:
         """Whether ranks were registered."""
         with self._changed:
-            if isinstance(message, Registration) and not self._registered.keys() & message.ranks.keys():
+            if isinstance(message, AgentRegistration) and not self._registered.keys() & message.ranks.keys():
                 self._registered |= message.ranks
                 self._first = self._first or message
-            elif isinstance(message, Refusal | Registration):
+            elif isinstance(message, AgentRefusal | AgentRegistration):
                 self._failed = True
             self._changed.notify_all()
-            return isinstance(message, Registration)
+            return isinstance(message, AgentRegistration)
 
     def _lose(self) -> None:
         """One of the scripts has ended: its ranks are not to be served any more."""

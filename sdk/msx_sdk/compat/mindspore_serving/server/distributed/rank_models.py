@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msx_sdk._internal.mindir import EncryptedMindIRError, MindIRError, TensorSpec, read_signature
 
 
-class RankModel(NamedTuple):
+class RankGraph(NamedTuple):
     """What one subgraph of one rank takes and gives: type and shape of each tensor."""
 
     inputs: list[TensorSpec]
@@ -30,12 +30,12 @@ def check_models(files: Sequence[Sequence[str]], stage_size: int) -> None:
         _check_subgraph([subgraphs[subgraph] for subgraphs in ranks], subgraph, stage_size)
 
 
-def _read(file: str) -> RankModel:
+def _read(file: str) -> RankGraph:
     signature = read_signature(file)
-    return RankModel(signature.inputs, signature.outputs)
+    return RankGraph(signature.inputs, signature.outputs)
 
 
-def _check_subgraph(ranks: list[RankModel], subgraph: int, stage_size: int) -> None:
+def _check_subgraph(ranks: list[RankGraph], subgraph: int, stage_size: int) -> None:
     in_stage = len(ranks) // stage_size
     for rank, model in enumerate(ranks[:in_stage]):
         if details := _difference("input", model.inputs, ranks[0].inputs):
@@ -53,7 +53,7 @@ def _check_subgraph(ranks: list[RankModel], subgraph: int, stage_size: int) -> N
             )
 
 
-def _check_later_inputs(ranks: list[RankModel], in_stage: int) -> None:
+def _check_later_inputs(ranks: list[RankGraph], in_stage: int) -> None:
     """All later stages have none, or all have those of stage 0."""
     later = ranks[in_stage:]
     expected = ranks[0].inputs if later and later[0].inputs else []

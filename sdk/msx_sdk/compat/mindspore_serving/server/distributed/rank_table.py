@@ -11,14 +11,14 @@ CARDS = 8
 MOST_BYTES = 16 << 20
 
 
-class Place(NamedTuple):
+class RankPlace(NamedTuple):
     """Where one rank is; its number is its place in the list."""
 
     host: str
     device_id: int
 
 
-def read_rank_table(path: str) -> list[Place]:
+def read_rank_table(path: str) -> list[RankPlace]:
     """The places of the ranks 0, 1, …. Raises RuntimeError."""
     table = _load(path)
     if not isinstance(table, dict):
@@ -26,7 +26,7 @@ def read_rank_table(path: str) -> list[Place]:
     return _of_groups(table, path) if "group_list" in table else _of_servers(table, path)
 
 
-def check_rank_table(places: list[Place], path: str, rank_size: int, stage_size: int) -> None:
+def check_rank_table(places: list[RankPlace], path: str, rank_size: int, stage_size: int) -> None:
     """Whether it is a table for what the servable declares. Raises RuntimeError."""
     if rank_size % stage_size:
         raise RuntimeError(
@@ -60,29 +60,29 @@ def _load(path: str) -> Any:
         raise RuntimeError(f"parse error:{error}") from None
 
 
-def _of_servers(table: dict[str, Any], path: str) -> list[Place]:
-    places: list[Place] = []
+def _of_servers(table: dict[str, Any], path: str) -> list[RankPlace]:
+    places: list[RankPlace] = []
     for server in _items(table, "server_list", path):
         devices = _items(server, "device", path)
         host = _text(server, "server_id", path)
         for device in devices:
-            place = Place(host, _number(device, "device_id", path))
+            place = RankPlace(host, _number(device, "device_id", path))
             _add(places, place, _number(device, "rank_id", path), path)
     return places
 
 
-def _of_groups(table: dict[str, Any], path: str) -> list[Place]:
+def _of_groups(table: dict[str, Any], path: str) -> list[RankPlace]:
     """The older form, in which each instance has one device."""
-    places: list[Place] = []
+    places: list[RankPlace] = []
     for group in _items(table, "group_list", path):
         for instance in _items(group, "instance_list", path):
             devices = _items(instance, "devices", path)
-            place = Place(_text(instance, "server_id", path), _number(devices[0], "device_id", path))
+            place = RankPlace(_text(instance, "server_id", path), _number(devices[0], "device_id", path))
             _add(places, place, _number(instance, "rank_id", path), path)
     return places
 
 
-def _add(places: list[Place], place: Place, rank: int, path: str) -> None:
+def _add(places: list[RankPlace], place: RankPlace, rank: int, path: str) -> None:
     if rank != len(places):
         raise RuntimeError(f"device size not match rank_id in{path}")
     places.append(place)
@@ -109,8 +109,8 @@ def _number(parent: Any, key: str, path: str) -> int:
     return int(text)
 
 
-def _check_devices(places: list[Place]) -> None:
-    used: set[Place] = set()
+def _check_devices(places: list[RankPlace]) -> None:
+    used: set[RankPlace] = set()
     for rank, place in enumerate(places):
         if place in used:
             raise RuntimeError(
@@ -121,7 +121,7 @@ def _check_devices(places: list[Place]) -> None:
             raise RuntimeError(f"Check rank table config failed, device id cannot larger than {CARDS}")
 
 
-def _check_machines(places: list[Place], stage_size: int) -> None:
+def _check_machines(places: list[RankPlace], stage_size: int) -> None:
     """Stages are laid out over whole machines."""
     if len(places) < CARDS:
         raise RuntimeError(
