@@ -5,6 +5,7 @@
 ServiceError
 ├── ResourceNotFound, MethodNotAllowed         the path or its method
 ├── ModelNotFound, ModelVersionNotFound        no such model
+├── HandlerMethodNotFound                      its handler has no such method
 ├── BadRequest, PayloadTooLarge                what the client sent
 │   └── NotOffered                             an operation that the model's handler does not have
 ├── SlowRequest                                its head or body came too slowly
@@ -21,7 +22,10 @@ ServiceError
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from msx_frontend.retry import SHORTEST, retry_headers
+from msx_sdk._internal.methods import unknown_method
 
 
 class ServiceError(Exception):
@@ -68,6 +72,13 @@ class ModelVersionNotFound(ServiceError):
 
     def __init__(self, name: str, version: str) -> None:
         super().__init__(f"Model version: {version} does not exist for model: {name}")
+
+
+class HandlerMethodNotFound(ServiceError):
+    status, type, grpc_code = 404, "ResourceNotFoundException", "NOT_FOUND"
+
+    def __init__(self, model: str, method: str, known: Collection[str]) -> None:
+        super().__init__(unknown_method(model, method, known))
 
 
 class BadRequest(ServiceError):

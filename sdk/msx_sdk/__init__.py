@@ -1,5 +1,6 @@
 """What a handler author imports."""
 
+from msx_sdk._internal.marked_methods import method
 from msx_sdk._internal.results import Last
 from msx_sdk._internal.streaming import send_intermediate_predict_response
 from msx_sdk.context import Context, ModelInfo
@@ -17,5 +18,6 @@ __all__ = [
     "Metrics",
     "ModelInfo",
     "PredictionError",
+    "method",
     "send_intermediate_predict_response",
 ]

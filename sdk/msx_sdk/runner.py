@@ -113,7 +113,9 @@ class Runner:
         try:
             decode = context.info.decode_input
             data = [request.data(decode) for request in batch.requests]
-            self._answer(batch, self.handler.handle(data, context), context)
+            handler, operation = self.handler, batch.requests[0].operation
+            handle = handler.function_for(operation) if operation else handler.handle
+            self._answer(batch, handle(data, context), context)
         except RAISED as error:
             _log(context.logger, error)
             return error
@@ -162,7 +164,9 @@ class AsyncRunner:
         context = self.context.for_call(batch)
         try:
             self._reader.read(request)
-            result = self.handler.handle([request.data(context.info.decode_input)], context)
+            handler, operation = self.handler, request.operation
+            handle = handler.function_for(operation) if operation else handler.handle
+            result = handle([request.data(context.info.decode_input)], context)
             if isinstance(result, AsyncGenerator):
                 await self._stream(batch, result)
             else:

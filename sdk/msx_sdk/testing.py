@@ -17,6 +17,7 @@ from msx_sdk._internal.bodies import JSON
 from msx_sdk._internal.continuous import ContinuousRunner
 from msx_sdk._internal.failures import RequestFailure
 from msx_sdk._internal.local_archive import given_files, is_archive, read_config, unpacked
+from msx_sdk._internal.methods import METHOD
 from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk._internal.resolve import resolve_object, resolve_packed
 from msx_sdk._internal.warmup import warm_up, warm_up_async, warmup_requests
@@ -119,12 +120,16 @@ class LocalModel:
         finally:
             self._stop()
 
-    def predict(self, requests: Sequence[Any], headers: Mapping[str, str] | None = None) -> list[Reply]:
-        """Run one batch. A request is a body (bytes, text, or what JSON can say) or an InferenceRequest.
+    def predict(
+        self, requests: Sequence[Any], headers: Mapping[str, str] | None = None, *, method: str = ""
+    ) -> list[Reply]:
+        """Run one batch. A request is a body (bytes, text, or what JSON can say) or an InferenceRequest. `method`: the
+        method that the bodies ask for; "" is `handle`.
 
         An async handler gets each request in a call of its own, all at once.
         """
-        batch = [_request(n, item, headers) for n, item in enumerate(requests)]
+        operation = f"{METHOD}{method}" if method else ""
+        batch = [_request(n, item, headers, operation) for n, item in enumerate(requests)]
         collector = _Collector(batch)
         if self.handler.is_async:
             self._loop.run_until_complete(self._run_async(batch, collector))
@@ -162,10 +167,10 @@ class LocalModel:
         await asyncio.gather(*(runner.run(request, collector) for request in batch))
 
 
-def _request(n: int, item: Any, headers: Mapping[str, str] | None) -> InferenceRequest:
+def _request(n: int, item: Any, headers: Mapping[str, str] | None, operation: str) -> InferenceRequest:
     if isinstance(item, InferenceRequest):
         return item
-    return InferenceRequest(f"local-{n}", {"body": _part(item)}, Headers(headers or {}))
+    return InferenceRequest(f"local-{n}", {"body": _part(item)}, Headers(headers or {}), operation=operation)
 
 
 def _part(item: Any) -> Part:

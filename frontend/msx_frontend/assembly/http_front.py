@@ -25,6 +25,7 @@ from msx_frontend.net.http.router import Router
 from msx_frontend.net.http.v2.listener import RestHttp2
 from msx_frontend.net.listening.listener import Listener, ListenerContext
 from msx_frontend.workflows.api import WorkflowApi
+from msx_sdk.kserve import Signature
 
 if TYPE_CHECKING:
     from msx_frontend.net.grpc.direct.port_calls import PortCalls
@@ -126,11 +127,12 @@ class HttpFront:
         return None if listeners == ("metrics",) else self._tokens
 
     def _signed_models(self) -> Iterator[SignedModel]:
-        """Default versions that announce their tensors."""
+        """Default versions that announce their tensors, or methods."""
         for name in self._registry.names():
-            signature = self._registry.find(name).signature
-            if signature is not None and (signature.inputs or signature.outputs):
-                yield SignedModel(name, signature)
+            version = self._registry.find(name)
+            signature = version.signature or Signature()
+            if signature.inputs or signature.outputs or version.methods:
+                yield SignedModel(name, signature, version.methods or ())
 
 
 def _unknown(listeners: tuple[ListenerName, ...]) -> tuple[Kind, ...]:

@@ -55,12 +55,12 @@ class Key:
             raise TooManyRequests(self.name, self.rate.per_second, wait)
 
     def check_model(self, model: str) -> None:
-        """Raises ModelNotAllowed."""
+        """`model` may name a method, too (`m:method`). Raises ModelNotAllowed."""
         if not self.allows(model):
             raise ModelNotAllowed(self.name, model, sorted(self.models or ()))
 
     def allows(self, model: str) -> bool:
-        return self.models is None or model in self.models
+        return self.models is None or model.partition(":")[0] in self.models  # names of models have no colon
 
     def same_as(self, other: Key) -> bool:
         """Equal in all given values; without the requests that were counted."""

@@ -48,6 +48,8 @@ def describe(version: ModelVersion) -> dict[str, Any]:
     }
     if version.capabilities and (offered := msgspec.to_builtins(version.capabilities)):
         described["capabilities"] = offered
+    if version.methods:
+        described["methods"] = msgspec.to_builtins(version.methods)
     if version.reason:
         described["reason"] = version.reason
     if version.reason and version.last_end and version.last_end.traceback:

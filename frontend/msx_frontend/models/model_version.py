@@ -8,8 +8,8 @@ import math
 import time
 from itertools import groupby
 
-from msx_frontend.errors import NotOffered, ServiceError, ServiceUnavailable
-from msx_frontend.job import OPERATIONS, Job
+from msx_frontend.errors import HandlerMethodNotFound, NotOffered, ServiceError, ServiceUnavailable
+from msx_frontend.job import OPERATIONS, PLAIN, Job
 from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.models.group_recipe import GroupRecipe
@@ -26,7 +26,7 @@ from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.group_state import GroupState
 from msx_frontend.workers.replica import Replica, ReplicaState
 from msx_protocol import MetricInfo, MetricSample
-from msx_sdk._internal.methods import Methods
+from msx_sdk._internal.methods import Methods, method_of
 from msx_sdk._internal.sequences import SequenceKeys
 from msx_sdk.generation import Capabilities
 from msx_sdk.kserve import Signature
@@ -65,7 +65,7 @@ class ModelVersion(ObservedVersion):
         """Raises ServiceError at once when the job cannot be taken."""
         if self._status.leaving:
             raise ServiceUnavailable(f'Model "{self.source.name}" is being unregistered and takes no more requests.')
-        if job.kind in OPERATIONS:
+        if job.kind not in PLAIN:
             self._check_offered(job.kind)
         job.listener = self.metrics
         if limit := self.config.client_timeout_in_mills:
@@ -78,11 +78,20 @@ class ModelVersion(ObservedVersion):
             self.submit(job)
 
     def _check_offered(self, operation: str) -> None:
-        """When no worker is expected, the dispatcher refuses the job with the reason."""
+        """When no worker is expected, the dispatcher refuses the job with the reason. Before one has loaded the
+        handler, the worker checks methods.
+        """
+        if operation not in OPERATIONS:
+            return self._check_method(method_of(operation))
         if self.capabilities is not None and not getattr(self.capabilities, operation):
             raise NotOffered(self.source.name, operation)
         if self.capabilities is None and self.expecting_workers:
             raise ServiceUnavailable(f'Model "{self.source.name}" is still loading; ask again when it is ready.')
+        return None
+
+    def _check_method(self, name: str) -> None:
+        if name and self.methods is not None and name not in (known := [one.name for one in self.methods]):
+            raise HandlerMethodNotFound(self.source.name, name, known)
 
     # -- workers --
 

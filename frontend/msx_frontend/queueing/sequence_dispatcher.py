@@ -14,6 +14,7 @@ from msx_frontend.queueing.dispatcher import Dispatcher
 from msx_frontend.queueing.job_queue import JobQueue
 from msx_frontend.queueing.sequences import Sequence, Sequences
 from msx_sdk._internal.config import ModelConfig
+from msx_sdk._internal.methods import METHOD
 from msx_sdk._internal.sequences import SequenceKeys
 
 
@@ -41,7 +42,7 @@ class SequenceDispatcher(Dispatcher):
     # -- admission --
 
     def _queue_of(self, job: Job) -> JobQueue:
-        if job.kind not in (PREDICT, STREAM, EXPLAIN):
+        if job.kind not in (PREDICT, STREAM, EXPLAIN) and not job.kind.startswith(METHOD):
             return super()._queue_of(job)
         sequence = self._sequence_of(job)
         if sequence.full:

@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from msx_sdk._internal.failures import RequestFailure
+from msx_sdk._internal.methods import METHOD
 from msx_sdk._internal.reply_credit import wait_for_any
 from msx_sdk._internal.reply_head import PLAIN, ReplyHead
 from msx_sdk._internal.results import NOTHING, Last, is_json
@@ -172,7 +173,7 @@ class Batch:
             return self._fail(idx, RequestFailure.of(error))
         if state.head is not None and state.head.refused and not state.started:
             return self._fail(idx, RequestFailure(HEAD_REFUSED, state.head.refused))
-        json = last and body is not value and type(value) is not str and not request.operation and is_json(value)
+        json = last and body is not value and type(value) is not str and _is_plain(request) and is_json(value)
         with self._lock:
             if not state.open:
                 return None
@@ -190,6 +191,11 @@ class Batch:
 
     def _unwanted(self, idx: int) -> bool:
         return self.requests[idx].cancelled or not self._states[idx].open
+
+
+def _is_plain(request: InferenceRequest) -> bool:
+    """Its reply has the form of a prediction's."""
+    return not request.operation or request.operation.startswith(METHOD)
 
 
 def _encoded(request: InferenceRequest, state: ReplyState, value: Any) -> bytes | bytearray:

@@ -7,6 +7,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from msx_sdk._internal.batch import Batch, BatchSink, InvalidResult, ReplyState
+from msx_sdk._internal.methods import method_of
 from msx_sdk._internal.resolved_handler import ResolvedHandler
 from msx_sdk._internal.results import NOTHING, Last
 from msx_sdk.context import Context
@@ -19,8 +20,8 @@ class ContinuousRunner(Runner):
 
     A request's inputs are in `data` once; in later calls its entry is an empty dict. `context.stopping_criteria[i]`
     gets what was returned for request `i` and says False where there is more to come. Without criteria a call answers
-    its requests for good, as any other handler. Descriptions and explanations are calls of their own, and answered by
-    them. What the handler raises fails all requests of the call: they share its state.
+    its requests for good, as any other handler. Descriptions, explanations and requests to methods are calls of their
+    own, and answered by them. What the handler raises fails all requests of the call: they share its state.
     """
 
     paced = False  # the next call is for all requests, and others wait to join it
@@ -65,6 +66,8 @@ class ContinuousRunner(Runner):
 
 
 def one_shot(request: InferenceRequest) -> bool:
+    if request.operation and method_of(request.operation):
+        return True
     return "True" in (request.headers.get("describe"), request.headers.get("explain"))
 
 

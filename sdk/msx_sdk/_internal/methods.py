@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
 
+from msx_sdk._internal.names import short_name
 from msx_sdk.errors import HandlerLoadError
 
 METHOD, PACKED_METHOD = "method:", "packed:"
@@ -46,6 +47,19 @@ def method_of(operation: str) -> str:
     """The method that an operation names; "" for every other operation."""
     begin, colon, name = operation.partition(":")
     return name if colon and begin + colon in (METHOD, PACKED_METHOD) else ""
+
+
+def names_method(operation: str) -> bool:
+    """Also where the method is "", the handler's `handle`."""
+    return operation.startswith((METHOD, PACKED_METHOD))
+
+
+def unknown_method(model: str, method: str, known: Collection[str]) -> str:
+    """The sentence for a client that asks for a method which the model does not have."""
+    names = ", ".join(sorted(name for name in known if name))
+    return f'Model "{model}" has no method {short_name(method)}: ' + (
+        f"its methods are {names}." if names else "it has none."
+    )
 
 
 def answers_packed(operation: str) -> bool:

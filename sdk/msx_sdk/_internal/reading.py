@@ -10,8 +10,11 @@ from msx_sdk._internal.kserve.classification import ClassLabels
 from msx_sdk._internal.kserve.inference import Inference, announced
 from msx_sdk._internal.kserve.request import check_prediction
 from msx_sdk._internal.kserve.types import HEADER_LENGTH, INFER, Signature
-from msx_sdk._internal.methods import answers_packed
+from msx_sdk._internal.methods import announced as announced_methods
+from msx_sdk._internal.methods import answers_packed, method_of, names_method, unknown_method
 from msx_sdk._internal.packed import pack
+from msx_sdk._internal.statuses import UNKNOWN_METHOD
+from msx_sdk.errors import PredictionError
 
 if TYPE_CHECKING:
     from msx_sdk._internal.resolved_handler import ResolvedHandler
@@ -27,23 +30,40 @@ class RequestReader:
     """
 
     def __init__(self, handler: ResolvedHandler, info: ModelInfo) -> None:
+        self._handler = handler
         self._announce, self._model = handler.tensor_signature, (info.model_name, info.model_version)
         self._labels = ClassLabels(info.model_dir)
         self._strict = json_bodies(info.config, handler.json_bodies) == "strict"
         self._decodes = info.decode_input
         self._known: Signature | None = None
+        self._methods: frozenset[str] | None = None
 
     def read(self, request: InferenceRequest) -> None:
-        """Raises InvalidInput."""
+        """Raises InvalidInput; PredictionError for a method that the handler does not have."""
         if request.operation == INFER:
             self._read_inference(request)
-        elif answers_packed(request.operation):
-            request.decode(strictly=True)
-            request.encoder = pack if request.shared is None else request.shared.pack
+        elif request.operation and names_method(request.operation):
+            self._read_call(request)
         elif self._reads_ahead(request):
             decoded = request.decode(strictly=self._strict)
             if self._announce is not None:
                 check_prediction(decoded.get("body"), self._signature)
+
+    def _read_call(self, request: InferenceRequest) -> None:
+        """Of a method."""
+        if name := method_of(request.operation):
+            self._check_method(name)
+        if answers_packed(request.operation):
+            request.decode(strictly=True)
+            request.encoder = pack if request.shared is None else request.shared.pack
+        elif self._strict and self._decodes and _says_json(request):
+            request.decode(strictly=True)
+
+    def _check_method(self, name: str) -> None:
+        if self._methods is None:
+            self._methods = frozenset(one.name for one in announced_methods(self._handler.offered_methods))
+        if name not in self._methods:
+            raise PredictionError(UNKNOWN_METHOD, unknown_method(self._model[0], name, self._methods))
 
     def _reads_ahead(self, request: InferenceRequest) -> bool:
         """False for most requests; examples, and requests that the handler has seen, do not have parts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import logging
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 from msx_sdk._internal.entry_points import load_all, names
 from msx_sdk._internal.handler_modules import ENTRY_POINTS, from_archive, from_entry_point, from_path, prefer_on_path
+from msx_sdk._internal.marked_methods import marked_methods
 from msx_sdk._internal.resolved_handler import HandleKind, ResolvedHandler
 from msx_sdk.context import Context, NoRequestError
 from msx_sdk.errors import HandlerLoadError
@@ -80,7 +82,7 @@ def _resolve_in(module: Any, attribute: str, spec: str) -> ResolvedHandler:
 
 def _of_function(module: Any, function: Callable[[Any, Context], Any]) -> ResolvedHandler:
     initialize = getattr(module, "initialize", None) or _first_call(function)
-    return ResolvedHandler(initialize, function, getattr(module, "close", _nothing), module)
+    return _resolved(initialize, function, getattr(module, "close", _nothing), module)
 
 
 def _first_call(function: Callable[[Any, Context], Any]) -> Callable[[Context], Any]:
@@ -110,7 +112,17 @@ def _of_instance(instance: Any) -> ResolvedHandler:
     if not callable(getattr(instance, "handle", None)):
         raise HandlerLoadError(f"{type(instance).__name__} is not a handler: handle(data, context) is missing")
     initialize = getattr(instance, "initialize", _ignore)
-    return ResolvedHandler(initialize, instance.handle, getattr(instance, "close", _nothing), instance)
+    return _resolved(initialize, instance.handle, getattr(instance, "close", _nothing), instance)
+
+
+def _resolved(
+    initialize: Callable[[Context], Any],
+    handle: Callable[[Any, Context], Any],
+    close: Callable[[], Any],
+    owner: Any,
+) -> ResolvedHandler:
+    handler = ResolvedHandler(initialize, handle, close, owner)
+    return dataclasses.replace(handler, methods=marked_methods(owner, is_async=handler.is_async))
 
 
 def _class_instead(module: ModuleType, attribute: str, spec: str) -> Callable[[], Any]:

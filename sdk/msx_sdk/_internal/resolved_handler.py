@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from msx_sdk._internal.bodies import JsonBodies
+from msx_sdk._internal.marked_methods import MarkedMethods
+from msx_sdk._internal.methods import Methods, announced, method_of
 from msx_sdk.context import Context
 from msx_sdk.handler import Handler
 
@@ -43,6 +45,13 @@ class ResolvedHandler:
     close: Callable[[], Any]
     owner: Any
     """The module or instance that may have an attribute `example`."""
+    methods: MarkedMethods = field(default_factory=dict)
+    """What clients call by name, beside `handle`."""
+
+    def function_for(self, operation: str) -> Callable[[Any, Context], Any]:
+        """What answers requests of this operation: a marked method, else `handle`."""
+        marked = self.methods.get(method_of(operation))
+        return self.handle if marked is None else marked.call
 
     @property
     def kind(self) -> HandleKind:
@@ -71,9 +80,16 @@ class ResolvedHandler:
 
     @property
     def offered_methods(self) -> Callable[[], Any] | None:
-        """The method that returns the handler's `MethodInfo` objects; None without one."""
+        """Returns the `MethodInfo` objects of its own `offered_methods()`, and of the methods that are marked besides;
+        None without any. Raises HandlerLoadError, where its own does not return such objects."""
         announce = getattr(self.owner, "offered_methods", None)
-        return announce if callable(announce) else None
+        own = announce if callable(announce) else None
+        return (lambda: self._all_methods(own)) if self.methods else own
+
+    def _all_methods(self, own: Callable[[], Any] | None) -> Methods:
+        said = announced(own)
+        names = {one.name for one in said}
+        return (*said, *(marked.info for name, marked in self.methods.items() if name not in names))
 
     @property
     def json_bodies(self) -> JsonBodies:

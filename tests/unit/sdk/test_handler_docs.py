@@ -26,6 +26,7 @@ EXAMPLES: dict[str, tuple[list[Any], list[tuple[int, bytes]]]] = {
     "table.py": (["x"], [(203, b"ann,1\n")]),
     "count.py": ([2, 1], [(200, b"1\n2\n"), (200, b"1\n")]),
     "sender.py": (["world"], [(200, b"Hello there world")]),
+    "classifier.py": ([[2, 3, 1]], [(200, b"[\n  3,\n  2,\n  1\n]")]),
     "async_sender.py": (["world"], [(200, b"Hello there world")]),
     "tokens.py": (["to be or"], [(200, b"to be or ")]),
     "countdown.py": ([2], [(200, b"1\n0\n")]),
@@ -63,6 +64,11 @@ def test_an_example_answers(folder: Path, name: str) -> None:
     with LocalModel(name, folder, config=CONFIGS.get(name)) as model:
         replies = model.predict(inputs, headers={"x-user": "ann"})
     assert [(reply.status, reply.body) for reply in replies] == expected
+
+
+def test_the_method_of_the_page(folder: Path) -> None:
+    with LocalModel("classifier.py", folder) as model:
+        assert [reply.body for reply in model.predict([[2, 3, 1], [4]], method="classify_top")] == [b"3", b"4"]
 
 
 @pytest.mark.parametrize("name", [name for name in BLOCKS if name.startswith("test_")])

@@ -217,7 +217,7 @@ def reader() -> RequestReader:
 
 
 def test_a_request_that_wants_a_packed_reply() -> None:
-    request = InferenceRequest("r", {"x": Part(pack([1, "a"]), PACKED)}, operation="packed:add")
+    request = InferenceRequest("r", {"x": Part(pack([1, "a"]), PACKED)}, operation="packed:")
     reader().read(request)
     assert request.data() == {"x": [1, "a"]}
     assert unpack(request.encode({"y": b"raw"}, 200)) == {"y": b"raw"}

@@ -1,16 +1,18 @@
-"""Paths of single models, whose tensors are known: the handler announces them."""
+"""Paths of single models, whose tensors or methods are known: the handler announces them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import quote
 
 from msx_frontend.apis.openapi.operations import operation_id
 from msx_frontend.apis.openapi.schemas import ANYTHING, JSON_TYPE, Schema
+from msx_sdk._internal.methods import MethodInfo, Methods
 from msx_sdk.kserve import Signature, TensorMeta
 
 KSERVE, PREDICTIONS = "/v2/models/{model}/infer", "/predictions/{model_name}"
+METHOD = "/predictions/{model_name}:{method}"
 """The routes of all models of which these are."""
 
 _VALUES: dict[str, list[str]] = {"BOOL": ["boolean"], "BYTES": ["string"]}
@@ -21,17 +23,41 @@ _PARAMETERS: Schema = {"type": "object"}
 class SignedModel(NamedTuple):
     name: str
     signature: Signature
+    methods: Methods = ()
 
 
 def with_models(document: Schema, models: Iterable[SignedModel]) -> Schema:
     """The document with paths of these models; what the routes of all models have (key, errors, tag) they have, too."""
     paths = dict(document["paths"])
-    for name, signature in models:
-        for template in (KSERVE, PREDICTIONS):
+    for model in models:
+        for template in (KSERVE, PREDICTIONS) if model.signature.inputs or model.signature.outputs else ():
             if general := document["paths"].get(template, {}).get("post"):
-                path = template.partition("{")[0] + quote(name, safe="") + template.partition("}")[2]
-                paths[path] = {"post": _operation(general, path, name, signature)}
+                path = template.partition("{")[0] + quote(model.name, safe="") + template.partition("}")[2]
+                paths[path] = {"post": _operation(general, path, model.name, model.signature)}
+        if general := document["paths"].get(METHOD, {}).get("post"):
+            paths.update((path, {"post": made}) for path, made in _methods(general, model))
     return {**document, "paths": paths}
+
+
+def _methods(general: Schema, model: SignedModel) -> Iterator[tuple[str, Schema]]:
+    """Path and operation of each."""
+    for method in model.methods:
+        if method.name:
+            path = f"/predictions/{quote(model.name, safe='')}:{quote(method.name, safe='')}"
+            summary = method.summary or f"Call {method.name} of {model.name}"
+            made = {member: value for member, value in general.items() if member != "parameters"}
+            yield path, made | {"summary": summary, "operationId": operation_id("post", path), **_schemas(made, method)}
+
+
+def _schemas(general: Schema, method: MethodInfo) -> Schema:
+    """Of the bodies that the method announces."""
+    made: Schema = {}
+    if method.request_schema is not None:
+        made["requestBody"] = {"required": True, "content": {JSON_TYPE: {"schema": method.request_schema}}}
+    if method.reply_schema is not None:
+        content = {JSON_TYPE: {"schema": method.reply_schema}}
+        made["responses"] = {**general["responses"], "200": {"description": "The reply", "content": content}}
+    return made
 
 
 def _operation(general: Schema, path: str, name: str, signature: Signature) -> Schema:

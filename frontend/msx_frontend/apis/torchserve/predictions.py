@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msx_frontend.apis.torchserve.description import model_description
 from msx_frontend.errors import BadRequest
-from msx_frontend.job import EXPLAIN, PREDICT, Field, Job, KeptHeaders
+from msx_frontend.job import EXPLAIN, PREDICT, Field, Job, KeptHeaders, method_kind
 from msx_frontend.keys.key import Key
 from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family, JobRoute, Names, Reply, ReplySink, Route
@@ -19,7 +19,7 @@ from msx_frontend.net.http.wire import json_bytes
 
 Submit = Callable[[Job], None]
 
-MODEL, VERSION, URL_PATH = "model_name", "model_version", "url_path"
+MODEL, VERSION, METHOD, URL_PATH = "model_name", "model_version", "method", "url_path"
 """Names in paths, as TorchServe's description has them."""
 STREAM_HEADERS = [(b"ts_stream_next", b"true")]
 
@@ -70,6 +70,9 @@ class Predictions:
             rest = f"{verb} by one version; the handler sees the rest of the path"
             yield from self._of_model(f"{path}/{{{VERSION}}}/{{{URL_PATH}:path}}", told, rest)
             yield from self._of_model(f"{path}//{{{URL_PATH}:path}}", told)
+        path = f"/predictions/{{{MODEL}}}"
+        yield from self._of_model(f"{path}:{{{METHOD}}}", PREDICTS, "Call a method of the default version")
+        yield from self._of_model(f"{path}/{{{VERSION}}}:{{{METHOD}}}", PREDICTS, "Call a method of one version")
         yield self._job("/invocations", INVOKES, "SageMaker's route", "invocations", ((MODEL, "string"),))
         yield from self._of_model(
             f"/models/{{{MODEL}}}/invoke", INVOKES, "SageMaker's route with several models", "invoke"
@@ -114,6 +117,8 @@ class PredictionTemplate:
         self._model, self._version = names.get(MODEL), names.get(VERSION)
         told = [(URL_PATH, names.get(URL_PATH, ""))] if meaning.tells_path else []
         self._headers, self._kind = KeptHeaders([*head.headers(), *meaning.headers, *told]), meaning.kind
+        if method := names.get(METHOD):
+            self._kind = method_kind(method)
         self.key: Key | None = None
         self._fields = fields_parser(head.content_type)
         """Makes fields of a body. Raises BadRequest."""

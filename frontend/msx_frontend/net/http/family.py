@@ -82,7 +82,7 @@ Answer = Callable[[Request], Awaitable[Reply]]
 
 class Route(NamedTuple):
     """`path` is a template. `{name}` is one segment that is not empty, a segment may go on behind it
-    (`{name}:predict`), and `{name:path}` is all that is left of the path.
+    (`{name}:predict`, `{name}:{other}`), and `{name:path}` is all that is left of the path.
     """
 
     method: str

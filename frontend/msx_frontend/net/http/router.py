@@ -44,12 +44,14 @@ class ServedRoute(NamedTuple):
 class _Node:
     """A place in the tree of segments."""
 
-    __slots__ = ("beginnings", "literals", "name", "rest", "served")
+    __slots__ = ("beginnings", "literals", "name", "pairs", "rest", "served")
 
     def __init__(self) -> None:
         self.literals: dict[str, _Node] = {}
         self.beginnings: dict[str, _Node] = {}
         """Children for segments that begin with a name, by the text behind the name."""
+        self.pairs: dict[str, _Node] = {}
+        """Children for segments of two names, by the text between them."""
         self.name: _Node | None = None
         self.rest: _Node | None = None
         self.served: list[ServedRoute] = []
@@ -105,31 +107,34 @@ class Router:
     def _add(self, family: Family, route: Route) -> None:
         if not route.path.startswith("/"):
             raise ValueError(f"The path {route.path!r} of {family.name} does not begin with a slash.")
-        node, names = self._root, []
+        node, names = self._root, tuple[str, ...]()
         for segment in route.path[1:].split("/"):
-            node, name = _child(node, segment)
-            names += [name] if name else []
+            node, own = _child(node, segment)
+            names += own
         kinds: tuple[Kind, ...] = () if route.key is None else (route.key,)
         for number, other in enumerate(node.served):
             if other.route.method == route.method and other.route.when is None:
                 if other.route.answer == route.answer:  # the same on another listener: either key opens it
                     node.served[number] = other._replace(kinds=tuple(dict.fromkeys((*other.kinds, *kinds))))
                 return
-        node.served.append(ServedRoute(family, route, tuple(names), kinds))
+        node.served.append(ServedRoute(family, route, names, kinds))
 
 
-def _child(node: _Node, segment: str) -> tuple[_Node, str]:
-    """The node of a template's next segment, and the name in it."""
+def _child(node: _Node, segment: str) -> tuple[_Node, tuple[str, ...]]:
+    """The node of a template's next segment, and the names in it."""
     if not segment.startswith("{"):
-        return node.literals.setdefault(segment, _Node()), ""
+        return node.literals.setdefault(segment, _Node()), ()
     name, _, behind = segment[1:].partition("}")
     if name.endswith(":path"):
         node.rest = node.rest or _Node()
-        return node.rest, name.removesuffix(":path")
+        return node.rest, (name.removesuffix(":path"),)
+    if behind.endswith("}"):
+        between, _, second = behind[:-1].partition("{")
+        return node.pairs.setdefault(between, _Node()), (name, second)
     if behind:
-        return node.beginnings.setdefault(behind, _Node()), name
+        return node.beginnings.setdefault(behind, _Node()), (name,)
     node.name = node.name or _Node()
-    return node.name, name
+    return node.name, (name,)
 
 
 def _walk(
@@ -144,6 +149,10 @@ def _walk(
     for behind, child in node.beginnings.items():
         if segment.endswith(behind) and len(segment) > len(behind):
             yield from _walk(child, segments, at + 1, (*values, segment[: -len(behind)]))
+    for between, child in node.pairs.items():
+        first, found, second = segment.partition(between)
+        if found and first and second:
+            yield from _walk(child, segments, at + 1, (*values, first, second))
     if node.name is not None and segment:
         yield from _walk(node.name, segments, at + 1, (*values, segment))
     if node.rest is not None:
@@ -153,7 +162,7 @@ def _walk(
 def _places(node: _Node) -> Iterator[Sequence[ServedRoute]]:
     if node.served:
         yield node.served
-    below = [*node.literals.values(), *node.beginnings.values(), node.name, node.rest]
+    below = [*node.literals.values(), *node.beginnings.values(), *node.pairs.values(), node.name, node.rest]
     for child in below:
         if child is not None:
             yield from _places(child)

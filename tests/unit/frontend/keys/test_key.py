@@ -17,6 +17,9 @@ def test_a_key_with_a_list_of_models_opens_those_alone() -> None:
     assert [key.allows(model) for model in "abc"] == [True, True, False]
     with pytest.raises(ModelNotAllowed, match="team"):
         key.check_model("c")
+    key.check_model("a:method")
+    with pytest.raises(ModelNotAllowed, match="not for model c:a"):
+        key.check_model("c:a")
 
 
 def test_the_longest_key_is_found_and_a_longer_header_is_not_read() -> None:

@@ -6,9 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, ServiceError, ServiceUnavailable, WorkerDied
+from msx_frontend.errors import (
+    HandlerMethodNotFound,
+    ModelNotFound,
+    ModelVersionNotFound,
+    ServiceError,
+    ServiceUnavailable,
+    WorkerDied,
+)
 from msx_frontend.job import Field, Job
 from msx_frontend.management_errors import Conflict, DefaultVersionInUse
+from msx_sdk._internal.methods import MethodInfo
 from tests.unit.frontend.harness import Harness, Scenario, open_harness
 from tests.unit.frontend.jobs import RecordingSink, run
 
@@ -38,6 +46,23 @@ def test_finding(tmp_path: Path) -> None:
         assert not registry.has("x", "1.0")
         assert registry.is_default(registry.find("m"))
         assert not registry.is_default(registry.find("m", "2.0"))
+
+    in_harness(tmp_path, test)
+
+
+def test_methods_are_known_once_a_worker_has_loaded_the_handler(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        version = harness.registry.find("n")
+        version.dispatcher.expecting_workers = True
+        harness.submit("n", kind="method:x")
+        version.methods = (MethodInfo(name="top"), MethodInfo(name=""))
+        harness.submit("n", kind="method:top")
+        with pytest.raises(
+            HandlerMethodNotFound, match=r"""^Model "n" has no method 'x': its methods are top\.$"""
+        ) as caught:
+            harness.submit("n", kind="packed:x")
+        assert caught.value.status == 404
+        assert version.dispatcher.waiting == 2
 
     in_harness(tmp_path, test)
 

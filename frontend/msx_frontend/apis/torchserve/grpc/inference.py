@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from msx_frontend.apis.torchserve.grpc.sequences import SequenceNamer, SequenceRequest, answers_in_order
 from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.held_bytes import HeldBytes
-from msx_frontend.job import PREDICT, STREAM, Field, Job, KeptHeaders, Sink
+from msx_frontend.job import PREDICT, STREAM, Field, Job, KeptHeaders, Sink, method_kind
 from msx_frontend.net.grpc.context import CallContext, LogsCalls
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.grpc.service import JobMethod, Rpc, Service, describe
@@ -135,14 +135,15 @@ class InferenceService:
         if not request.model_name:
             raise BadRequest("Parameter model_name is required.")
         inputs = request.input
+        model, _, method = request.model_name.partition(":")
         job = Job(
             id,
-            request.model_name,
+            model,
             request.model_version or None,
             [Field(name, None, inputs[name]) for name in inputs],
             headers,
             sink,
-            kind=kind,
+            kind=method_kind(method) if method else kind,
             deadline=deadline,
         )
         self._registry.submit(job)

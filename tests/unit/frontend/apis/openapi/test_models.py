@@ -9,6 +9,7 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from msx_frontend.apis.openapi.models import SignedModel, request_schema, response_schema, with_models
+from msx_sdk._internal.methods import MethodInfo
 from msx_sdk.kserve import Signature, TensorMeta
 from tests.unit.frontend.apis.openapi.test_document import made
 
@@ -26,6 +27,24 @@ def test_a_document_with_models_is_valid() -> None:
     whole = with_models(made("inference"), [SignedModel("m", SIGNATURE), SignedModel("a b", SIGNATURE)])
     OpenAPIV31SpecValidator(whole).validate()
     assert {"/v2/models/m/infer", "/predictions/m", "/v2/models/a%20b/infer"} <= whole["paths"].keys()
+
+
+def test_methods_of_models() -> None:
+    schema = {"type": "object", "required": ["x"]}
+    methods = (
+        MethodInfo(name=""),
+        MethodInfo(name="top", summary="The best"),
+        MethodInfo(name="b", request_schema=schema),
+    )
+    whole = with_models(made("inference"), [SignedModel("m", Signature(), methods)])
+    OpenAPIV31SpecValidator(whole).validate()
+    paths = whole["paths"]
+    assert [path for path in paths if path.startswith(("/predictions/m", "/v2/models/m"))] == [
+        "/predictions/m:top",
+        "/predictions/m:b",
+    ]
+    assert paths["/predictions/m:top"]["post"]["summary"] == "The best"
+    assert paths["/predictions/m:b"]["post"]["requestBody"]["content"]["application/json"]["schema"] == schema
 
 
 def test_it_has_what_the_route_of_all_models_has() -> None:

@@ -82,6 +82,17 @@ def test_no_version_means_the_default_one() -> None:
     with_server(test)
 
 
+def test_a_method_stands_behind_the_name() -> None:
+    async def test(served: Served) -> None:
+        call = served.predict(request("m:top", "2.0"))
+        job = await served.registry.next_job()
+        assert (job.model_name, job.version, job.kind) == ("m", "2.0", "method:top")
+        answer(job)
+        await call
+
+    with_server(test)
+
+
 def test_the_client_may_choose_the_request_id_and_gets_it_back() -> None:
     async def test(served: Served) -> None:
         call = served.predict(request(), metadata=(("x-request-id", "mine"),))
