@@ -21,6 +21,7 @@ TWICE = {
     "Metric": "TorchServe's handlers import it from `ts.metrics`; handlers of MSX have `msx_sdk.metrics`",
     "Reply": "handler authors test with `msx_sdk.testing.Reply`; in the server it is the reply of a route",
     "RequestProcessor": "TorchServe's handlers meet it in `ts.context`; it has the same role in `msx_sdk`",
+    "SSLConfig": "MindSpore Serving has one for clients and one for servers",
 }
 """Names that stand in two places, and why."""
 
