@@ -2,7 +2,8 @@
 
 An array is the extension type 1: the length of its type's name (1 byte), the name as NumPy has it, the number of its
 dimensions (1 byte), each size (8 bytes), then its numbers in C order. All of it is little-endian. The server reads and
-writes such values without NumPy, as `Tensor`; workers as arrays. `references` has the extension type 2.
+writes such values without NumPy, as `Tensor`; workers as arrays. `references` has the extension type 2. A text or bytes
+that are an array of one element (MindSpore Serving's clients send such) are the extension types 3 and 4.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from msx_sdk._internal.references import LEAST, REFERENCE, Reference, SharedPlac
 PACKED = "application/x-msx-packed"
 """The content type of a field whose bytes are such a value."""
 
-TENSOR = 1
-"""The code of the extension type."""
+TENSOR, TEXT, BYTES = 1, 3, 4
+"""The codes of the extension types; `references` has 2."""
 
 SIZES = {
     "bool": 1,
@@ -78,6 +79,18 @@ Resolve = Callable[[Reference], Any]
 """Returns the value that a reference stands for. Raises InvalidPacked."""
 
 
+class OneText(str):
+    """A text of shape [1]. Handlers see a text; one that returns it as it is returns the shape, too."""
+
+    __slots__ = ()
+
+
+class OneBytes(bytes):
+    """Bytes of shape [1]."""
+
+    __slots__ = ()
+
+
 def pack(value: Any) -> bytes:
     """Raises TypeError for what has no form here, ValueError for an array of such a type."""
     return _encoder.encode(value)
@@ -131,9 +144,13 @@ def _hook(make: Callable[[Tensor], Any], resolve: Resolve | None = None) -> Call
     def read(code: int, data: memoryview) -> Any:
         if code == REFERENCE:
             return _resolved(data, resolve)
-        if code != TENSOR:
-            raise InvalidPacked(f"extension type {code} is not known: {TENSOR}, an array, is the only one")
-        return make(_tensor(data))
+        if code == TENSOR:
+            return make(_tensor(data))
+        if code == TEXT:
+            return OneText(_text(data))
+        if code == BYTES:
+            return OneBytes(data)
+        raise InvalidPacked(f"extension type {code} is not known: it may be {TENSOR} (an array), {TEXT} or {BYTES}")
 
     return read
 
@@ -151,6 +168,14 @@ def _resolved(data: memoryview, resolve: Resolve | None) -> Any:
     dtype, shape, _ = _head(head)
     _check_size(dtype, shape, place[3])
     return resolve(Reference(*place, dtype, shape))
+
+
+def _text(data: memoryview) -> str:
+    """Raises InvalidPacked."""
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidPacked(f"a text is not UTF-8: {error}") from None
 
 
 def _tensor(data: memoryview) -> Tensor:
@@ -184,6 +209,8 @@ def _check_size(dtype: str, shape: tuple[int, ...], size: int) -> None:
 def _extension(value: Any) -> Any:
     if isinstance(value, Tensor):
         return _ext(value.dtype, value.shape, value.data)
+    if isinstance(value, str | bytes):
+        return _plain(value)
     if hasattr(value, "asnumpy"):
         value = value.asnumpy()
     numpy = sys.modules.get("numpy")
@@ -194,6 +221,15 @@ def _extension(value: Any) -> Any:
         raise ValueError(f"an array of {dtype} cannot be sent: use one of {', '.join(SIZES)}")
     plain = numpy.ascontiguousarray(value, value.dtype.newbyteorder("<")).reshape(-1)
     return _ext(dtype, value.shape, memoryview(plain).cast("B") if plain.size else b"")
+
+
+def _plain(value: str | bytes) -> Any:
+    """Of a subclass."""
+    if isinstance(value, OneText):
+        return msgspec.msgpack.Ext(TEXT, value.encode())
+    if isinstance(value, OneBytes):
+        return msgspec.msgpack.Ext(BYTES, memoryview(value))
+    return str(value) if isinstance(value, str) else bytes(value)
 
 
 def _ext(dtype: str, shape: tuple[int, ...], data: Buffer) -> msgspec.msgpack.Ext:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from msx_sdk._internal.packed import TENSOR, InvalidPacked, Tensor, pack, unpack
+from msx_sdk._internal.packed import TENSOR, InvalidPacked, OneBytes, OneText, Tensor, pack, unpack
 
 FLOATS = Tensor("float32", (2,), b"\0\0\x80?\0\0\0@")
 
@@ -15,6 +15,20 @@ FLOATS = Tensor("float32", (2,), b"\0\0\x80?\0\0\0@")
 def test_plain_values_and_tensors_come_back() -> None:
     value = {"x": FLOATS, "text": "ä", "raw": b"\0", "list": [1, 2.5, True, None]}
     assert unpack(pack(value), lambda tensor: tensor) == value
+
+
+class Word(str):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize("value", [OneText("ä"), OneText(""), OneBytes(b"\0"), OneBytes()])
+def test_a_text_and_bytes_of_one_element_stay_such(value: Any) -> None:
+    found = unpack(pack({"x": value}))["x"]
+    assert (type(found), found) == (type(value), value)
+
+
+def test_texts_of_other_classes_are_texts() -> None:
+    assert unpack(pack(Word("a"))) == "a"
 
 
 @pytest.mark.mindspore
@@ -44,6 +58,7 @@ def _tensor(payload: bytes) -> bytes:
     ("data", "message"),
     [
         (b"\xd4\x05\x00", "extension type 5 is not known"),
+        (b"\xd4\x03\xff", "a text is not UTF-8"),
         (_tensor(b"\x07flo"), "head is incomplete"),
         (_tensor(b"\x03abc\x00"), "'abc' with 0 dimensions is not known"),
         (_tensor(b"\x05uint8\x21" + bytes(8 * 33)), "33 dimensions"),
