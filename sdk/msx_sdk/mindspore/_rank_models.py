@@ -20,8 +20,9 @@ from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore import collectives
 from msx_sdk.mindspore._groups import join_groups
 from msx_sdk.mindspore._network import Network, load_mindir_file
-from msx_sdk.mindspore._options import model_file
 from msx_sdk.mindspore.parallel import Parallel
+
+GROUPS = "group_config.pb"
 
 if TYPE_CHECKING:
     import numpy as np
@@ -128,29 +129,53 @@ class RankModel:
         return unpack(collectives.recv((size,), ms.uint8, rank, group).asnumpy().tobytes())
 
 
-def load_rank_model(context: Context, parallel: Parallel) -> RankModel:
-    """This rank's files, as the start script of a distributed servable gives them, or else the archive's. Each rank
-    must come here. Raises HandlerLoadError."""
+def load_rank_model(context: Context, parallel: Parallel, rank_size: int, stage_size: int) -> RankModel:
+    """This rank's files, as the start script of a distributed servable gives them, or else the archive's: those of the
+    folder `device0`, `device1`, … beside the version's other files. Each rank must come here. Raises HandlerLoadError.
+    """
+    if (parallel.world_size, parallel.stages) != (rank_size, stage_size):
+        raise HandlerLoadError(_layout_refused(context, parallel, rank_size, stage_size))
     start = context.info.servable
-    if start is None or not start.rank_models:
-        files, groups = [model_file(context)], None
-    elif len(start.rank_models) != parallel.world_size:
-        raise HandlerLoadError(
-            f"there are models of {len(start.rank_models)} ranks, and the group has {parallel.world_size}"
-        )
-    else:
+    if start is not None and start.rank_models:
         files = [Path(file) for file in start.rank_models[parallel.rank]]
         groups = [Path(file) for file in start.rank_groups[parallel.rank]] if start.rank_groups else []
-    join_own_groups(context, parallel, groups)
+    else:
+        files, groups = _packed_files(context.model_dir / context.model_version, parallel.rank)
+    join_group_files(groups, parallel)
     return RankModel(parallel, [load_mindir_file(file, context) for file in files])
 
 
-def join_own_groups(context: Context, parallel: Parallel, files: Sequence[Path] | None = None) -> None:
-    """The groups of these files; without any those of the archive's `group_config.pb`, or `group_config{rank}.pb`.
-    Raises HandlerLoadError."""
-    if files is None:
-        names = "group_config.pb", f"group_config{parallel.rank}.pb"
-        files = [context.model_dir / name for name in names if (context.model_dir / name).is_file()]
+def _packed_files(version: Path, rank: int) -> tuple[list[Path], list[Path]]:
+    """The MindIR files and the groups of a rank. Raises HandlerLoadError."""
+    folder = version / f"device{rank}"
+    files = sorted(folder.glob("*.mindir"))
+    if not files:
+        raise HandlerLoadError(
+            f"the archive has no MindIR for rank {rank}: put it into {version.name}/device{rank}/ of the servable's "
+            "folder, or hand it over by distributed.startup_agents"
+        )
+    return files, [file for file in (folder / GROUPS, version / GROUPS) if file.is_file()][:1]
+
+
+def _layout_refused(context: Context, parallel: Parallel, rank_size: int, stage_size: int) -> str:
+    in_stage = rank_size // stage_size
+    kind = "tp" if stage_size == 1 else "pp" if in_stage == 1 else "pptp"
+    split = f", parallel: {{pipelineStages: {stage_size}, tensorParallel: {in_stage}}}" if kind == "pptp" else ""
+    return (
+        f"servable '{context.model_name}' declares {rank_size} ranks in {stage_size} stages, and its group has "
+        f"{parallel.world_size} in {parallel.stages}: give parallelType: {kind}{split} and "
+        f"msrun: {{nproc-per-node: {rank_size}}} in model-config.yaml"
+    )
+
+
+def join_own_groups(context: Context, parallel: Parallel) -> None:
+    """The groups of the archive's `group_config.pb`, if it has one. Raises HandlerLoadError."""
+    file = context.model_dir / GROUPS
+    join_group_files([file] if file.is_file() else [], parallel)
+
+
+def join_group_files(files: Sequence[Path], parallel: Parallel) -> None:
+    """Raises HandlerLoadError."""
     try:
         groups = [group for file in files for group in read_group_config(file)]
     except GroupConfigError as error:

@@ -261,7 +261,7 @@ def rank_models(context: Context) -> dict[str, Any]:
     groups = (str(context.model_dir / f"groups{context.rank}.pb"),)
     start = ServableStart(rank_models=(files,) * 2, rank_groups=(groups,) * 2)
     context.info = replace(context.info, servable=start)
-    model = load_rank_model(context, parallel)
+    model = load_rank_model(context, parallel, 2, 1)
     if model.follows:
         model.follow()
         return {"counts": collectives.counts(), "error": said(model.follow)}
