@@ -27,6 +27,7 @@ from msx_sdk._internal.methods import announced as announced_methods
 from msx_sdk._internal.resolve import resolve_packed
 from msx_sdk._internal.resolved_handler import HandleKind, ResolvedHandler
 from msx_sdk._internal.sequences import SequenceKeys
+from msx_sdk._internal.typed.functions import with_types
 from msx_sdk._internal.warmup import warm_up, warm_up_async, warmup_requests
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError
@@ -113,8 +114,12 @@ class LoadedModel:
         return signature
 
     def methods(self) -> list[dict[str, Any]]:
-        """The methods that the handler announces. Raises HandlerLoadError if they are not `MethodInfo` objects."""
-        methods: list[dict[str, Any]] = msgspec.to_builtins(announced_methods(self.handler.offered_methods))
+        """The methods that the handler announces, and the schemas that its type hints give.
+
+        Raises HandlerLoadError if they are not `MethodInfo` objects.
+        """
+        named = announced_methods(self.handler.offered_methods)
+        methods: list[dict[str, Any]] = msgspec.to_builtins(with_types(named, self.handler.typed))
         return methods
 
     def examples_by_id(self) -> dict[str, InferenceRequest]:

@@ -56,7 +56,7 @@ class OpenRequests:
             if asked:
                 asked.discard(request.number)
             request.parts = NO_PARTS  # a handler may keep its context, and so the request
-            request.inference = request.encoder = None
+            request.input = request.encoder = None
             if request.shared is not None:
                 request.shared.close()
                 request.shared = None

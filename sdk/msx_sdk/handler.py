@@ -24,7 +24,7 @@ class Handler:
     """
 
     example: Any = None
-    """One data dict, or a list of them, run as warm-up before the model is READY."""
+    """One data dict, or object of the handler's type, or a list of them, run as warm-up before the model is READY."""
 
     parallel_types: tuple[str, ...] | None = None
     """The values of `parallelType` with which it can run on several ranks: `()` for none, None for any.
@@ -50,18 +50,21 @@ class Handler:
         self.context = context
         return None
 
-    def preprocess(self, data: Data) -> Any:
+    def preprocess(self, data: Any) -> Any:
+        """Gets `Data`, or objects of the type that the hint of its parameter names."""
         return data
 
     def inference(self, inputs: Any) -> Any:
+        """With the hint `list[Request]`, a dataclass, msgspec struct or pydantic model, and no `preprocess`, it gets
+        such objects."""
         return inputs
 
     def postprocess(self, outputs: Any) -> Any:
         """Return a list with one entry a request: bytes, str, anything JSON can say, or an exception."""
         return outputs
 
-    def handle(self, data: Data, context: Context) -> Any:
-        """Answer a batch: a list as long as `data`."""
+    def handle(self, data: Any, context: Context) -> Any:
+        """Answer a batch, which is `Data` or typed: a list as long as `data`."""
         self.context = context
         if context.get_request_header(0, "describe") == "True":
             return [self.describe()] * len(data)

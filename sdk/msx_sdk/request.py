@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from msx_sdk._internal.bodies import lenient, raw, strict
-from msx_sdk._internal.kserve.inference import Inference
+from msx_sdk._internal.bodies import Input, lenient, raw, strict
 from msx_sdk._internal.references import SharedValues
 from msx_sdk._internal.reply_credit import UNLIMITED, ReplyCredit
 from msx_sdk._internal.results import encode
@@ -68,7 +67,7 @@ class InferenceRequest(ReplyCredit):
         "deadline",
         "encoder",
         "id",
-        "inference",
+        "input",
         "number",
         "operation",
         "parts",
@@ -93,10 +92,10 @@ class InferenceRequest(ReplyCredit):
         self.deadline = deadline
         self.cancelled = self.answered = False
         self.credit, self.sent, self._watchers = UNLIMITED, 0, ()  # as in ReplyCredit
-        self.inference: Inference | None = None
-        """The parsed request, if it is one of the Open Inference Protocol."""
         self.shared: SharedValues | None = None
         """Shared memory for large values, in a stage's worker."""
+        self.input: Input | None = None
+        """What the request was read as ahead of the handler, where that is not done as for every prediction."""
         self.encoder: Callable[[Any], bytes] | None = None
         """Makes the bytes of a reply, where that is not done as for every prediction."""
         self._data: dict[str, Any] | None = None
@@ -126,6 +125,16 @@ class InferenceRequest(ReplyCredit):
         """True if it was made by `of_data`, and did not come from a client."""
         return self._data is not None
 
+    @property
+    def example(self) -> dict[str, Any] | None:
+        """The inputs of a request that was made by `of_data`."""
+        return self._data
+
+    @property
+    def is_spent(self) -> bool:
+        """The handler has seen the inputs in an earlier call."""
+        return self._spent
+
     def spend(self) -> None:
         """The handler has seen the inputs; the next calls get an empty dict."""
         self.parts, self._spent = {}, True
@@ -149,10 +158,11 @@ class InferenceRequest(ReplyCredit):
             return decoded
         if self._spent:
             return {}
+        if self.input is not None and (decode or not self.input.is_json):
+            made: dict[str, Any] = self.input.data()
+            return made
         if self._data is not None:
             return dict(self._data)
-        if self.inference is not None and (decode or not self.inference.is_json):
-            return {"body": self.inference.body()}
         if not decode:
             return {name: raw(part.data) for name, part in self.parts.items()}
         if self._strict:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from msx_sdk._internal.batch import Batch, BatchSink, InvalidResult
 from msx_sdk._internal.failures import RequestFailure
-from msx_sdk._internal.reading import RequestReader
+from msx_sdk._internal.reading import reader_of
 from msx_sdk._internal.resolved_handler import ResolvedHandler
 from msx_sdk.context import Context
 from msx_sdk.errors import PredictionError
@@ -62,7 +62,7 @@ class Runner:
         self.handler, self.context = handler, context
         self._isolate = isolate
         self._conductor = conductor or Alone()
-        self._reader = RequestReader(handler, context.info)
+        self._reader = reader_of(handler, context.info)
         self.open: list[InferenceRequest] = []
         """After a call: the requests that need another one; used by `ContinuousRunner` only."""
 
@@ -156,7 +156,7 @@ class AsyncRunner:
 
     def __init__(self, handler: ResolvedHandler, context: Context) -> None:
         self.handler, self.context = handler, context
-        self._reader = RequestReader(handler, context.info)
+        self._reader = reader_of(handler, context.info)
 
     async def run(self, request: InferenceRequest, sink: BatchSink) -> None:
         """Answer one request. To cancel it, set its flag and cancel the task that runs this."""

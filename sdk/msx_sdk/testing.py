@@ -18,8 +18,10 @@ from msx_sdk._internal.continuous import ContinuousRunner
 from msx_sdk._internal.failures import RequestFailure
 from msx_sdk._internal.local_archive import given_files, is_archive, read_config, unpacked
 from msx_sdk._internal.methods import METHOD
+from msx_sdk._internal.packed import unpack
 from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk._internal.resolve import resolve_object, resolve_packed
+from msx_sdk._internal.typed.replies import to_json
 from msx_sdk._internal.warmup import warm_up, warm_up_async, warmup_requests
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.request import Headers, InferenceRequest, Part
@@ -44,6 +46,10 @@ class Reply:
 
     def json(self) -> Any:
         return msgspec.json.decode(self.body)
+
+    def msgpack(self) -> Any:
+        """Of a MessagePack reply, with arrays as NumPy's."""
+        return unpack(self.body)
 
 
 class _Collector:
@@ -123,8 +129,8 @@ class LocalModel:
     def predict(
         self, requests: Sequence[Any], headers: Mapping[str, str] | None = None, *, method: str = ""
     ) -> list[Reply]:
-        """Run one batch. A request is a body (bytes, text, or what JSON can say) or an InferenceRequest. `method`: the
-        method that the bodies ask for; "" is `handle`.
+        """Run one batch. A request is a body (bytes, text, what JSON can say, or an object of the handler's type) or an
+        InferenceRequest. `method`: the method that the bodies ask for; "" is `handle`.
 
         An async handler gets each request in a call of its own, all at once.
         """
@@ -178,4 +184,4 @@ def _part(item: Any) -> Part:
         return Part(item)
     if isinstance(item, str):
         return Part(item.encode(), "text/plain")
-    return Part(msgspec.json.encode(item), JSON)
+    return Part(msgspec.json.encode(item, enc_hook=to_json), JSON)

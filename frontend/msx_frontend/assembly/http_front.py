@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.apis.openapi.family import openapi
-from msx_frontend.apis.openapi.models import SignedModel
+from msx_frontend.apis.openapi.models import DescribedModel
 from msx_frontend.apis.torchserve.description import described
 from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.assembly.context import ServerContext
@@ -16,6 +16,7 @@ from msx_frontend.assembly.served_models import ServedModels
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.keys.key import KINDS, Kind
 from msx_frontend.keys.tokens import Tokens
+from msx_frontend.models.body_schemas import body_schemas
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.net.connections.limits import connection_limits
 from msx_frontend.net.http.cors import Cors
@@ -121,18 +122,17 @@ class HttpFront:
 
     def _openapi(self, listeners: tuple[ListenerName, ...], own: list[Family]) -> Family:
         title = f"MSX {', '.join(listeners)} API"
-        return openapi(title, own, self._signed_models, self._tokens_of(listeners))
+        return openapi(title, own, self._described_models, self._tokens_of(listeners))
 
     def _tokens_of(self, listeners: tuple[ListenerName, ...]) -> Tokens | None:
         return None if listeners == ("metrics",) else self._tokens
 
-    def _signed_models(self) -> Iterator[SignedModel]:
-        """Default versions that announce their tensors, or methods."""
+    def _described_models(self) -> Iterator[DescribedModel]:
+        """Default versions of whose bodies something is known."""
         for name in self._registry.names():
             version = self._registry.find(name)
-            signature = version.signature or Signature()
-            if signature.inputs or signature.outputs or version.methods:
-                yield SignedModel(name, signature, version.methods or ())
+            if any(body_schemas(version.signature, version.methods)):
+                yield DescribedModel(name, version.signature or Signature(), version.methods or ())
 
 
 def _unknown(listeners: tuple[ListenerName, ...]) -> tuple[Kind, ...]:

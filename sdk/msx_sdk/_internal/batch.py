@@ -174,12 +174,13 @@ class Batch:
         if state.head is not None and state.head.refused and not state.started:
             return self._fail(idx, RequestFailure(HEAD_REFUSED, state.head.refused))
         json = last and body is not value and type(value) is not str and _is_plain(request) and is_json(value)
+        kind = "" if as_it_is or request.encoder is None else getattr(request.encoder, "content_type", "")
         with self._lock:
             if not state.open:
                 return None
             head = None if state.started else state.head or PLAIN
-            if json and head is not None:
-                head = head.with_json()
+            if head is not None and (json or kind):
+                head = head.with_type(kind) if kind else head.with_json()
             state.started, state.open = True, not last
             return self._sink.chunk(request, body, head, last)
 

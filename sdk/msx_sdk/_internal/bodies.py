@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -20,6 +20,16 @@ body that cannot be parsed is refused before the handler runs. `lenient`: TorchS
 and a body that cannot be parsed reaches the handler as bytes."""
 
 Data = bytes | bytearray
+
+
+class Input(Protocol):
+    """What a request was read as: a request of the Open Inference Protocol, or an object of the handler's type."""
+
+    @property
+    def is_json(self) -> bool:
+        """The whole body is JSON, and is decoded like any other where the server leaves bodies as they are."""
+
+    def data(self) -> Any: ...
 
 
 def media_type(content_type: str) -> str:

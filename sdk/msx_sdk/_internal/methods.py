@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from msx_sdk._internal.json_schema import MOST_LEVELS, too_deep
 from msx_sdk._internal.names import short_name
 from msx_sdk.errors import HandlerLoadError
 
@@ -38,9 +39,15 @@ def announced(announce: Callable[[], Any] | None) -> Methods:
     if announce is None:
         return ()
     try:
-        return msgspec.convert(msgspec.to_builtins(announce()), Methods)
+        methods = msgspec.convert(msgspec.to_builtins(announce()), Methods)
     except (msgspec.ValidationError, TypeError) as error:
         raise HandlerLoadError(f"offered_methods() did not return MethodInfo objects: {error}") from None
+    for one in methods:
+        if too_deep(one.request_schema) or too_deep(one.reply_schema):
+            raise HandlerLoadError(
+                f"the schema of the method {one.name!r} is nested more than {MOST_LEVELS} levels deep"
+            )
+    return methods
 
 
 def method_of(operation: str) -> str:

@@ -100,13 +100,13 @@ def pack_shared(value: Any, place: SharedPlace) -> bytes:
     """As `pack`, with large arrays and bytes in shared memory, where `place` takes them."""
     placed: dict[int, msgspec.msgpack.Ext] = {}
 
-    def extension(one: Any) -> Any:
+    def in_place(one: Any) -> Any:
         if type(one) is not _Bytes:
             return _placed_array(one, place, placed)
         reference = place.data(one.data)
         return one.data if reference is None else msgspec.msgpack.Ext(REFERENCE, place_bytes(reference))
 
-    encoder = msgspec.msgpack.Encoder(enc_hook=extension)
+    encoder = msgspec.msgpack.Encoder(enc_hook=in_place)
     if not _begins_with_large_bytes(value):
         packed = encoder.encode(value)
         if len(packed) <= LEAST:
@@ -121,14 +121,17 @@ def unpack(data: Buffer, make: Callable[[Tensor], Any] | None = None, resolve: R
     """
     if make is None and resolve is None:
         return _decoded(_to_arrays, data)
-    return _decoded(msgspec.msgpack.Decoder(ext_hook=_hook(make or as_array, resolve)), data)
+    return _decoded(msgspec.msgpack.Decoder(ext_hook=extensions(make or as_array, resolve)), data)
 
 
 def as_array(tensor: Tensor) -> Any:
-    """A NumPy array that can be written."""
+    """A NumPy array that can be written. Raises InvalidPacked for a shape that NumPy does not have."""
     import numpy as np
 
-    return np.frombuffer(tensor.data, tensor.dtype).reshape(tensor.shape).copy()
+    try:
+        return np.frombuffer(tensor.data, tensor.dtype).reshape(tensor.shape).copy()
+    except (ValueError, OverflowError):
+        raise InvalidPacked(f"an array of shape {list(tensor.shape)} is too large") from None
 
 
 def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: Buffer) -> Any:
@@ -140,7 +143,9 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: Buffer) -> Any:
         raise InvalidPacked(str(error)) from None
 
 
-def _hook(make: Callable[[Tensor], Any], resolve: Resolve | None = None) -> Callable[[int, memoryview], Any]:
+def extensions(make: Callable[[Tensor], Any], resolve: Resolve | None = None) -> Callable[[int, memoryview], Any]:
+    """The `ext_hook` of MessagePack: `make` gets each array; extensions that are not known are refused."""
+
     def read(code: int, data: memoryview) -> Any:
         if code == REFERENCE:
             return _resolved(data, resolve)
@@ -206,7 +211,8 @@ def _check_size(dtype: str, shape: tuple[int, ...], size: int) -> None:
         raise InvalidPacked(f"an array of {dtype} and shape {list(shape)} has {size} bytes, not {wanted}")
 
 
-def _extension(value: Any) -> Any:
+def extension(value: Any) -> Any:
+    """The `enc_hook` of MessagePack. Raises TypeError, ValueError."""
     if isinstance(value, Tensor):
         return _ext(value.dtype, value.shape, value.data)
     if isinstance(value, str | bytes):
@@ -274,14 +280,14 @@ def _placed_array(value: Any, place: SharedPlace, placed: dict[int, msgspec.msgp
         return placed[id(value)]
     array = value.asnumpy() if hasattr(value, "asnumpy") else value
     if getattr(array, "nbytes", 0) <= LEAST or getattr(array.dtype, "name", "") not in SIZES:
-        return _extension(array)
+        return extension(array)
     reference = place.array(array)
     if reference is None:
-        return _extension(array)
+        return extension(array)
     ext = msgspec.msgpack.Ext(REFERENCE, place_bytes(reference) + _head_bytes(reference.dtype, reference.shape))
     placed[id(value)] = ext
     return ext
 
 
-_encoder = msgspec.msgpack.Encoder(enc_hook=_extension)
-_to_arrays = msgspec.msgpack.Decoder(ext_hook=_hook(as_array))
+_encoder = msgspec.msgpack.Encoder(enc_hook=extension)
+_to_arrays = msgspec.msgpack.Decoder(ext_hook=extensions(as_array))

@@ -10,16 +10,23 @@ from msx_sdk._internal.kserve.classification import ClassLabels
 from msx_sdk._internal.kserve.inference import Inference, announced
 from msx_sdk._internal.kserve.request import check_prediction
 from msx_sdk._internal.kserve.types import HEADER_LENGTH, INFER, Signature
+from msx_sdk._internal.methods import METHOD, PACKED_METHOD, answers_packed, method_of, names_method, unknown_method
 from msx_sdk._internal.methods import announced as announced_methods
-from msx_sdk._internal.methods import answers_packed, method_of, names_method, unknown_method
 from msx_sdk._internal.packed import pack
 from msx_sdk._internal.statuses import UNKNOWN_METHOD
+from msx_sdk._internal.typed.functions import TypedFunction
+from msx_sdk._internal.typed.reading import TypedExample, TypedInference, TypedInput
+from msx_sdk._internal.typed.replies import TypedReply, packs
 from msx_sdk.errors import PredictionError
 
 if TYPE_CHECKING:
     from msx_sdk._internal.resolved_handler import ResolvedHandler
     from msx_sdk.context import ModelInfo
     from msx_sdk.request import InferenceRequest
+
+
+_PREDICTIONS = ("", INFER, METHOD, PACKED_METHOD)
+"""Operations that the handler's own `handle` answers."""
 
 
 class RequestReader:
@@ -76,14 +83,62 @@ class RequestReader:
         body = request.parts.get("body")
         if body is not None:
             json_size = request.headers.get(HEADER_LENGTH)
-            request.inference = Inference(body.data, json_size, self._model, self._signature, self._labels)
-            request.encoder = request.inference.encode
+            inference = Inference(body.data, json_size, self._model, self._signature, self._labels)
+            request.input, request.encoder = inference, inference.encode
 
     @property
     def _signature(self) -> Signature:
         if self._known is None:
             self._known = announced(self._announce)
         return self._known
+
+
+class TypedReader(RequestReader):
+    """Also those of functions whose hints name the types of requests and replies."""
+
+    def __init__(self, handler: ResolvedHandler, info: ModelInfo) -> None:
+        super().__init__(handler, info)
+        self._typed, self._leads = handler.typed, info.rank == 0
+
+    def read(self, request: InferenceRequest) -> None:
+        operation = request.operation
+        name = method_of(operation)
+        typed = self._typed.get(name) if name or operation in _PREDICTIONS else None
+        if typed is None:
+            return super().read(request)
+        if operation == INFER:
+            return self._read_typed_inference(request, typed)
+        if not (request.parts or request.is_example) and not self._expects_parts(request):
+            return None
+        if typed.codec is None:
+            super().read(request)
+        elif request.example is not None:
+            request.input = TypedExample(typed.codec, request.example)
+        else:
+            shared = request.shared
+            request.input = TypedInput(typed.codec, typed.name, request.parts, shared.resolve if shared else None)
+        request.encoder = packs(request.shared) if answers_packed(operation) else TypedReply(_accepted(request))
+        return None
+
+    def _expects_parts(self, request: InferenceRequest) -> bool:
+        """A description has no inputs, some ranks of a group get none, and the handler sees them once."""
+        return self._leads and not request.is_spent and request.headers.get("describe") != "True"
+
+    def _read_typed_inference(self, request: InferenceRequest, typed: TypedFunction) -> None:
+        super().read(request)
+        if isinstance(request.input, Inference) and typed.codec is not None:
+            request.input = TypedInference(typed.codec, typed.name, request.input)
+
+
+def reader_of(handler: ResolvedHandler, info: ModelInfo) -> RequestReader:
+    """Handlers without types do not pay for them."""
+    return TypedReader(handler, info) if handler.typed else RequestReader(handler, info)
+
+
+def _accepted(request: InferenceRequest) -> str:
+    """The header `Accept`; a field of a form that has this name stands there, too."""
+    accept = request.headers.get("accept")
+    return accept if isinstance(accept, str) else ""
 
 
 def _says_json(request: InferenceRequest) -> bool:

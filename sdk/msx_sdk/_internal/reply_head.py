@@ -63,11 +63,13 @@ class ReplyHead:
 
     def with_json(self) -> ReplyHead:
         """The head of a JSON reply: `content-type: application/json`, unless the handler has set another type."""
-        if self is PLAIN:
-            return PLAIN_JSON
+        return PLAIN_JSON if self is PLAIN else self.with_type(JSON_TYPE[1])
+
+    def with_type(self, content_type: str) -> ReplyHead:
+        """The head of a reply of this type, unless the handler has set another one."""
         if self.status in _WITHOUT_BODY or any(name.lower() == JSON_TYPE[0] for name, _ in self.headers or []):
             return self
-        return ReplyHead(self.status, self.phrase, [*(self.headers or []), JSON_TYPE])
+        return ReplyHead(self.status, self.phrase, [*(self.headers or []), (JSON_TYPE[0], content_type)])
 
     def _check_room(self, newest: str, size: int) -> None:
         if len(self.phrase) + size_of(self.headers or []) > ROOM:

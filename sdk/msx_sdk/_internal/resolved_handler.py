@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from msx_sdk._internal.bodies import JsonBodies
 from msx_sdk._internal.marked_methods import MarkedMethods
 from msx_sdk._internal.methods import Methods, announced, method_of
+from msx_sdk._internal.typed.functions import TypedFunction, typed_functions
 from msx_sdk.context import Context
 from msx_sdk.handler import Handler
 
@@ -90,6 +91,14 @@ class ResolvedHandler:
         said = announced(own)
         names = {one.name for one in said}
         return (*said, *(marked.info for name, marked in self.methods.items() if name not in names))
+
+    @functools.cached_property
+    def typed(self) -> Mapping[str, TypedFunction]:
+        """Functions whose hints name types of requests and replies, by method; "" is `handle`.
+
+        Raises HandlerLoadError for a type that no body can have.
+        """
+        return typed_functions(self.handle, self.owner, self.methods)
 
     @property
     def json_bodies(self) -> JsonBodies:

@@ -19,6 +19,10 @@ BLOCKS = dict(re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```", PAGE, re.MU
 EXAMPLES: dict[str, tuple[list[Any], list[tuple[int, bytes]]]] = {
     "shout.py": (["hello"], [(200, b"HELLO!")]),
     "double.py": ([21, "ab"], [(200, b"42"), (200, b"abab")]),
+    "typed.py": (
+        [{"text": "a", "points": [{"x": 1}, {"x": 2}]}, {"text": 5}],
+        [(200, b'{"text":"a","sum":3}'), (400, b"")],
+    ),
     "roots.py": (
         [4, "x", 1e301, -1],
         [(200, b"2.0"), (400, b""), (422, b""), (503, b"")],

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from msx_frontend.apis.openapi.document import document
-from msx_frontend.apis.openapi.models import SignedModel, with_models
+from msx_frontend.apis.openapi.models import DescribedModel, with_models
 from msx_frontend.apis.openapi.schemas import Schema
 from msx_frontend.keys.key import KINDS, Key
 from msx_frontend.net.http.admission import ChecksKeys
@@ -18,13 +18,14 @@ from msx_frontend.net.http.request import Request
 from msx_frontend.net.http.router import Router
 
 PATH = "/openapi.json"
-Models = Callable[[], Iterable[SignedModel]]
+Models = Callable[[], Iterable[DescribedModel]]
 
 
 def openapi(title: str, families: Sequence[Family], models: Models, tokens: ChecksKeys | None) -> Family:
     """Of `families`, all of one listener, and itself.
 
-    `models` are those with announced tensors. `tokens` is None where no keys are asked for: then all models are shown.
+    `models` are those of whose bodies something is known. `tokens` is None where no keys are asked for: then all models
+    are shown.
     """
     every: list[Family] = []
     described = Described(title, every, models, tokens)
@@ -48,7 +49,7 @@ class Described:
         models, present = list(self._models_for(request)), [_present(family) for family in self._families]
         return Reply(await asyncio.to_thread(self._encoded, present, models))
 
-    def _models_for(self, request: Request) -> Iterable[SignedModel]:
+    def _models_for(self, request: Request) -> Iterable[DescribedModel]:
         call = request.call
         if self._tokens is None:
             return self._models()
@@ -57,7 +58,7 @@ class Described:
         call.use(key := self._tokens.check_any(KINDS, call.authorization))
         return (one for one in self._models() if _may_use(key, one.name))
 
-    def _encoded(self, families: list[Family], models: list[SignedModel]) -> bytes:
+    def _encoded(self, families: list[Family], models: list[DescribedModel]) -> bytes:
         """On a thread: a large document takes longer than the event loop may wait."""
         routes = tuple(route for family in families for route in family.routes)
         made, known = self._document, self._routes

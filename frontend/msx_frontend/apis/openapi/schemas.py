@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
 from msx_frontend.errors import ServiceError
+from msx_frontend.models.shared_schemas import Schema, SharedSchemas
 from msx_frontend.net.http.family import Family, JsonSchema
 
-Schema = dict[str, Any]
+__all__ = ["ANYTHING", "JSON_TYPE", "Components", "Schema", "prefix_of", "schema_of"]
 
 JSON_TYPE = "application/json"
 ANYTHING: Schema = {}
 
 
-class Components:
+class Components(SharedSchemas):
     """What several operations refer to by `$ref`."""
 
     def __init__(self) -> None:
-        self.schemas: dict[str, Schema] = {}
+        super().__init__()
         self.responses: dict[str, Schema] = {}
 
     def schema(self, schema: JsonSchema | type[msgspec.Struct], prefix: str) -> Schema:
-        """A schema, of which `$defs` become components: a reference in a document is relative to the whole of it."""
-        if isinstance(schema, type):
-            schema = msgspec.json.schema(schema)
-        own = {name: value for name, value in schema.items() if name != "$defs"}
-        names = {name: self._name(f"{prefix}{name}", value) for name, value in schema.get("$defs", {}).items()}
-        for name, value in schema.get("$defs", {}).items():
-            self.schemas[names[name]] = _referring(value, names)
-        made: Schema = _referring(own, names)
-        return made
+        return self.share(msgspec.json.schema(schema) if isinstance(schema, type) else schema, prefix)
 
     def error(self, family: Family) -> Schema:
         """A reference to the response that all errors of a family have."""
@@ -50,14 +41,6 @@ class Components:
         content = {JSON_TYPE: {"schema": {"$ref": f"#/components/schemas/{name}"}}}
         return {"description": f"An error, as {family.name} has it", "content": content}
 
-    def _name(self, wanted: str, value: object) -> str:
-        """A name that nothing else has."""
-        name, number = wanted, 2
-        while name in self.schemas:
-            name, number = f"{wanted}{number}", number + 1
-        self.schemas[name] = {}  # it is taken
-        return name
-
     def to_builtins(self) -> Schema:
         parts = {"schemas": self.schemas, "responses": self.responses}
         return {name: part for name, part in parts.items() if part}
@@ -66,17 +49,6 @@ class Components:
 def prefix_of(family: Family) -> str:
     """A family's name as a part of names of components."""
     return "".join(word[:1].upper() + word[1:] for word in re.findall(r"[A-Za-z0-9]+", family.name))
-
-
-def _referring(value: Any, names: Mapping[str, str]) -> Any:
-    if isinstance(value, Mapping):
-        return {
-            key: f"#/components/schemas/{names[one.rpartition('/')[2]]}"
-            if key == "$ref" and isinstance(one, str)
-            else _referring(one, names)
-            for key, one in value.items()
-        }
-    return [_referring(one, names) for one in value] if isinstance(value, list) else value
 
 
 def schema_of(example: object) -> Schema:

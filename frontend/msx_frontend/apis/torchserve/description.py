@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msx_frontend import __version__
+from msx_frontend.models.body_schemas import BodySchemas, bodies
+from msx_frontend.models.shared_schemas import SharedSchemas
 from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family, Reply, Route
 from msx_frontend.net.http.replies import json_reply
@@ -40,11 +42,31 @@ def described(families: Sequence[Family]) -> Family:
     return made
 
 
-def model_description(name: str) -> dict[str, Any]:
-    return _description(f"RESTful API for: {name}", {f"/predictions/{name}": {"post": _predictions(name)}})
+def model_description(name: str, known: Sequence[BodySchemas] = ()) -> dict[str, Any]:
+    """`known`: what is known of its bodies. Schemas are those of OpenAPI 3.1."""
+    shared = SharedSchemas()
+    paths = {f"/predictions/{name}": {"post": _predictions(name)}}
+    for one in known:
+        path = f"/predictions/{name}:{one.method}" if one.method else f"/predictions/{name}"
+        paths[path] = {"post": _with_bodies(_predictions(name, one.method), one, shared)}
+    made = _description(f"RESTful API for: {name}", paths)
+    if known:
+        made |= {"openapi": "3.1.0", "components": {"schemas": shared.schemas}}
+    return made
 
 
-def _predictions(name: str) -> dict[str, Any]:
+def _with_bodies(operation: dict[str, Any], schemas: BodySchemas, shared: SharedSchemas) -> dict[str, Any]:
+    prefix = "".join(word[:1].upper() + word[1:] for word in re.findall(r"[A-Za-z0-9]+", schemas.method))
+    request, reply = bodies(schemas, shared, prefix)
+    operation["requestBody"] = {"required": True, "content": request}
+    operation["responses"] = {**operation["responses"], "200": {"description": "OK", "content": reply}}
+    return operation
+
+
+def _predictions(name: str, method: str = "") -> dict[str, Any]:
+    if method:
+        made = _operation("", "predictions", f"{method} of {name}", ())
+        return made | {"operationId": f"predictions_{method}"}
     return _operation(f"/predictions/{name}", "predictions", f"Predict by {name}", ())
 
 

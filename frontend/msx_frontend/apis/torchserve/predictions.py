@@ -10,6 +10,8 @@ from msx_frontend.apis.torchserve.description import model_description
 from msx_frontend.errors import BadRequest
 from msx_frontend.job import EXPLAIN, PREDICT, Field, Job, KeptHeaders, method_kind
 from msx_frontend.keys.key import Key
+from msx_frontend.models.body_schemas import body_schemas
+from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family, JobRoute, Names, Reply, ReplySink, Route
 from msx_frontend.net.http.head import Head
@@ -42,10 +44,10 @@ INVOKES = Meaning(takes_query=True)
 
 
 class Predictions:
-    """`submit` hands a job to its model; `check_known` raises ModelNotFound."""
+    """`submit` hands a job to its model; `find` raises ModelNotFound."""
 
-    def __init__(self, submit: Submit, check_known: Callable[[str], object]) -> None:
-        self.submit, self._check_known = submit, check_known
+    def __init__(self, submit: Submit, find: Callable[[str], ModelVersion]) -> None:
+        self.submit, self._find = submit, find
         self.only_model: str | None = None
         """The model of `/invocations` without a name."""
 
@@ -103,8 +105,8 @@ class Predictions:
 
     async def _describe(self, request: Request) -> Reply:
         model = request.names[MODEL]
-        self._check_known(model)
-        return Reply(json_bytes(model_description(model)))
+        version = self._find(model)
+        return Reply(json_bytes(model_description(model, [*body_schemas(version.signature, version.methods)])))
 
 
 class PredictionTemplate:

@@ -35,6 +35,9 @@ class Inference:
         """The whole body is JSON, as TorchServe knows it."""
         return self._json_size is None
 
+    def data(self) -> dict[str, Any]:
+        return {"body": self.body()}
+
     def body(self) -> dict[str, Any]:
         """Returns a new object at each call: a handler may change it, and is called again if its batch failed."""
         asked = self._asked if self._fresh else self._read()

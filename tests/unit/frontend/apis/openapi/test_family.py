@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from msx_frontend.apis.openapi.family import openapi
-from msx_frontend.apis.openapi.models import SignedModel
+from msx_frontend.apis.openapi.models import DescribedModel
 from msx_frontend.errors import InvalidKey
 from msx_frontend.keys.key import Key, KeyKind
 from msx_frontend.net.http.failures import torchserve_failure
@@ -38,9 +38,9 @@ class FakeTokens:
         return self.keys[authorization]
 
 
-def models() -> Iterator[SignedModel]:
+def models() -> Iterator[DescribedModel]:
     for name in ("a", "b"):
-        yield SignedModel(name, Signature((TENSOR,), (TENSOR,)))
+        yield DescribedModel(name, Signature((TENSOR,), (TENSOR,)))
 
 
 def asked(authorization: str = "", *, tokens: Any = None, method: str = "GET") -> Exchange:

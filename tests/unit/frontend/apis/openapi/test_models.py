@@ -8,7 +8,8 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from msx_frontend.apis.openapi.models import SignedModel, request_schema, response_schema, with_models
+from msx_frontend.apis.openapi.models import DescribedModel, with_models
+from msx_frontend.models.tensor_schemas import request_schema, response_schema
 from msx_sdk._internal.methods import MethodInfo
 from msx_sdk.kserve import Signature, TensorMeta
 from tests.unit.frontend.apis.openapi.test_document import made
@@ -24,7 +25,7 @@ def fits(signature: Signature, *inputs: object) -> bool:
 
 
 def test_a_document_with_models_is_valid() -> None:
-    whole = with_models(made("inference"), [SignedModel("m", SIGNATURE), SignedModel("a b", SIGNATURE)])
+    whole = with_models(made("inference"), [DescribedModel("m", SIGNATURE), DescribedModel("a b", SIGNATURE)])
     OpenAPIV31SpecValidator(whole).validate()
     assert {"/v2/models/m/infer", "/predictions/m", "/v2/models/a%20b/infer"} <= whole["paths"].keys()
 
@@ -36,7 +37,7 @@ def test_methods_of_models() -> None:
         MethodInfo(name="top", summary="The best"),
         MethodInfo(name="b", request_schema=schema),
     )
-    whole = with_models(made("inference"), [SignedModel("m", Signature(), methods)])
+    whole = with_models(made("inference"), [DescribedModel("m", Signature(), methods)])
     OpenAPIV31SpecValidator(whole).validate()
     paths = whole["paths"]
     assert [path for path in paths if path.startswith(("/predictions/m", "/v2/models/m"))] == [
@@ -49,7 +50,7 @@ def test_methods_of_models() -> None:
 
 def test_it_has_what_the_route_of_all_models_has() -> None:
     plain = made("inference")
-    whole = with_models(plain, [SignedModel("m", SIGNATURE)])
+    whole = with_models(plain, [DescribedModel("m", SIGNATURE)])
     of_model, general = whole["paths"]["/v2/models/m/infer"]["post"], plain["paths"]["/v2/models/{model}/infer"]["post"]
     assert (of_model["security"], of_model["responses"]["default"]) == (
         general["security"],
@@ -61,7 +62,7 @@ def test_it_has_what_the_route_of_all_models_has() -> None:
 
 def test_a_listener_without_predictions_has_no_models() -> None:
     plain = made("management")
-    assert with_models(plain, [SignedModel("m", SIGNATURE)])["paths"] == plain["paths"]
+    assert with_models(plain, [DescribedModel("m", SIGNATURE)])["paths"] == plain["paths"]
 
 
 @pytest.mark.parametrize("inputs", [(GOOD_ROWS, GOOD_NAMES), (GOOD_NAMES, GOOD_ROWS)])
@@ -100,3 +101,35 @@ def test_the_reply() -> None:
     norm = {"name": "norm", "datatype": "FP32", "shape": [2], "data": [1.5, 2]}
     assert check.is_valid({"model_name": "m", "outputs": [norm]})
     assert not check.is_valid({"model_name": "m", "outputs": [norm | {"name": "other"}]})
+
+
+OBJECT = {"$ref": "#/$defs/Q", "$defs": {"Q": {"type": "object", "properties": {"inner": {"$ref": "#/$defs/Q"}}}}}
+JSON, MSGPACK = "application/json", "application/msgpack"
+
+
+def test_types_of_a_handler() -> None:
+    """They go before tensors, and each model's shared schemas have names of their own."""
+    methods = (MethodInfo(name="", request_schema=OBJECT, reply_schema=OBJECT),)
+    models = [DescribedModel("m", SIGNATURE, methods), DescribedModel("a b", Signature(), methods)]
+    whole = with_models(made("inference"), models)
+    OpenAPIV31SpecValidator(whole).validate()
+    content = whole["paths"]["/predictions/m"]["post"]["requestBody"]["content"]
+    assert content[JSON] == content[MSGPACK] == {"schema": {"$ref": "#/components/schemas/MRequestQ"}}
+    inner = whole["components"]["schemas"]["ABReplyQ"]["properties"]["inner"]
+    assert inner == {"$ref": "#/components/schemas/ABReplyQ"}
+    assert "/v2/models/m/infer" in whole["paths"]
+    assert "/v2/models/a%20b/infer" not in whole["paths"]
+
+
+def test_a_reference_of_a_handlers_own_is_left_alone() -> None:
+    schema = {"properties": {"a": {"$ref": "https://example.com/a.json"}, "$ref": {"$ref": "#/properties/a"}}}
+    whole = with_models(
+        made("inference"), [DescribedModel("m", Signature(), (MethodInfo(name="", request_schema=schema),))]
+    )
+    content = whole["paths"]["/predictions/m"]["post"]["requestBody"]["content"]
+    assert content[JSON] == {"schema": schema}
+
+
+def test_a_handler_that_announces_nothing_of_its_bodies() -> None:
+    plain = made("inference")
+    assert with_models(plain, [DescribedModel("m", Signature(), (MethodInfo(name=""),))])["paths"] == plain["paths"]

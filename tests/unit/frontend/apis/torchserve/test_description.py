@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from msx_frontend.apis.torchserve.description import TITLE, description, managed_model_description, model_description
+from msx_frontend.models.body_schemas import body_schemas
 from msx_frontend.models.registration import Registration
 from msx_frontend.net.http.family import Family, Route
+from msx_sdk._internal.methods import MethodInfo
 from tests.unit.frontend.apis.families import all_families, of_listener
 
 
@@ -102,3 +104,15 @@ def test_the_management_of_one_model() -> None:
 
 def test_a_merged_listener_has_everything() -> None:
     assert MERGED["paths"].keys() == INFERENCE["paths"].keys() | MANAGEMENT["paths"].keys() | METRICS["paths"].keys()
+
+
+def test_a_model_with_types_has_their_schemas() -> None:
+    schema = {"$ref": "#/$defs/Q", "$defs": {"Q": {"type": "object"}}}
+    methods = (MethodInfo(name="", request_schema=schema), MethodInfo(name="classify", reply_schema=schema))
+    described = model_description("m", [*body_schemas(None, methods)])
+    assert described["openapi"] == "3.1.0"
+    assert described["components"]["schemas"] == {"RequestQ": {"type": "object"}, "ClassifyReplyQ": {"type": "object"}}
+    request = described["paths"]["/predictions/m"]["post"]["requestBody"]["content"]["application/json"]
+    assert request == {"schema": {"$ref": "#/components/schemas/RequestQ"}}
+    reply = described["paths"]["/predictions/m:classify"]["post"]["responses"]["200"]["content"]["application/msgpack"]
+    assert reply == {"schema": {"$ref": "#/components/schemas/ClassifyReplyQ"}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -123,11 +124,12 @@ class FakeRegistry:
         self.refusal: ServiceError | None = None
         self._jobs: asyncio.Queue[Job] = asyncio.Queue()
 
-    def find(self, name: str, version: str | None = None) -> None:
+    def find(self, name: str, version: str | None = None) -> Any:
         if name != "m":
             raise ModelNotFound(name)
         if version not in (None, "1.0"):
             raise ModelVersionNotFound(name, version)
+        return SimpleNamespace(signature=None, methods=None)
 
     def submit(self, job: Job) -> None:
         self.find(job.model_name, job.version)

@@ -1,0 +1,74 @@
+"""JSON schemas of requests and replies of the Open Inference Protocol, for models whose tensors are known."""
+
+from __future__ import annotations
+
+from msx_frontend.models.shared_schemas import Schema
+from msx_sdk.kserve import Signature, TensorMeta
+
+_VALUES: dict[str, list[str]] = {"BOOL": ["boolean"], "BYTES": ["string"]}
+_NUMBERS = ["number"]
+_PARAMETERS: Schema = {"type": "object"}
+
+
+def request_schema(signature: Signature) -> Schema:
+    names = [tensor.name for tensor in signature.outputs]
+    wanted: Schema = {"type": "string", "enum": names} if names else {"type": "string"}
+    output = _object({"name": wanted, "parameters": _PARAMETERS}, required=["name"])
+    members = {
+        "id": {"type": "string"},
+        "parameters": _PARAMETERS,
+        "inputs": _tensors(signature.inputs, exactly=signature.enforced),
+        "outputs": {"type": "array", "items": output},
+    }
+    return _object(members, required=["inputs"])
+
+
+def response_schema(signature: Signature) -> Schema:
+    members = {
+        "model_name": {"type": "string"},
+        "model_version": {"type": "string"},
+        "id": {"type": "string"},
+        "parameters": _PARAMETERS,
+        "outputs": _tensors(signature.outputs, exactly=False),
+    }
+    return _object(members, required=["outputs"])
+
+
+def _tensors(tensors: tuple[TensorMeta, ...], *, exactly: bool) -> Schema:
+    """In any order. `exactly`: each of them once."""
+    made: Schema = {"type": "array", "items": {"anyOf": [_tensor(one) for one in tensors]} if tensors else _ANY_TENSOR}
+    return {**made, "minItems": len(tensors), "maxItems": len(tensors)} if exactly and tensors else made
+
+
+def _tensor(tensor: TensorMeta) -> Schema:
+    sizes: list[Schema] = [{"type": "integer", "minimum": 0} if size < 0 else {"const": size} for size in tensor.shape]
+    shape: Schema = {"type": "array", "minItems": len(sizes), "maxItems": len(sizes)}
+    if sizes:
+        shape["prefixItems"] = sizes
+    kinds = _VALUES.get(tensor.datatype, _NUMBERS)
+    members = {
+        "name": {"const": tensor.name},
+        "datatype": {"const": tensor.datatype},
+        "shape": shape,
+        "data": {
+            "type": "array",
+            "items": {"type": [*kinds, "array"]},
+            "description": "Flat or nested, in row-major order",
+        },
+        "parameters": _PARAMETERS,
+    }
+    return _object(members, required=["name", "datatype", "shape"])
+
+
+def _object(members: Schema, required: list[str]) -> Schema:
+    return {"type": "object", "required": required, "properties": members}
+
+
+_ANY_TENSOR = _object(
+    {
+        "name": {"type": "string"},
+        "datatype": {"type": "string"},
+        "shape": {"type": "array", "items": {"type": "integer"}},
+    },
+    required=["name", "datatype", "shape"],
+)

@@ -1,0 +1,1 @@
+"""Typed requests and replies."""
