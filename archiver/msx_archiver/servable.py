@@ -145,6 +145,11 @@ def _raise(error: OSError) -> None:
 
 
 def _write_config(given: Path | None, yaml_file: Path, config: Mapping[str, Any]) -> None:
+    """Raises PackError."""
+    yaml_file.write_text(yaml.safe_dump(settings(given, config), sort_keys=False, allow_unicode=True))
+
+
+def settings(given: Path | None, config: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of the servable's own file, and those that replace them. Raises PackError."""
     try:
         own = (read_yaml(given) if given else None) or {}
@@ -152,7 +157,7 @@ def _write_config(given: Path | None, yaml_file: Path, config: Mapping[str, Any]
         raise PackError(str(error)) from None
     if not isinstance(own, dict):
         raise PackError(f"{given}: it is not a mapping of keys to values.")
-    yaml_file.write_text(yaml.safe_dump({**DEFAULTS, **own, **config}, sort_keys=False, allow_unicode=True))
+    return {**DEFAULTS, **own, **config}
 
 
 def _listed(versions: list[int]) -> str:

@@ -44,7 +44,8 @@ MEMORY_SHARE = 4
 @dataclass(frozen=True)
 class ServerContext:
     """`file` is where the configuration was read; `hint` is a sentence for the user about snapshots, or empty;
-    `descriptors` is the soft limit with which the server was started, which workers get."""
+    `descriptors` is the soft limit with which the server was started, which workers get; `script` is the start script
+    whose server it is, or empty."""
 
     config: ServerConfig
     file: Path | None
@@ -64,9 +65,12 @@ class ServerContext:
     access_log: AccessLog
     snapshots: SnapshotWriter
     hint: str
+    script: str
 
 
-def open_context(config: ServerConfig, file: Path | None, output: LogOutput, parts: AsyncExitStack) -> ServerContext:
+def open_context(
+    config: ServerConfig, file: Path | None, output: LogOutput, parts: AsyncExitStack, script: str = ""
+) -> ServerContext:
     """Load plugins; open the state folder, the state and the key file, which the stack `parts` closes. Raises
     StartError."""
     descriptors = RaisedLimit()
@@ -79,7 +83,7 @@ def open_context(config: ServerConfig, file: Path | None, output: LogOutput, par
     plugins = _load_plugins(config, registry)
     tls = server_tls(config)
     folder = state_folder(config)
-    instance = _instance(folder, parts)
+    instance = _instance(folder, parts, has_pid_file=not script)
     state = _open_state(config, folder, parts)
     hint = unread(serializer) if state.new and config.model_snapshot is None else ""
     keys = open_keys(config, in_current_folder(KEY_FILE, folder), os.environ)
@@ -113,6 +117,7 @@ def open_context(config: ServerConfig, file: Path | None, output: LogOutput, par
         access_log=access_log,
         snapshots=snapshots,
         hint=hint,
+        script=script,
     )
 
 
@@ -127,9 +132,9 @@ def _load_plugins(config: ServerConfig, registry: Registry) -> PluginEndpoints:
     return PluginEndpoints(load_plugins(ENDPOINTS), view, limit)
 
 
-def _instance(folder: StateFolder, parts: AsyncExitStack) -> Instance:
+def _instance(folder: StateFolder, parts: AsyncExitStack, *, has_pid_file: bool) -> Instance:
     """Lock the folder, and empty `run` in it, which holds files of the running server only."""
-    instance = Instance(folder)
+    instance = Instance(folder, has_pid_file=has_pid_file)
     parts.callback(instance.close)
     shutil.rmtree(folder.run, ignore_errors=True)
     parts.callback(shutil.rmtree, folder.run, ignore_errors=True)

@@ -16,6 +16,7 @@ from msx_frontend.net.grpc.admission import Admission, ChecksTokens
 from msx_frontend.net.grpc.listen import GrpcListen, GrpcListener, GrpcServed
 from msx_frontend.net.grpc.reflection import ReflectionService
 from msx_frontend.net.grpc.service import ListenerName, Service
+from msx_frontend.net.tls.clients import GRPC
 from msx_frontend.net.tls.listeners import ListenerTls, ServerTls
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class GrpcServer:
     ) -> None:
         self._config, self._services, self._registry, self._health = config, list(services), registry, health
         self._tokens, self._tls, self._held, self._connections = tokens, tls, held, connections
+        self._started: list[GrpcListener] = []
         self.inference = self._listener("inference", _inference_listen(config))
         self.management = self._listener("management", _management_listen(config))
 
@@ -71,14 +73,27 @@ class GrpcServer:
         listen = _inference_listen(self._config)
         return PortCalls(self._served(names), listen.max_request_size, listen.largest_response)
 
-    async def start(self) -> None:
-        """Raises GrpcListenError."""
-        await self.inference.start()
-        await self.management.start()
+    def open_to_all(self, listen: GrpcListen, service: str, tls: ListenerTls | None) -> GrpcListener:
+        """A listener that has only this service, and asks for no key."""
+        from msx_frontend.net.grpc.direct.listener import DirectListener
+
+        services = [one for one in self._services if one.name == service]
+        limits = connection_limits(self._config)
+        served = GrpcServed(
+            services, Admission(None), tls=tls, held=self._held, connections=self._connections, limits=limits
+        )
+        return DirectListener(listen, served)
+
+    async def start(self, names: Collection[str] = GRPC) -> None:
+        """Those whose keys begin so. Raises GrpcListenError."""
+        for listener in (self.inference, self.management):
+            if listener.keys in names:
+                self._started.append(listener)
+                await listener.start()
 
     async def stop(self, grace: float) -> None:
         """No new calls; running ones may end for `grace` seconds, then they and their jobs are cancelled."""
-        await asyncio.gather(self.inference.stop(grace), self.management.stop(grace))
+        await asyncio.gather(*(listener.stop(grace) for listener in self._started))
 
 
 def listener_class(direct: bool) -> Callable[[GrpcListen, GrpcServed], GrpcListener]:

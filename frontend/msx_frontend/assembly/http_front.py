@@ -21,10 +21,12 @@ from msx_frontend.models.model_api import ModelApi
 from msx_frontend.net.connections.limits import connection_limits
 from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.exchange import Exchange
+from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family, ListenerName
 from msx_frontend.net.http.router import Router
 from msx_frontend.net.http.v2.listener import RestHttp2
 from msx_frontend.net.listening.listener import Listener, ListenerContext
+from msx_frontend.net.tls.clients import HTTP
 from msx_frontend.workflows.api import WorkflowApi
 from msx_sdk.kserve import Signature
 
@@ -69,13 +71,14 @@ class HttpFront:
             )
         )
 
-    def listen(self) -> list[Listener]:
-        """Bound, not started. Raises ListenError; then none of them is bound."""
+    def listen(self, names: Collection[str] = HTTP) -> list[Listener]:
+        """Those of these names that the settings do not merge or switch off: bound, not started. Raises ListenError;
+        then none of them is bound."""
         bound: list[Listener] = []
         config, limits = self._config, connection_limits(self._config)
         context = ListenerContext(limits, self._connections)
         try:
-            for name, exchange in self._exchanges().items():
+            for name, exchange in self._exchanges(names).items():
                 address = getattr(config, f"{name}_address")
                 direct = exchange.direct() if config.direct_predictions else None
                 tls = None if self._tls is None else self._tls.of(name)
@@ -96,7 +99,16 @@ class HttpFront:
                 http2.answer_calls(calls)
                 yield calls
 
-    def _exchanges(self) -> dict[str, Exchange]:
+    def family_of(self, name: str) -> Family:
+        """One without routes where the server has none of this name."""
+        empty = Family(name, (), torchserve_failure)
+        return next((family for family in self.families if family.name == name), empty)
+
+    def open_to_all(self, family: Family, limit: int) -> Exchange:
+        """For a listener that has only this family, and asks for no key. `limit` is in bytes of a body."""
+        return Exchange(Router([family], family), self._replies, limit=limit, held=self._held)
+
+    def _exchanges(self, names: Collection[str]) -> dict[str, Exchange]:
         config = self._config
         found = (
             {"inference": self._exchange("inference", "management", "metrics")}
@@ -105,7 +117,7 @@ class HttpFront:
         )
         if config.enable_metrics_api:
             found["metrics"] = self._exchange("metrics")
-        return found
+        return {name: exchange for name, exchange in found.items() if name in names}
 
     def _exchange(self, *listeners: ListenerName) -> Exchange:
         """Of one listener, which has the families of these. A listener for metrics alone asks for no key."""

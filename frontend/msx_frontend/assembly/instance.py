@@ -60,6 +60,10 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     models: str = ""
     """The models of its start: given and remembered ones."""
     hint: str = ""
+    script: str = ""
+    """The start script whose server it is; its listeners may have no address."""
+    endpoints: list[str] = []
+    """Addresses that the script has opened."""
 
     @property
     def state_folder(self) -> Path:
@@ -74,17 +78,23 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     def places(self) -> dict[str, str]:
         """Its files and addresses, as texts for the user."""
         read = {"config": self.configuration, "state": self.state, "models": self.models}
-        found = {
-            **{name: text for name, text in read.items() if text},
+        found = {**{name: text for name, text in read.items() if text}, **self._listeners()}
+        if self.logs:
+            found["log"] = ", ".join(self.logs)
+        return {**found, "log files": self.log_folder} if self.log_folder else found
+
+    def _listeners(self) -> dict[str, str]:
+        if self.script:
+            own = [self.inference, self.management, self.metrics, self.grpc_inference, self.grpc_management]
+            more = [address for address in own if address]
+            return {"script": self.script, "endpoints": ", ".join([*self.endpoints, *more]) or "none"}
+        return {
             "inference": self.inference,
             "management": self.management,
             "metrics": self.metrics or "off",
             "gRPC": f"{self.grpc_inference}, management {self.grpc_management}",
             "tokens": self.key_file or "off (--disable-token-auth)",
         }
-        if self.logs:
-            found["log"] = ", ".join(self.logs)
-        return {**found, "log files": self.log_folder} if self.log_folder else found
 
     def summary(self) -> str:
         return ", ".join(f"{name} {place}" for name, place in self.places().items())
@@ -94,11 +104,12 @@ class Instance:
     """A running server's lock and description. The files of a killed server are ignored, because they are not
     locked."""
 
-    def __init__(self, state: StateFolder) -> None:
-        """Raises StateFolderError, or InstanceError when another server holds this folder."""
+    def __init__(self, state: StateFolder, *, has_pid_file: bool = True) -> None:
+        """`has_pid_file`: TorchServe's file of a running server is written. Raises StateFolderError, or InstanceError
+        when another server holds this folder."""
         state.make()
         self.state = state
-        self._pid_file, self._index = PidFile(), _index()
+        self._pid_file, self._index = PidFile() if has_pid_file else None, _index()
         try:
             self._lock = os.open(state.lock, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
@@ -122,7 +133,8 @@ class Instance:
 
     def publish(self, info: InstanceInfo) -> None:
         """Raises InstanceError."""
-        self._pid_file.write()
+        if self._pid_file is not None:
+            self._pid_file.write()
         data = msgspec.json.format(msgspec.json.encode(info), indent=2)
         try:
             write_whole(self.state.info, data)
@@ -143,7 +155,8 @@ class Instance:
             if path is not None:
                 with contextlib.suppress(OSError):
                     path.unlink(missing_ok=True)
-        self._pid_file.remove()
+        if self._pid_file is not None:
+            self._pid_file.remove()
         os.close(self._lock)
 
 

@@ -51,4 +51,5 @@ def instance_info(
         state=str(folder.database) if config.snapshots else f"off (--ncs); caches in {folder.path}",
         models=account.text(),
         hint=context.hint,
+        script=context.script,
     )

@@ -19,7 +19,7 @@ Start = Callable[[AsyncExitStack], Awaitable[Server]]
 
 
 class Lifecycle:
-    """SIGTERM or SIGINT: not ready, drain, stop. A second signal ends the drain."""
+    """SIGTERM, SIGINT or `stop`: not ready, drain, stop. A second one ends the drain."""
 
     def __init__(self, start: Start, drain_limit: float, on_started: Callable[[Server], None]) -> None:
         self._start = start
@@ -32,7 +32,7 @@ class Lifecycle:
         """Raises the error that kept the server from starting; all its parts are stopped then."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._signalled)
+            loop.add_signal_handler(number, self.stop)
         async with AsyncExitStack() as parts:
             if (server := await self._started(parts)) is not None:
                 await self._stop.wait()
@@ -51,7 +51,11 @@ class Lifecycle:
         self._on_started(server)
         return server
 
-    def _signalled(self) -> None:
+    @property
+    def stopping(self) -> bool:
+        return self._stop.is_set()
+
+    def stop(self) -> None:
         if self._stop.is_set():
             self._hurry.set()
         self._stop.set()

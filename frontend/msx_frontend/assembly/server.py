@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import time
+from collections.abc import Collection
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +30,7 @@ from msx_frontend.models.describe import describe
 from msx_frontend.models.health import Health
 from msx_frontend.models.readiness import why_not_ready
 from msx_frontend.net.listening.listener import Listener
+from msx_frontend.net.tls.clients import GRPC, HTTP
 from msx_frontend.net.tls.listeners import ServerTls
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ log = logging.getLogger("msx.server")
 LISTENER_LIMIT = 1.0
 """Seconds in which connections may end when the server stops: what they asked for has been answered."""
 
-_UNFINISHED = "The server is shutting down and could not wait any longer for the request to finish (drain_timeout)."
+UNFINISHED = "The server is shutting down and could not wait any longer for the request to finish (drain_timeout)."
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Server:
     info: InstanceInfo
     health: Health
     models: ServedModels
+    front: HttpFront
+    grpc: GrpcServer
 
     async def why_not_ready(self, limit: float) -> list[str]:
         """Wait up to `limit` seconds for the models of the start; returns why some do not serve."""
@@ -63,39 +67,47 @@ class Server:
             await asyncio.sleep(0.05)
 
 
-async def start_server(config: ServerConfig, file: Path | None, output: LogOutput, parts: AsyncExitStack) -> Server:
+async def start_server(
+    config: ServerConfig,
+    file: Path | None,
+    output: LogOutput,
+    parts: AsyncExitStack,
+    listeners: Collection[str] = (*HTTP, *GRPC),
+    script: str = "",
+) -> Server:
     """Returns when every listener answers and every model is registered; workers may still be loading.
 
-    `file` is the file of the configuration. Each started part is pushed to the stack `parts`, which stops them in
-    order: unfinished requests fail, then HTTP, gRPC, workers and state end. Raises StartError.
+    `file` is the file of the configuration; `listeners` are those to open, by how their keys begin; `script` is the
+    start script whose server it is. Each started part is pushed to the stack `parts`, which stops them in order:
+    unfinished requests fail, then HTTP, gRPC, workers and state end. Raises StartError.
     """
-    context = open_context(config, file, output, parts)
+    context = open_context(config, file, output, parts, script)
     status = StatusSocket(context.folder.path / STATUS_SOCKET)
     parts.callback(status.close)  # after the workers have ended, which it shows
     models = await open_models(context, parts)
     front = HttpFront(context, models)
     async with AsyncExitStack() as ports:  # which are free again at once where a model cannot be loaded
-        listeners = front.listen()
-        ports.push_async_callback(_stop, listeners)
+        http = front.listen(listeners)
+        ports.push_async_callback(_stop, http)
         await context.state.begin()
         not_loaded = await models.load()
         front.predictions.only_model = models.only_model()
-        grpc = await _start_grpc(context, front, parts)
+        grpc = await _start_grpc(context, front, parts, listeners)
         parts.push_async_exit(ports.pop_all())
     for calls in front.answer_calls(grpc.calls_of):
         parts.push_async_callback(calls.stop)
         parts.callback(calls.end_watches)
-    parts.callback(models.cancel_all, ServiceUnavailable(_UNFINISHED))
+    parts.callback(models.cancel_all, ServiceUnavailable(UNFINISHED))
     context.health.begin(models.absent)
     socket = status.path if await status.start(partial(_status, models)) else None
-    info = instance_info(context, models.account, not_loaded, _addresses(listeners, grpc), socket)
+    info = instance_info(context, models.account, not_loaded, _addresses(http, grpc, listeners), socket)
     context.instance.publish(info)
     await context.state.commit()
-    for listener in listeners:
+    for listener in http:
         await listener.start()
     _watch(context, info, parts)
     gc.freeze()  # modules and models live as long as the server: not worth a look at each collection
-    return Server(info, context.health, models)
+    return Server(info, context.health, models, front, grpc)
 
 
 async def _stop(listeners: list[Listener]) -> None:
@@ -108,7 +120,9 @@ def _status(models: ServedModels) -> Status:
     return Status([describe(version) for version in versions], models.not_loaded())
 
 
-async def _start_grpc(context: ServerContext, front: HttpFront, parts: AsyncExitStack) -> GrpcServer:
+async def _start_grpc(
+    context: ServerContext, front: HttpFront, parts: AsyncExitStack, listeners: Collection[str]
+) -> GrpcServer:
     from msx_frontend.assembly.grpc_server import GrpcServer  # takes a while, in which the first workers start
     from msx_frontend.assembly.grpc_services import grpc_services
 
@@ -117,18 +131,19 @@ async def _start_grpc(context: ServerContext, front: HttpFront, parts: AsyncExit
     services = grpc_services(config, registry, health, front.model_api, front.repository, calls, held)
     grpc = GrpcServer(config, services, registry, health, context.keys.tokens, context.tls, held, context.connections)
     parts.push_async_callback(grpc.stop, 0.5)
-    await grpc.start()
+    await grpc.start(listeners)
     return grpc
 
 
-def _addresses(listeners: list[Listener], grpc: GrpcServer) -> Addresses:
+def _addresses(listeners: list[Listener], grpc: GrpcServer, opened: Collection[str]) -> Addresses:
     http = {listener.name: str(listener.address) for listener in listeners}
+    inference = http.get("inference", "")
     return Addresses(
-        inference=http["inference"],
-        management=http.get("management", http["inference"]),
+        inference=inference,
+        management=http.get("management", inference),
         metrics=http.get("metrics"),
-        grpc_inference=grpc.inference.address,
-        grpc_management=grpc.management.address,
+        grpc_inference=grpc.inference.address if grpc.inference.keys in opened else "",
+        grpc_management=grpc.management.address if grpc.management.keys in opened else "",
     )
 
 

@@ -14,6 +14,7 @@ from msx_frontend import __version__
 
 PATH = click.Path(path_type=Path)
 _ACTION = "msx_frontend.action"
+_SCRIPT_ARGUMENTS = "msx_frontend.script_arguments"
 
 T = TypeVar("T")
 
@@ -29,7 +30,17 @@ def _chosen(ctx: click.Context, option: click.Parameter, given: T) -> T:
     return given
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+class _Command(click.Command):
+    """What follows `--script FILE` is the script's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        from msx_frontend.cli.script import divided
+
+        own, ctx.meta[_SCRIPT_ARGUMENTS] = divided(args)
+        return super().parse_args(ctx, own)
+
+
+@click.command(cls=_Command, context_settings={"help_option_names": ["-h", "--help"]})
 @_action("--start", help="Start the server (the default).")
 @_action("--stop", help="Stop the running server.")
 @_action("--status", help="Show the running servers and their models.")
@@ -70,6 +81,13 @@ def _chosen(ctx: click.Context, option: click.Parameter, given: T) -> T:
 @click.option("--cpp-log-config", type=PATH, help="Accepted without effect: there are no C++ workers.")
 @click.option("--enable-model-api", is_flag=True, default=None, help="Allow registering and unregistering models.")
 @click.option("--disable-token-auth", "--dt", is_flag=True, default=None, help="Take requests without a token.")
+@click.option(
+    "--script",
+    type=PATH,
+    metavar="FILE [ARGS]...",
+    help="Run a start script of MindSpore Serving; what follows are its arguments.",
+)
+@click.option("--script-channel", type=int, hidden=True)
 @click.argument("more_models", nargs=-1, metavar="[MODELS]...")
 @click.pass_context
 def main(ctx: click.Context, /, **options: Any) -> None:
@@ -89,7 +107,29 @@ def main(ctx: click.Context, /, **options: Any) -> None:
     if options["more_models"][:1] == ("examples",) and not options["models"]:
         sys.exit(_examples(ctx, options["more_models"][1:]))
     options["models"] = (*options.pop("models"), *options.pop("more_models"))
-    sys.exit(getattr(commands, action)(Options(**options, argv=sys.argv[1:], env=os.environ)))
+    script, channel = options.pop("script"), options.pop("script_channel")
+    settled = Options(**options, argv=sys.argv[1:], env=os.environ)
+    if channel is not None:
+        from msx_frontend.cli.script_server import run_for_script
+
+        sys.exit(run_for_script(settled, channel))
+    if script is not None:
+        from msx_frontend.cli.script import FLAGS_BEFORE, run_script
+
+        if (_ACTION in ctx.meta and action != "start") or _given(ctx) - {"script", "foreground", *FLAGS_BEFORE}:
+            raise click.UsageError(
+                "only --ts-config, --log-config, --plugins-path and --state-dir may stand before --script; "
+                "what follows its file is the script's.",
+                ctx,
+            )
+        sys.exit(run_script(settled, script, ctx.meta[_SCRIPT_ARGUMENTS]))
+    sys.exit(getattr(commands, action)(settled))
+
+
+def _given(ctx: click.Context) -> set[str]:
+    from click.core import ParameterSource
+
+    return {name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
 def _examples(ctx: click.Context, folders: tuple[str, ...]) -> int:

@@ -4,7 +4,7 @@ other."""
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -21,10 +21,23 @@ _LISTENERS = ("inference_address", "management_address", "metrics_address")
 _JSON: dict[str, Any] = {"models": Models, "model_snapshot": Snapshot}
 
 
+class Settings(NamedTuple):
+    """`notices` for the log are about keys that do nothing here; `given` are the fields that have been set."""
+
+    config: ServerConfig
+    notices: list[str]
+    given: frozenset[str]
+
+
 def load_server_config(
     cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str]
 ) -> tuple[ServerConfig, list[str]]:
-    """The settings, and notices for the log on keys that do nothing here.
+    """The settings, and notices for the log. See `load_settings`."""
+    return load_settings(cli, ts_config, env)[:2]
+
+
+def load_settings(cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str]) -> Settings:
+    """The settings by file, flags and environment.
 
     `cli` maps field names to what the flags say, None where a flag was not given. Environment (when the file
     has `enable_envvars_config=true`) beats flags, flags beat MSX_STATE_DIR, which beats the file:
@@ -46,7 +59,7 @@ def load_server_config(
     _check_paths(config, values)
     worker_users(config)
     worker_limits(config.worker_limits)
-    return config, notices
+    return Settings(config, notices, frozenset(values))
 
 
 def configuration_file(ts_config: Path | None, env: Mapping[str, str]) -> Path | None:

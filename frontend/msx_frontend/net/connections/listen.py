@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
+from pathlib import Path
 from typing import Any
 
 BACKLOG = 2048
@@ -24,3 +27,17 @@ def listen(sock: socket.socket, address: Any) -> socket.socket:
         raise
     sock.setblocking(False)
     return sock
+
+
+def bind_unix(path: str) -> socket.socket:
+    """Remove a socket file that a killed server left; any other file is not ours and stays. Raises OSError."""
+    if os.path.exists(path) and not Path(path).is_socket():
+        raise FileExistsError(errno.EEXIST, "a file of this name exists and is not a socket")
+    if os.path.exists(path) and not _answers(path):
+        os.unlink(path)
+    return listen(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM), path)
+
+
+def _answers(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        return probe.connect_ex(path) == 0

@@ -24,7 +24,8 @@ class GrpcListenError(StartError):
 
 @dataclass(frozen=True)
 class GrpcListen:
-    """Where and how: sizes in bytes, ages in ms. `keys` is how the config's keys begin, such as `grpc_inference`."""
+    """Where and how: sizes in bytes, ages in ms. `keys` is how the config's keys begin, such as `grpc_inference`.
+    `path` is that of a Unix socket, which has neither host nor port."""
 
     keys: str
     host: str
@@ -33,6 +34,7 @@ class GrpcListen:
     max_response_size: int
     max_age: int | None = None
     max_age_grace: int | None = None
+    path: str = ""
 
     @property
     def largest_response(self) -> int:
@@ -40,6 +42,8 @@ class GrpcListen:
         return self.max_response_size + FRAMING
 
     def target(self, port: int) -> str:
+        if self.path:
+            return f"unix:{self.path}"
         return f"[{self.host}]:{port}" if ":" in self.host else f"{self.host}:{port}"
 
     def refusal(self, error: Exception) -> GrpcListenError:
@@ -70,6 +74,10 @@ class GrpcListener(Protocol):
     """A port and the services behind it, by either transport."""
 
     bound_port: int
+
+    @property
+    def keys(self) -> str:
+        """How the config's keys begin that say where it is."""
 
     @property
     def address(self) -> str: ...

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import errno
-import os
 import socket
-from pathlib import Path
 
 from msx_frontend.config.address import Address
-from msx_frontend.net.connections.listen import listen
+from msx_frontend.net.connections.listen import bind_unix, listen
 from msx_frontend.start_errors import StartError
 
 
@@ -19,7 +17,7 @@ class ListenError(StartError):
 def bind(name: str, address: Address) -> socket.socket:
     """`name` is that of the listener, with which its keys begin. Raises ListenError."""
     try:
-        return _bind_unix(address.path) if address.is_unix else _bind_tcp(address)
+        return bind_unix(address.path) if address.is_unix else _bind_tcp(address)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise ListenError(
@@ -35,17 +33,3 @@ def _bind_tcp(address: Address) -> socket.socket:
     default = 443 if address.scheme == "https" else 80
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio sets TCP_NODELAY for no other number
     return listen(sock, (address.host, default if address.port is None else address.port))
-
-
-def _bind_unix(path: str) -> socket.socket:
-    """Remove a socket file that a killed server left; any other file is not ours and stays."""
-    if os.path.exists(path) and not Path(path).is_socket():
-        raise FileExistsError(errno.EEXIST, "a file of this name exists and is not a socket")
-    if os.path.exists(path) and not _answers(path):
-        os.unlink(path)
-    return listen(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM), path)
-
-
-def _answers(path: str) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        return probe.connect_ex(path) == 0

@@ -30,6 +30,10 @@ class AioListener:
         self.bound_port = 0
 
     @property
+    def keys(self) -> str:
+        return self._listen.keys
+
+    @property
     def address(self) -> str:
         return self._listen.target(self.bound_port)
 

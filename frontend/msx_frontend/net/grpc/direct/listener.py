@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from pathlib import Path
 
 from msx_frontend.net.connections.accept_loop import AcceptLoop
 from msx_frontend.net.connections.limits import ConnectionLimits
-from msx_frontend.net.connections.listen import listen
+from msx_frontend.net.connections.listen import bind_unix, listen
 from msx_frontend.net.connections.open_connections import ListenerConnections
 from msx_frontend.net.connections.wind_down import abort, shut_down, stop_accepting
 from msx_frontend.net.grpc.direct.blocks import HEADERS_TOO_LARGE, MAX_HEADERS
@@ -34,17 +35,28 @@ class DirectListener:
         self.bound_port = 0
 
     @property
+    def keys(self) -> str:
+        return self._listen.keys
+
+    @property
     def address(self) -> str:
         return self._listen.target(self.bound_port)
 
     async def start(self) -> None:
         try:
-            sockets = await _bind(self._listen.host, self._listen.port)
+            sockets = await self._bind()
         except OSError as error:
             raise self._listen.refusal(error) from error
-        self.bound_port = sockets[0].getsockname()[1]
         self._accepting = AcceptLoop(sockets, self._connect, self._connections, self._tls, self._handshake_timeout)
         self._accepting.start()
+
+    async def _bind(self) -> list[socket.socket]:
+        """Raises OSError."""
+        if self._listen.path:
+            return [bind_unix(self._listen.path)]
+        sockets = await _bind(self._listen.host, self._listen.port)
+        self.bound_port = sockets[0].getsockname()[1]
+        return sockets
 
     def _connect(self) -> Http2Protocol:
         connection, connections = self._calls.connection(), self._connections
@@ -56,6 +68,8 @@ class DirectListener:
         self._calls.end_watches()
         if self._accepting is not None:
             await stop_accepting(self._accepting, self._connections)
+            if self._listen.path:
+                Path(self._listen.path).unlink(missing_ok=True)
         await shut_down(self._connections, grace)
         await self._calls.stop()
         await self._connections.until_empty(CLOSING)

@@ -1,0 +1,56 @@
+"""`msx-serve --script FILE`: a start script of MindSpore Serving, which starts its server by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from msx_frontend.cli.options import Options
+
+FLAGS = "MSX_SCRIPT_FLAGS"
+"""Flags for the server that the script starts, as a JSON list."""
+
+FLAGS_BEFORE = ("ts_config", "log_config", "plugins_path", "state_dir")
+"""Flags that say something to that server."""
+
+
+def divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The arguments of msx-serve up to the file of `--script`, and those of the script, as Python divides its own."""
+    for at, argument in enumerate(arguments):
+        if argument == "--script":
+            return list(arguments[: at + 2]), list(arguments[at + 2 :])
+        if argument.startswith("--script="):
+            return list(arguments[: at + 1]), list(arguments[at + 1 :])
+    return list(arguments), []
+
+
+def run_script(options: Options, script: Path, arguments: Sequence[str]) -> int:
+    """Becomes the script, in this process; returns the exit code if that is not possible."""
+    if not script.is_file():
+        click.echo(f"--script file not found: {script}", err=True)
+        return 1
+    environment = {**options.env, FLAGS: json.dumps(_server_flags(options)), "PYTHONPATH": _path(options)}
+    sys.stdout.flush()
+    os.execve(sys.executable, [sys.executable, str(script), *arguments], environment)  # noqa: S606
+    return 0
+
+
+def _server_flags(options: Options) -> list[str]:
+    flags: list[str] = []
+    for name in FLAGS_BEFORE:
+        if (value := getattr(options, name)) is not None:
+            text = os.path.abspath(value) if isinstance(value, Path) else str(value)
+            flags += [f"--{name.replace('_', '-')}", text]
+    return flags
+
+
+def _path(options: Options) -> str:
+    """Our `mindspore_serving` comes before one that is installed."""
+    from msx_sdk import compat
+
+    return os.pathsep.join(filter(None, [os.path.dirname(compat.__file__), options.env.get("PYTHONPATH", "")]))

@@ -1,0 +1,133 @@
+"""The server that a start script of MindSpore Serving starts: it does what the script says, and ends with it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import sys
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from msx_frontend.cli.process_env import prepare_process
+from msx_frontend.start_errors import StartError
+
+if TYPE_CHECKING:
+    from msx_frontend.assembly.lifecycle import Lifecycle
+    from msx_frontend.assembly.script.channel import ScriptChannel
+    from msx_frontend.assembly.server import Server
+    from msx_frontend.cli.options import Options
+    from msx_frontend.config.load import Settings
+    from msx_frontend.logs.output import LogOutput
+
+SCRIPT = "MSX_SCRIPT"
+"""The path of the start script."""
+
+LARGEST_MESSAGE = 512 << 20
+"""Bytes of a reply: what MindSpore Serving's endpoints may be told to allow."""
+
+
+def run_for_script(options: Options, descriptor: int) -> int:
+    prepare_process()
+    import uvloop
+
+    from msx_frontend.assembly.script.channel import ScriptChannel
+
+    channel = ScriptChannel(descriptor)
+    try:
+        uvloop.run(_serve(options, channel))
+    finally:
+        channel.close()
+        if options.model_store is not None:  # the script's temporary folder, if the script cannot remove it any more
+            shutil.rmtree(options.model_store.parent, ignore_errors=True)
+    return 0
+
+
+async def _serve(options: Options, channel: ScriptChannel) -> None:
+    try:
+        settings = _settings(options)
+        output = _logging(settings)
+        await _run(settings, options, output, channel)
+    except (StartError, OSError) as error:
+        await channel.tell("failed", str(error))
+        sys.stderr.write(f"{error}\n")
+
+
+async def _run(settings: Settings, options: Options, output: LogOutput, channel: ScriptChannel) -> None:
+    from msx_frontend.assembly.lifecycle import Lifecycle
+    from msx_frontend.assembly.script.start import start_for_script
+    from msx_frontend.config.load import configuration_file
+
+    file = configuration_file(options.ts_config, options.env)
+    reading: list[asyncio.Task[None]] = []
+    script = os.environ.pop(SCRIPT, "a script")
+
+    async def start(parts: AsyncExitStack) -> Server:
+        server, commands = await start_for_script(
+            settings, file, output, parts, script, partial(_end, channel, lifecycle)
+        )
+        parts.callback(lambda: [task.cancel() for task in reading])
+        reading.append(asyncio.create_task(channel.serve(commands.obey, ended), name="script-channel"))
+        return server
+
+    def ended() -> None:
+        if not lifecycle.stopping:
+            lifecycle.stop()
+
+    lifecycle = Lifecycle(start, settings.config.drain_timeout, lambda server: None)
+    await lifecycle.run()
+
+
+def _end(channel: ScriptChannel, lifecycle: Lifecycle, reason: str) -> None:
+    """By itself; the script is told why."""
+
+    async def tell_and_stop() -> None:
+        await channel.tell("ended", reason)
+        lifecycle.stop()
+
+    _ENDING.add(asyncio.ensure_future(tell_and_stop()))
+
+
+_ENDING: set[asyncio.Future[None]] = set()
+
+
+def _settings(options: Options) -> Settings:
+    """Nothing of a script's server outlives it: it keeps no state. Raises StartError."""
+    from msx_frontend.config.load import load_settings
+
+    found = load_settings(options.overrides(), options.ts_config, options.env)
+    own = {"snapshots": False, "load_models": (), "model_snapshot": None}
+    if "max_response_size" not in found.given:
+        own["max_response_size"] = LARGEST_MESSAGE
+    return found._replace(config=msgspec.structs.replace(found.config, **own))
+
+
+def _logging(settings: Settings) -> LogOutput:
+    """The log goes to stdout, which is a file; what is wrong goes to the console of the script, too. Raises
+    StartError."""
+    from msx_frontend.config.state_folder import state_folder
+    from msx_frontend.config.surroundings import log_location, settle_logs
+    from msx_frontend.logs.output import HumanFormatter, set_up_logging
+
+    state = state_folder(settings.config)
+    state.make()
+    settle_logs(os.environ, state)
+    output = set_up_logging(settings.config.log_config, sys.stdout, folder=log_location(os.environ))
+    for notice in settings.notices:
+        logging.getLogger("msx.config").warning("%s", notice)
+    if settings.config.log_config is None and not _same_file():
+        told = logging.StreamHandler(sys.stderr)
+        told.setLevel(logging.WARNING)
+        told.setFormatter(HumanFormatter())
+        logging.getLogger().addHandler(told)
+    return output
+
+
+def _same_file() -> bool:
+    with suppress(OSError):
+        return os.path.samestat(os.fstat(1), os.fstat(2))
+    return True

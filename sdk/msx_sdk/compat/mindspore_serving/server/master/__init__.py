@@ -1,0 +1,5 @@
+"""The server as scripts set it up."""
+
+from . import context
+
+__all__ = ["context"]

@@ -1,0 +1,168 @@
+"""The server of a start script: a process of its own, which ends with the script."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+from .server_channel import Message, ServerChannel
+
+FLAGS = "MSX_SCRIPT_FLAGS"
+"""Flags of `msx-serve --script` for the server, as a JSON list."""
+
+LOG_FOLDER = "serving_logs"
+_LOG_VARIABLES = ("LOG_LOCATION", "METRICS_LOCATION")
+_ENDING = 120.0
+"""Seconds that a server has to end, after which it is killed: longer than its own limits."""
+
+
+class ServerError(RuntimeError):
+    """The server could not do what it was asked. `kind` says what was wrong, `detail` in which words."""
+
+    def __init__(self, kind: str, detail: str, more: Message | None = None) -> None:
+        super().__init__(detail)
+        self.kind, self.detail, self.more = kind, detail, more or {}
+
+
+class ServerProcess:
+    """Started when it is made. `ended` is called once, on a thread, when the process is gone for whatever reason.
+
+    Its thread keeps the script alive until then.
+    """
+
+    def __init__(self, ended: Callable[[ServerProcess], None]) -> None:
+        self._ended = ended
+        self._lock = threading.Lock()
+        self._answers: SimpleQueue[Message | None] = SimpleQueue()
+        self.listening: set[str] = set()
+        """Its endpoints: grpc, rest."""
+        self.has_servables = False
+        self.folder = tempfile.mkdtemp(prefix="msx-script-")
+        self.stopping = False
+        self.reason = ""
+        """Why the server ended by itself, if it has said so."""
+        ours, theirs = socket.socketpair()
+        self._channel = ServerChannel(ours)
+        try:
+            with theirs:
+                self.process = self._start(theirs.fileno())
+        except BaseException:
+            ours.close()
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+        self._thread = threading.Thread(target=self._supervise, name="msx-server")
+        self._thread.start()
+
+    @property
+    def is_asked(self) -> bool:
+        """A call waits for its answer, or is about to."""
+        return self._lock.locked()
+
+    def ask(self, what: str, **arguments: Any) -> Message:
+        """Raises ServerError."""
+        with self._lock:
+            try:
+                self._channel.send({"do": what, **arguments})
+            except OSError:
+                raise self._gone() from None
+            answer = self._answers.get()
+            if answer is None:
+                self._answers.put(None)  # for whoever asks next
+                raise self._gone()
+        if (error := answer.get("error")) is not None:
+            raise ServerError(error.get("kind", ""), error.get("detail", ""), error)
+        return answer
+
+    def end(self) -> None:
+        """Begin to stop; the server finishes what it has accepted."""
+        self.stopping = True
+        self._channel.end()
+
+    def hurry(self) -> None:
+        """A server that stops does not wait for running requests any longer."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.terminate()
+
+    def wait(self) -> None:
+        """Until it is gone, and all that it had."""
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def forget(self) -> None:
+        """In a child of the script, whose server it is not."""
+        self._channel.close()
+
+    def _gone(self) -> ServerError:
+        return ServerError("gone", self.reason or f"the server has ended, see {LOG_FOLDER}/msx.log")
+
+    def _start(self, fd: int) -> subprocess.Popen[bytes]:
+        for name in ("store", "state"):
+            os.mkdir(os.path.join(self.folder, name))
+        flags = json.loads(os.environ.get(FLAGS, "[]"))
+        command = [sys.executable, "-m", "msx_frontend.cli.main", "--script-channel", str(fd), *flags]
+        command += ["--model-store", os.path.join(self.folder, "store")]
+        if "--state-dir" not in flags:
+            command += ["--state-dir", os.path.join(self.folder, "state")]
+        environment = {name: value for name, value in os.environ.items() if name != FLAGS}
+        environment["MSX_SCRIPT"] = os.path.abspath(sys.argv[0]) if sys.argv[0] else "a Python session"
+        logs = _log_folder()
+        if logs is not None:
+            environment |= {name: logs for name in _LOG_VARIABLES if not environment.get(name)}
+        with _log_file(logs) as log:
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, pass_fds=[fd], start_new_session=True, env=environment
+            )
+
+    def _supervise(self) -> None:
+        while (message := self._channel.receive()) is not None:
+            if "event" in message:
+                self.reason = str(message.get("reason", ""))
+            else:
+                self._answers.put(message)
+        self._channel.end()
+        self._answers.put(None)
+        self._reap()
+        self._channel.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._ended(self)
+
+    def _reap(self) -> None:
+        try:
+            self.process.wait(_ENDING)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def _log_folder() -> str | None:
+    """Beside the script's other files, as MindSpore Serving's; None where they cannot be written."""
+    folder = os.path.join(os.getcwd(), LOG_FOLDER)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK | os.X_OK) else None
+
+
+def _log_file(folder: str | None) -> Any:
+    """What the server writes to stdout; what is wrong it writes to the script's stderr, too."""
+    if folder is None:
+        return contextlib.nullcontext(sys.stderr.fileno() if _has_fd(sys.stderr) else subprocess.DEVNULL)
+    return open(os.path.join(folder, "msx.log"), "wb")
+
+
+def _has_fd(stream: Any) -> bool:
+    try:
+        return stream is not None and stream.fileno() >= 0
+    except (OSError, ValueError):
+        return False
