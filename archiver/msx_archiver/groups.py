@@ -3,7 +3,7 @@ packed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from msx_archiver.handler_source import PARALLEL_TYPES, cannot_be_led, installed
 from msx_archiver.options import RANK
 from msx_archiver.python_files import HandlerFile
 from msx_archiver.weights import rank_files
+from msx_sdk._internal.group_config import GROUP_CONFIG, GroupConfigError, read_group_config
 from msx_sdk._internal.groups import group_refused
 from msx_sdk._internal.mindir import EncryptedMindIRError, MindIRError, TensorSpec, read_signature
 from msx_sdk._internal.mindir_collectives import WORLD_GROUPS, read_collectives
@@ -23,8 +24,10 @@ MINDIR = ".mindir"
 MINDSPORE_FILES = (MINDIR, ".ckpt", ".safetensors")
 
 
-def check_group(handler: HandlerFile, config: ModelConfig, serialized_file: str | None) -> list[str]:
-    """Returns warnings; raises PackError.
+def check_group(
+    handler: HandlerFile, config: ModelConfig, serialized_file: str | None, group_config: Path | None = None
+) -> list[str]:
+    """Returns warnings; raises PackError. `group_config` has the groups that the server makes beside that of all ranks.
 
     Only files of MSX's built-in handlers are checked: what other handlers do with their files is unknown, and
     TorchServe has a handler with the same name as one of ours.
@@ -37,7 +40,7 @@ def check_group(handler: HandlerFile, config: ModelConfig, serialized_file: str 
     if not ours or serialized_file is None:
         return []
     if serialized_file.endswith(MINDIR):
-        _check_mindirs(rank_files(serialized_file), config.layout.ranks)
+        _check_mindirs(rank_files(serialized_file), config.layout.ranks, _read_groups(group_config))
     return list(_check_files(serialized_file, config.layout.ranks))
 
 
@@ -68,11 +71,19 @@ def _check_files(serialized_file: str, ranks: int) -> Iterator[str]:
         yield f"All {ranks} ranks load {serialized_file}; with '{RANK}' in its name each has its own."
 
 
-def _check_mindirs(files: list[Path], ranks: int) -> None:
+def _read_groups(file: Path | None) -> dict[str, int]:
+    """The sizes of the groups, by their names. Raises PackError."""
+    try:
+        return {} if file is None else {group.name: len(group.ranks) for group in read_group_config(file)}
+    except GroupConfigError as error:
+        raise PackError(f"{error}.") from None
+
+
+def _check_mindirs(files: list[Path], ranks: int, groups: Mapping[str, int]) -> None:
     try:
         first = read_signature(files[0]).inputs
         for file in files:
-            _check_collectives(file, ranks)
+            _check_collectives(file, ranks, groups)
             if (own := read_signature(file).inputs) != first:
                 raise PackError(f"{file} takes {_named(own)}, and {files[0]} {_named(first)}: all ranks get the same.")
     except EncryptedMindIRError:
@@ -83,7 +94,7 @@ def _check_mindirs(files: list[Path], ranks: int) -> None:
         raise PackError(f"--serialized-file: '{error.filename}' does not exist.") from None
 
 
-def _check_collectives(file: Path, ranks: int) -> None:
+def _check_collectives(file: Path, ranks: int, groups: Mapping[str, int]) -> None:
     for one in read_collectives(file):
         together = f"{file} computes together with other ranks ({one.operator} in the group '{one.group}')"
         if ranks == 1:
@@ -91,10 +102,15 @@ def _check_collectives(file: Path, ranks: int) -> None:
                 f"{together}, and the model has one: give parallelType: tp and msrun: {{nproc-per-node: …}} in "
                 "--config-file."
             )
-        if one.group not in WORLD_GROUPS:
-            raise PackError(f"{together}, which the server does not make: export it with the group of all ranks.")
-        if one.size not in (0, ranks):
-            raise PackError(f"{file} was exported for {_number(one.size)}, and the model has {_number(ranks)}.")
+        members = ranks if one.group in WORLD_GROUPS else groups.get(one.group)
+        if members is None:
+            raise PackError(
+                f"{together}, which the server does not make: export it with the group of all ranks, or give "
+                f"--extra-files {GROUP_CONFIG}, the file of groups (GROUP_INFO_FILE) that has this one."
+            )
+        if one.size not in (0, members):
+            group = "the model" if one.group in WORLD_GROUPS else f"the group '{one.group}'"
+            raise PackError(f"{file} was exported for {_number(one.size)}, and {group} has {_number(members)}.")
 
 
 def _named(inputs: list[TensorSpec]) -> str:

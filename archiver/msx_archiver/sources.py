@@ -16,6 +16,7 @@ from msx_archiver.needs import check_needs
 from msx_archiver.options import PackOptions
 from msx_archiver.python_files import check_python, find_handler, find_library
 from msx_archiver.weights import find_weights, serialized_name
+from msx_sdk._internal.group_config import GROUP_CONFIG
 from msx_sdk._internal.manifest import ModelEntry
 
 if TYPE_CHECKING:
@@ -77,13 +78,13 @@ def collect(options: PackOptions) -> ModelSources:
     if options.config_file:
         _add_single(sources, options.config_file, "--config-file")
         sources.warnings += check_config(Path(options.config_file))
-    if not is_library:
-        sources.warnings += check_group(handler, _config(options), options.serialized_file)
     if options.extra_files:
         found, warnings = expand_extra_files(options.extra_files)
         sources.add(found, "--extra-files")
         sources.warnings += warnings
     if not is_library:
+        groups = sources.files.get(GROUP_CONFIG)
+        sources.warnings += check_group(handler, _config(options), options.serialized_file, groups)
         check_needs(handler, options, sources.files)
     return sources
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 from msx_sdk._internal import protowire as wire
 from msx_sdk._internal.protowire import Span, WireError
 
+GROUP_CONFIG = "group_config.pb"
+"""The file's name in an archive."""
 MOST_BYTES = 16 << 20
 """Of one file. Real ones have some hundred bytes a group."""
 MOST_GROUPS = 10_000

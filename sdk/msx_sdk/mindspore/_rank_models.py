@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msx_sdk._internal.failures import summary
-from msx_sdk._internal.group_config import GroupConfigError, read_group_config
+from msx_sdk._internal.group_config import GROUP_CONFIG, GroupConfigError, read_group_config
 from msx_sdk._internal.mindir import TensorSpec
 from msx_sdk._internal.packed import pack, unpack
 from msx_sdk.context import Context
@@ -21,8 +21,6 @@ from msx_sdk.mindspore import collectives
 from msx_sdk.mindspore._groups import join_groups
 from msx_sdk.mindspore._network import Network, load_mindir_file
 from msx_sdk.mindspore.parallel import Parallel
-
-GROUPS = "group_config.pb"
 
 if TYPE_CHECKING:
     import numpy as np
@@ -129,11 +127,11 @@ class RankModel:
         return unpack(collectives.recv((size,), ms.uint8, rank, group).asnumpy().tobytes())
 
 
-def load_rank_model(context: Context, parallel: Parallel, rank_size: int, stage_size: int) -> RankModel:
+def load_rank_model(context: Context, parallel: Parallel, rank_size: int = 0, stage_size: int = 1) -> RankModel:
     """This rank's files, as the start script of a distributed servable gives them, or else the archive's: those of the
     folder `device0`, `device1`, … beside the version's other files. Each rank must come here. Raises HandlerLoadError.
     """
-    if (parallel.world_size, parallel.stages) != (rank_size, stage_size):
+    if rank_size and (parallel.world_size, parallel.stages) != (rank_size, stage_size):
         raise HandlerLoadError(_layout_refused(context, parallel, rank_size, stage_size))
     start = context.info.servable
     if start is not None and start.rank_models:
@@ -154,7 +152,7 @@ def _packed_files(version: Path, rank: int) -> tuple[list[Path], list[Path]]:
             f"the archive has no MindIR for rank {rank}: put it into {version.name}/device{rank}/ of the servable's "
             "folder, or hand it over by distributed.startup_agents"
         )
-    return files, [file for file in (folder / GROUPS, version / GROUPS) if file.is_file()][:1]
+    return files, [file for file in (folder / GROUP_CONFIG, version / GROUP_CONFIG) if file.is_file()][:1]
 
 
 def _layout_refused(context: Context, parallel: Parallel, rank_size: int, stage_size: int) -> str:
@@ -170,7 +168,7 @@ def _layout_refused(context: Context, parallel: Parallel, rank_size: int, stage_
 
 def join_own_groups(context: Context, parallel: Parallel) -> None:
     """The groups of the archive's `group_config.pb`, if it has one. Raises HandlerLoadError."""
-    file = context.model_dir / GROUPS
+    file = context.model_dir / GROUP_CONFIG
     join_group_files([file] if file.is_file() else [], parallel)
 
 

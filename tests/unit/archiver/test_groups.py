@@ -11,6 +11,7 @@ from msx_archiver.errors import PackError
 from msx_archiver.options import PackOptions
 from msx_archiver.sources import collect
 from tests.unit.archiver.conftest import write_folder
+from tests.unit.sdk.test_group_config import group as ranks_of
 from tests.unit.sdk.test_mindir import DATA
 from tests.unit.sdk.test_mindir_collectives import graph, primitive
 
@@ -30,7 +31,9 @@ def with_collective(operator: str, **attributes: str | int) -> bytes:
     return graph("REF::R") + primitive("R", operator, **attributes)
 
 
-def packed(handler: str, serialized_file: str | None = None, config: bool = True) -> list[str]:
+def packed(
+    handler: str, serialized_file: str | None = None, config: bool = True, extra_files: str | None = None
+) -> list[str]:
     """The warnings."""
     options = PackOptions(
         model_name="m",
@@ -38,14 +41,16 @@ def packed(handler: str, serialized_file: str | None = None, config: bool = True
         serialized_file=serialized_file,
         config_file="c.yaml" if config else None,
         model_file="net.py" if handler == "checkpoint" else None,
-        extra_files="config.json,tokenizer.json" if handler == "text_generation" else None,
+        extra_files="config.json,tokenizer.json" if handler == "text_generation" else extra_files,
     )
     return collect(options).warnings
 
 
-def refused(handler: str, serialized_file: str | None = None, config: bool = True) -> str:
+def refused(
+    handler: str, serialized_file: str | None = None, config: bool = True, extra_files: str | None = None
+) -> str:
     with pytest.raises(PackError) as caught:
-        packed(handler, serialized_file, config)
+        packed(handler, serialized_file, config, extra_files)
     return str(caught.value)
 
 
@@ -112,6 +117,19 @@ def test_a_mindir_that_needs_others(folder: Path) -> None:
 def test_what_the_mindirs_of_a_group_have_in_common(folder: Path, second: bytes, words: str) -> None:
     write_folder(folder, {"m0.mindir": PLAIN, "m1.mindir": second})
     assert words in refused("mindir", "m{rank}.mindir")
+
+
+def test_groups_that_are_packed_with_the_models(folder: Path) -> None:
+    """The server makes them before it loads the models."""
+    second = with_collective("AllReduce", group="2-77", rank_size=2)
+    write_folder(folder, {"m0.mindir": second, "m1.mindir": second, "group_config.pb": ranks_of("2-77", 0, 1)})
+    assert packed("mindir", "m{rank}.mindir", extra_files="group_config.pb") == []
+    assert "--extra-files group_config.pb, the file of groups" in refused("mindir", "m{rank}.mindir")
+    write_folder(folder, {"group_config.pb": ranks_of("2-77", 0, 1, 2)})
+    said = refused("mindir", "m{rank}.mindir", extra_files="group_config.pb")
+    assert said == "m0.mindir was exported for 2 ranks, and the group '2-77' has 3 ranks."
+    write_folder(folder, {"group_config.pb": b"{}"})
+    assert "is not a file of groups" in refused("mindir", "m{rank}.mindir", extra_files="group_config.pb")
 
 
 def test_a_handler_of_ones_own_says_where_it_runs(folder: Path) -> None:
