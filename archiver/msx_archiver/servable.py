@@ -157,7 +157,13 @@ def settings(given: Path | None, config: Mapping[str, Any]) -> dict[str, Any]:
         raise PackError(str(error)) from None
     if not isinstance(own, dict):
         raise PackError(f"{given}: it is not a mapping of keys to values.")
-    return {**DEFAULTS, **own, **config}
+    merged = {key: {**own[key], **value} for key, value in config.items() if _are_sections(own.get(key), value)}
+    return {**DEFAULTS, **own, **config, **merged}
+
+
+def _are_sections(own: Any, value: Any) -> bool:
+    """Their keys are replaced one by one, as those of the whole file are."""
+    return isinstance(own, dict) and isinstance(value, Mapping)
 
 
 def _listed(versions: list[int]) -> str:

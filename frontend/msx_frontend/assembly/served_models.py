@@ -16,6 +16,7 @@ from msx_frontend.environments.environments import Environments
 from msx_frontend.environments.interpreter import find_interpreter
 from msx_frontend.errors import ServiceError
 from msx_frontend.models.management import Management
+from msx_frontend.models.servable_folders import packed_servables
 from msx_frontend.models.spawn import Spawner
 from msx_frontend.models.start_summary import StartSummary
 from msx_frontend.models.startup import Startup
@@ -125,11 +126,12 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     )
     parts.push_async_callback(management.close, CLOSE_LIMIT)
     await asyncio.to_thread(rights.open, interpreter.path, os.environ)
+    servables = await asyncio.to_thread(packed_servables, config.servables, folder.servables)
     snapshot = versions_of(config.model_snapshot, state_is_new=context.state.new)
     return ServedModels(
         context=context,
         environments=environments,
         management=management,
         workflows=WorkflowManagement(management, WorkflowRegistry(), context.state, config),
-        startup=Startup(management, context.state, config.load_models, snapshot),
+        startup=Startup(management, context.state, config.load_models, snapshot, servables),
     )

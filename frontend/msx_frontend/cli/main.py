@@ -55,6 +55,13 @@ class _Command(click.Command):
 @click.option(
     "--models", multiple=True, metavar="MODELS", help="file.mar, name=file.mar, a path, `all` or `none`; several."
 )
+@click.option(
+    "--servables",
+    type=PATH,
+    multiple=True,
+    metavar="DIR",
+    help="Serve every servable of MindSpore Serving in DIR, with all its versions; several.",
+)
 @click.option("--model-store", type=PATH, help="Folder with the archives. Default: here.")
 @click.option(
     "--state-dir",

@@ -21,6 +21,7 @@ class Options:
     log_config: Path | None
     enable_model_api: bool | None
     disable_token_auth: bool | None
+    servables: tuple[Path, ...] = ()
     state_dir: Path | None = None
     backup: Path | None = None
     wait: bool = False
@@ -36,6 +37,7 @@ class Options:
             "state_dir": self.state_dir,
             "plugins_path": self.plugins_path,
             "load_models": self.models or None,
+            "servables": self.servables or None,
             "log_config": self.log_config,
             "enable_model_api": self.enable_model_api,
             "disable_token_authorization": self.disable_token_auth,

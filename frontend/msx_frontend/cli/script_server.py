@@ -100,7 +100,7 @@ def _settings(options: Options) -> Settings:
     from msx_frontend.config.load import load_settings
 
     found = load_settings(options.overrides(), options.ts_config, options.env)
-    own = {"snapshots": False, "load_models": (), "model_snapshot": None}
+    own = {"snapshots": False, "load_models": (), "servables": (), "model_snapshot": None}
     if "max_response_size" not in found.given:
         own["max_response_size"] = LARGEST_MESSAGE
     return found._replace(config=msgspec.structs.replace(found.config, **own))

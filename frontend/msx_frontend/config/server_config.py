@@ -131,6 +131,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     workflow_store: PathName | None = None
     state_dir: PathName | None = None
     load_models: Names = ()
+    servables: Paths = ()
     models: Models = {}
     model_snapshot: Snapshot | NamedSnapshot | None = None
     snapshots: Switch = True

@@ -80,6 +80,11 @@ class StateFolder:
         return self.model_store if self.is_beside_models else self.path / "archives"
 
     @property
+    def servables(self) -> Path:
+        """What `--servables` has packed."""
+        return self.path / "servables"
+
+    @property
     def is_beside_models(self) -> bool:
         return self.path == self.model_store / BESIDE_MODELS
 

@@ -17,6 +17,7 @@ from msx_frontend.archives.model_store import ARCHIVE_SUFFIXES, FoundArchive
 from msx_frontend.errors import ServiceError
 from msx_frontend.models.management import Management
 from msx_frontend.models.registration import Registration
+from msx_frontend.models.servable_folders import PackedServables
 from msx_frontend.models.start_arguments import expand
 from msx_frontend.models.start_summary import StartSummary, said_of
 from msx_frontend.models.state import State
@@ -57,8 +58,10 @@ class Startup:
         state: State,
         models: tuple[str, ...],
         snapshot: Sequence[StoredVersion] = (),
+        servables: PackedServables | None = None,
     ) -> None:
         """`models` are those of the command line, `snapshot` those of the snapshot that the configuration names."""
+        self._servables = servables or PackedServables()
         self._management = management
         self._state = state
         self._models = models
@@ -71,11 +74,8 @@ class Startup:
 
         Raises StartupError for an archive of `--models` that does not exist.
         """
-        asked = [
-            await self._look(name, path)
-            for model in self._models
-            for name, path in expand(model, self._management.store)
-        ]
+        given = [each for model in self._models for each in expand(model, self._management.store)]
+        asked = [await self._look(name, path) for name, path in [*given, *self._packed()]]
         wanted = {one.labels: one for one in _groups_first([one for one in asked if one is not None])}
         state = await self._state.load()
         self.account.asked = [" ".join(labels) for labels in wanted]
@@ -124,6 +124,15 @@ class Startup:
         for name, version in self._management.default_versions():
             if name not in {stored.name for stored in known}:
                 await self._restore_default(name, version)
+
+        for name, newest in self._servables.newest.items():
+            if (name, newest) not in {(stored.name, stored.version) for stored in known}:
+                await self._restore_default(name, newest)
+
+    def _packed(self) -> list[tuple[None, Path]]:
+        for text, file in self._servables.failures:
+            self._failed(_Failure(text=text, file=file))
+        return [(None, path) for path in self._servables.archives]
 
     async def _restore_default(self, name: str, version: str) -> None:
         registry = self._management.registry

@@ -62,6 +62,9 @@ def test_keys_of_its_own(servable: Path, tmp_path: Path) -> None:
     (servable / "model-config.yaml").write_text("responseTimeout: 5\ndeviceIds: [3]\n")
     target = linked_servable(servable, 1, tmp_path / "add-1", {"deviceIds": [0]})
     assert (target / "model-config.yaml").read_text() == "jobQueueSize: 10000\nresponseTimeout: 5\ndeviceIds:\n- 0\n"
+    (servable / "model-config.yaml").write_text("servable: {decMode: AES-CBC, functionProcesses: 1}")
+    target = linked_servable(servable, 1, tmp_path / "sections", {"servable": {"functionProcesses": 4}})
+    assert "servable:\n  decMode: AES-CBC\n  functionProcesses: 4\n" in (target / "model-config.yaml").read_text()
     (servable / "model-config.yaml").write_text("- 1")
     with pytest.raises(PackError):
         linked_servable(servable, 1, tmp_path / "again", {})

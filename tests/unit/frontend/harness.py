@@ -24,6 +24,7 @@ from msx_frontend.models.health import Health
 from msx_frontend.models.management import Management
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.registry import Registry
+from msx_frontend.models.servable_folders import PackedServables
 from msx_frontend.models.spawn import Spawner
 from msx_frontend.models.startup import Startup
 from msx_frontend.models.state import PersistentState
@@ -148,10 +149,12 @@ class Harness:
         self.pack(model, version, config=config)
         await self.management.register(Registration(**{"url": f"{model}.mar", "initial_workers": 1, **wanted}))
 
-    async def start(self, *models: str, snapshot: Snapshot | None = None) -> str:
+    async def start(
+        self, *models: str, snapshot: Snapshot | None = None, servables: PackedServables | None = None
+    ) -> str:
         """Returns the account of it."""
         adopted = versions_of(snapshot, state_is_new=self.state.new)
-        startup = Startup(self.management, self.state, models, adopted)
+        startup = Startup(self.management, self.state, models, adopted, servables)
         await startup.load()
         return startup.account.text()
 

@@ -7,6 +7,7 @@ import logging
 from base64 import b64decode
 from collections.abc import Callable, Sequence
 from itertools import groupby
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,7 @@ class ScriptServables:
         if one.device_type == "cpu" or not one.device_ids:
             settings["deviceType"] = "cpu"
         if one.extra:
-            settings["functionWorkers"] = one.extra
+            settings["servable"] = {"functionProcesses": ceil(one.extra / one.workers)}
         folder = Path(one.directory, one.name)
         return linked_servable(folder, one.version, self._store / f"{one.name}-{one.shown_version}", settings)
 

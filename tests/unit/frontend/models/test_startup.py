@@ -11,6 +11,7 @@ import pytest
 from msx_frontend.config import ModelDefaults, Snapshot
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.management_errors import WorkersNotStarted
+from msx_frontend.models.servable_folders import PackedServables
 from msx_frontend.models.start_arguments import StartupError
 from msx_frontend.models.start_summary import StartSummary
 from msx_frontend.models.startup import Startup
@@ -556,3 +557,29 @@ def test_what_is_not_loaded_is_told_as_long_as_that_is_so(tmp_path: Path) -> Non
 
     before(tmp_path, first)
     in_harness(tmp_path, second)
+
+
+def test_the_newest_version_of_a_servable_is_the_default_until_the_user_chooses(tmp_path: Path) -> None:
+    def servables(harness: Harness, *versions: str) -> PackedServables:
+        archives = [harness.pack("add", version).rename(harness.root / f"add-{version}.mar") for version in versions]
+        return PackedServables(archives, {"add": versions[0]}, [("servable bad 1 could not be packed", "bad-1.mar")])
+
+    def default(harness: Harness) -> str:
+        return harness.registry.find("add").source.version
+
+    async def first(harness: Harness) -> None:
+        account = await harness.start(servables=servables(harness, "10", "9"))
+        assert (default(harness), account) == ("10", "asked for: add 10, add 9")
+        await harness.management.set_default("add", "9")
+
+    async def second(harness: Harness) -> None:
+        await harness.start(servables=servables(harness, "10", "9"))
+        assert default(harness) == "9"
+
+    async def third(harness: Harness) -> None:
+        await harness.start(servables=servables(harness, "11", "10", "9"))
+        assert default(harness) == "11"
+
+    before(tmp_path, first)
+    before(tmp_path, second)
+    in_harness(tmp_path, third)
