@@ -200,14 +200,15 @@ class Job:
 def answer_all(
     replies: list[tuple[Job, bytes]], status: int, phrase: str, headers: list[tuple[str, str]], first_chunk: float
 ) -> None:
-    """`answer` each of these jobs, which have the same listener: it is told of all of them in one call."""
+    """`answer` each of these jobs, which have the same listener, or none: it is told of all of them in one call."""
     ended = []
     for job, data in replies:
         if not job.done:
             job.done, job.status, job.first_chunk = True, status, first_chunk
             if job.timer is not None:
                 job.timer.cancel()
-            ended.append(job)
+            if job.listener is not None:
+                ended.append(job)
             job.sink.answer(status, phrase, headers, data)
     if ended and (listener := ended[0].listener) is not None:
         listener.jobs_ended(ended)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from operator import sub
 from time import monotonic
+from typing import Protocol
 
 from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.metrics.family import SampleTarget
@@ -14,6 +15,17 @@ from msx_frontend.metrics.numbers import Counter
 from msx_frontend.metrics.server import ServerMetrics
 from msx_frontend.metrics.source import SampleSource, worker_name
 from msx_protocol import MetricInfo, MetricSample
+
+
+class EndedRequest(Protocol):
+    """Instants are those of `time.monotonic()`, 0 for what did not happen."""
+
+    version: str | None
+    status: int
+    kind: str
+    enqueued: float
+    started: float
+    first_chunk: float
 
 
 class ModelMetrics:
@@ -61,6 +73,18 @@ class ModelMetrics:
             self._with_worker = now - started
         if len(gathered) >= self._most:
             self._gathered.settle()
+
+    def request_ended(self, request: EndedRequest) -> None:
+        """A request whose instances were jobs of their own, and are not counted by themselves."""
+        self._jobs.append(
+            (
+                (self, request.version, request.status, request.kind),
+                request.enqueued,
+                request.started,
+                request.first_chunk,
+                monotonic(),
+            )
+        )
 
     def answered(self, status: int) -> None:
         (self._codes.get(status) or self._code(status)).value += 1.0

@@ -32,6 +32,7 @@ class ModelGauges(Collector):
 
     HELP = {
         "msx_queue_depth": "Requests waiting for a worker",
+        "msx_queue_instances": "Instances of requests waiting for a worker",
         "msx_queue_oldest_seconds": "Age of the oldest waiting request",
         "msx_requests_in_flight": "Requests being worked on",
         "msx_streams_waiting": "Streams that wait for clients which read slowly",

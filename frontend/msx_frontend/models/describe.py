@@ -49,7 +49,7 @@ def describe(version: ModelVersion) -> dict[str, Any]:
     if version.capabilities and (offered := msgspec.to_builtins(version.capabilities)):
         described["capabilities"] = offered
     if version.methods:
-        described["methods"] = msgspec.to_builtins(version.methods)
+        described["methods"] = msgspec.to_builtins(list(version.methods))
     if version.reason:
         described["reason"] = version.reason
     if version.reason and version.last_end and version.last_end.traceback:

@@ -11,6 +11,9 @@ from msx_frontend.management_errors import InvalidModel
 from msx_frontend.models.registration import Registration
 from msx_sdk._internal.config import ConfigError, ModelConfig, load_model_config
 
+SERVABLE_PLACES = 10_000
+"""`jobQueueSize` of a servable whose yaml does not say: MindSpore Serving's limit."""
+
 log = logging.getLogger("msx.management")
 
 
@@ -26,7 +29,7 @@ def model_settings(archive: Path, unpacked: UnpackedModel, wanted: Registration,
             max_batch_delay=said.max_batch_delay,
             response_timeout=said.response_timeout or server.default_response_timeout,
             startup_timeout=said.startup_timeout or server.default_startup_timeout,
-            job_queue_size=server.job_queue_size,
+            job_queue_size=SERVABLE_PLACES if _is_servable(unpacked, wanted) else server.job_queue_size,
             max_worker_memory=server.max_worker_memory,
             bind_cores=server.bind_cores,
         )
@@ -36,3 +39,7 @@ def model_settings(archive: Path, unpacked: UnpackedModel, wanted: Registration,
     for warning in warnings:
         log.warning("%s: %s: %s", archive.name, name, warning)
     return config
+
+
+def _is_servable(unpacked: UnpackedModel, wanted: Registration) -> bool:
+    return (wanted.handler or unpacked.manifest.model.handler) == "servable"

@@ -63,19 +63,27 @@ class ModelVersion(ObservedVersion):
 
     def submit(self, job: Job) -> None:
         """Raises ServiceError at once when the job cannot be taken."""
-        if self._status.leaving:
-            raise ServiceUnavailable(f'Model "{self.source.name}" is being unregistered and takes no more requests.')
-        if job.kind not in PLAIN:
-            self._check_offered(job.kind)
+        if self._status.leaving or job.kind not in PLAIN:
+            self._check_takes(job.kind)
         job.listener = self.metrics
         if limit := self.config.client_timeout_in_mills:
             job.deadline = min(job.deadline or math.inf, job.enqueued + limit / 1000)
         self.dispatcher.submit(job)
 
+    def _check_takes(self, kind: str) -> None:
+        """Raises ServiceError for requests that its handler, or a version that leaves, does not take."""
+        if self._status.leaving:
+            raise ServiceUnavailable(f'Model "{self.source.name}" is being unregistered and takes no more requests.')
+        if kind not in PLAIN:
+            self._check_offered(kind)
+
     def submit_instances(self, request: InstanceRequest) -> None:
         """Raises ServiceError at once when the request cannot be taken; then none of its instances is."""
-        for job in request.jobs:
-            self.submit(job)
+        self._check_takes(request.kind)
+        request.listener = self.metrics
+        if limit := self.config.client_timeout_in_mills:
+            request.deadline = min(request.deadline or math.inf, request.enqueued + limit / 1000)
+        self.dispatcher.submit_instances(request)
 
     def _check_offered(self, operation: str) -> None:
         """When no worker is expected, the dispatcher refuses the job with the reason. Before one has loaded the

@@ -61,6 +61,7 @@ class ObservedVersion:
     def gauges(self) -> dict[str, float]:
         return {
             "msx_queue_depth": self.dispatcher.waiting,
+            "msx_queue_instances": self.dispatcher.queue.instances,
             "msx_queue_oldest_seconds": self.dispatcher.oldest_age,
             "msx_requests_in_flight": sum(group.runner.busy for group in self._replicas.groups),
             "msx_streams_waiting": sum(group.runner.waiting_streams for group in self._replicas.groups),

@@ -6,12 +6,13 @@ import asyncio
 import time
 from typing import Any
 
-from msx_frontend.errors import DeadlineExceeded, Overloaded, ServiceError, ServiceUnavailable
+from msx_frontend.errors import DeadlineExceeded, Overloaded, PayloadTooLarge, ServiceError, ServiceUnavailable
 from msx_frontend.job import ALONE, DESCRIBE, PREDICT, STREAM, Job
 from msx_frontend.queueing.answer_rate import AnswerRate
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.batching import BatchingPolicy, make_policy
-from msx_frontend.queueing.job_queue import JobQueue
+from msx_frontend.queueing.instances import InstanceRequest
+from msx_frontend.queueing.job_queue import JobQueue, Waiting
 from msx_sdk._internal.config import ModelConfig
 
 PREFETCH_BELOW = 0.02
@@ -44,8 +45,10 @@ class Dispatcher:
         self.policy: BatchingPolicy = make_policy(
             config.batching_policy, config.batch_size, config.max_batch_delay / 1000
         )
-        self.answered = 0
-        """Requests that workers have answered since the start."""
+        self.answered: float = 0
+        """Requests that workers have answered since the start; one of n instances counts 1/n with each."""
+        self._with_instances: dict[InstanceRequest, None] = {}
+        """Requests with instances that are not answered."""
         self._rate = AnswerRate()
         self.groups: list[BatchTarget] = []
         self.expecting_workers = False
@@ -59,9 +62,8 @@ class Dispatcher:
         """Queue the job. Raises at once the ServiceError that the client gets, if it cannot be taken."""
         if not self.groups and not self.may_serve:
             raise ServiceUnavailable(self.refusal or self._refusal(job, ""))
-        if self._config.use_job_ticket and self._tickets() <= self.waiting:
-            reason = "no job ticket is free: every worker is busy and useJobTicket is on"
-            raise self._overloaded(job, reason)
+        if self._config.use_job_ticket:
+            self._check_ticket(job)
         if job.kind == STREAM and self._streams_share:
             job.kind = PREDICT
         queue = self._queue_of(job)
@@ -71,6 +73,53 @@ class Dispatcher:
         queue.put(job)
         self.pump_soon()
 
+    def submit_instances(self, request: InstanceRequest) -> None:
+        """Queue all instances of the request. Raises at once the ServiceError that the client gets, if they cannot be
+        taken; then none is."""
+        if not self.groups and not self.may_serve:
+            raise ServiceUnavailable(self.refusal or self._refusal(request, ""))
+        if self._config.use_job_ticket:
+            self._check_ticket(request)
+        self._check_instances(request)
+        queue = self._with_place(request)
+        if request.deadline is not None:
+            left = max(request.deadline - time.monotonic(), 0)
+            request.timer = self._loop.call_later(left, self._request_expired, request)
+        request.place = self
+        self._with_instances[request] = None
+        self.policy.arrived(request.enqueued)
+        queue.put_request(request)
+        self.pump_soon()
+
+    def _check_instances(self, request: InstanceRequest) -> None:
+        """Raises PayloadTooLarge, Overloaded."""
+        limit, waiting = self._config.max_enqueued_instances, self.queue.instances
+        if request.size > limit:
+            raise PayloadTooLarge(
+                f"The request has {request.size} instances, and at most {limit} of model {self._name} may wait "
+                f"(maxEnqueuedInstances): send fewer at once, or raise maxEnqueuedInstances."
+            )
+        if waiting + request.size > limit:
+            raise self._overloaded(
+                request,
+                f"{waiting} instances wait, and the {request.size} of this request do not fit: maxEnqueuedInstances is "
+                f"{limit}",
+            )
+
+    def _check_ticket(self, job: Waiting) -> None:
+        """Raises Overloaded."""
+        if self._tickets() <= 0:
+            reason = "no job ticket is free: every worker is busy and useJobTicket is on"
+            raise self._overloaded(job, reason)
+
+    def instance_answered(self, request: InstanceRequest) -> None:
+        self.answered -= 1 - 1 / request.size
+
+    def leave(self, request: InstanceRequest) -> None:
+        """None of its instances waits any more: it was cancelled, or is answered."""
+        self.queue.leave(request)
+        self._with_instances.pop(request, None)
+
     @property
     def may_serve(self) -> bool:
         """A group is ready, or will probably be soon."""
@@ -78,6 +127,10 @@ class Dispatcher:
 
     def _queue_of(self, job: Job) -> JobQueue:
         """The queue that the job waits in. Raises Overloaded."""
+        return self._with_place(job)
+
+    def _with_place(self, job: Waiting) -> JobQueue:
+        """The queue, which has a place left. Raises Overloaded."""
         if self.queue.full:
             self.pump()  # jobs that arrived in this turn of the loop may go to a worker that is free
             if not self.queue.full:
@@ -135,8 +188,8 @@ class Dispatcher:
 
     @property
     def waiting(self) -> int:
-        """Jobs that no group has taken yet."""
-        return len(self.queue)
+        """Requests of which a job waits for a group."""
+        return self.queue.requests
 
     @property
     def oldest_age(self) -> float:
@@ -148,7 +201,7 @@ class Dispatcher:
             if handle is not None:
                 handle.cancel()
 
-    def _delay(self, head: Job) -> float:
+    def _delay(self, head: Waiting) -> float:
         if head.kind in ALONE or len(self.queue) >= self._config.batch_size:
             return 0.0
         idle = sum(group.idle for group in self.groups)
@@ -162,7 +215,7 @@ class Dispatcher:
             return 0
         return max(1, min(MOST_AHEAD, int(AHEAD / seconds))) if seconds > 0 else MOST_AHEAD
 
-    def _joins(self, head: Job) -> bool:
+    def _joins(self, head: Waiting) -> bool:
         """Whether the job may be sent to a busy worker, which takes it into its next batch."""
         if self._config.batch_size == 1 or self._config.use_job_ticket or len(self.groups) != 1 or head.kind != PREDICT:
             return False
@@ -187,7 +240,19 @@ class Dispatcher:
         return (best, room) if room else (None, 0)
 
     def _tickets(self) -> int:
-        return sum(group.room() if group.is_async else int(group.idle) for group in self.groups)
+        """Those that are free. A request with instances has one until its last instance is answered, however many
+        workers are busy with it, or none."""
+        if not self._with_instances:
+            free = sum(group.room() if group.is_async else int(group.idle) for group in self.groups)
+            return free - self.waiting
+        free = sum(map(self._tickets_but_for_instances, self.groups))
+        jobs = self.queue.requests - sum(1 for request in self._with_instances if request.waiting)
+        return free - jobs - len(self._with_instances)
+
+    def _tickets_but_for_instances(self, group: BatchTarget) -> int:
+        """How many jobs of their own the group would take, if it had no instances."""
+        instances = sum(job.group is group for request in self._with_instances for job in request.running)
+        return group.room() + instances if group.is_async else int(group.busy == instances)
 
     def _pump_later(self, delay: float) -> None:
         if self._waiting is not None:
@@ -210,23 +275,27 @@ class Dispatcher:
         self.queue.expire(longest_wait)
 
     def _expired(self, job: Job) -> None:
-        where = "running" if job.queue is None else "waiting in the queue"
+        job.cancel(self._too_late(job, "running" if job.queue is None else "waiting in the queue"))
+
+    def _request_expired(self, request: InstanceRequest) -> None:
+        where = "waiting in the queue" if request.waiting == request.size else "running"
+        request.cancel(self._too_late(request, where))
+
+    def _too_late(self, job: Waiting, where: str) -> DeadlineExceeded:
         limit = (job.deadline or 0) - job.enqueued
-        job.cancel(
-            DeadlineExceeded(
-                f"The request had {limit:.3g} s (clientTimeoutInMills, or its client's own deadline) and was still "
-                f"{where} for model {self._name}."
-            )
+        return DeadlineExceeded(
+            f"The request had {limit:.3g} s (clientTimeoutInMills, or its client's own deadline) and was still "
+            f"{where} for model {self._name}."
         )
 
-    def _overloaded(self, job: Job, reason: str) -> Overloaded:
+    def _overloaded(self, job: Waiting, reason: str) -> Overloaded:
         """With the time after which the jobs that wait now will have been answered."""
         at_once = self._config.batch_size * max(len(self.groups), 1)
         wait = self._rate.seconds(time.monotonic(), self.answered, self.waiting, at_once)
         plain = f"{reason[0].upper()}{reason[1:]} (model {self._name}). Ask again later, or add workers."
         return Overloaded(self._refusal(job, reason), plain=plain, wait=wait)
 
-    def _refusal(self, job: Job, reason: str) -> str:
+    def _refusal(self, job: Waiting, reason: str) -> str:
         """TorchServe's text, then the reason."""
         version = f" Version {self._version}" if job.version else ""
         kind = "describe" if job.kind == DESCRIBE else "inference"
@@ -240,7 +309,8 @@ class Dispatcher:
         return f"{text} ({reason})" if reason else text
 
     def describe(self) -> dict[str, Any]:
-        return {"remainingCapacity": self.queue.capacity - len(self.queue), "pendingRequests": len(self.queue)}
+        waiting = self.queue.requests
+        return {"remainingCapacity": self.queue.capacity - waiting, "pendingRequests": waiting}
 
 
 def _busy(group: BatchTarget) -> int:

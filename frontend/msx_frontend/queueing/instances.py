@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from msx_frontend.errors import RequestCancelled, ServiceError
@@ -29,11 +32,28 @@ class InstancesSink(Protocol):
         request that is cancelled, or has passed its deadline, has an error for each instance that was not answered."""
 
 
+class RequestListener(Protocol):
+    def request_ended(self, request: InstanceRequest) -> None:
+        """Its last instance is answered; called once, before the sink is told."""
+
+
+class RequestPlace(Protocol):
+    """Who has accepted the request."""
+
+    def instance_answered(self, request: InstanceRequest) -> None:
+        """One that a worker was given."""
+
+    def leave(self, request: InstanceRequest) -> None:
+        """Forget those of its instances that wait: the request was cancelled, or has ended."""
+
+
 class InstanceRequest:
     """All instances are jobs of the same model version and kind. `deadline` is a `time.monotonic()` instant.
     `enqueued` counts the request until its last instance is answered.
 
-    Raises ValueError without instances.
+    A job is made when a worker takes its instance, so that accepting and cancelling thousands costs little.
+    `started`, `first_chunk`, `status` are as a job has them: the first instance's start, the first
+    error's status. Raises ValueError without instances.
     """
 
     def __init__(
@@ -51,18 +71,32 @@ class InstanceRequest:
     ) -> None:
         if not instances:
             raise ValueError("a request needs an instance")
-        self.model_name, self.version, self.deadline = model_name, version, deadline
-        self.sink, self._enqueued = sink, enqueued
+        self.id, self.model_name, self.version, self.kind = id, model_name, version, kind
+        self.deadline, self.headers, self.sink = deadline, headers, sink
+        self._counted = enqueued
+        self.enqueued = time.monotonic()
+        self.started = self.first_chunk = 0.0
+        self.status = 200
+        self.size = self.waiting = self._open = len(instances)
+        """How many instances there are, wait for a worker, and are not answered."""
+        self.place: RequestPlace | None = None
+        self.listener: RequestListener | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self._instances = instances
+        self._next = 0
+        self._returned: deque[Job] = deque()
+        self._taken: dict[int, Job] = {}
+        """By place, the jobs that are not answered."""
         self._answers: list[InstanceAnswer | None] = [None] * len(instances)
-        self._open = len(instances)
-        self.jobs = [
-            Job(_id(id, at), model_name, version, fields, headers, _Place(self, at), kind=kind, deadline=deadline)
-            for at, fields in enumerate(instances)
-        ]
 
     @property
     def done(self) -> bool:
         return self._open == 0
+
+    @property
+    def running(self) -> Iterable[Job]:
+        """Those that were taken and are not answered."""
+        return self._taken.values()
 
     @property
     def credit(self) -> StreamCredit | None:
@@ -70,41 +104,108 @@ class InstanceRequest:
 
     def enter(self) -> None:
         """It is accepted. Raises Overloaded."""
-        if self._enqueued is not None:
-            self._enqueued.enter()
+        if self._counted is not None:
+            self._counted.enter()
 
     def leave(self) -> None:
         """It was refused after all, or is answered."""
-        if self._enqueued is not None:
-            self._enqueued.leave()
+        if self._counted is not None:
+            self._counted.leave()
+
+    # -- the queue --
+
+    def take(self) -> Job:
+        """The next instance, for a worker."""
+        self.waiting -= 1
+        if self._returned:
+            return self._returned.popleft()
+        at = self._next
+        self._next += 1
+        sink, fields = InstanceSink(self, at), self._instances[at]
+        id = f"{self.id}-{at}" if at else self.id
+        job = Job(id, self.model_name, self.version, fields, self.headers, sink, kind=self.kind, deadline=self.deadline)
+        job.enqueued = self.enqueued
+        self._taken[at] = job
+        return job
+
+    def put_back(self, job: Job) -> None:
+        """Its worker ended before it began: it is the next one again."""
+        self._returned.appendleft(job)
+        self.waiting += 1
+
+    def fail_waiting(self, error: ServiceError) -> None:
+        """Each instance that waits fails. The queue has forgotten them."""
+        returned, self._returned = self._returned, deque()
+        rest = range(self._next, self.size)
+        self._next, self.waiting = self.size, 0
+        for job in returned:
+            job.fail(error)
+        if rest:
+            self._answers[rest.start :] = [error] * len(rest)
+            self._failed(error)
+            self._close(len(rest))
 
     def cancel(self, error: ServiceError | None = None) -> None:
         """Its client has left, or may not wait longer. Idempotent."""
-        for job in self.jobs:
-            job.cancel(error or RequestCancelled())
+        if self.done:
+            return
+        error = error or RequestCancelled()
+        if self.place is not None:
+            self.place.leave(self)
+        self._returned.clear()  # they are in `_taken`, too
+        for job in list(self._taken.values()):
+            job.cancel(error)
+        self.fail_waiting(error)
+
+    # -- answers --
 
     def put(self, at: int, answer: InstanceAnswer) -> None:
-        """The answer to the instance at this place."""
-        if self._answers[at] is None:
-            self._answers[at] = answer
-            self._open -= 1
-            if not self._open:
-                self.leave()
-                self.sink.answered([one for one in self._answers if one is not None])
+        """The answer to the instance at this place, which was taken."""
+        job = self._taken.pop(at, None)
+        if job is None:
+            return
+        self._answers[at] = answer
+        self.started = self.started or job.started
+        if isinstance(answer, ServiceError) or answer.status >= 400:
+            self._failed(answer)
+        if self.place is not None:
+            self.place.instance_answered(self)
+        self._close(1)
+
+    def _failed(self, answer: InstanceAnswer) -> None:
+        if self.status < 400:
+            self.status = answer.status
+
+    def _close(self, count: int) -> None:
+        self._open -= count
+        if self._open:
+            return
+        if self.timer is not None:
+            self.timer.cancel()
+        self.first_chunk = time.monotonic() if self.started else 0.0
+        self.leave()
+        if self.place is not None:
+            self.place.leave(self)
+        if self.listener is not None:
+            self.listener.request_ended(self)
+        self.sink.answered([one for one in self._answers if one is not None])
 
 
-class _Place:
+NO_HEAD: tuple[int, str, list[tuple[str, str]]] = (200, "", [])
+NO_BODY = bytearray()
+
+
+class InstanceSink:
     """The sink of one instance."""
 
-    __slots__ = ("_at", "_body", "_head", "_request")
+    __slots__ = ("_at", "_body", "_head", "request")
 
     def __init__(self, request: InstanceRequest, at: int) -> None:
-        self._request, self._at = request, at
-        self._head: tuple[int, str, list[tuple[str, str]]] = (200, "", [])
-        self._body = bytearray()
+        self.request, self._at = request, at
+        self._head, self._body = NO_HEAD, NO_BODY
 
     def start(self, status: int, phrase: str, headers: list[tuple[str, str]]) -> None:
-        self._head = status, phrase, headers
+        self._head, self._body = (status, phrase, headers), bytearray()
 
     def chunk(self, data: bytes) -> None:
         self._body += data
@@ -113,11 +214,12 @@ class _Place:
         self.answer(*self._head, bytes(self._body))
 
     def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
-        self._request.put(self._at, InstanceReply(status, phrase, headers, data))
+        self.request.put(self._at, InstanceReply(status, phrase, headers, data))
 
     def fail(self, error: ServiceError) -> None:
-        self._request.put(self._at, error)
+        self.request.put(self._at, error)
 
 
-def _id(request: str, at: int) -> str:
-    return f"{request}-{at}" if at else request
+def request_of(job: Job) -> InstanceRequest | None:
+    """The request of which the job is an instance; None for a request of its own."""
+    return job.sink.request if isinstance(job.sink, InstanceSink) else None

@@ -1,4 +1,4 @@
-"""The bounded queue of one model version."""
+"""The bounded queue of one model version: a ring of requests, which take turns."""
 
 from __future__ import annotations
 
@@ -6,77 +6,169 @@ import time
 from collections import deque
 
 from msx_frontend.errors import DeadlineExceeded, ServiceError
-from msx_frontend.job import ALONE, Job
+from msx_frontend.job import ALONE, DESCRIBE, EXPLAIN, PREDICT, STREAM, Job
+from msx_frontend.queueing.instances import InstanceRequest, request_of
+
+Waiting = Job | InstanceRequest
+IN_ORDER = frozenset({PREDICT, STREAM, EXPLAIN, DESCRIBE})
+"""TorchServe's kinds, which it takes in the order in which they came: no batch passes over one for another."""
+LOOKED_AT = 256
+"""The most requests of other kinds that a batch passes over to find more of its own."""
 
 
 class JobQueue:
+    """A batch takes one instance of each request in turn. A job is a request of one.
+
+    So a request that comes is in the next batch while fewer requests than `batchSize` wait. `len` counts jobs: an
+    instance that waits is one.
+    """
+
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self._jobs: deque[Job] = deque()
+        """Requests."""
+        self._ring: deque[Waiting] = deque()
+        self._requests: dict[InstanceRequest, None] = {}
+        """Those in the ring that have instances."""
+        self.instances = 0
+        """Their instances that wait."""
 
     def __len__(self) -> int:
-        return len(self._jobs)
+        return len(self._ring) - len(self._requests) + self.instances
+
+    @property
+    def requests(self) -> int:
+        """A request of which some instances wait is one."""
+        return len(self._ring)
 
     @property
     def full(self) -> bool:
-        return len(self._jobs) >= self.capacity
+        return len(self._ring) >= self.capacity
 
     @property
-    def head(self) -> Job | None:
-        """The next job."""
-        return self._jobs[0] if self._jobs else None
+    def head(self) -> Waiting | None:
+        """Whose turn it is."""
+        return self._ring[0] if self._ring else None
 
     @property
     def oldest_age(self) -> float:
         """Seconds that the oldest job has waited; 0 when none waits."""
-        return time.monotonic() - self._jobs[0].enqueued if self._jobs else 0.0
+        if not self._ring:
+            return 0.0
+        oldest = min(one.enqueued for one in self._ring) if self._requests else self._ring[0].enqueued
+        return time.monotonic() - oldest
 
     def put(self, job: Job) -> None:
         job.queue = self
-        self._jobs.append(job)
+        self._ring.append(job)
+
+    def put_request(self, request: InstanceRequest) -> None:
+        """All of its instances wait."""
+        self._requests[request] = None
+        self.instances += request.waiting
+        self._ring.append(request)
 
     def put_back(self, jobs: list[Job]) -> None:
-        """Put jobs whose batch had not begun when their group ended at the head again, in their order."""
+        """Put jobs whose batch had not begun when their group ended at the head again, in their order. An instance goes
+        back to the place of its request, if others of it wait."""
         for job in reversed(jobs):
-            job.queue = self
-            self._jobs.appendleft(job)
+            if (request := request_of(job)) is not None:
+                self._put_instance_back(request, job)
+            else:
+                job.queue = self
+                self._ring.appendleft(job)
+
+    def _put_instance_back(self, request: InstanceRequest, job: Job) -> None:
+        if request not in self._requests:
+            self._requests[request] = None
+            self._ring.appendleft(request)
+        request.put_back(job)
+        self.instances += 1
 
     def take(self, limit: int) -> list[Job]:
-        """Up to `limit` jobs of the head's kind, in order; only one of a kind that is never batched."""
-        jobs, taken = self._jobs, list[Job]()
-        if not jobs:
+        """Up to `limit` jobs of the head's kind, in turn; only one of a kind that is never batched."""
+        ring, taken = self._ring, list[Job]()
+        if not ring:
             return taken
-        kind = jobs[0].kind
-        for _ in range(1 if kind in ALONE else min(limit, len(jobs))):
-            if jobs[0].kind != kind:
-                break
-            job = jobs.popleft()
-            job.queue = None
-            taken.append(job)
+        kind = ring[0].kind
+        most = 1 if kind in ALONE else limit
+        if self._requests:
+            return self._take_in_turn(taken, kind, most)
+        for _ in range(most if most < len(ring) else len(ring)):
+            if ring[0].kind != kind:
+                return self._take_in_turn(taken, kind, most)
+            job = ring.popleft()
+            job.queue = None  # type: ignore[union-attr]  # without requests all are jobs
+            taken.append(job)  # type: ignore[arg-type]
+        return taken
+
+    def _take_in_turn(self, taken: list[Job], kind: str, most: int) -> list[Job]:
+        """Add the next jobs of this kind. Others keep their places."""
+        ring, passed = self._ring, list[Waiting]()
+        while ring and len(taken) < most and len(passed) < LOOKED_AT:
+            one = ring.popleft()
+            if one.kind != kind:
+                passed.append(one)
+                if kind in IN_ORDER and one.kind in IN_ORDER:
+                    break
+            elif isinstance(one, InstanceRequest):
+                taken.append(one.take())
+                self.instances -= 1
+                if one.waiting:
+                    ring.append(one)
+                else:
+                    del self._requests[one]
+            else:
+                one.queue = None
+                taken.append(one)
+        ring.extendleft(reversed(passed))
         return taken
 
     def discard(self, job: Job) -> None:
         """The job was cancelled."""
         job.queue = None
-        self._jobs.remove(job)
+        self._ring.remove(job)
+
+    def leave(self, request: InstanceRequest) -> None:
+        """None of its instances waits any more. Idempotent."""
+        if request in self._requests:
+            del self._requests[request]
+            self._ring.remove(request)
+            self.instances -= request.waiting
 
     def expire(self, longest_wait: float) -> None:
         """Fail the jobs that have waited for more than `longest_wait` seconds."""
-        now = time.monotonic()
-        while self._jobs and now - self._jobs[0].enqueued > longest_wait:
-            job = self._pop()
-            job.fail(
-                DeadlineExceeded(
-                    f"The request waited in the queue of model {job.model_name} for {longest_wait:g} s, its "
-                    f"responseTimeout; add workers or raise responseTimeout."
-                )
-            )
+        before = time.monotonic() - longest_wait
+        for job in self._jobs_before(before):
+            self.discard(job)
+            job.fail(_expired(job.model_name, longest_wait))
+        for request in [one for one in self._requests if one.enqueued < before]:
+            self.leave(request)
+            request.fail_waiting(_expired(request.model_name, longest_wait))
+
+    def _jobs_before(self, before: float) -> list[Job]:
+        """Jobs stand in the order in which they came; requests go round between them."""
+        found = []
+        for one in self._ring:
+            if not isinstance(one, InstanceRequest):
+                if one.enqueued >= before:
+                    break
+                found.append(one)
+        return found
 
     def fail_all(self, error: ServiceError) -> None:
-        while self._jobs:
-            self._pop().fail(error)
+        while self._ring:
+            one = self._ring[0]
+            if isinstance(one, InstanceRequest):
+                self.leave(one)
+                one.fail_waiting(error)
+            else:
+                self._ring.popleft()
+                one.queue = None
+                one.fail(error)
 
-    def _pop(self) -> Job:
-        job = self._jobs.popleft()
-        job.queue = None
-        return job
+
+def _expired(model: str, longest_wait: float) -> DeadlineExceeded:
+    return DeadlineExceeded(
+        f"The request waited in the queue of model {model} for {longest_wait:g} s, its "
+        f"responseTimeout; add workers or raise responseTimeout."
+    )

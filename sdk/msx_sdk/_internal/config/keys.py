@@ -63,6 +63,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     max_retry_timeout_in_sec: Count = 300
     client_timeout_in_mills: Count = 0
     job_queue_size: Positive = 100
+    max_enqueued_instances: Positive = 10_000
     use_job_ticket: Switch = False
     batching_policy: Policy = "dynamic"
     isolate_batch_errors: Switch = True

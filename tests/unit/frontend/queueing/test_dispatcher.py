@@ -716,13 +716,13 @@ class FakeRate(AnswerRate):
         self.calls: list[str] = []
         self.at_once: list[int] = []
 
-    def sample(self, now: float, answered: int) -> None:
+    def sample(self, now: float, answered: float) -> None:
         self.calls.append("sample")
 
-    def pause(self, now: float, answered: int) -> None:
+    def pause(self, now: float, answered: float) -> None:
         self.calls.append("pause")
 
-    def seconds(self, now: float, answered: int, waiting: int, at_once: int) -> float:
+    def seconds(self, now: float, answered: float, waiting: int, at_once: int) -> float:
         self.at_once.append(at_once)
         return 1.0
 
