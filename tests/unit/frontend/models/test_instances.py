@@ -61,6 +61,7 @@ def test_a_group_that_dies_returns_what_it_had_not_begun(tmp_path: Path) -> None
         assert len(group.jobs) == 22
         gauges = version.gauges()
         assert (gauges["msx_queue_depth"], gauges["msx_queue_instances"]) == (1, 8)
+        version.dispatcher.group_gone(group.runner)
         group.runner.close(WorkerDied("It ended."))
         assert version.dispatcher.queue.instances == 28
         assert not request.done
