@@ -47,6 +47,14 @@ def run_for_script(options: Options, descriptor: int) -> int:
     return 0
 
 
+_DEFAULTS = {
+    "max_response_size": LARGEST_MESSAGE,
+    "default_response_timeout": 3600,
+    "default_startup_timeout": 3600,
+}
+"""MindSpore Serving waits for its workers without an end."""
+
+
 async def _serve(options: Options, channel: ScriptChannel) -> None:
     try:
         settings = _settings(options)
@@ -101,8 +109,7 @@ def _settings(options: Options) -> Settings:
 
     found = load_settings(options.overrides(), options.ts_config, options.env)
     own = {"snapshots": False, "load_models": (), "servables": (), "model_snapshot": None}
-    if "max_response_size" not in found.given:
-        own["max_response_size"] = LARGEST_MESSAGE
+    own |= {key: value for key, value in _DEFAULTS.items() if key not in found.given}
     return found._replace(config=msgspec.structs.replace(found.config, **own))
 
 

@@ -68,7 +68,7 @@ class Spawner:
     ) -> GroupSpec:
         config = source.config
         return GroupSpec(
-            ranks=tuple(self._rank(source, lease, rank, place.site_dir) for rank in range(config.layout.ranks)),
+            ranks=tuple(self._rank(source, lease, rank, number, place.site_dir) for rank in range(config.layout.ranks)),
             startup_timeout=float(config.startup_timeout),
             response_timeout=float(config.response_timeout),
             max_concurrent=config.max_concurrent,
@@ -81,10 +81,10 @@ class Spawner:
             stream_buffers=self._stream_buffers,
         )
 
-    def _rank(self, source: ModelSource, lease: Lease, rank: int, site_dir: str | None) -> RankSpec:
+    def _rank(self, source: ModelSource, lease: Lease, rank: int, number: int, site_dir: str | None) -> RankSpec:
         return RankSpec(
             load=self._load(source, lease, rank, site_dir),
-            env=self._environment(source, lease, rank),
+            env=self._environment(source, lease, rank) | _serving_device(source, lease, number),
             confinement=self._confinement(source, lease, rank),
         )
 
@@ -141,6 +141,15 @@ class Spawner:
             fewer_cores=None if chosen else self._fewer_cores,
             blocked=self._config.blacklist_env_vars,
         )
+
+
+def _serving_device(source: ModelSource, lease: Lease, number: int) -> dict[str, str]:
+    """What MindSpore Serving tells the workers of a start script's devices, also on a machine without devices: there
+    consecutive workers stand for the ids."""
+    ids = source.config.device_ids
+    if source.servable is None or not ids:
+        return {}
+    return {"SERVING_DEVICE_ID": str(lease.numbers[0] if lease.numbers else ids[number % len(ids)])}
 
 
 def _told(config: ServerConfig, env: Mapping[str, str]) -> dict[str, str]:

@@ -102,7 +102,9 @@ class ScriptServables:
                 one.name,
                 one.shown_version,
             )
-        self._watching.add(asyncio.create_task(self._watch([version for _, version in registered])))
+        on_devices = [version for one, version in registered if one.device_ids]
+        watched = on_devices or [version for _, version in registered]
+        self._watching.add(asyncio.create_task(self._watch(watched)))
 
     def close(self) -> None:
         for task in self._watching:

@@ -19,14 +19,23 @@ from msx_frontend.models.spawn import Spawner
 from msx_frontend.workers.launcher import GroupSpec, RankSpec
 from msx_protocol import Load, MetricDeclaration
 from msx_sdk._internal.config import parse_model_config
+from msx_sdk._internal.servable_start import ServableStart
 from tests.unit.frontend.workers.fake_launcher import FakeLauncher
 
 CPU = Lease("m:1.0")
 NPU = Lease("m:1.0", (3,), (Device("3", "910B"),), environment={"SEEN": "3"})
 
 
-def spec_of(config: dict[str, Any] | None = None, lease: Lease = CPU, env: Any = None, **server: Any) -> GroupSpec:
+def spec_of(
+    config: dict[str, Any] | None = None,
+    lease: Lease = CPU,
+    env: Any = None,
+    servable: ServableStart | None = None,
+    number: int = 9000,
+    **server: Any,
+) -> GroupSpec:
     source = ModelSource(
+        servable=servable,
         name="m",
         version="1.0",
         url="m.mar",
@@ -39,7 +48,7 @@ def spec_of(config: dict[str, Any] | None = None, lease: Lease = CPU, env: Any =
     spawner = Spawner(
         ServerConfig(**server), FakeLauncher(), Path("/compiled"), env or {}, device_variables=frozenset({"SEEN"})
     )
-    return spawner.spec(source, lease, 9000, 2)
+    return spawner.spec(source, lease, number, 2)
 
 
 def only_rank(*args: Any, **options: Any) -> RankSpec:
@@ -185,3 +194,13 @@ def test_credentials_of_the_server(handed_on: bool, caplog: pytest.LogCaptureFix
     assert [name for name in env if name in found] == (["HF_TOKEN"] if handed_on else []) + ["AWS_DEFAULT_REGION"]
     said = "workers do not inherit HF_TOKEN (worker_credentials=true hands them on)"
     assert (said in caplog.text) == (not handed_on)
+
+
+def test_workers_of_a_start_script_know_their_device() -> None:
+    """By MindSpore Serving's variable, and what the script said of the servable."""
+    start, ids = ServableStart(directory="/servables"), {"deviceIds": [3, 5]}
+    rank = only_rank(ids, NPU, servable=start)
+    assert (rank.env["SERVING_DEVICE_ID"], rank.load.servable) == ("3", start)
+    assert {only_rank(ids, servable=start, number=number).env["SERVING_DEVICE_ID"] for number in (9, 10)} == {"3", "5"}
+    assert "SERVING_DEVICE_ID" not in only_rank(servable=start).env
+    assert "SERVING_DEVICE_ID" not in only_rank(ids, NPU).env
