@@ -27,8 +27,8 @@ HANDLER = "servable"
 YAML = "model-config.yaml"
 REQUIREMENTS = "requirements.txt"
 OPTION = "--servable"
-DEFAULTS = {"jobQueueSize": 10_000}
-"""MindSpore Serving takes 10,000 requests before it refuses one."""
+DEFAULTS = {"jobQueueSize": 10_000, "batchSize": 32, "maxBatchDelay": 0}
+"""MindSpore Serving takes 10,000 requests before it refuses one, and never waits for a batch to become full."""
 _LEFT_OUT = ("__pycache__", "MAR-INF")
 
 
@@ -54,7 +54,7 @@ def pack_servable(
     """Makes `{name}-{version}.mar` in the folder `to`, and returns its path; `version` None is the newest.
 
     The servable's name is its folder's. `config` has keys of model-config.yaml, which replace those of the file of that
-    name in the folder; a queue of 10,000 is the default. Raises PackError; then nothing is left behind.
+    name in the folder, and those `DEFAULTS`. Raises PackError; then nothing is left behind.
     """
     folder = Path(os.path.abspath(folder))
     folders = _version_folders(folder)

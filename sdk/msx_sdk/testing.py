@@ -17,6 +17,7 @@ from msx_sdk._internal.bodies import JSON
 from msx_sdk._internal.continuous import ContinuousRunner
 from msx_sdk._internal.failures import RequestFailure
 from msx_sdk._internal.local_archive import given_files, is_archive, read_config, unpacked
+from msx_sdk._internal.manifest import DEFAULT_VERSION
 from msx_sdk._internal.methods import METHOD
 from msx_sdk._internal.packed import unpack
 from msx_sdk._internal.reply_head import ReplyHead
@@ -100,7 +101,8 @@ class LocalModel:
             settings, name = {**archive.config, **settings}, name or archive.name
         if files := given_files(serializedFile=weights, modelFile=model_file):
             manifest = {**manifest, "model": {**manifest.get("model", {}), **files}}
-        info = ModelInfo(name or "local", model_dir=directory, manifest=manifest, config=dict(settings))
+        version = manifest.get("model", {}).get("modelVersion", DEFAULT_VERSION)
+        info = ModelInfo(name or "local", version, directory, manifest=manifest, config=dict(settings))
         self._model_thread = ThreadPoolExecutor(1, thread_name_prefix="model")
         self.context = Context(info, model_thread=self._model_thread)
         self.handler = (

@@ -33,11 +33,16 @@ class Collective(NamedTuple):
 def read_collectives(path: str | PathLike[str]) -> list[Collective]:
     """One entry for each node of the graph and of the graphs that it calls. Raises MindIRError, which names the
     file."""
+    with map_file(path) as data:
+        return collectives_in(data, fspath(path))
+
+
+def collectives_in(data: Buffer, name: str) -> list[Collective]:
+    """The same for MindIR bytes; errors call them `name`."""
     try:
-        with map_file(path) as data:
-            return list(_collectives(data))
+        return list(_collectives(data))
     except WireError as error:
-        raise MindIRError(f"{fspath(path)} is not a MindIR file, or it is truncated: {error}.") from None
+        raise MindIRError(f"{name} is not a MindIR file, or it is truncated: {error}.") from None
 
 
 def group_spans(data: Buffer) -> Iterator[Span]:

@@ -14,6 +14,7 @@ from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore._cells import DeclaredInput, ModelOptions, create_cell
 from msx_sdk.mindspore._compute import computation
+from msx_sdk.mindspore._encrypted import Decryption, read_encrypted_signature
 from msx_sdk.mindspore._groups import check_groups, collectives_of, counted, with_own_groups
 from msx_sdk.mindspore._loading import load_shards
 from msx_sdk.mindspore._options import model_file, read_options
@@ -74,8 +75,10 @@ def load_mindir(context: Context) -> Network:
     return load_mindir_file(model_file(context), context)
 
 
-def load_mindir_file(path: Path, context: Context) -> Network:
-    """As `load_mindir`, of a file that the manifest does not name."""
+def load_mindir_file(path: Path, context: Context, decryption: Decryption | None = None) -> Network:
+    """As `load_mindir`, of a file that the manifest does not name, or that is encrypted."""
+    if decryption is not None:
+        return _load_encrypted(path, decryption)
     try:
         signature, used = read_signature(path), read_collectives(path)
     except MindIRError as error:
@@ -90,6 +93,18 @@ def load_mindir_file(path: Path, context: Context) -> Network:
         raise HandlerLoadError(f"MindSpore {ms.__version__} cannot load {path.name}: {error}") from error
     _declare(graph, signature.inputs)
     return Network(signature.inputs, signature.outputs, counted(graph, used))
+
+
+def _load_encrypted(path: Path, decryption: Decryption) -> Network:
+    import mindspore as ms
+
+    signature = read_encrypted_signature(path, decryption)
+    try:
+        graph = ms.nn.GraphCell(ms.load(str(path), dec_key=decryption.key, dec_mode=decryption.mode))
+    except (RuntimeError, ValueError) as error:
+        raise HandlerLoadError(f"MindSpore {ms.__version__} cannot load {path.name}: {error}") from error
+    _declare(graph, signature.inputs)
+    return Network(signature.inputs, signature.outputs, graph)
 
 
 def load_checkpoint(context: Context, parallel: Parallel | None = None) -> Network:

@@ -6,6 +6,7 @@ import ctypes
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import platformdirs
 
 from msx_sdk._internal.cgroup import cores_by_quota
 from msx_sdk._internal.config import MindSporeOptions, parse_model_config
-from msx_sdk._internal.mindir import MindIRError, read_signature
+from msx_sdk._internal.mindir import EncryptedMindIRError, MindIRError, read_signature
 from msx_sdk.context import Context
 from msx_sdk.mindspore._graph_cache import take_folder
 
@@ -24,13 +25,14 @@ _CONVOLUTIONS = ("Conv", "DepthwiseConv", "Deconv")
 logger = logging.getLogger(__name__)
 
 
-def setup(context: Context) -> str:
+def setup(context: Context, files: Sequence[Path] = ()) -> str:
     """Prepare MindSpore as the `mindspore:` section of model-config.yaml says; call it before `import mindspore`.
 
-    Returns the device target, "Ascend" or "CPU". Ascend is taken only if CANN loads in this process.
+    `files`: MindIR files that the manifest does not name. Returns the device target, "Ascend" or "CPU". Ascend is taken
+    only if CANN loads in this process.
     """
     options = parse_model_config(context.model_yaml_config)[0].mindspore
-    _set_environment(context, options)
+    _set_environment(context, options, files)
     import mindspore as ms
 
     target = _select_device(ms, context)
@@ -60,7 +62,7 @@ def cann_loads() -> bool:
     return True
 
 
-def instruction_set(context: Context, wanted: str | None) -> str | None:
+def instruction_set(context: Context, wanted: str | None, files: Sequence[Path] = ()) -> str | None:
     """The limit for oneDNN's kernels, or None for no limit.
 
     `auto` limits a MindIR with convolutions to AVX2: with AVX-512 oneDNN 3.10 has only its reference
@@ -68,26 +70,31 @@ def instruction_set(context: Context, wanted: str | None) -> str | None:
     """
     if wanted not in (None, "auto"):
         return wanted
-    return "AVX2" if _has_convolutions(context) else None
+    return "AVX2" if any(map(_has_convolutions, [*_named_file(context), *files])) else None
 
 
-def _has_convolutions(context: Context) -> bool:
+def _named_file(context: Context) -> list[Path]:
     name = context.manifest.get("model", {}).get("serializedFile") or ""
-    if not name.endswith(".mindir"):
-        return False
+    return [context.model_dir / name.replace("{rank}", str(context.rank))] if name.endswith(".mindir") else []
+
+
+def _has_convolutions(file: Path) -> bool:
+    """Of an encrypted file that cannot be known yet: without them it would be half as fast, with them by far slower."""
     try:
-        signature = read_signature(context.model_dir / name.replace("{rank}", str(context.rank)))
+        signature = read_signature(file)
+    except EncryptedMindIRError:
+        return True
     except (OSError, MindIRError):
         return False  # loading the model reports what is wrong with it
     return any(operator.startswith(_CONVOLUTIONS) for operator in signature.op_types)
 
 
-def _set_environment(context: Context, options: MindSporeOptions) -> None:
+def _set_environment(context: Context, options: MindSporeOptions, files: Sequence[Path]) -> None:
     """Sets the variables that MindSpore reads when it is imported. Those that the operator has set are kept."""
     os.environ.setdefault("GLOG_v", "3")
     if options.threads is not None:
         os.environ.setdefault(THREADS, str(options.threads))
-    isa = instruction_set(context, options.isa)
+    isa = instruction_set(context, options.isa, files)
     if isa is None or os.environ.get(ISA):
         return
     if "mindspore" in sys.modules:

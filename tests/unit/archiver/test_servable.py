@@ -45,7 +45,7 @@ def test_each_version_is_an_archive(tmp_path: Path) -> None:
     assert model == {
         "modelName": "add", "handler": "servable", "modelVersion": "2", "configFile": "model-config.yaml"
     }  # fmt: skip
-    assert config == {"jobQueueSize": 10_000}
+    assert config == {"jobQueueSize": 10_000, "batchSize": 32, "maxBatchDelay": 0}
     assert "1/a.mindir" in read(pack_servable(folder, 1, tmp_path / "out"))[0]
     assert sorted(tree(tmp_path / "out")) == ["add-1.mar", "add-2.mar"]
 
@@ -54,7 +54,7 @@ def test_the_servables_own_yaml_and_requirements(tmp_path: Path) -> None:
     folder = servable(tmp_path, "requirements.txt")
     (folder / "model-config.yaml").write_text("batchSize: 4\njobQueueSize: 7\n")
     _, model, config = read(pack_servable(folder, None, tmp_path, config={"batchSize": 8}))
-    assert config == {"jobQueueSize": 7, "batchSize": 8}
+    assert config == {"jobQueueSize": 7, "batchSize": 8, "maxBatchDelay": 0}
     assert (model["requirementsFile"], model["modelVersion"]) == ("requirements.txt", "1")
 
 

@@ -12,6 +12,7 @@ from msx_sdk._internal.config import (
     MindSporeOptions,
     ModelConfig,
     ParallelSplit,
+    ServableOptions,
     load_model_config,
     parse_model_config,
 )
@@ -347,7 +348,13 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize(
     ("cls", "prefix"),
-    [(ModelConfig, ""), (LauncherOptions, "msrun."), (ParallelSplit, "parallel."), (MindSporeOptions, "mindspore.")],
+    [
+        (ModelConfig, ""),
+        (LauncherOptions, "msrun."),
+        (ParallelSplit, "parallel."),
+        (MindSporeOptions, "mindspore."),
+        (ServableOptions, "servable."),
+    ],
 )
 def test_every_key_is_in_the_docs(cls: type[msgspec.Struct], prefix: str) -> None:
     missing = [name for name in names_of(cls) if f"| `{prefix}{name}` |" not in DOCS]

@@ -3,7 +3,7 @@
 Every key is described in docs/model-config.md.
 """
 
-from msx_sdk._internal.config.keys import LauncherOptions, MindSporeOptions, ParallelSplit
+from msx_sdk._internal.config.keys import LauncherOptions, MindSporeOptions, ParallelSplit, ServableOptions
 from msx_sdk._internal.config.layout import ParallelLayout
 from msx_sdk._internal.config.model_config import ModelConfig, load_model_config, parse_model_config
 from msx_sdk._internal.values import ConfigError
@@ -15,6 +15,7 @@ __all__ = [
     "ModelConfig",
     "ParallelLayout",
     "ParallelSplit",
+    "ServableOptions",
     "load_model_config",
     "parse_model_config",
 ]

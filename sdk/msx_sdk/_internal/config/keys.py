@@ -4,6 +4,7 @@ import msgspec
 
 from msx_sdk._internal.config.sections import (
     Buckets,
+    DecMode,
     DeviceType,
     GenerationConfig,
     Ids,
@@ -12,6 +13,7 @@ from msx_sdk._internal.config.sections import (
     Mode,
     ParallelType,
     Policy,
+    ProcessCount,
     ReasoningParser,
     Requests,
     ToolParser,
@@ -46,6 +48,14 @@ class MindSporeOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     threads: Positive | None = None
     compile_cache: Switch | Text | None = None
     mode: Mode | None = None
+
+
+class ServableOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`servable:`, for servables of MindSpore Serving."""
+
+    function_processes: ProcessCount = 0
+    dec_key_file: Text | None = None
+    dec_mode: DecMode = "AES-GCM"
 
 
 class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -88,6 +98,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     parallel: ParallelSplit = ParallelSplit()
     rank_skew_timeout: Seconds = 10.0
     mindspore: MindSporeOptions = MindSporeOptions()
+    servable: ServableOptions = ServableOptions()
     warmup: Switch | Requests = True
     json_bodies: JsonBodies | None = None
     use_venv: Switch = False

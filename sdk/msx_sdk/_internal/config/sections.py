@@ -31,6 +31,8 @@ ToolParser = Annotated[str, Meta(pattern=_one_of(TOOL_PARSERS), description=f"on
 ReasoningParser = Annotated[
     str, Meta(pattern=_one_of(REASONING_PARSERS), description=f"one of {', '.join(REASONING_PARSERS)}")
 ]
+DecMode = Annotated[Literal["AES-GCM", "AES-CBC"], Meta(description="one of AES-GCM, AES-CBC")]
+ProcessCount = Annotated[int, Meta(ge=0, le=64, description="a number of processes from 0 to 64")]
 Mode = Annotated[Literal["graph", "pynative"], Meta(description="one of graph, pynative")]
 
 

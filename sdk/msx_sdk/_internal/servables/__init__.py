@@ -5,16 +5,16 @@ name and the worker under another: both must mean the same classes.
 """
 
 from msx_sdk._internal.servables.loading import load_servable
-from msx_sdk._internal.servables.method import Method, Stage, TensorDef
+from msx_sdk._internal.servables.method import ServableMethod, Stage, TensorDef
 from msx_sdk._internal.servables.model import Model, ModelDeclaration
 from msx_sdk._internal.servables.servable import CONFIG_NAME, Servable, current_servable
 
 __all__ = [
     "CONFIG_NAME",
-    "Method",
     "Model",
     "ModelDeclaration",
     "Servable",
+    "ServableMethod",
     "Stage",
     "TensorDef",
     "current_servable",

@@ -53,7 +53,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Method:
+class ServableMethod:
     """What clients call. `results` says where each output comes from, as `Stage.inputs` does."""
 
     name: str

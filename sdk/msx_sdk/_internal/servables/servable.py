@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from msx_sdk._internal.servables.method import Method
+from msx_sdk._internal.servables.method import ServableMethod
 from msx_sdk._internal.servables.model import Model, ModelDeclaration
 
 CONFIG_NAME = "servable_config.py"
@@ -31,7 +31,7 @@ class Servable:
     name: str
     folder: Path
     models: dict[str, Model] = field(default_factory=dict)
-    methods: dict[str, Method] = field(default_factory=dict)
+    methods: dict[str, ServableMethod] = field(default_factory=dict)
     functions: dict[str, FunctionUse] = field(default_factory=dict)
 
     @property
@@ -45,7 +45,7 @@ class Servable:
         model = self.models[declaration.key] = Model(declaration)
         return model
 
-    def add_method(self, method: Method) -> None:
+    def add_method(self, method: ServableMethod) -> None:
         """Raises RuntimeError."""
         if method.name in self.methods:
             raise RuntimeError(f"Raise failed: Method {method.name} has been registered more than once.")

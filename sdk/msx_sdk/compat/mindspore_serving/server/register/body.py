@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from msx_sdk._internal.servables import Method, Servable, Stage, TensorDef
+from msx_sdk._internal.servables import Servable, ServableMethod, Stage, TensorDef
 
 from .source import CallSource
 
@@ -32,8 +32,8 @@ class MethodBody:
             return None
         return tuple((value.stage, value.at) for value in values)
 
-    def method(self, outputs: tuple[str, ...], results: tuple[tuple[int, int], ...], summary: str) -> Method:
-        return Method(self.name, self.inputs, outputs, tuple(self.stages), results, summary)
+    def method(self, outputs: tuple[str, ...], results: tuple[tuple[int, int], ...], summary: str) -> ServableMethod:
+        return ServableMethod(self.name, self.inputs, outputs, tuple(self.stages), results, summary)
 
 
 _body: ContextVar[MethodBody | None] = ContextVar("body", default=None)

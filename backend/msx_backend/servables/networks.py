@@ -1,0 +1,149 @@
+"""Loads the MindIR files of a servable's models."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msx_backend.servables.batch_sizes import batch_size_of, check_counts
+from msx_backend.servables.models import ServedModel, Subgraph
+from msx_sdk import Context, HandlerLoadError
+from msx_sdk._internal.servables import Model, ModelDeclaration, Servable
+from msx_sdk.mindspore import Network, setup
+from msx_sdk.mindspore._encrypted import Decryption
+from msx_sdk.mindspore._network import load_mindir_file
+
+log = logging.getLogger("msx.servable")
+_MINDIR = ("mindir", "mindir_opt")
+_NAMES = {"om": "OM", "mindir_lite": "MindIR_Lite"}
+_ON_ASCEND = ("precision_mode",)
+
+
+class ModelFiles:
+    """Where the files of a servable's version are, and what opens and describes them."""
+
+    def __init__(self, context: Context, decryption: Decryption | None) -> None:
+        start = context.info.servable
+        self.context, self.decryption = context, decryption
+        self.name = context.model_name
+        self.version = context.model_version
+        self.directory = (start.directory if start is not None else "") or str(context.model_dir.parent)
+        self.folder = context.model_dir / self.version
+
+    def load(self, servable: Servable) -> dict[str, ServedModel]:
+        """By key. Raises HandlerLoadError, in MindSpore Serving's words."""
+        declarations = [model.declaration for model in servable.models.values()]
+        if not declarations:
+            return {}
+        if not self.folder.is_dir():
+            raise HandlerLoadError(self._no_folder())
+        for declaration in declarations:
+            self._check_format(declaration)
+        paths = [self.folder / file for declaration in declarations for file in declaration.files]
+        _pin(declarations)
+        target = setup(self.context, paths)
+        _apply(declarations, target, self.context)
+        return {model.key: self._load(model) for model in servable.models.values()}
+
+    def _load(self, model: Model) -> ServedModel:
+        declaration = model.declaration
+        try:
+            networks = [self._network(file) for file in declaration.files]
+        except HandlerLoadError as error:
+            raise HandlerLoadError(self._failed(declaration, str(error))) from error
+        return served(model, networks)
+
+    def _network(self, file: str) -> Network:
+        path = self.folder / file
+        if not path.resolve().is_relative_to(self.context.model_dir.resolve()) or not path.is_file():
+            raise HandlerLoadError(f"the file '{file}' is not in the folder of version {self.version}")
+        return load_mindir_file(path, self.context, self.decryption)
+
+    def _check_format(self, declaration: ModelDeclaration) -> None:
+        if declaration.format not in _MINDIR:
+            raise HandlerLoadError(
+                f"Raise failed: Not support device type {'None' if self.context.device_id is None else 'Ascend'} and "
+                f"model type {_NAMES[declaration.format]}. Current inference backend: MindSpore. Export the model "
+                "as MindIR."
+            )
+
+    def _failed(self, declaration: ModelDeclaration, details: str) -> str:
+        files = ", ".join(declaration.files)
+        return (
+            f"Raise failed: Load model failed, servable directory: '{self.directory}', servable name: '{self.name}', "
+            f"model file: '[{files}]', version number {self.version},model context: {_shown(declaration)}, "
+            f"load error details: {details}"
+        )
+
+    def _no_folder(self) -> str:
+        place = f"servable directory: {self.directory}, servable name: {self.name}"
+        if any(path.name.isdigit() and path.is_dir() for path in self.context.model_dir.iterdir()):
+            return (
+                "Raise failed: Start servable failed: There is no specified version directory of models, specified "
+                f"version number: {self.version}, servable directory: '{self.directory}', servable name: '{self.name}'"
+            )
+        return (
+            "There is no valid version directory of models while there are models declared in servable_config.py, "
+            f"{place}"
+        )
+
+
+def served(model: Model, networks: Sequence[Network]) -> ServedModel:
+    """Raises HandlerLoadError for networks that are not what the servable declares."""
+    subgraphs = [Subgraph(network.inputs, network.outputs) for network in networks]
+    check_counts(model, subgraphs)
+    size = batch_size_of(model.declaration, subgraphs)
+    return ServedModel(model.declaration, subgraphs, lambda arrays, number: networks[number](arrays), size)
+
+
+def _pin(declarations: Iterable[ModelDeclaration]) -> None:
+    """`thread_affinity_core_list`: threads that MindSpore starts later run there."""
+    cores = {core for one in declarations if one.context is not None for core in one.context.thread_affinity_core_list}
+    if not cores:
+        return
+    try:
+        os.sched_setaffinity(0, cores)
+    except OSError as error:
+        log.warning("thread_affinity_core_list %s has no effect: %s", sorted(cores), error)
+
+
+def _apply(declarations: Iterable[ModelDeclaration], target: str, context: Context) -> None:
+    """Contexts and device infos, as far as MindSpore has them; what it does not have is logged."""
+    import mindspore as ms
+
+    unused: set[str] = set()
+    threads = 0
+    for one in declarations:
+        if one.context is not None:
+            threads = max(threads, one.context.thread_num or 0)
+            unused |= {"enable_parallel"} if one.context.enable_parallel is not None else set()
+        for kind, options in _device_options(one):
+            unused |= _apply_device(ms, kind, options, target)
+        unused |= {"config_file"} if one.config_file is not None else set()
+    if threads and not (context.model_yaml_config.get("mindspore") or {}).get("threads"):
+        ms.device_context.cpu.op_tuning.threads_num(threads)
+    if unused:
+        log.warning("declare_model: %s: accepted, without effect on this server", ", ".join(sorted(unused)))
+
+
+def _apply_device(ms: Any, kind: str, options: Mapping[str, str], target: str) -> set[str]:
+    """Returns the options that were not applied."""
+    if kind != "ascend" or target != "Ascend":
+        return {f"{kind} {name}" for name in options}
+    if "precision_mode" in options:
+        ms.device_context.ascend.op_precision.precision_mode(options["precision_mode"])
+    return {f"{kind} {name}" for name in options if name not in _ON_ASCEND}
+
+
+def _device_options(declaration: ModelDeclaration) -> list[tuple[str, Mapping[str, str]]]:
+    infos = [] if declaration.context is None else list(declaration.context.device_infos.values())
+    infos += [] if declaration.options is None else [declaration.options]
+    return [(info.kind, info.given) for info in infos if info.given]
+
+
+def _shown(declaration: ModelDeclaration) -> dict[str, Any]:
+    context = declaration.context
+    threads = {} if context is None or context.thread_num is None else {"thread_num": context.thread_num}
+    return {**threads, **dict(_device_options(declaration))}

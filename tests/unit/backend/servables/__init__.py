@@ -1,0 +1,1 @@
+"""Servables of MindSpore Serving: the worker's part."""
