@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from base64 import b64decode
 from collections.abc import Callable, Sequence
 from itertools import groupby
@@ -30,7 +31,29 @@ log = logging.getLogger("msx.script")
 LOOK_EVERY = 1.0
 """Seconds between two looks at whether there are workers left."""
 
+_OURS = re.compile(rf"^(rank \d+: )?{HandlerLoadError.__name__}: ")
+"""What stands before MindSpore Serving's words."""
+
 _ALL_GONE = "all worker processes that occupy devices have exited"
+
+
+class RanksOfServable(msgspec.Struct, frozen=True):
+    """A distributed servable: absolute paths of each rank's files, and the devices of the ranks."""
+
+    stage_size: int
+    models: tuple[tuple[str, ...], ...]
+    groups: tuple[tuple[str, ...], ...]
+    device_ids: tuple[int, ...]
+
+    def settings(self) -> dict[str, Any]:
+        """Keys of model-config.yaml."""
+        size, stages = len(self.models), self.stage_size
+        devices = {"deviceIds": list(self.device_ids)} if len(set(self.device_ids)) == size else {}
+        if size == 1:
+            return devices
+        kind = "tp" if stages == 1 else "pp" if stages == size else "pptp"
+        split = {"parallel": {"pipelineStages": stages, "tensorParallel": size // stages}} if kind == "pptp" else {}
+        return {"parallelType": kind, **split, "msrun": {"nproc-per-node": size}, **devices}
 
 
 class LoadServable(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +69,7 @@ class LoadServable(msgspec.Struct, frozen=True, kw_only=True):
     """In Base64."""
     dec_mode: str = "AES-GCM"
     archive: str | None = None
+    ranks: RanksOfServable | None = None
 
     @property
     def shown_version(self) -> int:
@@ -71,6 +95,8 @@ class LoadServable(msgspec.Struct, frozen=True, kw_only=True):
             enable_lite=lite,
             dec_key=None if self.dec_key is None else b64decode(self.dec_key),
             dec_mode=self.dec_mode,
+            rank_models=() if self.ranks is None else self.ranks.models,
+            rank_groups=() if self.ranks is None else self.ranks.groups,
         )
 
     def __repr__(self) -> str:
@@ -127,11 +153,7 @@ class ScriptServables:
             raise _failed(one, 0, getattr(error, "message", None) or str(error)) from None
 
     def _packed(self, one: LoadServable) -> Path:
-        settings: dict[str, Any] = {"deviceIds": list(one.device_ids)} if one.device_ids else {}
-        if one.device_type == "cpu" or not one.device_ids:
-            settings["deviceType"] = "cpu"
-        if one.extra:
-            settings["servable"] = {"functionProcesses": ceil(one.extra / one.workers)}
+        settings = _settings(one) if one.ranks is None else one.ranks.settings()
         folder = Path(one.directory, one.name)
         return linked_servable(folder, one.version, self._store / f"{one.name}-{one.shown_version}", settings)
 
@@ -175,8 +197,7 @@ async def _ready(wanted: LoadServable, version: ModelVersion) -> None:
 def _at_fault(version: ModelVersion, end: GroupEnd) -> tuple[int, str]:
     """The place of the worker that has ended so, and why."""
     ends = [replica.last_end for replica in version.replicas]
-    why = (end.brief or end.reason).removeprefix(f"{HandlerLoadError.__name__}: ")
-    return ends.index(end) if end in ends else 0, why
+    return ends.index(end) if end in ends else 0, _OURS.sub("", end.brief or end.reason)
 
 
 def _failed(wanted: LoadServable, at: int, why: str) -> CommandError:
@@ -192,3 +213,13 @@ def _lives(version: ModelVersion) -> bool:
 
 def _may_serve(replica: Replica) -> bool:
     return replica.state not in (ReplicaState.FAILED, ReplicaState.STOPPED)
+
+
+def _settings(one: LoadServable) -> dict[str, Any]:
+    """Keys of model-config.yaml."""
+    settings: dict[str, Any] = {"deviceIds": list(one.device_ids)} if one.device_ids else {}
+    if one.device_type == "cpu" or not one.device_ids:
+        settings["deviceType"] = "cpu"
+    if one.extra:
+        settings["servable"] = {"functionProcesses": ceil(one.extra / one.workers)}
+    return settings

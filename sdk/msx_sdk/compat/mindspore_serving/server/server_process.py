@@ -49,6 +49,7 @@ class ServerProcess:
         self.has_servables = False
         self.folder = tempfile.mkdtemp(prefix="msx-script-")
         self.stopping = False
+        self._at_end: list[Callable[[], None]] = []
         self.reason = ""
         """Why the server ended by itself, if it has said so."""
         ours, theirs = socket.socketpair()
@@ -93,6 +94,10 @@ class ServerProcess:
         with contextlib.suppress(ProcessLookupError):
             self.process.terminate()
 
+    def at_end(self, call: Callable[[], None]) -> None:
+        """It is called once, on a thread, when the process is about to end or has ended."""
+        self._at_end.append(call)
+
     def wait(self) -> None:
         """Until it is gone, and all that it had."""
         if threading.current_thread() is not self._thread:
@@ -131,6 +136,8 @@ class ServerProcess:
                 self._answers.put(message)
         self._channel.end()
         self._answers.put(None)
+        for call in self._at_end:
+            call()
         self._reap()
         self._channel.close()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -88,11 +88,11 @@ def _start(config: ServableStartConfig) -> StartedServable:
         dec_key=config.dec_key,
         dec_mode=config.dec_mode,
     )
-    _check_folder(start)
+    check_folder(start)
     return start
 
 
-def _check_folder(start: StartedServable) -> None:
+def check_folder(start: StartedServable) -> None:
     folder = os.path.join(start.directory, start.name)
     if not os.path.isdir(folder):
         raise RuntimeError(

@@ -23,7 +23,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _or_stop(call: Callable[P, T]) -> Callable[P, T]:
+def or_stop(call: Callable[P, T]) -> Callable[P, T]:
     """What goes wrong in a start call stops the whole server first."""
 
     @wraps(call)
@@ -37,7 +37,7 @@ def _or_stop(call: Callable[P, T]) -> Callable[P, T]:
     return start
 
 
-@_or_stop
+@or_stop
 def start_servables(
     servable_configs: ServableStartConfig | list[ServableStartConfig] | tuple[ServableStartConfig, ...],
     enable_lite: bool = False,
@@ -59,7 +59,7 @@ def start_servables(
         raise RuntimeError(_why(error)) from None
 
 
-@_or_stop
+@or_stop
 def start_grpc_server(address: str, max_msg_mb_size: int = 100, ssl_config: SSLConfig | None = None) -> None:
     """Raises RuntimeError, or FileNotFoundError for a certificate or key that is missing."""
     check_str("address", address)
@@ -79,7 +79,7 @@ def start_grpc_server(address: str, max_msg_mb_size: int = 100, ssl_config: SSLC
     say(f"Serving gRPC server start success, listening on {address}")
 
 
-@_or_stop
+@or_stop
 def start_restful_server(address: str, max_msg_mb_size: int = 100, ssl_config: SSLConfig | None = None) -> None:
     """Raises RuntimeError."""
     check_str("address", address)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .agents import startup_agents
     from .declare import declare_servable
+    from .start import start_servable
 
-_HOMES = {"declare_servable": "declare", "startup_agents": "agents"}
+_HOMES = {"declare_servable": "declare", "start_servable": "start", "startup_agents": "agents"}
 
-__all__ = ["declare_servable", "startup_agents"]
+__all__ = ["declare_servable", "start_servable", "startup_agents"]
 
 
 def __getattr__(name: str) -> Any:

@@ -33,7 +33,11 @@ class AgentListener:
         """Files of all ranks; 0 seconds are no limit. Raises RuntimeError."""
         size = len(self._configuration.places)
         with self._changed:
-            whole = self._changed.wait_for(lambda: self._failed or len(self._registered) == size, seconds or None)
+            whole = self._changed.wait_for(
+                lambda: self._failed or self._closed or len(self._registered) == size, seconds or None
+            )
+            if self._closed:
+                raise RuntimeError("Worker or Agents has stopped")
             if self._failed:
                 raise RuntimeError("Failed to starting all agents, maybe some error reported")
             if not whole or self._first is None:
@@ -45,11 +49,13 @@ class AgentListener:
 
     def check(self) -> None:
         """Raises RuntimeError if an agent's script has ended since."""
-        if self._gone or self._failed:
+        if self._gone or self._failed or self._closed:
             raise RuntimeError("Worker or Agents has stopped")
 
     def announce(self, error: str = "") -> None:
-        """Tells the agents' scripts that the servable is ready, or why it is not."""
+        """Tells the agents' scripts that the servable is ready, or why it is not, so that they end."""
+        with self._changed:
+            self._closed |= bool(error)
         for connection in list(self._connections):
             with contextlib.suppress(OSError):  # the thread that reads it notices
                 link.send(connection, link.AgentOutcome(error[:10_000]))
@@ -58,6 +64,7 @@ class AgentListener:
         """The agents' scripts end."""
         with self._changed:
             self._closed = True
+            self._changed.notify_all()
         for sock in (self._listening, *self._connections):
             _shut(sock)
 

@@ -1,0 +1,30 @@
+"""What the yaml says of the ranks of a distributed servable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from msx_frontend.assembly.script.servables import RanksOfServable
+from msx_sdk._internal.config import parse_model_config
+
+
+@pytest.mark.parametrize(
+    ("size", "stages", "kind", "split"),
+    [(1, 1, "", (1, 1)), (8, 1, "tp", (1, 8)), (8, 8, "pp", (8, 1)), (8, 2, "pptp", (2, 4))],
+)
+def test_ranks_as_the_yaml_says_them(size: int, stages: int, kind: str, split: tuple[int, int]) -> None:
+    devices = tuple(reversed(range(size)))
+    config, warnings = parse_model_config(ranks(size, stages, devices))
+    assert not warnings
+    assert (config.parallel_type, config.device_ids) == (kind, devices)
+    assert (config.layout.ranks, config.layout.pipeline_stages, config.layout.tensor_parallel) == (size, *split)
+
+
+def test_devices_of_the_same_number_are_those_of_several_names_of_this_machine() -> None:
+    assert "deviceIds" not in ranks(2, 1, (0, 0))
+
+
+def ranks(size: int, stages: int, devices: tuple[int, ...]) -> dict[str, Any]:
+    return RanksOfServable(stages, (("m",),) * size, ((),) * size, devices).settings()
