@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 
 from msx_backend.servables.batch_sizes import batch_size_of, check_counts
 from msx_backend.servables.models import ServedModel, Subgraph
+from msx_backend.servables.settings import decryption_of
 from msx_sdk import Context
 from msx_sdk._internal.servables import Model
 from msx_sdk.mindspore import init_parallel
@@ -26,8 +27,8 @@ class DistributedModel:
     @classmethod
     def load(cls, context: Context, model: Model) -> DistributedModel:
         """On every rank. Raises HandlerLoadError."""
-        declared = model.declaration
-        return cls(model, load_rank_model(context, init_parallel(context), declared.rank_size, declared.stage_size))
+        ranks, stages = model.declaration.rank_size, model.declaration.stage_size
+        return cls(model, load_rank_model(context, init_parallel(context), ranks, stages, decryption_of(context)))
 
     def leading(self) -> AbstractContextManager[None]:
         return self._ranks.leading()

@@ -18,6 +18,7 @@ from msx_sdk._internal.packed import pack, unpack
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore import collectives
+from msx_sdk.mindspore._encrypted import Decryption
 from msx_sdk.mindspore._groups import join_groups
 from msx_sdk.mindspore._network import Network, load_mindir_file
 from msx_sdk.mindspore.parallel import Parallel
@@ -127,11 +128,13 @@ class RankModel:
         return unpack(collectives.recv((size,), ms.uint8, rank, group).asnumpy().tobytes())
 
 
-def load_rank_model(context: Context, parallel: Parallel, rank_size: int = 0, stage_size: int = 1) -> RankModel:
+def load_rank_model(
+    context: Context, parallel: Parallel, rank_size: int, stage_size: int, decryption: Decryption | None = None
+) -> RankModel:
     """This rank's files, as the start script of a distributed servable gives them, or else the archive's: those of the
     folder `device0`, `device1`, … beside the version's other files. Each rank must come here. Raises HandlerLoadError.
     """
-    if rank_size and (parallel.world_size, parallel.stages) != (rank_size, stage_size):
+    if (parallel.world_size, parallel.stages) != (rank_size, stage_size):
         raise HandlerLoadError(_layout_refused(context, parallel, rank_size, stage_size))
     start = context.info.servable
     if start is not None and start.rank_models:
@@ -140,7 +143,7 @@ def load_rank_model(context: Context, parallel: Parallel, rank_size: int = 0, st
     else:
         files, groups = _packed_files(context.model_dir / context.model_version, parallel.rank)
     join_group_files(groups, parallel)
-    return RankModel(parallel, [load_mindir_file(file, context) for file in files])
+    return RankModel(parallel, [load_mindir_file(file, context, decryption) for file in files])
 
 
 def _packed_files(version: Path, rank: int) -> tuple[list[Path], list[Path]]:
