@@ -51,7 +51,7 @@ class HttpFront:
         )
         self._held = context.held
         self._http2: dict[str, RestHttp2] = {}
-        self.predictions = Predictions(registry.submit, registry.find)
+        self.predictions = Predictions(registry.submit, registry.find, registry)
         self.model_api = ModelApi(management, enabled=config.enable_model_api)
         self.repository = Repository(management, enabled=config.enable_model_api)
         self.families = families(

@@ -60,6 +60,10 @@ class Registry:
             version.metrics.answered(error.status)
             raise
 
+    def splits(self, name: str) -> bool:
+        """Whether instances of KServe v1's requests to the default version are jobs. Raises ModelNotFound."""
+        return self.find(name).config.splits_instances
+
     def find(self, name: str, version: str | None = None) -> ModelVersion:
         model = self._models.get(name)
         if model is None:

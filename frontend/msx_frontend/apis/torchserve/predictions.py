@@ -7,6 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from msx_frontend.apis.torchserve.description import model_description
+from msx_frontend.apis.torchserve.split_predictions import SplitPrediction, SplitsModels
 from msx_frontend.errors import BadRequest
 from msx_frontend.job import EXPLAIN, PREDICT, Field, Job, KeptHeaders, method_kind
 from msx_frontend.keys.key import Key
@@ -18,6 +19,7 @@ from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.parse import fields_of_query, fields_parser, merge_fields
 from msx_frontend.net.http.request import Request
 from msx_frontend.net.http.wire import json_bytes
+from msx_sdk._internal.bodies import says_json
 
 Submit = Callable[[Job], None]
 
@@ -36,18 +38,22 @@ class Meaning(NamedTuple):
     """The handler sees what stands behind the version as the header `url_path`."""
     takes_query: bool = False
     """Query parameters are inputs."""
+    may_split: bool = False
+    """Each instance in the body may be a job of its own."""
 
 
 PREDICTS = Meaning(PREDICT, (("explain", "False"),))
 EXPLAINS = Meaning(EXPLAIN, (("explain", "True"),))
+KSERVE = PREDICTS._replace(may_split=True)
 INVOKES = Meaning(takes_query=True)
 
 
 class Predictions:
-    """`submit` hands a job to its model; `find` raises ModelNotFound."""
+    """`submit` hands a job to its model; `find` raises ModelNotFound. `models` say whether the instances of KServe v1's
+    requests are jobs; without them none is."""
 
-    def __init__(self, submit: Submit, find: Callable[[str], ModelVersion]) -> None:
-        self.submit, self._find = submit, find
+    def __init__(self, submit: Submit, find: Callable[[str], ModelVersion], models: SplitsModels | None = None) -> None:
+        self.submit, self._find, self.models = submit, find, models
         self.only_model: str | None = None
         """The model of `/invocations` without a name."""
 
@@ -81,7 +87,7 @@ class Predictions:
         )
         yield from self._of_model(f"/{{{MODEL}}}/predict", INVOKES, "An older route", "predict")
         yield from self._of_model(f"/{{{MODEL}}}/{{{VERSION}}}/predict", INVOKES, "An older route", "version_predict")
-        yield from self._of_model(f"/v1/models/{{{MODEL}}}:predict", PREDICTS, "KServe v1", "kserve_predictions")
+        yield from self._of_model(f"/v1/models/{{{MODEL}}}:predict", KSERVE, "KServe v1", "kserve_predictions")
         yield from self._of_model(f"/v1/models/{{{MODEL}}}:explain", EXPLAINS, "KServe v1", "kserve_explanations")
 
     def _of_model(self, path: str, meaning: Meaning, summary: str = "", operation: str = "") -> Iterator[Route]:
@@ -91,7 +97,8 @@ class Predictions:
     def _job(
         self, path: str, meaning: Meaning, summary: str, operation: str, queries: tuple[tuple[str, str], ...] = ()
     ) -> Route:
-        route = JobRoute(partial(PredictionTemplate, self, meaning))
+        made = SplitTemplate if meaning.may_split and self.models is not None else PredictionTemplate
+        route = JobRoute(partial(made, self, meaning))
         return Route(
             "POST",
             path,
@@ -141,6 +148,28 @@ class PredictionTemplate:
         if self.key is not None:
             self.key.check_model(model)
         return model
+
+
+class SplitTemplate(PredictionTemplate):
+    """Of a prediction of KServe v1."""
+
+    __slots__ = ("_content_type", "_models")
+
+    def __init__(self, predictions: Predictions, meaning: Meaning, head: Head, names: Names) -> None:
+        super().__init__(predictions, meaning, head, names)
+        self._models = predictions.models
+        self._content_type = head.content_type.decode("latin-1")
+
+    def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
+        whole = partial(super().submit, id, body, sink)
+        if self._models is None or self._model is None or not self._is_json or not self._models.splits(self._model):
+            return whole()
+        split = SplitPrediction(self._models, id, self._model, self._headers, sink, whole)
+        return split.begin(body, self._content_type)
+
+    @property
+    def _is_json(self) -> bool:
+        return not self._content_type or says_json(self._content_type)
 
 
 def _with_query(parse: Callable[[bytes], list[Field]], query: bytes, body: bytes) -> list[Field]:

@@ -85,5 +85,7 @@ def _without_effect(config: ModelKeys) -> Iterator[str]:
         yield f"parallelLevel: {config.parallel_level} has no effect with torchrun.nproc-per-node: {processes}"
     if config.sequence_batching and not config.stateful:
         yield "sequenceBatching: true has no effect without sequenceMaxIdleMSec above 0"
+    if config.split_instances and config.stateful:
+        yield "splitInstances: true has no effect with sequenceBatching: requests of a sequence stay whole"
     if config.parallel_type == "custom" and declared_size(config):
         yield "parallel: has no effect with parallelType: custom"

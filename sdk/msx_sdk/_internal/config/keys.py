@@ -74,6 +74,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     client_timeout_in_mills: Count = 0
     job_queue_size: Positive = 100
     max_enqueued_instances: Positive = 10_000
+    split_instances: Switch = False
     use_job_ticket: Switch = False
     batching_policy: Policy = "dynamic"
     isolate_batch_errors: Switch = True
@@ -116,6 +117,11 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     tool_parser: ToolParser | None = None
     reasoning_parser: ReasoningParser | None = None
     request_chat_template: Switch = False
+
+    @property
+    def splits_instances(self) -> bool:
+        """Requests of a sequence stay whole."""
+        return self.split_instances and not self.stateful
 
     @property
     def stateful(self) -> bool:
