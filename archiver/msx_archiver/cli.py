@@ -74,7 +74,7 @@ def main(ctx: click.Context, /, export_path: Path | None, servable: Path | None,
         _pack_servable(ctx, servable, export_path or Path(), **options)
         return
     for name, option in _REQUIRED.items():
-        if not options[name]:
+        if not options[name] and not (name == "handler" and options["config_file"]):
             raise click.UsageError(f"Missing option '{option}'.", ctx)
     _pack(export_path=export_path or Path(), **options)
 
@@ -132,6 +132,7 @@ def _pack(**options: Any) -> None:
     from msx_archiver.pack import pack
     from msx_archiver.progress import progress_bar
 
+    options["handler"] = options["handler"] or ""  # stages have handlers of their own
     path = pack(PackOptions(**options), warn=lambda sentence: _warn_all([sentence]), watch=progress_bar)
     click.echo(f"{path}")
 

@@ -12,11 +12,12 @@ RANK = "{rank}"
 class PackOptions:
     """One field for each option of `msx-archiver`, with the same name; see docs/archives.md.
 
-    `extra_files` is a comma-separated list, `serialized_file` may hold `{rank}`, `handler` may end in `:function`.
+    `extra_files` is a comma-separated list, `serialized_file` may hold `{rank}`, `handler` may end in `:function`, and
+    is empty for a model whose config file has stages.
     """
 
     model_name: str
-    handler: str
+    handler: str = ""
     version: str = "1.0"
     serialized_file: str | None = None
     model_file: str | None = None

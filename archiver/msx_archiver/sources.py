@@ -15,6 +15,7 @@ from msx_archiver.members import path_problem
 from msx_archiver.needs import check_needs
 from msx_archiver.options import PackOptions
 from msx_archiver.python_files import check_python, find_handler, find_library
+from msx_archiver.stages import stage_files
 from msx_archiver.weights import find_weights, serialized_name
 from msx_sdk._internal.group_config import GROUP_CONFIG
 from msx_sdk._internal.manifest import ModelEntry
@@ -61,6 +62,8 @@ class ModelSources(FileSet):
 
 def collect(options: PackOptions) -> ModelSources:
     """Finds and checks all files that the options name. Raises PackError; nothing is written."""
+    if not options.handler:
+        return _collect_stages(options)
     is_library = options.runtime == "LSP"
     handler = find_library(options.handler) if is_library else find_handler(options.handler)
     sources = ModelSources(model=_model_entry(options, handler.name))
@@ -68,6 +71,31 @@ def collect(options: PackOptions) -> ModelSources:
         sources.warnings.append("--runtime LSP: TorchServe's C++ workers can run this handler, MSX's cannot.")
     if handler.file:
         sources.add([(handler.file.name, handler.file)], "--handler")
+    _add_options(sources, options)
+    config = _config(options)
+    if config.stages is not None:
+        raise PackError("--handler: the config file has stages, which name their own handlers: leave --handler out.")
+    if not is_library:
+        groups = sources.files.get(GROUP_CONFIG)
+        sources.warnings += check_group(handler, config, options.serialized_file, groups)
+        check_needs(handler, options, sources.files)
+    return sources
+
+
+def _collect_stages(options: PackOptions) -> ModelSources:
+    """Without a handler: the config file has stages, and each of them names its own."""
+    config = _config(options)
+    pipeline = config.pipeline
+    if pipeline is None or options.config_file is None:
+        raise PackError("--handler is missing: only a model whose config file has stages: can do without it.")
+    sources = ModelSources(model=_model_entry(options, None))
+    _add_options(sources, options)
+    beside = Path(options.config_file).parent
+    sources.add(dict(stage_files(pipeline, sources.files, beside)).items(), "--config-file")
+    return sources
+
+
+def _add_options(sources: ModelSources, options: PackOptions) -> None:
     if options.serialized_file:
         sources.add(find_weights(options.serialized_file), "--serialized-file")
     if options.model_file:
@@ -82,11 +110,6 @@ def collect(options: PackOptions) -> ModelSources:
         found, warnings = expand_extra_files(options.extra_files)
         sources.add(found, "--extra-files")
         sources.warnings += warnings
-    if not is_library:
-        groups = sources.files.get(GROUP_CONFIG)
-        sources.warnings += check_group(handler, _config(options), options.serialized_file, groups)
-        check_needs(handler, options, sources.files)
-    return sources
 
 
 def check_config(file: Path) -> list[str]:
@@ -113,7 +136,7 @@ def _add_single(sources: ModelSources, name: str, option: str) -> None:
     sources.add([(Path(name).name, Path(name))], option)
 
 
-def _model_entry(options: PackOptions, handler: str) -> ModelEntry:
+def _model_entry(options: PackOptions, handler: str | None) -> ModelEntry:
     return ModelEntry(
         model_name=options.model_name,
         handler=handler,

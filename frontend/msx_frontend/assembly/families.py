@@ -55,7 +55,7 @@ def families(parts: Parts) -> Sequence[Family]:
         parts.predictions.family(),
         probes.inference(),
         probes.management(),
-        workflow_predictions(parts.workflows, config.max_response_size),
+        workflow_predictions(parts.workflows.submit),
         workflow_management(parts.workflow_api),
         openai(parts.texts),
         tgi(parts.texts),

@@ -16,6 +16,8 @@ from msx_frontend.models.registry import Registry
 from msx_frontend.net.grpc.context import LogsCalls
 from msx_frontend.net.grpc.service import Service
 from msx_frontend.net.grpc.status import details, standard_code
+from msx_frontend.workflows.by_name import ModelsAndWorkflows
+from msx_frontend.workflows.workflow import WorkflowRegistry
 
 
 class KnowsHealth(Pings, KnowsReadiness, Protocol):
@@ -30,11 +32,12 @@ def grpc_services(
     repository: Repository,
     access_log: LogsCalls | None,
     held: HeldBytes,
+    workflows: WorkflowRegistry,
 ) -> list[Service]:
     open_inference = partial(OpenInferenceService, registry, health, repository, access_log=access_log, held=held)
     services = [
         InferenceService(
-            registry,
+            ModelsAndWorkflows(registry, workflows),
             health,
             keys=config.sequence_keys,
             max_response_size=config.max_response_size,

@@ -92,7 +92,7 @@ async def start_server(
         await context.state.begin()
         not_loaded = await models.load()
         front.predictions.only_model = models.only_model()
-        grpc = await _start_grpc(context, front, parts, listeners)
+        grpc = await _start_grpc(context, front, models, parts, listeners)
         parts.push_async_exit(ports.pop_all())
     for calls in front.answer_calls(grpc.calls_of):
         parts.push_async_callback(calls.stop)
@@ -121,14 +121,15 @@ def _status(models: ServedModels) -> Status:
 
 
 async def _start_grpc(
-    context: ServerContext, front: HttpFront, parts: AsyncExitStack, listeners: Collection[str]
+    context: ServerContext, front: HttpFront, models: ServedModels, parts: AsyncExitStack, listeners: Collection[str]
 ) -> GrpcServer:
     from msx_frontend.assembly.grpc_server import GrpcServer  # takes a while, in which the first workers start
     from msx_frontend.assembly.grpc_services import grpc_services
 
     config, registry, health, held = context.config, context.registry, context.health, context.held
     calls = context.monitoring.counted_calls(context.access_log) if context.keys.named else context.access_log
-    services = grpc_services(config, registry, health, front.model_api, front.repository, calls, held)
+    workflows = models.workflows.registry
+    services = grpc_services(config, registry, health, front.model_api, front.repository, calls, held, workflows)
     grpc = GrpcServer(config, services, registry, health, context.keys.tokens, context.tls, held, context.connections)
     parts.push_async_callback(grpc.stop, 0.5)
     await grpc.start(listeners)

@@ -9,6 +9,7 @@ import msgspec
 
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.workers.replica import Replica
+from msx_sdk._internal.config import StageConfig
 
 
 def describe(version: ModelVersion) -> dict[str, Any]:
@@ -46,6 +47,9 @@ def describe(version: ModelVersion) -> dict[str, Any]:
         "jobQueueStatus": version.dispatcher.describe(),
         "state": version.state.value,
     }
+    if (pipeline := version.config.pipeline) is not None and version.stages:
+        described["stages"] = [_stage(stage, version.stages[stage.name]) for stage in pipeline.stages.values()]
+        described["routes"] = {name: [route.first, route.last] for name, route in pipeline.routes.items() if name}
     if version.capabilities and (offered := msgspec.to_builtins(version.capabilities)):
         described["capabilities"] = offered
     if version.methods:
@@ -55,6 +59,27 @@ def describe(version: ModelVersion) -> dict[str, Any]:
     if version.reason and version.last_end and version.last_end.traceback:
         described["traceback"] = version.last_end.traceback
     return described
+
+
+def _stage(stage: StageConfig, version: ModelVersion) -> dict[str, Any]:
+    config = version.config
+    return {
+        "name": stage.name,
+        "from": list(stage.before),
+        "handler": stage.handler,
+        "minWorkers": version.min_workers,
+        "maxWorkers": version.max_workers,
+        "batchSize": config.batch_size,
+        "maxBatchDelay": config.max_batch_delay,
+        "responseTimeout": config.response_timeout,
+        "edgeCapacity": stage.edge_capacity,
+        "deviceType": version.device_type,
+        **({"deviceIds": list(config.device_ids)} if config.device_ids else {}),
+        "workers": [_worker(version, replica) for replica in version.replicas],
+        "jobQueueStatus": version.dispatcher.describe(),
+        "state": version.state.value,
+        **({"reason": version.reason} if version.reason else {}),
+    }
 
 
 def _unhealthy(version: ModelVersion) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from msx_frontend.archives.contents import ArchiveContents
 from msx_frontend.devices.lease import Lease
@@ -20,6 +20,7 @@ class GroupRecipe:
     environment: Environment
     contents: ArchiveContents
     spawner: Spawner
+    place: int = 0
 
     @property
     def launcher(self) -> Launcher:
@@ -33,4 +34,8 @@ class GroupRecipe:
         await self.environment.ready()
 
     def spec(self, lease: Lease, worker: int, generation: int) -> GroupSpec:
-        return self.spawner.spec(self.source, lease, worker, generation, self.environment.place)
+        return self.spawner.spec(self.source, lease, worker, generation, self.environment.place, at=self.place)
+
+    def at(self, place: int) -> GroupRecipe:
+        """For the worker at this place of the version, from 0."""
+        return replace(self, place=place)

@@ -16,7 +16,7 @@ from msx_frontend.management_errors import Conflict, InvalidModel, WorkersNotSta
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.models.operations import Operations, check_all_start, check_workers, start_workers
+from msx_frontend.models.operations import Operations, check_all_start, check_workers, start_parts, start_workers
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.spawn import Spawner
@@ -84,7 +84,7 @@ class Management:
                 raise InvalidModel(f"{path} holds {' '.join(version.labels)} now; register it anew.")
             self.registry.add(version)
             try:
-                await start_workers(version, stored.min_workers, stored.max_workers)
+                await start_parts(_stored_workers(version, wanted, stored))
             except BaseException:
                 await self._unregistration.take_back(version)
                 raise
@@ -136,8 +136,7 @@ class Management:
         return self.registry.find(name, number)
 
     async def _first_workers(self, version: ModelVersion, wanted: Registration) -> None:
-        workers, most = worker_counts(version, wanted, self._config)
-        await start_workers(version, workers, most)
+        await start_parts([(part, worker_counts(part, wanted, self._config)) for part in version.parts])
         if wanted.synchronous or wanted.replace:
             await self._wait_for_first_workers(version)
         if wanted.replace:  # what is missing may be what the old one holds
@@ -153,24 +152,33 @@ class Management:
 
     # -- scale, default, unregister --
 
-    async def scale(self, name: str, number: str | None, min_workers: int, max_workers: int, wait: bool) -> None:
-        """Raises BadRequest for max < min, WorkersNotStarted when the new workers fail or could never start."""
+    async def scale(
+        self, name: str, number: str | None, min_workers: int, max_workers: int, wait: bool, stage: str | None = None
+    ) -> None:
+        """Of all stages, where the model has some and `stage` names none.
+
+        Raises BadRequest for max < min or an unknown stage, WorkersNotStarted when the new workers fail or could never
+        start.
+        """
         if max_workers < min_workers:
             raise BadRequest("max_worker cannot be less than min_worker.")
         version = self.registry.find(name, number)
-        check_workers(version, min_workers)
-        work = self._scale(*version.labels, min_workers, max_workers)
+        check_workers(version.part(stage), min_workers)
+        work = self._scale(*version.labels, min_workers, max_workers, stage)
         if wait:
             await self.operations.workers_settled(await work)
         else:
             self.operations.in_background(work)
 
-    async def _scale(self, name: str, number: str, min_workers: int, max_workers: int) -> ModelVersion:
+    async def _scale(
+        self, name: str, number: str, min_workers: int, max_workers: int, stage: str | None
+    ) -> ModelVersion:
         async with self.operations.only(name, number):
             version = self.registry.find(name, number)
-            await start_workers(version, min_workers, max_workers)
+            part = version.part(stage)
+            await start_workers(part, min_workers, max_workers)
             await self._state.set_workers(version)
-        return version
+        return part
 
     async def set_default(self, name: str, number: str) -> None:
         self.registry.find(name, number)
@@ -222,3 +230,12 @@ class Management:
         await self.operations.stop()
         versions = self.registry.all_versions()
         await asyncio.gather(*(v.close(limit if v.at_rest else min(limit, RUNNING_CALL)) for v in versions))
+
+
+def _stored_workers(
+    version: ModelVersion, wanted: Registration, stored: StoredVersion
+) -> list[tuple[ModelVersion, tuple[int, int]]]:
+    """Those that each part had. A stage that the state does not know has one."""
+    if not version.stages:
+        return [(version, (stored.min_workers, stored.max_workers))]
+    return [(stage, wanted.stage_workers.get(name, (1, 1))) for name, stage in version.stages.items()]

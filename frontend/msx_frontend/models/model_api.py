@@ -69,11 +69,14 @@ class ModelApi:
         most = integer(values, "max_worker", least)
         assert most is not None
         wait = boolean(values, "synchronous", False)
-        await self._management.scale(name, number, least, most, wait=wait)
+        stage = text(values, "stage")
+        await self._management.scale(name, number, least, most, wait=wait, stage=stage)
         if not wait:
             return _PROCESSING
         version = f", version: {number}" if number else ""
-        return _with_missing(self.find(name, number), f"Workers scaled to {least} for model: {name}{version}")
+        part = self.find(name, number).part(stage)
+        of_stage = f", stage: {stage}" if stage else ""
+        return _with_missing(part, f"Workers scaled to {least} for model: {name}{version}{of_stage}")
 
     async def unregister(self, name: str, number: str | None) -> StatusMessage:
         self._check_enabled()

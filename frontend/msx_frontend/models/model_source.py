@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from msx_frontend.management_errors import InvalidModel
 from msx_frontend.models.model_settings import model_settings
 from msx_frontend.models.names import check_names
 from msx_frontend.models.registration import Registration
-from msx_sdk._internal.config import ModelConfig
+from msx_sdk._internal.config import ModelConfig, StageConfig
 from msx_sdk._internal.servable_start import ServableStart
 
 log = logging.getLogger("msx.management")
@@ -38,8 +38,15 @@ class ModelSource:
     at_startup: bool = False
     workflow: str = ""
     """The workflow whose node this is, or "". A node that is a function has no `url`."""
+    stage_of: str = ""
+    """The model whose stage this is, or ""; then `name` is the model's, a slash, and the stage's."""
     servable: ServableStart | None = None
     """What a start script says of it."""
+
+    @property
+    def model(self) -> str:
+        """The name of the model, which a stage has of the model that it belongs to."""
+        return self.stage_of or self.name
 
     @cached_property
     def archive(self) -> ArchiveUrl:
@@ -50,15 +57,16 @@ def make_source(archive: Path, unpacked: UnpackedModel, wanted: Registration, se
     """Raises InvalidModel for settings that are wrong, or missing in both the archive and the registration."""
     model = unpacked.manifest.model
     runtime = wanted.runtime or unpacked.manifest.runtime
+    config = model_settings(archive, unpacked, wanted, server)
     source = ModelSource(
         name=_name(archive, unpacked, wanted),
         version=model.model_version,
         url=wanted.url,
         digest=unpacked.digest,
         model_dir=unpacked.path,
-        handler=_handler(archive, unpacked, wanted, server),
+        handler="" if config.stages else _handler(archive, unpacked, wanted, server),
         manifest={**unpacked.manifest.to_dict(), "runtime": runtime},
-        config=model_settings(archive, unpacked, wanted, server),
+        config=config,
         options=wanted.to_dict(),
         at_startup=wanted.at_startup,
         servable=wanted.servable,
@@ -67,6 +75,20 @@ def make_source(archive: Path, unpacked: UnpackedModel, wanted: Registration, se
     if runtime == "LSP":
         log.warning("%s: runtime LSP means C++, and workers are Python: its handler must be too", archive.name)
     return source
+
+
+def stage_source(source: ModelSource, stage: StageConfig) -> ModelSource:
+    """What a stage of the model is started with."""
+    files = {"handler": stage.handler, "serializedFile": stage.serialized_file, "modelFile": stage.model_file}
+    manifest = {**source.manifest.get("model", {}), **{key: file for key, file in files.items() if file}}
+    return replace(
+        source,
+        name=f"{source.name}/{stage.name}",
+        handler=stage.handler,
+        manifest={**source.manifest, "model": manifest},
+        config=stage.config,
+        stage_of=source.name,
+    )
 
 
 def _name(archive: Path, unpacked: UnpackedModel, wanted: Registration) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import math
 import time
+from collections.abc import Callable
 from itertools import groupby
 
 from msx_frontend.errors import HandlerMethodNotFound, NotOffered, ServiceError, ServiceUnavailable
@@ -51,6 +52,7 @@ class ModelVersion(ObservedVersion):
         self.dispatcher = make_dispatcher(source.name, source.version, source.config, sequence_keys)
         self._status = VersionStatus(*self.labels)
         self._replicas = Replicas(source.config, self.labels, resources, recipe, metrics, self, self._judge)
+        self.stages: dict[str, ModelVersion] = {}
         self.created = time.time()
         self.capabilities: Capabilities | None = None
         """The operations of its handler; None until the first worker has loaded it."""
@@ -58,6 +60,8 @@ class ModelVersion(ObservedVersion):
         """The tensors of its inputs and outputs; None until the first worker has loaded it."""
         self.methods: Methods | None = None
         """The methods of its handler; None until the first worker has loaded it."""
+        self.judged: Callable[[], None] = _nobody
+        """Called when its status may have changed, for the model whose stage it is."""
 
     # -- requests --
 
@@ -66,9 +70,27 @@ class ModelVersion(ObservedVersion):
         if self._status.leaving or job.kind not in PLAIN:
             self._check_takes(job.kind)
         job.listener = self.metrics
+        self._limit(job)
+        self.dispatcher.submit(job)
+
+    def pass_on(self, job: Job) -> None:
+        """What the node of a graph before this one has answered. Raises ServiceError when it cannot be taken."""
+        job.listener = self.metrics
+        self._limit(job)
+        self.dispatcher.pass_on(job)
+
+    def refused(self, status: int) -> None:
+        """Counts a request that `submit` or `pass_on` has refused."""
+        self.metrics.answered(status)
+
+    def wake(self) -> None:
+        """A place on an edge of the graph is free again."""
+        self.dispatcher.pump_soon()
+
+    def _limit(self, job: Job) -> None:
+        """The model's own time limit counts, too."""
         if limit := self.config.client_timeout_in_mills:
             job.deadline = min(job.deadline or math.inf, job.enqueued + limit / 1000)
-        self.dispatcher.submit(job)
 
     def _check_takes(self, kind: str) -> None:
         """Raises ServiceError for requests that its handler, or a version that leaves, does not take."""
@@ -144,7 +166,8 @@ class ModelVersion(ObservedVersion):
         self.dispatcher.fail_all(too_late)
         await self._replicas.remove_all(drain_limit)
         self.dispatcher.fail_all(too_late)  # a group that died while it drained has returned its next batch
-        await self.environment.close()
+        if not self.source.stage_of:
+            await self.environment.close()
         self.dispatcher.close()
         self.metrics.close()
         self.resources.forget()
@@ -229,3 +252,8 @@ class ModelVersion(ObservedVersion):
             if self.dispatcher.waiting and not self.dispatcher.may_serve:
                 self.dispatcher.fail_all(self._status.error(kept))
         self._status.changed.set()
+        self.judged()
+
+
+def _nobody() -> None:
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from weakref import WeakValueDictionary
@@ -88,10 +88,18 @@ async def start_workers(version: ModelVersion, least: int, most: int) -> None:
     await version.scale(least, most)
 
 
+async def start_parts(counts: Sequence[tuple[ModelVersion, tuple[int, int]]]) -> None:
+    """The workers of all stages, or of none. Raises ResourcesMissing or TooManyWorkers like `start_workers`."""
+    for part, (least, _) in counts:
+        check_workers(part, least)
+    await asyncio.gather(*(part.scale(*wanted) for part, wanted in counts))
+
+
 def check_workers(version: ModelVersion, least: int) -> None:
     """Raises ResourcesMissing or TooManyWorkers when this server could never start that number of workers."""
     try:
-        version.resources.check(least)
+        for part in version.parts:
+            part.resources.check(least)
     except DeviceError as error:
         raise ResourcesMissing(*version.labels, f"{error}.") from None
     except TooManyProcessesError as error:

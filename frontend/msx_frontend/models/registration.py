@@ -30,6 +30,8 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     replace: bool = False
     """Replace a version of the same number, which serves until the new one is ready."""
     at_startup: bool = False
+    stage_workers: dict[str, tuple[int, int]] = {}
+    """The least and most workers of each stage, which a restarted server uses again; no call gives them."""
     servable: ServableStart | None = None
     """Of a start script, which ends with the server: the state does not have it."""
 

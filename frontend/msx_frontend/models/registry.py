@@ -101,13 +101,13 @@ class Registry:
             raise Conflict(f"Model version {number} is already registered for model {name}")
         self._models.setdefault(name, _Model(number)).versions[number] = version
         self._ages[name, number] = None
-        self._metrics.versions.append(version)
+        self._metrics.versions += [version, *version.stages.values()]
 
     def replace(self, old: ModelVersion, new: ModelVersion) -> None:
         """From now on requests go to `new`; the caller closes `old`."""
         self._models[old.source.name].versions[old.source.version] = new
-        self._metrics.versions.remove(old)
-        self._metrics.versions.append(new)
+        self._observe_no_more(old)
+        self._metrics.versions += [new, *new.stages.values()]
 
     def set_default(self, name: str, version: str) -> None:
         if not self.has(name, version):
@@ -125,6 +125,10 @@ class Registry:
             return
         del model.versions[version.source.version]
         del self._ages[version.labels]
-        self._metrics.versions.remove(version)
+        self._observe_no_more(version)
         if not model.versions:
             del self._models[version.source.name]
+
+    def _observe_no_more(self, version: ModelVersion) -> None:
+        for one in (version, *version.stages.values()):
+            self._metrics.versions.remove(one)

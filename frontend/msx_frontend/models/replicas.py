@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 from msx_frontend.metrics import ModelMetrics
+from msx_frontend.models.group_recipe import GroupRecipe
 from msx_frontend.resources.model_resources import ModelResources
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.group import WorkerGroup
-from msx_frontend.workers.group_maker import GroupMaker
 from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState
 from msx_sdk._internal.config import ModelConfig
 
@@ -31,7 +31,7 @@ class Replicas:
         config: ModelConfig,
         labels: tuple[str, str],
         resources: ModelResources,
-        recipe: GroupMaker,
+        recipe: GroupRecipe,
         metrics: ModelMetrics,
         owner: ReplicaOwner,
         judge: Callable[[], None],
@@ -45,6 +45,7 @@ class Replicas:
         self._owner = owner
         self._judge = judge
         self.all: list[Replica] = []
+        self._places: dict[Replica, int] = {}
         self.least = self.most = self.asked = 0
         self._scaling = asyncio.Lock()
 
@@ -101,14 +102,17 @@ class Replicas:
         return oldest.own_memory if oldest is not None else None
 
     def _new_replica(self) -> Replica:
-        return Replica(
+        place = next(one for one in count() if one not in self._places.values())
+        replica = Replica(
             next(_worker_ids),
             self._resources.claim(self._sibling_memory),
-            self._recipe,
+            self._recipe.at(place),
             Backoff(self._config.max_retry_timeout_in_sec),
             self._owner,
             self._metrics,
         )
+        self._places[replica] = place
+        return replica
 
     async def _remove(self, replicas: list[Replica], drain_limit: float) -> None:
         for replica in replicas:
@@ -117,6 +121,7 @@ class Replicas:
         await asyncio.gather(*(replica.stop(drain_limit) for replica in replicas))
         for replica in replicas:
             self.all.remove(replica)
+            del self._places[replica]
             replica.release()
 
 

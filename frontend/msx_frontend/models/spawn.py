@@ -64,11 +64,21 @@ class Spawner:
             await self._rights.prepare(source.digest)
 
     def spec(
-        self, source: ModelSource, lease: Lease, number: int, generation: int, place: WorkerPython = OWN_PYTHON
+        self,
+        source: ModelSource,
+        lease: Lease,
+        number: int,
+        generation: int,
+        place: WorkerPython = OWN_PYTHON,
+        *,
+        at: int = 0,
     ) -> GroupSpec:
+        """`at`: which of the version's workers it is, from 0 (`env:`)."""
         config = source.config
+        ranks = [self._rank(source, lease, rank, number, place.site_dir) for rank in range(config.layout.ranks)]
+        env = config.environment(at)
         return GroupSpec(
-            ranks=tuple(self._rank(source, lease, rank, number, place.site_dir) for rank in range(config.layout.ranks)),
+            ranks=tuple(replace(rank, env={**rank.env, **env}) for rank in ranks),
             startup_timeout=float(config.startup_timeout),
             response_timeout=float(config.response_timeout),
             max_concurrent=config.max_concurrent,
@@ -100,7 +110,7 @@ class Spawner:
         config, server = source.config, self._config
         layout = config.layout
         return Load(
-            model_name=source.name,
+            model_name=source.model,
             model_version=source.version,
             model_dir=str(source.model_dir),
             site_dir=site_dir,

@@ -69,7 +69,7 @@ class PersistentState:
             version=source.version,
             url=source.url,
             digest=source.digest,
-            options=source.options,
+            options=_options(version),
             min_workers=version.min_workers,
             max_workers=version.max_workers,
             is_default=is_default,
@@ -79,7 +79,9 @@ class PersistentState:
 
     async def set_workers(self, version: ModelVersion) -> None:
         workflow, counts = version.source.workflow, (version.min_workers, version.max_workers)
-        if workflow:
+        if version.stages:
+            await self._write(self._store.set_stages, *version.labels, _options(version), *counts)
+        elif workflow:
             await self._write(self._store.set_node_workers, workflow, version.source.name, *counts)
         else:
             await self._write(self._store.set_workers, *version.labels, *counts)
@@ -112,6 +114,10 @@ class PersistentState:
         except StateStoreError as error:
             raise NotSaved(str(error)) from error
         asyncio.get_running_loop().call_soon(lambda: self.on_change())
+
+
+def _options(version: ModelVersion) -> dict[str, Any]:
+    return {**version.source.options, **({"stage_workers": version.stage_workers} if version.stages else {})}
 
 
 def _nobody_asks() -> None:

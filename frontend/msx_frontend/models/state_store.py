@@ -75,6 +75,14 @@ class StateStore:
         with self._transaction():
             self._change(name, version, "min_workers = ?, max_workers = ?", min_workers, max_workers)
 
+    def set_stages(self, name: str, version: str, options: dict[str, Any], min_workers: int, max_workers: int) -> None:
+        """The workers of its stages are among the options; the numbers are those of all stages."""
+        written = msgspec.json.encode(options).decode()
+        with self._transaction():
+            self._change(
+                name, version, "options = ?, min_workers = ?, max_workers = ?", written, min_workers, max_workers
+            )
+
     def set_default(self, name: str, version: str) -> None:
         with self._transaction():
             self._clear_default(name)
@@ -131,7 +139,7 @@ class StateStore:
     def _clear_default(self, name: str) -> None:
         self._db.execute("UPDATE versions SET is_default = 0 WHERE name = ? AND is_default", (name,))
 
-    def _change(self, name: str, version: str, assignment: str, *values: int) -> None:
+    def _change(self, name: str, version: str, assignment: str, *values: int | str) -> None:
         done = self._db.execute(
             f"UPDATE versions SET {assignment} WHERE name = ? AND version = ?",  # noqa: S608 - constants
             (*values, name, version),

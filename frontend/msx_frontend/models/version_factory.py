@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from msx_frontend.archives.model_store import ModelStore
@@ -12,10 +13,11 @@ from msx_frontend.config import ServerConfig
 from msx_frontend.environments.environments import Environments
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.models.group_recipe import GroupRecipe
-from msx_frontend.models.model_source import ModelSource, make_source
+from msx_frontend.models.model_source import ModelSource, make_source, stage_source
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.spawn import Spawner
+from msx_frontend.models.staged_version import StagedVersion
 from msx_frontend.resources.claims import Resources
 from msx_frontend.resources.model_resources import ModelResources
 
@@ -58,4 +60,14 @@ class VersionFactory:
             contents=self._store.contents,
             spawner=self._spawner,
         )
-        return ModelVersion(recipe, resources, metrics, self._config.sequence_keys)
+        keys, pipeline = self._config.sequence_keys, source.config.pipeline
+        if pipeline is None:
+            return ModelVersion(recipe, resources, metrics, keys)
+        stages = {name: self._stage(stage_source(source, stage), recipe) for name, stage in pipeline.stages.items()}
+        return StagedVersion(recipe, resources, metrics, keys, pipeline, stages)
+
+    def _stage(self, source: ModelSource, whole: GroupRecipe) -> ModelVersion:
+        """It has the environment of the whole model."""
+        metrics = ModelMetrics(self._metrics, source.name, source.version)
+        resources = ModelResources(self._resources, f"{source.name}:{source.version}", source.config)
+        return ModelVersion(replace(whole, source=source), resources, metrics, self._config.sequence_keys)

@@ -17,10 +17,12 @@ def worker_counts(version: ModelVersion, wanted: Registration, server: ServerCon
         return config.min_workers, max(config.max_workers or 0, config.min_workers)
     if wanted.initial_workers is not None:
         return wanted.initial_workers, wanted.initial_workers
-    said = server.defaults_of(*version.labels)
+    said = server.defaults_of(version.source.model, version.source.version)
     if version.source.at_startup and said.min_workers is not None:
         return said.min_workers, max(said.max_workers or 0, said.min_workers)
     default = server.default_workers_per_model
     if version.source.at_startup and not default:
         default = version.resources.default_workers
+    if version.source.stage_of:
+        default = max(default, 1)  # a request passes all stages: one without a worker would stop it
     return default, default

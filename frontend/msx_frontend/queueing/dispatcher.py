@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msx_frontend.errors import DeadlineExceeded, Overloaded, PayloadTooLarge, ServiceError, ServiceUnavailable
@@ -55,6 +56,8 @@ class Dispatcher:
         self.refusal = ""
         """Why requests are refused while all workers have failed; "" while they may wait for workers."""
         self._soon: asyncio.Handle | None = None
+        self.gate: Callable[[Sequence[Job]], int] | None = None
+        """Tells how many of the next jobs may be handed out now. Without it all may."""
         self._waiting: asyncio.TimerHandle | None = None
         self._looking: asyncio.TimerHandle | None = None
 
@@ -66,7 +69,18 @@ class Dispatcher:
             self._check_ticket(job)
         if job.kind == STREAM and self._streams_share:
             job.kind = PREDICT
-        queue = self._queue_of(job)
+        self._put(job, self._queue_of(job))
+
+    def pass_on(self, job: Job) -> None:
+        """Queue a job for which the stage before has kept a place: neither a full queue nor tickets refuse it.
+
+        Raises ServiceUnavailable.
+        """
+        if not self.groups and not self.may_serve:
+            raise ServiceUnavailable(self.refusal or self._refusal(job, ""))
+        self._put(job, self.queue)
+
+    def _put(self, job: Job, queue: JobQueue) -> None:
         if job.deadline is not None:
             job.timer = self._loop.call_later(max(job.deadline - time.monotonic(), 0), self._expired, job)
         self.policy.arrived(job.enqueued)
@@ -162,9 +176,18 @@ class Dispatcher:
             if not group.is_async and not (joins and group.busy) and (delay := self._delay(head)) > 0:
                 self._pump_later(delay)
                 break
-            group.predict(queue.take(room), joins=joins)
+            if not (jobs := self._admitted(queue.take(room))):
+                break
+            group.predict(jobs, joins=joins)
         for group in self.groups:
             group.flush()
+
+    def _admitted(self, jobs: list[Job]) -> list[Job]:
+        """Those that the gate lets pass; the others are at the head of the queue again."""
+        if self.gate is None or (count := self.gate(jobs)) == len(jobs):
+            return jobs
+        self.queue.put_back(jobs[count:])
+        return jobs[:count]
 
     def put_back(self, jobs: list[Job]) -> None:
         self.queue.put_back(jobs)

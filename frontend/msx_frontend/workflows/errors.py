@@ -4,8 +4,7 @@ ServiceError
 ├── WorkflowNotFound            no such workflow, or no such archive in the workflow store
 ├── InvalidWorkflow             its archive, its spec or its name
 │   └── InvalidDagError         its graph
-├── WorkflowNotRegistered       one of its nodes could not be
-└── NodeFailed                  one of its nodes ended the request, with that node's own status and type
+└── WorkflowNotRegistered       one of its nodes could not be
 """
 
 from __future__ import annotations
@@ -30,14 +29,3 @@ class WorkflowNotRegistered(ServiceError):
 
     def __init__(self, name: str, failures: list[str]) -> None:
         super().__init__(f"Workflow {name} has failed to register. Failures: [{', '.join(failures)}]")
-
-
-class NodeFailed(ServiceError):
-    """The message begins with the node's name, which is also in a header. TorchServe sends the name only."""
-
-    def __init__(self, node: str, cause: ServiceError) -> None:
-        super().__init__(f"Error executing {node}: {cause.message}")
-        self.status = cause.status
-        self.type = cause.type
-        self.grpc_code = cause.grpc_code
-        self.headers = (*cause.headers, ("x-workflow-node", node))

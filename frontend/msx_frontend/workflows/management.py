@@ -45,7 +45,7 @@ class WorkflowManagement:
         self.registry = registry
         self._management = management
         self._state = state
-        self._config = config
+        self._config, self._limit = config, config.max_response_size
         self._archives = management.store.beside((config.workflow_store or config.model_store).resolve())
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._lost: dict[str, str] = {}
@@ -55,7 +55,9 @@ class WorkflowManagement:
         """Returns when every node has its workers. Raises ServiceError; nothing of the workflow is left then."""
         async with self._unpacked(url) as (found, unpacked):
             name = name or unpacked.manifest.workflow.workflow_name
-            workflow = Workflow(_checked(name), found.url, unpacked.digest, await _spec(found.path, unpacked))
+            workflow = Workflow(
+                _checked(name), found.url, unpacked.digest, await _spec(found.path, unpacked), limit=self._limit
+            )
             async with self._only(name):
                 self.registry.check_free(name)
                 await self._add_nodes(workflow, unpacked, None)
@@ -72,7 +74,9 @@ class WorkflowManagement:
         """Restore a workflow of the state; workers load in the background, and nothing is written. Raises
         ServiceError."""
         async with self._unpacked(stored.url, reuse=True) as (found, unpacked):
-            workflow = Workflow(stored.name, stored.url, unpacked.digest, await _spec(found.path, unpacked))
+            workflow = Workflow(
+                stored.name, stored.url, unpacked.digest, await _spec(found.path, unpacked), limit=self._limit
+            )
             await self._add_nodes(workflow, unpacked, stored.workers)
             self.registry.add(workflow)
 
@@ -147,10 +151,10 @@ class WorkflowManagement:
         await asyncio.gather(*(asyncio.shield(self._management.nodes.remove(version)) for version in versions))
 
     async def _close(self, workflow: Workflow) -> None:
-        if running := [execution.ended for execution in workflow.executions]:
-            await asyncio.wait(running, timeout=_longest(workflow))
-        for execution in list(workflow.executions):
-            execution.cancel(ServiceUnavailable(f"Workflow {workflow.name} was unregistered while the request ran."))
+        await workflow.running.quiet(_longest(workflow))
+        workflow.running.cancel_all(
+            ServiceUnavailable(f"Workflow {workflow.name} was unregistered while the request ran.")
+        )
         await self._remove_nodes(workflow)
         await self._management.store.contents.release(workflow.digest)
         others = [self.registry.find(name).archive for name in self.registry.names()]

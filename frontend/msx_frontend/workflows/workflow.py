@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
 
 from msx_frontend.archives.archive_url import ArchiveUrl
-from msx_frontend.errors import ServiceError, ServiceUnavailable
+from msx_frontend.errors import BadRequest, ServiceError, ServiceUnavailable
+from msx_frontend.graphs.execution import Execution
+from msx_frontend.graphs.graph import WORKFLOW, Attempts, Graph
+from msx_frontend.graphs.running import Running
+from msx_frontend.job import PREDICT, STREAM, Job
 from msx_frontend.management_errors import Conflict
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.workflows.errors import WorkflowNotFound
@@ -20,12 +22,6 @@ def node_model(workflow: str, node: str) -> str:
     return f"{workflow}__{node}"
 
 
-class RunningRequest(Protocol):
-    ended: asyncio.Future[None]
-
-    def cancel(self, error: ServiceError) -> None: ...
-
-
 @dataclass(eq=False)
 class Workflow:
     """`digest` is that of its unpacked archive; `versions` are the models of its nodes, by the names of the nodes."""
@@ -35,12 +31,32 @@ class Workflow:
     digest: str
     spec: WorkflowSpec
     versions: dict[str, ModelVersion] = field(default_factory=dict)
-    executions: set[RunningRequest] = field(default_factory=set)
-    """The running requests."""
+    running: Running = field(default_factory=Running)
+    limit: int = 0
+    """The most bytes of a node's answer, which is held until all who need it have it."""
 
     @cached_property
     def archive(self) -> ArchiveUrl:
         return ArchiveUrl.split(self.url)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Of its versions, when all are there."""
+        dag, nodes = self.spec.dag, self.spec.nodes
+        return Graph(
+            {name: dag.predecessors[name] for name in dag.order},
+            {name: (version.source.name, version) for name, version in self.versions.items()},
+            WORKFLOW._replace(limit=self.limit),
+            attempts={
+                name: Attempts(node.settings.retry_attempts + 1, node.settings.timeout_ms)
+                for name, node in nodes.items()
+            },
+            leaves=dag.leaves,
+        )
+
+    def submit(self, job: Job) -> None:
+        """Raises ServiceError when its first node does not take the request."""
+        Execution(self.graph, job, self.running, PREDICT).begin()
 
 
 class WorkflowRegistry:
@@ -55,6 +71,13 @@ class WorkflowRegistry:
     def check_serving(self) -> None:
         if self._refusing:
             raise ServiceUnavailable("The server is shutting down and takes no more requests.")
+
+    def submit(self, job: Job) -> None:
+        """Hand the job to the workflow that it names. Raises ServiceError."""
+        self.check_serving()
+        if job.kind not in (PREDICT, STREAM):
+            raise BadRequest(f"Workflow {job.model_name} takes predictions alone.")
+        self.find(job.model_name).submit(job)
 
     def find(self, name: str) -> Workflow:
         if name not in self._workflows:
@@ -75,9 +98,8 @@ class WorkflowRegistry:
         self._workflows.pop(workflow.name, None)
 
     def busy(self) -> bool:
-        return any(workflow.executions for workflow in self._workflows.values())
+        return any(workflow.running for workflow in self._workflows.values())
 
     def cancel_all(self, error: ServiceError) -> None:
         for workflow in self._workflows.values():
-            for execution in list(workflow.executions):
-                execution.cancel(error)
+            workflow.running.cancel_all(error)

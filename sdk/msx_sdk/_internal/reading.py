@@ -63,7 +63,7 @@ class RequestReader:
         if answers_packed(request.operation):
             request.decode(strictly=True)
             request.encoder = pack if request.shared is None else request.shared.pack
-        elif self._strict and self._decodes and _says_json(request):
+        elif not name or (self._strict and self._decodes and _says_json(request)):  # without a name: of a last stage
             request.decode(strictly=True)
 
     def _check_method(self, name: str) -> None:

@@ -15,6 +15,7 @@ from msx_frontend.apis.kserve.repository import Unsupported
 from msx_frontend.apis.torchserve.grpc import management
 from msx_frontend.errors import HandlerFailed, ServiceError, WorkerDied, grpc_code_of
 from msx_frontend.generation import errors as llm_errors
+from msx_frontend.graphs.errors import NodeFailed
 from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.net.grpc import unary_reply
 from msx_frontend.net.http import head_errors
@@ -51,7 +52,13 @@ def test_every_module_that_adds_an_error_is_known_here() -> None:
     kserve = {one.__name__ for one in (EncodingSwitchedOff, UnknownEncoding, Unsupported, ManyReplies)}
     grpc_own = {unary_reply.ResponseTooLarge.__name__, management.Disabled.__name__}
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ in OF_CONNECTIONS}
-    assert others == {reply_buffer.ReaderTooSlow.__name__, ReplyTooLarge.__name__, *grpc_own, *kserve}
+    assert others == {
+        reply_buffer.ReaderTooSlow.__name__,
+        ReplyTooLarge.__name__,
+        NodeFailed.__name__,
+        *grpc_own,
+        *kserve,
+    }
 
 
 @pytest.mark.parametrize("error", IN_THE_TABLE)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
+from msx_frontend.job import Job, KeptHeaders
+from msx_frontend.keys.key import Key
 from msx_frontend.net.http.failures import torchserve_failure
-from msx_frontend.net.http.family import Family, Reply, Route
+from msx_frontend.net.http.family import Family, JobRoute, Names, Reply, ReplySink, Route
+from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.parameters import parameters
-from msx_frontend.net.http.parse import parse_fields
+from msx_frontend.net.http.parse import fields_parser
 from msx_frontend.net.http.replies import STATUS_SCHEMA, json_reply, status_reply
 from msx_frontend.net.http.request import Request
-from msx_frontend.net.http.wire import BODYLESS
 from msx_frontend.workflows.api import WorkflowApi
-from msx_frontend.workflows.execution import Execution
-from msx_frontend.workflows.workflow import WorkflowRegistry
+
+Submit = Callable[[Job], None]
 
 NAME = "workflow_name"
 WORKFLOW = "/workflows/{workflow_name}"
@@ -19,21 +24,24 @@ REGISTER = (("url", "string"), (NAME, "string"))
 PAGE = (("limit", "integer"), ("next_page_token", "string"))
 
 
-def workflow_predictions(registry: WorkflowRegistry, max_response_size: int) -> Family:
-    async def predict(request: Request) -> Reply:
-        registry.check_serving()
-        workflow, call = registry.find(request.names[NAME]), request.call
-        fields = parse_fields(call.content_type, request.body)
-        execution = Execution(workflow, call.id, fields, call.headers(), max_response_size)
-        request.when_left(execution.cancel)
-        answer = await execution.run()
-        body = b"" if answer.status in BODYLESS else answer.body
-        return Reply(body, answer.status, answer.headers, answer.phrase)
+class WorkflowTemplate:
+    """What the head of a request to a workflow says of its job."""
 
+    def __init__(self, submit: Submit, head: Head, names: Names) -> None:
+        self._submit, self._name = submit, names[NAME]
+        self._headers, self._fields = KeptHeaders(head.headers()), fields_parser(head.content_type)
+        self.key: Key | None = None
+
+    def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
+        job = sink.job = Job(id, self._name, None, self._fields(body), self._headers, sink)
+        self._submit(job)
+
+
+def workflow_predictions(submit: Submit) -> Family:
     route = Route(
         "POST",
         f"/wfpredict/{{{NAME}}}",
-        predict,
+        JobRoute(partial(WorkflowTemplate, submit)),
         summary="Predict by a workflow",
         operation="workflow_predictions",
         any_method=True,

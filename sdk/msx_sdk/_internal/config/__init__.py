@@ -6,6 +6,7 @@ Every key is described in docs/model-config.md.
 from msx_sdk._internal.config.keys import LauncherOptions, MindSporeOptions, ParallelSplit, ServableOptions
 from msx_sdk._internal.config.layout import ParallelLayout
 from msx_sdk._internal.config.model_config import ModelConfig, load_model_config, parse_model_config
+from msx_sdk._internal.config.stages import Pipeline, StageConfig
 from msx_sdk._internal.values import ConfigError
 
 __all__ = [
@@ -15,7 +16,9 @@ __all__ = [
     "ModelConfig",
     "ParallelLayout",
     "ParallelSplit",
+    "Pipeline",
     "ServableOptions",
+    "StageConfig",
     "load_model_config",
     "parse_model_config",
 ]

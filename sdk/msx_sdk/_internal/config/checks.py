@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from msx_sdk._internal.config.env import check_env
 from msx_sdk._internal.config.keys import ModelKeys
 from msx_sdk._internal.config.layout import ParallelLayout, declared_size, find_layout, launcher_of
 from msx_sdk._internal.values import ConfigError
@@ -16,6 +17,7 @@ def check(config: ModelKeys) -> list[str]:
     _check_launchers(config)
     _check_devices(config, find_layout(config))
     _check_generation(config)
+    check_env(config.env, config.min_workers)
     return list(_without_effect(config))
 
 

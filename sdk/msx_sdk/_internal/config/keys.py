@@ -16,7 +16,9 @@ from msx_sdk._internal.config.sections import (
     ProcessCount,
     ReasoningParser,
     Requests,
+    Section,
     ToolParser,
+    Variables,
 )
 from msx_sdk._internal.values import Count, Fraction, Positive, Seconds, Switch, Text
 
@@ -117,6 +119,10 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     tool_parser: ToolParser | None = None
     reasoning_parser: ReasoningParser | None = None
     request_chat_template: Switch = False
+    env: Variables = None
+    stages: Section = None
+    routes: Section = None
+    edge_capacity: Positive | None = None
 
     @property
     def splits_instances(self) -> bool:

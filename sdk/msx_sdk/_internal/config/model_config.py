@@ -7,9 +7,11 @@ from typing import Any
 import msgspec
 
 from msx_sdk._internal.config.checks import check
+from msx_sdk._internal.config.env import environment_of
 from msx_sdk._internal.config.keys import ModelKeys
 from msx_sdk._internal.config.layout import ParallelLayout, find_layout
 from msx_sdk._internal.config.sections import read_fields
+from msx_sdk._internal.config.stages import Pipeline, read_pipeline
 from msx_sdk._internal.safe_yaml import read_yaml
 from msx_sdk._internal.values import ConfigError, convert, show
 
@@ -32,6 +34,20 @@ class ModelConfig(ModelKeys, frozen=True, kw_only=True, rename="camel"):
         """How many processes and devices one replica has, and how they divide the model."""
         return find_layout(self)
 
+    @property
+    def pipeline(self) -> Pipeline | None:
+        """Its stages, each with its whole settings; None for a model without stages."""
+        return read_pipeline(self, [])
+
+    def environment(self, place: int) -> dict[str, str]:
+        """What `env:` adds to the environment of the worker at this place, from 0."""
+        return environment_of(self.env, place)
+
+    def of_stage(self, values: dict[str, Any], raw: dict[str, Any]) -> "ModelConfig":
+        """These settings with those of a stage in their place. Raises ConfigError."""
+        without = {"stages": None, "routes": None, "raw": raw}
+        return self._changed({**without, **values}, self.explicit - without.keys() | values.keys())
+
     def with_overrides(self, **values: Any) -> "ModelConfig":
         """The settings that the management API was asked for replace those of the file; None means not asked. Raises
         ConfigError."""
@@ -48,6 +64,7 @@ class ModelConfig(ModelKeys, frozen=True, kw_only=True, rename="camel"):
     def _changed(self, values: dict[str, Any], explicit: frozenset[str]) -> "ModelConfig":
         config = msgspec.structs.replace(self, **values, explicit=explicit)
         check(config)
+        read_pipeline(config, [])
         return config
 
 
@@ -68,6 +85,7 @@ def parse_model_config(mapping: Mapping[str, Any]) -> tuple[ModelConfig, list[st
     warnings: list[str] = []
     values = read_fields(ModelConfig, _settings(mapping), warnings)
     config = ModelConfig(**values, raw=dict(mapping), explicit=frozenset(values))
+    read_pipeline(config, warnings)
     return config, warnings + check(config)
 
 

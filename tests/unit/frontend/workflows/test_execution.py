@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
 
@@ -19,8 +19,7 @@ from msx_frontend.errors import (
     WorkerDied,
 )
 from msx_frontend.job import Field, Job
-from msx_frontend.workflows.execution import Execution
-from msx_frontend.workflows.node_call import NodeAnswer
+from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_frontend.workflows.workflow import Workflow
 from msx_sdk._internal.workflow_spec import parse_workflow_spec
 from tests.retry import told_wait
@@ -34,18 +33,17 @@ class FakeVersion:
 
     def __init__(self, name: str, *behaviours: Behaviour) -> None:
         self.source = SimpleNamespace(name=f"w__{name}", version="1.0")
-        self.metrics = SimpleNamespace(answered=self._refused)
         self.behaviours = list(behaviours)
         self.jobs: list[Job] = []
-        self.refused: list[int] = []
+        self.counted: list[int] = []
 
     def submit(self, job: Job) -> None:
         behaviour = self.behaviours[min(len(self.jobs), len(self.behaviours) - 1)]
         self.jobs.append(job)
         behaviour(job)
 
-    def _refused(self, status: int) -> None:
-        self.refused.append(status)
+    def refused(self, status: int) -> None:
+        self.counted.append(status)
 
 
 def answers(*chunks: bytes, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Behaviour:
@@ -90,17 +88,30 @@ def _graph(text: str) -> dict[str, list[str]]:
     }
 
 
-def execute(flow: Workflow, limit: int = 1000) -> Execution:
-    return Execution(flow, "id", [Field("body", "text/plain", b"x")], [("a", "b")], limit)
+class NodeAnswer(NamedTuple):
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
+def asked(flow: Workflow, limit: int = 1000) -> tuple[Job, ReplyBuffer]:
+    flow.limit = limit
+    reply = ReplyBuffer()
+    job = reply.job = Job("id", "w", None, [Field("body", "text/plain", b"x")], [("a", "b")], reply)
+    flow.submit(job)
+    return job, reply
 
 
 def answer_of(flow: Workflow, limit: int = 1000) -> NodeAnswer:
     async def call() -> NodeAnswer:
-        return await execute(flow, limit).run()
+        _, reply = asked(flow, limit)
+        head = await reply.head()
+        return NodeAnswer(head.status, head.headers, b"".join([chunk async for chunk in reply]))
 
-    answer = run(call())
-    assert not flow.executions
-    return answer
+    try:
+        return run(call())
+    finally:
+        assert not flow.running
 
 
 def error_of(flow: Workflow, limit: int = 1000) -> ServiceError:
@@ -159,7 +170,7 @@ def test_a_refusal_is_counted_like_any_other() -> None:
     error = error_of(workflow("a>", a=a))
     assert told_wait(dict(error.headers))
     assert error.headers[-1] == ("x-workflow-node", "a")
-    assert a.refused == [503]
+    assert a.counted == [503]
 
 
 def test_the_models_own_time_limit_is_told_as_such() -> None:
@@ -197,10 +208,10 @@ def test_a_status_that_the_handler_set_ends_it_with_the_handlers_body() -> None:
     assert answer == NodeAnswer(418, [("content-type", "text/plain"), ("x-workflow-node", "a")], b"teapot")
 
 
-def test_a_bug_is_not_told_as_a_nodes_failure_and_ends_the_rest() -> None:
+def test_a_bug_in_a_later_node_ends_the_request() -> None:
     a, bad, other = FakeVersion("a", answers(b"1")), FakeVersion("bad", bug), FakeVersion("other", waits)
-    with pytest.raises(ZeroDivisionError):
-        answer_of(workflow("a>bad,other", a=a, bad=bad, other=other))
+    error = error_of(workflow("a>bad,other", a=a, bad=bad, other=other))
+    assert (error.status, error.message) == (500, "The server could not pass the request on.")
     assert other.jobs == [] or other.jobs[0].cancelled
 
 
@@ -216,16 +227,15 @@ def test_cancel_ends_all_that_runs(error: ServiceError | None) -> None:
     flow = workflow("a>b,c", retries=3, a=a, b=b, c=c)
 
     async def call() -> None:
-        execution = execute(flow)
-        running = asyncio.ensure_future(execution.run())
-        while not (b.jobs and c.jobs):
-            await asyncio.sleep(0)
-        assert flow.executions == {execution}
-        execution.cancel(error)
-        execution.cancel(DeadlineExceeded("too late"))
+        job, reply = asked(flow)
+        assert [one.job for one in flow.running] == [job]
+        waiting = asyncio.ensure_future(flow.running.quiet(30))
+        await asyncio.sleep(0)
+        job.cancel(error)
+        job.cancel(DeadlineExceeded("too late"))
         with pytest.raises(type(error or RequestCancelled())):
-            await running
-        assert execution.ended.done()
+            await reply.head()
+        assert await waiting
 
     run(call())
     assert [job.cancelled for job in (*b.jobs, *c.jobs)] == [True, True]
@@ -236,13 +246,9 @@ def test_the_callers_end_ends_all_that_runs() -> None:
     flow = workflow("a>", a=a)
 
     async def call() -> None:
-        running = asyncio.ensure_future(execute(flow).run())
-        while not a.jobs:
-            await asyncio.sleep(0)
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
+        _, reply = asked(flow)
+        reply.close()
 
     run(call())
     assert a.jobs[0].cancelled
-    assert not flow.executions
+    assert not flow.running

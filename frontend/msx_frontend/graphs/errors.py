@@ -1,0 +1,20 @@
+"""What only a request to a graph meets.
+
+ServiceError
+└── NodeFailed      one of its nodes ended the request, with that node's own status and type
+"""
+
+from __future__ import annotations
+
+from msx_frontend.errors import ServiceError
+
+
+class NodeFailed(ServiceError):
+    """The message begins with the node's name, which is also in a header. TorchServe sends the name only."""
+
+    def __init__(self, node: str, cause: ServiceError, header: str = "x-workflow-node") -> None:
+        super().__init__(f"Error executing {node}: {cause.message}")
+        self.status = cause.status
+        self.type = cause.type
+        self.grpc_code = cause.grpc_code
+        self.headers = (*cause.headers, (header, node))
