@@ -29,6 +29,7 @@ from msx_frontend.net.grpc.reflection import NAMES
 from msx_frontend.net.grpc.service import Service
 from msx_frontend.net.http.v2.listener import RestHttp2
 from msx_frontend.net.listening.listener import Listener
+from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_sdk._internal.kserve.message import join
 from msx_sdk._internal.kserve.types import Signature
 from tests.raw_grpc import RawAnswer, RawCall, framed
@@ -136,7 +137,9 @@ def services_of(config: ServerConfig, access_log: AccessLog, *, broken: bool = F
     good = AnsweringRegistry(), Health(), ModelOperations(), KnownArchives()
     parts: tuple[Any, ...] = tuple(Broken() for _ in good) if broken else good
     registry, health, models, repository = parts
-    return registry, grpc_services(config, registry, health, models, repository, access_log, HeldBytes())
+    return registry, grpc_services(
+        config, registry, health, models, repository, access_log, HeldBytes(), WorkflowRegistry()
+    )
 
 
 class Bench:

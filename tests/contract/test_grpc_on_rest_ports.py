@@ -20,6 +20,7 @@ from msx_frontend.assembly.grpc_services import grpc_services
 from msx_frontend.config.address import Address
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.net.grpc.messages import message_class
+from msx_frontend.workflows.workflow import WorkflowRegistry
 from tests.contract.test_both_ways import Ask, Served, served
 from tests.http2_transport import Http2Transport
 from tests.unit.frontend.jobs import run
@@ -40,7 +41,14 @@ async def server(folder: Path, *, direct: bool, keys: bool = False, **settings: 
     async with served(folder, direct=direct, keys=keys, **settings) as one:
         front, harness = one.front, one.harness
         services = grpc_services(
-            harness.config, one.registry, harness.health, front.model_api, front.repository, None, HeldBytes()
+            harness.config,
+            one.registry,
+            harness.health,
+            front.model_api,
+            front.repository,
+            None,
+            HeldBytes(),
+            WorkflowRegistry(),
         )
         grpc_server = GrpcServer(harness.config, services, one.registry, harness.health, one.tokens)
         calls = [*front.answer_calls(grpc_server.calls_of)]
