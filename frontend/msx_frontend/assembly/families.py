@@ -8,6 +8,8 @@ from typing import NamedTuple
 from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.family import kserve_generate, kserve_v2
 from msx_frontend.apis.kserve.repository import Repository
+from msx_frontend.apis.mindspore_serving.family import mindspore_serving
+from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.apis.openai.family import openai
 from msx_frontend.apis.openapi.family import PATH as OPENAPI_PATH
 from msx_frontend.apis.plugins.family import PluginEndpoints
@@ -61,6 +63,7 @@ def families(parts: Parts) -> Sequence[Family]:
         tgi(parts.texts),
         kserve_v2(answers, parts.registry.submit, config.max_response_size),
         kserve_generate(parts.texts),
+        mindspore_serving(Servables(parts.registry), config.max_request_size),
         management(parts.models, parts.tokens),
     ]
     if config.enable_metrics_api:

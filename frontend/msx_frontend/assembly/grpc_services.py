@@ -7,6 +7,8 @@ from typing import Protocol
 
 from msx_frontend.apis.kserve.grpc.open_inference import TORCHSERVE_PACKAGE, OpenInferenceService
 from msx_frontend.apis.kserve.repository import Repository
+from msx_frontend.apis.mindspore_serving.grpc.service import mindspore_serving_service
+from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.apis.torchserve.grpc.inference import InferenceService, Pings
 from msx_frontend.apis.torchserve.grpc.management import ManagementService, ManagesModels
 from msx_frontend.config import ServerConfig
@@ -46,6 +48,7 @@ def grpc_services(
         ).service(),
         open_inference().service(),
         ManagementService(models, access_log).service(),
+        mindspore_serving_service(Servables(registry), config.max_response_size, access_log, held),
     ]
     if config.ts_open_inference_protocol:
         torchserve = partial(open_inference, package=TORCHSERVE_PACKAGE, code_of=standard_code, details_of=details)

@@ -14,10 +14,14 @@ class EnqueuedRequests:
         self.limit = limit
         self.count = 0
 
-    def enter(self) -> None:
-        """A request is accepted. Raises Overloaded, in MindSpore Serving's words."""
+    def check(self) -> None:
+        """Raises Overloaded, in MindSpore Serving's words, where no request is accepted."""
         if self.count >= self.limit:
             raise Overloaded(f"Serving Error: enqueued requests count exceeds the limit {self.limit}")
+
+    def enter(self) -> None:
+        """A request is accepted. Raises Overloaded."""
+        self.check()
         self.count += 1
 
     def leave(self) -> None:

@@ -40,8 +40,8 @@ async def _answered(served: ServedMethod, messages: AsyncIterator[bytes], call: 
         response = await method.answer(requests, context)
     else:
         request = await requests.only()
-        if admitted.key is not None and method.model:
-            admitted.check_model(getattr(request, method.model))
+        if admitted.key is not None:
+            admitted.check_model(method.model_of(request))
         response = await method.answer(request, context)
     return None if method.server_streams else served.encoded(response)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from google.protobuf.descriptor import MethodDescriptor
@@ -11,7 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from msx_frontend.errors import ServiceError
 from msx_frontend.held_bytes import HeldBytes
-from msx_frontend.job import Job, Sink
+from msx_frontend.job import Cancellable, Sink
 from msx_frontend.keys.key import Kind
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.context import CallContext, LogsCalls
@@ -33,14 +34,16 @@ ListenerName = Literal["inference", "management"]
 class JobMethod(NamedTuple):
     """A unary method whose response is the answer of one job, so that it needs no coroutine."""
 
-    submit: Callable[[Any, str, float | None, Sink], Job]
-    """Of the request, its id, its deadline, and where the answer goes. Raises ServiceError."""
+    submit: Callable[[Any, str, float | None, Sink], Cancellable]
+    """Of the request, its id, its deadline, and where the answer goes: a job, or several. Raises ServiceError."""
     response: Callable[[bytes], Any]
     """Of all that the job said."""
     limit: int
     """Bytes of that."""
     held: HeldBytes
     """Counts the request while its job waits and runs."""
+    encoded: bool = False
+    """The response is the bytes of its message."""
 
 
 class Rpc(NamedTuple):
@@ -50,7 +53,8 @@ class Rpc(NamedTuple):
     key: Kind | None = "inference"
     """The kind of key that opens the method. None: it is public."""
     model: str = ""
-    """The field of a request that names the model, which the key must be good for; "" where requests have none."""
+    """The field of a request that names the model, which the key must be good for, or the path to it (`spec.name`);
+    "" where requests have none."""
 
 
 class Method(NamedTuple):
@@ -64,6 +68,10 @@ class Method(NamedTuple):
     job: JobMethod | None = None
     key: Kind | None = "inference"
     model: str = ""
+
+    def model_of(self, request: Any) -> str:
+        """The model that a request names; "" where it names none."""
+        return attrgetter(self.model)(request) if self.model else ""
 
     @property
     def target(self) -> str:
@@ -102,7 +110,7 @@ def _method(method: MethodDescriptor, rpc: Rpc) -> Method:
         client_streams=method.client_streaming,
         server_streams=method.server_streaming,
         parse=GetMessageClass(method.input_type).FromString,
-        serialize=GetMessageClass(method.output_type).SerializeToString,
+        serialize=bytes if job is not None and job.encoded else GetMessageClass(method.output_type).SerializeToString,
         answer=answer,
         job=job,
         key=rpc.key,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msx_frontend.errors import ServiceError
 from msx_frontend.held_bytes import UNCOUNTED
 from msx_frontend.ids import new_request_id
-from msx_frontend.job import Job
+from msx_frontend.job import Cancellable
 from msx_frontend.keys.key import Key
 from msx_frontend.net.grpc.answer import not_one, parsed
 from msx_frontend.net.grpc.codes import Code
@@ -34,7 +34,7 @@ class JobCall(DirectCall):
         self._method = method
         self._request: bytes | None = None
         self._reader: MessageReader | None = None
-        self._job: Job | None = None
+        self._job: Cancellable | None = None
         self._chunks: list[bytes] = []
         self._size = self._received = 0
 
@@ -96,7 +96,7 @@ class JobCall(DirectCall):
             raise not_one("none")
         method = self.served.method
         request, self._request = parsed(method.parse, self._request), None
-        if key is not None and key.models is not None and (model := getattr(request, method.model)):
+        if key is not None and key.models is not None and (model := method.model_of(request)):
             key.check_model(model)
         if self._timer is not None:
             self._timer.cancel()  # from now on the job has the deadline

@@ -1,0 +1,1 @@
+"""MindSpore Serving's API: `/model/{name}:{method}` and MSService/Predict, whose instances are jobs of their own."""

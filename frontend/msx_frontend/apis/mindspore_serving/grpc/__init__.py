@@ -1,0 +1,1 @@
+"""MindSpore Serving's service over gRPC."""

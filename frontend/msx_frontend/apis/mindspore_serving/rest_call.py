@@ -1,0 +1,90 @@
+"""Requests over REST: every answer has the status 200."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msx_frontend.apis.mindspore_serving.calls import LARGE, MANY, ServingCall
+from msx_frontend.apis.mindspore_serving.errors import ServingError, Spec, error_text
+from msx_frontend.apis.mindspore_serving.json_instances import parse_instances, read_document
+from msx_frontend.apis.mindspore_serving.json_outputs import json_error, json_reply
+from msx_frontend.apis.mindspore_serving.servables import Servables
+from msx_frontend.apis.mindspore_serving.target import parse_target
+from msx_frontend.apis.mindspore_serving.values import readable
+from msx_frontend.errors import ServiceError
+from msx_frontend.job import Sink
+from msx_frontend.keys.key import Key
+from msx_frontend.net.http.family import JobRoute, JobTemplate, Names, ReplySink
+from msx_frontend.net.http.head import Head
+from msx_frontend.net.http.wire import JSON_HEADERS
+from msx_frontend.queueing.instances import InstanceAnswer, InstanceRequest
+
+ONLY_POST = "http message only support POST right now"
+
+_SMALL = 2048
+"""Bytes in which there are not too many instances."""
+
+
+class RestCall(ServingCall[bytes]):
+    __slots__ = ("_spec",)
+
+    def __init__(self, servables: Servables, id: str, sink: Sink, spec: Spec | str) -> None:
+        """`spec`, if it is a text, says what is wrong with the request's target."""
+        super().__init__(servables, id, sink)
+        self._spec = spec
+
+    def make(self, message: bytes) -> InstanceRequest:
+        document = read_document(message)
+        spec = self._spec
+        if isinstance(spec, str):
+            raise ServingError(spec)
+        return self.servables.request(self.id, spec, parse_instances(document), readable, self)
+
+    def reply(self, answers: Sequence[InstanceAnswer]) -> bytes:
+        return json_reply(answers, self._known)
+
+    def refusal(self, error: ServiceError) -> bytes:
+        return json_error(error_text(error, self._known).text)
+
+    def send(self, data: bytes) -> None:
+        self.sink.answer(200, "", JSON_HEADERS, data)
+
+    @property
+    def _known(self) -> Spec:
+        return self._spec if isinstance(self._spec, Spec) else Spec("", "")
+
+
+class ServingTemplate:
+    """What the head of a request says of it."""
+
+    __slots__ = ("_posts", "_servables", "_spec", "key")
+
+    def __init__(self, servables: Servables, head: Head) -> None:
+        self._servables, self._posts = servables, head.method == "POST"
+        self._spec = _spec(head.target)
+        self.key: Key | None = None
+
+    def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
+        if not self._posts:
+            raise ServingError(ONLY_POST)
+        spec = self._spec
+        if self.key is not None and isinstance(spec, Spec):
+            self.key.check_model(spec.servable)
+        call = RestCall(self._servables, id, sink, spec)
+        sink.job = call
+        size = len(body)
+        call.begin(body, large=size > LARGE or (size > _SMALL and body.count(b"{") > MANY))
+
+
+def serving_route(servables: Servables) -> JobRoute:
+    def template(head: Head, names: Names) -> JobTemplate:
+        return ServingTemplate(servables, head)
+
+    return JobRoute(template)
+
+
+def _spec(target: str) -> Spec | str:
+    try:
+        return parse_target(target)
+    except ServingError as error:
+        return error.message
