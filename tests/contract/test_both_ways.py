@@ -214,6 +214,19 @@ def _management() -> Iterator[Ask]:
     yield Ask("GET", "/token?type=wrong", listener="management")
 
 
+def _mindspore_serving() -> Iterator[Ask]:
+    one = b'{"instances": {"x": 1}}'
+    for path in ("/model/m:add", "/model/m/version/1:add", "/version/1/model/m:add", "/model/m/version/x:add"):
+        yield Ask("POST", path, one)
+        for method in ("GET", "PUT", "DELETE", "HEAD", "OPTIONS"):
+            yield Ask(method, path)
+    for body in (b"", b"{", b"[]", b'{"instances": {"x": null}}', bytes(LIMIT + 1)):
+        yield Ask("POST", "/model/m:add", body)
+    yield Ask("POST", "/model/none:add?a=b", one)
+    yield Ask("POST", "/%6dodel/m:add", one)
+    yield Ask("POST", "/model/m:add", b"\x1f\x8b", (("content-encoding", "gzip"),))
+
+
 def _paths_of_no_family() -> Iterator[Ask]:
     for listener in ("inference", "management", "metrics"):
         for path in ("/", "/nothing", "/predict", "/v1/nothing", "/v2/nothing", "/models/m/nothing/more"):
@@ -224,6 +237,7 @@ def _paths_of_no_family() -> Iterator[Ask]:
 TABLE = [
     *_predictions(),
     *_kserve(),
+    *_mindspore_serving(),
     *_texts(),
     *_not_served(),
     *_probes_and_metrics(),
