@@ -68,6 +68,8 @@ def _predictions() -> Iterator[Ask]:
         "/predictions/m/1.0",
         "/predictions/m/1.0/a/b?c=d",
         "/predictions/m//x",
+        "/predictions/m:add",
+        "/predictions/m/1.0:add",
         "/explanations/m",
         "/explanations/m/1.0",
         "/explanations/m/1.0/a",

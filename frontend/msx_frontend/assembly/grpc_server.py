@@ -15,7 +15,7 @@ from msx_frontend.net.connections.open_connections import OpenConnections
 from msx_frontend.net.grpc.admission import Admission, ChecksTokens
 from msx_frontend.net.grpc.listen import GrpcListen, GrpcListener, GrpcServed
 from msx_frontend.net.grpc.reflection import ReflectionService
-from msx_frontend.net.grpc.service import ListenerName, Service
+from msx_frontend.net.grpc.service import ListenerName, Service, limited
 from msx_frontend.net.tls.clients import GRPC
 from msx_frontend.net.tls.listeners import ListenerTls, ServerTls
 
@@ -77,7 +77,7 @@ class GrpcServer:
         """A listener that has only this service, and asks for no key."""
         from msx_frontend.net.grpc.direct.listener import DirectListener
 
-        services = [one for one in self._services if one.name == service]
+        services = [limited(one, listen.max_response_size) for one in self._services if one.name == service]
         limits = connection_limits(self._config)
         served = GrpcServed(
             services, Admission(None), tls=tls, held=self._held, connections=self._connections, limits=limits

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
 from msx_frontend.apis.kserve.repository import Repository
+from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.apis.openapi.family import openapi
 from msx_frontend.apis.openapi.models import DescribedModel
 from msx_frontend.apis.torchserve.description import described
@@ -99,10 +100,9 @@ class HttpFront:
                 http2.answer_calls(calls)
                 yield calls
 
-    def family_of(self, name: str) -> Family:
-        """One without routes where the server has none of this name."""
-        empty = Family(name, (), torchserve_failure)
-        return next((family for family in self.families if family.name == name), empty)
+    @property
+    def servables(self) -> Servables:
+        return Servables(self._registry)
 
     def open_to_all(self, family: Family, limit: int) -> Exchange:
         """For a listener that has only this family, and asks for no key. `limit` is in bytes of a body."""

@@ -10,7 +10,9 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from msx_frontend.apis.mindspore_serving.family import mindspore_serving_alone
 from msx_frontend.assembly.script.channel import CommandError
+from msx_frontend.assembly.grpc_services import MINDSPORE_SERVING
 from msx_frontend.assembly.server import LISTENER_LIMIT, Server
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.address import Address
@@ -22,8 +24,6 @@ from msx_frontend.net.tls.listeners import ListenerTls
 from msx_frontend.start_errors import StartError
 
 log = logging.getLogger("msx.script")
-
-FAMILY, SERVICE = "mindspore_serving", "mindspore.serving.proto.MSService"
 
 
 class TlsFiles(msgspec.Struct, frozen=True):
@@ -89,7 +89,7 @@ class ScriptEndpoints:
     def _rest(self, wanted: OpenEndpoint, place: _ListenAt, tls: ListenerTls | None) -> Listener:
         """Raises ListenError."""
         context, front = self._context, self._server.front
-        exchange = front.open_to_all(front.family_of(FAMILY), wanted.limit)
+        exchange = front.open_to_all(mindspore_serving_alone(front.servables, wanted.limit), wanted.limit)
         return Listener(
             "serving_rest",
             Address("https" if tls else "http", place.host, place.port),
@@ -108,7 +108,7 @@ class ScriptEndpoints:
             max_request_size=wanted.limit,
             max_response_size=wanted.limit,
         )
-        return self._server.grpc.open_to_all(listen, SERVICE, tls)
+        return self._server.grpc.open_to_all(listen, MINDSPORE_SERVING, tls)
 
     def _tell(self, wanted: OpenEndpoint, place: _ListenAt) -> None:
         log.info("the start script listens on %s (%s)", wanted.address, wanted.api)

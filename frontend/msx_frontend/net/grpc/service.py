@@ -101,6 +101,18 @@ def describe(
     return Service(name, found, code_of=code_of, details_of=details_of, access_log=access_log, listener=listener)
 
 
+def limited(service: Service, limit: int) -> Service:
+    """The same service, for a listener whose responses have `limit` bytes at most."""
+    return service._replace(methods=tuple(_limited(one, limit) for one in service.methods))
+
+
+def _limited(method: Method, limit: int) -> Method:
+    if method.job is None:
+        return method
+    job = method.job._replace(limit=limit)
+    return method._replace(job=job, answer=partial(_answer_by_job, job))
+
+
 def _method(method: MethodDescriptor, rpc: Rpc) -> Method:
     job = rpc.answer if isinstance(rpc.answer, JobMethod) else None
     answer = partial(_answer_by_job, rpc.answer) if isinstance(rpc.answer, JobMethod) else rpc.answer

@@ -67,7 +67,7 @@ class FakeServables:
         if self.refusal is not None:
             raise self.refusal
         request.enter()
-        for job in request.jobs:
+        for job in [request.take() for _ in range(request.size)]:
             self._take(job)
 
     def _take(self, job: Job) -> None:
