@@ -7,7 +7,6 @@ from typing import Protocol
 
 from msx_frontend.apis.kserve.grpc.open_inference import TORCHSERVE_PACKAGE, OpenInferenceService
 from msx_frontend.apis.kserve.repository import Repository
-from msx_frontend.apis.mindspore_serving.grpc.service import SERVICE as MINDSPORE_SERVING
 from msx_frontend.apis.mindspore_serving.grpc.service import mindspore_serving_service
 from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.apis.torchserve.grpc.inference import InferenceService, Pings

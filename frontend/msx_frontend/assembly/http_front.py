@@ -22,7 +22,6 @@ from msx_frontend.models.model_api import ModelApi
 from msx_frontend.net.connections.limits import connection_limits
 from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.exchange import Exchange
-from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family, ListenerName
 from msx_frontend.net.http.router import Router
 from msx_frontend.net.http.v2.listener import RestHttp2

@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from msx_frontend.apis.mindspore_serving.family import mindspore_serving_alone
+from msx_frontend.apis.mindspore_serving.grpc.service import SERVICE
 from msx_frontend.assembly.script.channel import CommandError
-from msx_frontend.assembly.grpc_services import MINDSPORE_SERVING
 from msx_frontend.assembly.server import LISTENER_LIMIT, Server
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.address import Address
@@ -108,7 +108,7 @@ class ScriptEndpoints:
             max_request_size=wanted.limit,
             max_response_size=wanted.limit,
         )
-        return self._server.grpc.open_to_all(listen, MINDSPORE_SERVING, tls)
+        return self._server.grpc.open_to_all(listen, SERVICE, tls)
 
     def _tell(self, wanted: OpenEndpoint, place: _ListenAt) -> None:
         log.info("the start script listens on %s (%s)", wanted.address, wanted.api)
