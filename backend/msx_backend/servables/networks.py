@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from msx_backend.servables.batch_sizes import batch_size_of, check_counts
@@ -57,7 +58,8 @@ class ModelFiles:
 
     def _network(self, file: str) -> Network:
         path = self.folder / file
-        if not path.resolve().is_relative_to(self.context.model_dir.resolve()) or not path.is_file():
+        # A start script's files are links to where they are: a link may lead anywhere, a name may not.
+        if Path(file).is_absolute() or ".." in Path(file).parts or not path.is_file():
             raise HandlerLoadError(f"the file '{file}' is not in the folder of version {self.version}")
         return load_mindir_file(path, self.context, self.decryption)
 
