@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from msx_sdk._internal.mindir import MindIRError, MindIRSignature, parse_signature
-from msx_sdk._internal.mindir_collectives import collectives_in
+from msx_sdk._internal.mindir_collectives import Collective, collectives_in
 from msx_sdk.errors import HandlerLoadError
 
 
@@ -21,20 +21,29 @@ class Decryption:
         return f"Decryption({self.mode})"
 
 
-def read_encrypted_signature(path: Path, decryption: Decryption) -> MindIRSignature:
-    """Raises HandlerLoadError, also for a graph that computes together with other ranks."""
+def decrypted(path: Path, decryption: Decryption) -> bytes:
+    """Raises HandlerLoadError."""
     from mindspore._c_expression import _decrypt
 
-    data = _decrypt(str(path), decryption.key, len(decryption.key), decryption.mode)
+    data: bytes = _decrypt(str(path), decryption.key, len(decryption.key), decryption.mode)
     if not data:
         raise HandlerLoadError(
             f"{path.name} cannot be decrypted: it is not encrypted, or with another key or mode than {decryption.mode}"
         )
+    return data
+
+
+def encrypted(data: bytes, decryption: Decryption) -> bytes:
+    from mindspore._c_expression import _encrypt
+
+    written: bytes = _encrypt(data, len(data), decryption.key, len(decryption.key), decryption.mode)
+    return written
+
+
+def read_encrypted(path: Path, decryption: Decryption) -> tuple[MindIRSignature, list[Collective]]:
+    """Raises HandlerLoadError."""
+    data = decrypted(path, decryption)
     try:
-        signature = parse_signature(data, path.name)
-        used = collectives_in(data, path.name)
+        return parse_signature(data, path.name), list(collectives_in(data, path.name))
     except MindIRError as error:
         raise HandlerLoadError(str(error)) from None
-    if used:
-        raise HandlerLoadError(f"{path.name} computes together with other ranks, and it is encrypted: decrypt it first")
-    return signature

@@ -15,6 +15,7 @@ from msx_sdk._internal.mindir_collectives import WORLD_GROUPS, Collective, group
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore import collectives
+from msx_sdk.mindspore._encrypted import Decryption, decrypted, encrypted
 from msx_sdk.mindspore._rendezvous import create_group, warm_up
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -47,9 +48,9 @@ def join_groups(groups: Sequence[GroupOfRanks], parallel: Parallel) -> None:
 
 
 @contextmanager
-def with_own_groups(path: Path, used: Sequence[Collective]) -> Iterator[Path]:
+def with_own_groups(path: Path, used: Sequence[Collective], decryption: Decryption | None = None) -> Iterator[Path]:
     """The file, or a copy in which the group of all ranks has its name in this process. Weights beside the file are
-    linked beside the copy."""
+    linked beside the copy; that of an encrypted file is encrypted alike. Raises HandlerLoadError."""
     world, named = _world(), {one.group for one in used}
     if world is None or not named & {*WORLD_GROUPS} - {world}:
         yield path
@@ -59,7 +60,7 @@ def with_own_groups(path: Path, used: Sequence[Collective]) -> Iterator[Path]:
             if file != path:
                 (Path(folder) / file.name).symlink_to(file)
         copy = Path(folder) / path.name
-        copy.write_bytes(_renamed(path.read_bytes(), world))
+        copy.write_bytes(_with_world(path, world, decryption))
         yield copy
 
 
@@ -106,6 +107,12 @@ def _ranks(name: str, one: Collective, context: Context) -> int:
 def _world() -> str | None:
     """The name of the group of all ranks in this process; None before `init_parallel`."""
     return next((name for name in WORLD_GROUPS if collectives.is_group(name)), None)
+
+
+def _with_world(path: Path, world: str, decryption: Decryption | None) -> bytes | bytearray:
+    if decryption is None:
+        return _renamed(path.read_bytes(), world)
+    return encrypted(bytes(_renamed(decrypted(path, decryption), world)), decryption)
 
 
 def _renamed(data: bytes, world: str) -> bytearray:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msx_sdk._internal.mindir import DYNAMIC_RANK, MindIRError, TensorSpec, read_signature
-from msx_sdk._internal.mindir_collectives import read_collectives
+from msx_sdk._internal.mindir import DYNAMIC_RANK, MindIRError, MindIRSignature, TensorSpec, read_signature
+from msx_sdk._internal.mindir_collectives import Collective, read_collectives
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore._cells import DeclaredInput, ModelOptions, create_cell
 from msx_sdk.mindspore._compute import computation
-from msx_sdk.mindspore._encrypted import Decryption, read_encrypted_signature
+from msx_sdk.mindspore._encrypted import Decryption, read_encrypted
 from msx_sdk.mindspore._groups import check_groups, collectives_of, counted, with_own_groups
 from msx_sdk.mindspore._loading import load_shards
 from msx_sdk.mindspore._options import model_file, read_options
@@ -77,34 +77,28 @@ def load_mindir(context: Context) -> Network:
 
 def load_mindir_file(path: Path, context: Context, decryption: Decryption | None = None) -> Network:
     """As `load_mindir`, of a file that the manifest does not name, or that is encrypted."""
-    if decryption is not None:
-        return _load_encrypted(path, decryption)
-    try:
-        signature, used = read_signature(path), read_collectives(path)
-    except MindIRError as error:
-        raise HandlerLoadError(str(error)) from None
+    signature, used = _read(path, decryption)
     check_groups(path.name, used, context)
     import mindspore as ms
 
+    key = {} if decryption is None else {"dec_key": decryption.key, "dec_mode": decryption.mode}
     try:
-        with with_own_groups(path, used) as file:
-            graph = ms.nn.GraphCell(ms.load(str(file)))
+        with with_own_groups(path, used, decryption) as file:
+            graph = ms.nn.GraphCell(ms.load(str(file), **key))
     except (RuntimeError, ValueError) as error:
         raise HandlerLoadError(f"MindSpore {ms.__version__} cannot load {path.name}: {error}") from error
     _declare(graph, signature.inputs)
     return Network(signature.inputs, signature.outputs, counted(graph, used))
 
 
-def _load_encrypted(path: Path, decryption: Decryption) -> Network:
-    import mindspore as ms
-
-    signature = read_encrypted_signature(path, decryption)
+def _read(path: Path, decryption: Decryption | None) -> tuple[MindIRSignature, list[Collective]]:
+    """Raises HandlerLoadError."""
+    if decryption is not None:
+        return read_encrypted(path, decryption)
     try:
-        graph = ms.nn.GraphCell(ms.load(str(path), dec_key=decryption.key, dec_mode=decryption.mode))
-    except (RuntimeError, ValueError) as error:
-        raise HandlerLoadError(f"MindSpore {ms.__version__} cannot load {path.name}: {error}") from error
-    _declare(graph, signature.inputs)
-    return Network(signature.inputs, signature.outputs, graph)
+        return read_signature(path), read_collectives(path)
+    except MindIRError as error:
+        raise HandlerLoadError(str(error)) from None
 
 
 def load_checkpoint(context: Context, parallel: Parallel | None = None) -> Network:

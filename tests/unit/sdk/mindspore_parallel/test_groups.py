@@ -8,6 +8,7 @@ from msx_sdk._internal.mindir_collectives import Collective, read_collectives
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore import collectives
+from msx_sdk.mindspore._encrypted import Decryption, encrypted, read_encrypted
 from msx_sdk.mindspore._groups import check_groups, counted, with_own_groups
 
 REDUCE = Collective("AllReduce", "hccl_world_group")
@@ -82,6 +83,17 @@ def test_the_group_is_called_what_it_is_called_here(tmp_path: Path) -> None:
         assert (copy.parent / "m_variables" / "data_0").read_bytes() == b"weights"
     assert not copy.exists()
     assert read_collectives(path) == [REDUCE], "the archive stays as it is"
+
+
+@pytest.mark.mindspore
+def test_an_encrypted_file_stays_encrypted(tmp_path: Path) -> None:
+    pytest.importorskip("mindspore")
+    path, key = tmp_path / "m.mindir", Decryption(b"k" * 16, "AES-GCM")
+    path.write_bytes(encrypted((DATA / "allreduce.mindir").read_bytes(), key))
+    meet(2)
+    with with_own_groups(path, [REDUCE], key) as copy:
+        assert copy.read_bytes()[:4] == path.read_bytes()[:4]
+        assert read_encrypted(copy, key)[1] == [Collective("AllReduce", "mccl_world_group")]
 
 
 def test_a_file_with_the_names_of_here_is_taken_as_it_is(tmp_path: Path) -> None:
