@@ -7,28 +7,17 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from msx_frontend.errors import DeadlineExceeded, Overloaded, PayloadTooLarge, ServiceError, ServiceUnavailable
-from msx_frontend.job import ALONE, DESCRIBE, PREDICT, STREAM, Job
+from msx_frontend.errors import Overloaded, ServiceError, ServiceUnavailable
+from msx_frontend.job import ALONE, PREDICT, STREAM, Job
+from msx_frontend.queueing.ahead import batches_ahead, may_join
 from msx_frontend.queueing.answer_rate import AnswerRate
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.batching import BatchingPolicy, make_policy
 from msx_frontend.queueing.instances import InstanceRequest
 from msx_frontend.queueing.job_queue import JobQueue, Waiting
+from msx_frontend.queueing.refusals import refusal, too_large, too_late
+from msx_frontend.queueing.tickets import free_tickets
 from msx_sdk._internal.config import ModelConfig
-
-PREFETCH_BELOW = 0.02
-"""Seconds. A batch waits behind a running one only if batches take less than this: it would wait too long otherwise."""
-
-AHEAD = 0.001
-"""Seconds of work that may wait in a worker's socket: the worker never waits for its next batch, and many requests
-share the cost of one write."""
-
-MOST_AHEAD = 32
-"""Batches."""
-
-JOINS_FROM = 0.0005
-"""Seconds. If batches take at least this long, requests for the only group are sent as they come, and its worker begins
-its next batch at once with all that have arrived. For shorter batches a frame for each request costs too much."""
 
 EXPIRY_LOOK = 0.25
 
@@ -107,22 +96,20 @@ class Dispatcher:
 
     def _check_instances(self, request: InstanceRequest) -> None:
         """Raises PayloadTooLarge, Overloaded."""
-        limit, waiting = self._config.max_enqueued_instances, self.queue.instances
-        if request.size > limit:
-            raise PayloadTooLarge(
-                f"The request has {request.size} instances, and at most {limit} of model {self._name} may wait "
-                f"(maxEnqueuedInstances): send fewer at once, or raise maxEnqueuedInstances."
+        limit, size = self._config.max_enqueued_instances, request.size
+        if size > limit:
+            raise too_large(self._name, request, limit)
+        if self.queue.instances + size > limit:
+            self.pump()  # a worker that is free may take some
+        if (waiting := self.queue.instances) + size > limit:
+            reason = (
+                f"{waiting} instances wait, and the {size} of this request do not fit: maxEnqueuedInstances is {limit}"
             )
-        if waiting + request.size > limit:
-            raise self._overloaded(
-                request,
-                f"{waiting} instances wait, and the {request.size} of this request do not fit: maxEnqueuedInstances is "
-                f"{limit}",
-            )
+            raise self._overloaded(request, reason)
 
     def _check_ticket(self, job: Waiting) -> None:
         """Raises Overloaded."""
-        if self._tickets() <= 0:
+        if free_tickets(self.groups, self.waiting, self._with_instances) <= 0:
             reason = "no job ticket is free: every worker is busy and useJobTicket is on"
             raise self._overloaded(job, reason)
 
@@ -232,17 +219,14 @@ class Dispatcher:
 
     @property
     def _ahead(self) -> int:
-        """How many batches may wait behind the running one of a group; 0 while batches take long."""
-        seconds = self.policy.typical_seconds
-        if self._config.use_job_ticket or seconds > PREFETCH_BELOW:
-            return 0
-        return max(1, min(MOST_AHEAD, int(AHEAD / seconds))) if seconds > 0 else MOST_AHEAD
+        """How many batches may wait behind the running one of a group."""
+        return 0 if self._config.use_job_ticket else batches_ahead(self.policy.typical_seconds)
 
     def _joins(self, head: Waiting) -> bool:
         """Whether the job may be sent to a busy worker, which takes it into its next batch."""
         if self._config.batch_size == 1 or self._config.use_job_ticket or len(self.groups) != 1 or head.kind != PREDICT:
             return False
-        return JOINS_FROM <= self.policy.typical_seconds <= PREFETCH_BELOW
+        return may_join(self.policy.typical_seconds)
 
     def _free_group(self, joins: bool) -> tuple[BatchTarget | None, int]:
         """The least busy group with room, else one that may have full batches waiting; and how many jobs it takes.
@@ -261,21 +245,6 @@ class Dispatcher:
         most = len(self.queue) // size * size if len(groups) == 1 else size
         room = min(best.room(ahead=ahead), most)
         return (best, room) if room else (None, 0)
-
-    def _tickets(self) -> int:
-        """Those that are free. A request with instances has one until its last instance is answered, however many
-        workers are busy with it, or none."""
-        if not self._with_instances:
-            free = sum(group.room() if group.is_async else int(group.idle) for group in self.groups)
-            return free - self.waiting
-        free = sum(map(self._tickets_but_for_instances, self.groups))
-        jobs = self.queue.requests - sum(1 for request in self._with_instances if request.waiting)
-        return free - jobs - len(self._with_instances)
-
-    def _tickets_but_for_instances(self, group: BatchTarget) -> int:
-        """How many jobs of their own the group would take, if it had no instances."""
-        instances = sum(job.group is group for request in self._with_instances for job in request.running)
-        return group.room() + instances if group.is_async else int(group.busy == instances)
 
     def _pump_later(self, delay: float) -> None:
         if self._waiting is not None:
@@ -298,18 +267,11 @@ class Dispatcher:
         self.queue.expire(longest_wait)
 
     def _expired(self, job: Job) -> None:
-        job.cancel(self._too_late(job, "running" if job.queue is None else "waiting in the queue"))
+        job.cancel(too_late(self._name, job, "running" if job.queue is None else "waiting in the queue"))
 
     def _request_expired(self, request: InstanceRequest) -> None:
         where = "waiting in the queue" if request.waiting == request.size else "running"
-        request.cancel(self._too_late(request, where))
-
-    def _too_late(self, job: Waiting, where: str) -> DeadlineExceeded:
-        limit = (job.deadline or 0) - job.enqueued
-        return DeadlineExceeded(
-            f"The request had {limit:.3g} s (clientTimeoutInMills, or its client's own deadline) and was still "
-            f"{where} for model {self._name}."
-        )
+        request.cancel(too_late(self._name, request, where))
 
     def _overloaded(self, job: Waiting, reason: str) -> Overloaded:
         """With the time after which the jobs that wait now will have been answered."""
@@ -319,17 +281,7 @@ class Dispatcher:
         return Overloaded(self._refusal(job, reason), plain=plain, wait=wait)
 
     def _refusal(self, job: Waiting, reason: str) -> str:
-        """TorchServe's text, then the reason."""
-        version = f" Version {self._version}" if job.version else ""
-        kind = "describe" if job.kind == DESCRIBE else "inference"
-        text = f'Model "{self._name}"{version} has no worker to serve {kind} request. '
-        text += "Please use scale workers API to add workers."
-        if kind == "inference":
-            text += (
-                " If this is a sequence inference, please check if it is closed, or expired;"
-                " or exceeds maxSequenceJobQueueSize"
-            )
-        return f"{text} ({reason})" if reason else text
+        return refusal(self._name, self._version, job, reason)
 
     def describe(self) -> dict[str, Any]:
         waiting = self.queue.requests

@@ -185,7 +185,7 @@ class SequenceDispatcher(Dispatcher):
 
     @property
     def waiting(self) -> int:
-        return len(self.queue) + sum(map(len, self._queued))
+        return super().waiting + sum(map(len, self._queued))
 
     @property
     def oldest_age(self) -> float:

@@ -13,9 +13,10 @@ import pytest
 from msx_frontend.errors import Overloaded, ServiceUnavailable, WorkerDied
 from msx_frontend.job import DESCRIBE, EXPLAIN, STREAM, Job
 from msx_frontend.queueing import dispatcher
+from msx_frontend.queueing.ahead import AHEAD, JOINS_FROM, MOST_AHEAD, PREFETCH_BELOW
 from msx_frontend.queueing.answer_rate import AnswerRate
 from msx_frontend.queueing.batch_target import BatchTarget
-from msx_frontend.queueing.dispatcher import AHEAD, JOINS_FROM, MOST_AHEAD, PREFETCH_BELOW, Dispatcher
+from msx_frontend.queueing.dispatcher import Dispatcher
 from msx_sdk._internal.config import ModelConfig
 from tests.retry import told_wait
 from tests.unit.frontend.jobs import error_of, make_job, run

@@ -9,7 +9,7 @@ import pytest
 
 from msx_frontend.errors import Overloaded, PayloadTooLarge, ServiceUnavailable
 from msx_frontend.job import Job
-from msx_frontend.queueing.dispatcher import AHEAD, MOST_AHEAD
+from msx_frontend.queueing.ahead import AHEAD, MOST_AHEAD
 from msx_frontend.queueing.instances import InstanceRequest
 from tests.unit.frontend.queueing.instance_requests import answers_of, make_request
 from tests.unit.frontend.queueing.test_dispatcher import Bench, FakeGroup, on_a_loop
@@ -71,6 +71,16 @@ def test_a_request_is_taken_whole_or_not_at_all() -> None:
     submit(bench, make_request("d", 4))
     bench.submit("plain")  # is not an instance
     assert (bench.dispatcher.queue.instances, bench.dispatcher.waiting) == (10, 3)
+
+
+@on_a_loop
+def test_a_free_worker_makes_room_for_instances() -> None:
+    bench = Bench(group := FakeGroup(), max_enqueued_instances=6)
+    bench.dispatcher.submit_instances(make_request("a", 6))  # in the same turn of the loop
+    bench.dispatcher.submit_instances(make_request("b", 4))
+    assert group.busy == 4
+    with pytest.raises(Overloaded, match="6 instances wait, and the 1 of this request do not fit"):
+        submit(bench, make_request("c", 1))
 
 
 @on_a_loop
