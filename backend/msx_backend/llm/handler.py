@@ -11,7 +11,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -26,7 +26,7 @@ from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.sampling.grammar import UNHELD
 from msx_backend.llm.step import PagedRunner, StepRunner, decode, execute
-from msx_backend.llm.steps import StepThread
+from msx_backend.llm.steps import StartingRunner, StepThread
 from msx_backend.llm.text import LONG, ChatTemplate, Tokenizer
 from msx_backend.llm.text.defaults import sampling_defaults
 from msx_backend.llm.text.files import special_tokens, tokenizer_config
@@ -61,8 +61,29 @@ NO_REQUEST_TEMPLATE = (
 )
 
 
+class EngineConfig(Protocol):
+    """What the engine asks of a model's configuration. `native`: in a longer prompt than this the keys depend on its
+    length, if they `stretches`."""
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    @property
+    def model_type(self) -> str: ...
+
+    @property
+    def stretches(self) -> bool: ...
+
+    @property
+    def native(self) -> int: ...
+
+
 class TextGenerator(TextGenerationHandler):
     packed_with = ("config.json", "tokenizer.json")
+
+    stages = tensor_parallel = 1
+    runner: StartingRunner
+    config: EngineConfig
 
     def initialize(self, context: Context) -> Awaitable[None] | None:
         super().initialize(context)
@@ -123,7 +144,7 @@ class TextGenerator(TextGenerationHandler):
         return self.yaml.tool_parser or (DEFAULT.NAME if self.chat is None else self.chat.tool_parser)
 
     def describe(self) -> dict[str, Any]:
-        layout = {"pipeline_stages": self.parallel.stages, "tensor_parallel": self.parallel.tp_size}
+        layout = {"pipeline_stages": self.stages, "tensor_parallel": self.tensor_parallel}
         held = {"context_length": self.limits.context, "concurrent_texts": self.limits.slots}
         return {**super().describe(), **held, **layout}
 
@@ -149,28 +170,32 @@ class TextGenerator(TextGenerationHandler):
             self.limits,
             self.steps.run,
             constraints=self.constraints,
-            lanes=self.parallel.stages,
-            pool=pool_of(self.runner, self.limits.slots),
+            lanes=self.stages,
+            pool=self._pool(),
             native=self.config.native if self.config.stretches else None,
             on_failure=self._end_worker,
         )
         self.engine.start()
         self.gauges = EngineGauges(self.context.metrics, self.engine.stats)
 
+    def _pool(self) -> BlockPool | None:
+        return pool_of(self.runner, self.limits.slots)
+
     def _load(self) -> None:
         """Loads this rank's part of the model and compiles its graphs. All ranks meet in here."""
         context = self.context
         context.graphs_key = f"{sources()} {memory_limit()}"  # the limits follow from the memory
         self.parallel = init_parallel(context)  # sets MindSpore up, so it comes before what imports it
+        self.stages, self.tensor_parallel = self.parallel.stages, self.parallel.tp_size
         from msx_backend.llm.runner import ModelRunner
 
-        self.config = read_config(context.model_dir)
+        config = read_config(context.model_dir)
         self.yaml = parse_model_config(context.model_yaml_config)[0]
-        plan = planned(context, self.yaml, self.config, self.parallel)
+        plan = planned(context, self.yaml, config, self.parallel)
         context.report_progress("reading weights")
-        self.runner = ModelRunner.load(context.model_dir, self.config, plan, self.parallel)
-        self.limits = self.runner.limits
-        self.runner.warm_up(lambda shape: context.report_progress(f"compiling {shape}"))
+        runner = ModelRunner.load(context.model_dir, config, plan, self.parallel)
+        self.config, self.runner, self.limits = config, runner, runner.limits
+        runner.warm_up(lambda shape: context.report_progress(f"compiling {shape}"))
 
     async def _as_prompt(self, request: GenerateRequest) -> GenerateRequest:
         if request.messages is None:

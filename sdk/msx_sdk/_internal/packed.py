@@ -43,6 +43,9 @@ SIZES = {
 
 MOST_DIMENSIONS = 32
 
+MOST_EMPTY = 1 << 16
+"""The most rows of an array without numbers: they take no bytes on the wire, but a list each where they are listed."""
+
 Buffer = bytes | bytearray | memoryview
 
 
@@ -209,6 +212,8 @@ def _check_size(dtype: str, shape: tuple[int, ...], size: int) -> None:
     """Raises InvalidPacked."""
     if size != (wanted := prod(shape) * SIZES[dtype]):
         raise InvalidPacked(f"an array of {dtype} and shape {list(shape)} has {size} bytes, not {wanted}")
+    if not wanted and 0 in shape and prod(shape[: shape.index(0)]) > MOST_EMPTY:
+        raise InvalidPacked(f"an array of shape {list(shape)} has more than {MOST_EMPTY} rows without numbers")
 
 
 def extension(value: Any) -> Any:

@@ -48,7 +48,7 @@ class Network:
         if not isinstance(arrays, (list, tuple)) or len(arrays) != len(self.inputs):
             raise TypeError(_call_refused(arrays, self.inputs))
         tensors = [_tensor(array, spec) for array, spec in zip(arrays, self.inputs, strict=True)]
-        return [_array(tensor) for tensor in _flat(self.run(*tensors))]
+        return [_array(tensor) for tensor in flat(self.run(*tensors))]
 
     def describe(self) -> dict[str, Any]:
         """Names, data types and shapes, as the Open Inference Protocol's metadata has them."""
@@ -167,10 +167,11 @@ def _array(tensor: Any) -> Array:
     return array
 
 
-def _flat(value: Any) -> Iterator[Any]:
+def flat(value: Any) -> Iterator[Any]:
+    """What a graph returns, without its tuples."""
     if isinstance(value, (tuple, list)):
         for item in value:
-            yield from _flat(item)
+            yield from flat(item)
     else:
         yield value
 

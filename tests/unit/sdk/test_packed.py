@@ -64,13 +64,15 @@ def _tensor(payload: bytes) -> bytes:
         (_tensor(b"\x05uint8\x21" + bytes(8 * 33)), "33 dimensions"),
         (_tensor(b"\x05uint8\x01\x02\0\0\0\0\0\0\0a"), "has 1 bytes, not 2"),
         (_tensor(b"\x05uint8\x02" + b"\xff" * 16), "bytes, not"),
+        (_tensor(b"\x05uint8\x02" + b"\0\0\0\0\1\0\0\0" + bytes(8)), "more than 65536 rows without numbers"),
+        (_tensor(b"\x05uint8\x02" + bytes(8) + b"\xff" * 8), "is too large"),
         (b"\x81", "truncated"),
         (b"\x91" * 100_000, "nested too deeply"),
     ],
 )
 def test_what_is_not_such_a_value_is_refused(data: bytes, message: str) -> None:
     with pytest.raises(InvalidPacked, match=message):
-        unpack(data, lambda tensor: tensor)
+        unpack(data)
 
 
 @pytest.mark.parametrize("value", [object(), 1j])

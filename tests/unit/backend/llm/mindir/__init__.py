@@ -1,0 +1,1 @@
+"""Models that were exported as two MindIR files."""
