@@ -25,6 +25,9 @@ def linked_servable(folder: Path, version: int, target: Path, config: Mapping[st
         if name != YAML:
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             (target / name).symlink_to(file.resolve())
+    for other in os.listdir(folder):
+        if _is_other(other, version) and (folder / other).is_dir():
+            (target / other).mkdir()  # empty, for messages that depend on whether there are versions at all
     own = folder / YAML
     (target / YAML).write_text(yaml.safe_dump(settings(own if own.is_file() else None, config), sort_keys=False))
     manifest = Manifest(

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from msx_archiver.errors import PackError
 from msx_archiver.linked_servable import linked_servable
 from msx_archiver.reader import open_archive
+from msx_archiver.servable import DEFAULTS
 
 
 @pytest.fixture
@@ -24,11 +27,16 @@ def linked(target: Path) -> set[str]:
     return {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_symlink()}
 
 
+def config_of(target: Path) -> Any:
+    return yaml.safe_load((target / "model-config.yaml").read_text())
+
+
 def test_the_files_of_one_version(servable: Path, tmp_path: Path) -> None:
     target = linked_servable(servable, 2, tmp_path / "add-2", {"deviceIds": [0]})
     assert linked(target) == {"servable_config.py", "labels/names.txt", "2/a.mindir", "2/more/b.mindir"}
     assert (target / "2" / "a.mindir").read_text() == "2/a.mindir"
-    assert (target / "model-config.yaml").read_text() == "jobQueueSize: 10000\ndeviceIds:\n- 0\n"
+    assert list((target / "1").iterdir()) == [], "other versions are known, and empty"
+    assert config_of(target) == {**DEFAULTS, "deviceIds": [0]}
     manifest = (target / "MAR-INF" / "MANIFEST.json").read_text()
     for part in ('"modelName": "add"', '"handler": "servable"', '"modelVersion": "2"'):
         assert part in manifest
@@ -61,10 +69,10 @@ def test_links_are_followed_once(servable: Path, tmp_path: Path) -> None:
 def test_keys_of_its_own(servable: Path, tmp_path: Path) -> None:
     (servable / "model-config.yaml").write_text("responseTimeout: 5\ndeviceIds: [3]\n")
     target = linked_servable(servable, 1, tmp_path / "add-1", {"deviceIds": [0]})
-    assert (target / "model-config.yaml").read_text() == "jobQueueSize: 10000\nresponseTimeout: 5\ndeviceIds:\n- 0\n"
+    assert config_of(target) == {**DEFAULTS, "responseTimeout": 5, "deviceIds": [0]}
     (servable / "model-config.yaml").write_text("servable: {decMode: AES-CBC, functionProcesses: 1}")
     target = linked_servable(servable, 1, tmp_path / "sections", {"servable": {"functionProcesses": 4}})
-    assert "servable:\n  decMode: AES-CBC\n  functionProcesses: 4\n" in (target / "model-config.yaml").read_text()
+    assert config_of(target)["servable"] == {"decMode": "AES-CBC", "functionProcesses": 4}
     (servable / "model-config.yaml").write_text("- 1")
     with pytest.raises(PackError):
         linked_servable(servable, 1, tmp_path / "again", {})
