@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -12,7 +11,7 @@ from msx_frontend.apis.mindspore_serving.answers import reply_size
 from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.errors import ServiceError
 from msx_frontend.job import Sink
-from msx_frontend.net.bugs import reported_to
+from msx_frontend.net.http.failures import reported
 from msx_frontend.queueing.instances import InstanceAnswer, InstanceRequest
 from msx_frontend.stream_credit import StreamCredit
 
@@ -22,7 +21,6 @@ LARGE = 64 * 1024
 MANY = 200
 """Instances that take about as long."""
 
-_reported = partial(reported_to, logging.getLogger("msx.serving"))
 _T = TypeVar("_T")
 
 
@@ -104,4 +102,4 @@ class ServingCall(Generic[_T]):
             self._send(self.refusal(error))
         except Exception as error:
             self._over, self._request = True, None
-            self.sink.fail(_reported(error, self.id))
+            self.sink.fail(reported(error, self.id))
