@@ -15,7 +15,7 @@ from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.mindir.inputs import GraphInputs
 from msx_backend.llm.mindir.options import SECTION, TwoFiles
 from msx_backend.llm.mindir.pool import RowPool
-from msx_backend.llm.mindir.runner import Graph, TwoFileRunner
+from msx_backend.llm.mindir.runner import ExportedGraph, TwoFileRunner
 from msx_sdk import Context, HandlerLoadError, InvalidInput
 from msx_sdk._internal.config import ModelConfig as YamlConfig
 from msx_sdk._internal.config import parse_model_config
@@ -115,8 +115,8 @@ def _file(context: Context, name: str) -> Path:
     return path
 
 
-def _graph(path: Path, options: TwoFiles, context: Context) -> Graph:
+def _graph(path: Path, options: TwoFiles, context: Context) -> ExportedGraph:
     network = load_mindir_file(path, context)
-    return Graph(
+    return ExportedGraph(
         GraphInputs(path.name, network.inputs, options.inputs), lambda tensors: list(flat(network.run(*tensors)))
     )

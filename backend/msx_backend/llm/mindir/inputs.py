@@ -23,7 +23,7 @@ USUAL = {
 Array = np.ndarray[Any, Any]
 
 
-class Row(NamedTuple):
+class TextRow(NamedTuple):
     """One text of a call: tokens that are appended at the position `start`."""
 
     tokens: Sequence[int]
@@ -61,21 +61,21 @@ class GraphInputs:
         """How many positions the mask is about; None without one."""
         return self._only(MASK).shape[-1] if MASK in self.roles else None
 
-    def arrays(self, rows: Sequence[Row], pad: int) -> list[Array | None]:
+    def arrays(self, rows: Sequence[TextRow], pad: int) -> list[Array | None]:
         """One array an input, None for a cache. There are `batch` rows."""
         return [
             None if role == CACHE else np.asarray(self._values(role, spec, rows, pad), spec.dtype).reshape(spec.shape)
             for role, spec in zip(self.roles, self.specs, strict=True)
         ]
 
-    def _values(self, role: str, spec: TensorSpec, rows: Sequence[Row], pad: int) -> Any:
+    def _values(self, role: str, spec: TensorSpec, rows: Sequence[TextRow], pad: int) -> Any:
         if role == TOKENS:
             return [[*row.tokens, *[pad] * (self.length - len(row.tokens))] for row in rows]
         if role == MASK:
             return [np.arange(spec.shape[-1]) <= row.last for row in rows]
         return [row.last + 1 for row in rows] if role == VALID_LENGTH else self._positions(rows, spec)
 
-    def _positions(self, rows: Sequence[Row], spec: TensorSpec) -> Any:
+    def _positions(self, rows: Sequence[TextRow], spec: TensorSpec) -> Any:
         """Of each token where there is room for that, else of each text's last token."""
         if self.length == 1 or int(np.prod(spec.shape)) == self.batch:
             return [row.last for row in rows]

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from msx_backend.llm.mindir.inputs import GraphInputs, Row
+from msx_backend.llm.mindir.inputs import GraphInputs, TextRow
 from msx_backend.llm.stage import Finish
 from msx_backend.llm.step import Array
 from msx_sdk._internal.mindir import TensorSpec
 from msx_sdk.errors import HandlerLoadError
 
 
-class Device(Protocol):
+class CacheDevice(Protocol):
     """Where tensors are."""
 
     def tensor(self, array: np.ndarray[Any, Any]) -> Any: ...
@@ -29,7 +29,7 @@ class Device(Protocol):
         `axis`. What was made may be shorter on another axis: the rest becomes 0."""
 
 
-class Graph(NamedTuple):
+class ExportedGraph(NamedTuple):
     inputs: GraphInputs
     run: Callable[[list[Any]], list[Any]]
     """From tensors to tensors, tuples flattened."""
@@ -43,7 +43,14 @@ class TwoFileRunner:
     """
 
     def __init__(
-        self, prefill: Graph, increment: Graph, device: Device, context: int, *, logits: int = 0, pad: int = 0
+        self,
+        prefill: ExportedGraph,
+        increment: ExportedGraph,
+        device: CacheDevice,
+        context: int,
+        *,
+        logits: int = 0,
+        pad: int = 0,
     ) -> None:
         """Raises HandlerLoadError for graphs that do not belong together."""
         self._prefill, self._increment, self._device = prefill, increment, device
@@ -61,12 +68,12 @@ class TwoFileRunner:
     def warm_up(self, report: Callable[[str], None]) -> None:
         """Runs both graphs once. Raises HandlerLoadError if what they give does not fit together."""
         report(f"prefill {self.prefill_size} (1 of 2)")
-        made = self._run(self._prefill, [Row((self._pad,), 0)] * self._prefill.inputs.batch)
+        made = self._run(self._prefill, [TextRow((self._pad,), 0)] * self._prefill.inputs.batch)
         self._axes = [self._axis(number, cache) for number, cache in enumerate(self._split(made)[1])]
         first = self._first_logits(self._prefill, made)
         self.all_logits, self.vocab_size = first.ndim == 3, first.shape[-1]
         report(f"decode {self.slots} (2 of 2)")
-        made = self._run(self._increment, [Row((self._pad,), 0)] * self.slots)
+        made = self._run(self._increment, [TextRow((self._pad,), 0)] * self.slots)
         if self._first_logits(self._increment, made).shape[-1] != self.vocab_size:
             raise HandlerLoadError("the two graphs have logits of different sizes: they are not of one model")
 
@@ -81,8 +88,8 @@ class TwoFileRunner:
             raise ValueError(f"{len(tokens)} tokens from {start} on: a prompt has 1 to {self.prefill_size}, from 0 on")
         batch = self._prefill.inputs.batch
         row = slot if batch == self.slots else 0
-        rows = [Row((self._pad,), 0)] * batch
-        rows[row] = Row(tokens, 0)
+        rows = [TextRow((self._pad,), 0)] * batch
+        rows[row] = TextRow(tokens, 0)
         logits, caches = self._split(self._run(self._prefill, rows))
         self._caches = [
             self._device.place(cache, made, axis, slot, row)
@@ -92,11 +99,11 @@ class TwoFileRunner:
         return lambda: self._of_prompt(logits, row, len(tokens), all_logits)
 
     def start_decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Finish:
-        rows = [Row((self._pad,), min(length, self.context - 1)) for length in self._lengths]
+        rows = [TextRow((self._pad,), min(length, self.context - 1)) for length in self._lengths]
         for slot, token, position in zip(slots, tokens, positions, strict=True):
             if not 0 <= position < self.context:
                 raise ValueError(f"position {position}: the context has {self.context} positions")
-            rows[slot] = Row((token,), position)
+            rows[slot] = TextRow((token,), position)
             self._lengths[slot] = position + 1
         logits, self._caches = self._split(self._run(self._increment, rows))
         wanted = list(slots)
@@ -105,14 +112,14 @@ class TwoFileRunner:
     def copy(self, source: int, target: int, length: int) -> None:
         raise NotImplementedError("texts of an exported model share no caches")
 
-    def _run(self, graph: Graph, rows: Sequence[Row]) -> list[Any]:
+    def _run(self, graph: ExportedGraph, rows: Sequence[TextRow]) -> list[Any]:
         arrays = graph.inputs.arrays(rows, self._pad)
         tensors = [None if array is None else self._device.tensor(array) for array in arrays]
         for place, cache in zip(graph.inputs.caches, self._caches_for(graph), strict=True):
             tensors[place] = cache
         return graph.run(tensors)
 
-    def _caches_for(self, graph: Graph) -> list[Any]:
+    def _caches_for(self, graph: ExportedGraph) -> list[Any]:
         """A prefill with as many texts as a step gets the caches as they are; another one gets empty ones."""
         places, specs = graph.inputs.caches, graph.inputs.specs
         if graph is self._increment or graph.inputs.batch == self.slots:
@@ -132,7 +139,7 @@ class TwoFileRunner:
         own: Array = array[row] if array.ndim == 3 else array[row : row + 1]
         return own[:count] if every else own[min(count, len(own)) - 1]
 
-    def _first_logits(self, graph: Graph, made: list[Any]) -> Array:
+    def _first_logits(self, graph: ExportedGraph, made: list[Any]) -> Array:
         """Raises HandlerLoadError if the outputs are not logits and a cache for each one of the step's."""
         file, caches = graph.inputs.file, len(self._caches)
         if not -len(made) <= self._logits < len(made) or len(made) != caches + 1:

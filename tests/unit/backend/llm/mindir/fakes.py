@@ -9,7 +9,7 @@ import numpy as np
 
 from msx_backend.llm.mindir.inputs import GraphInputs
 from msx_backend.llm.mindir.options import InputNames
-from msx_backend.llm.mindir.runner import Graph
+from msx_backend.llm.mindir.runner import ExportedGraph
 from msx_sdk._internal.mindir import TensorSpec
 
 VOCAB, CONTEXT, PROMPT = 11, 12, 6
@@ -50,7 +50,7 @@ def spec(name: str, *shape: int, dtype: str = "int32") -> TensorSpec:
     return TensorSpec(name, dtype, shape)
 
 
-def prefill_graph(batch: int = 1, *, every: bool = False, caches: int = 0) -> Graph:
+def prefill_graph(batch: int = 1, *, every: bool = False, caches: int = 0) -> ExportedGraph:
     """Its cache [1, batch, PROMPT] holds the tokens; `every`: logits of all tokens."""
     inputs = [spec("tokens", batch, PROMPT), spec("valid_length", batch)]
     inputs += [spec(f"cache_{n}", 1, batch, CONTEXT, dtype="float32") for n in range(caches)]
@@ -64,10 +64,10 @@ def prefill_graph(batch: int = 1, *, every: bool = False, caches: int = 0) -> Gr
             logits = one_hot([next_token(row[:n]) for row, n in zip(tokens, lengths, strict=True)])
         return [logits, tokens[None].astype(np.float32)]
 
-    return Graph(GraphInputs("prefill.mindir", inputs, NAMES), run)
+    return ExportedGraph(GraphInputs("prefill.mindir", inputs, NAMES), run)
 
 
-def increment_graph(batch: int = 3) -> Graph:
+def increment_graph(batch: int = 3) -> ExportedGraph:
     inputs = [
         spec("input_ids", batch, 1),
         spec("position_ids", batch),
@@ -83,4 +83,4 @@ def increment_graph(batch: int = 3) -> Graph:
         held = [cache[0, row, mask[row] > 0] for row in range(batch)]
         return [one_hot([next_token(row) for row in held])[:, None], cache]
 
-    return Graph(GraphInputs("increment.mindir", inputs, NAMES), run)
+    return ExportedGraph(GraphInputs("increment.mindir", inputs, NAMES), run)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.mindir.inputs import GraphInputs, Row
+from msx_backend.llm.mindir.inputs import GraphInputs, TextRow
 from msx_backend.llm.mindir.options import InputNames
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.mindir.fakes import spec
 
-ROWS = [Row([7, 8, 9], 0), Row([5], 0)]
+ROWS = [TextRow([7, 8, 9], 0), TextRow([5], 0)]
 
 
 def arrays(*specs: Any, names: InputNames | None = None, rows: Any = ROWS) -> list[Any]:
@@ -43,20 +43,20 @@ def test_a_steps_inputs() -> None:
         spec("batch_valid_length", 2),
         spec("position", 2, 1),
         spec("mask", 2, 4, dtype="float32"),
-        rows=[Row([7], 2), Row([8], 0)],
+        rows=[TextRow([7], 2), TextRow([8], 0)],
     )
     assert made == [[[7], [8]], [3, 1], [[2], [0]], [[1, 1, 1, 0], [1, 0, 0, 0]]]
 
 
 def test_one_text_may_have_scalars() -> None:
-    assert arrays(spec("tokens", 1, 1), spec("current_index"), rows=[Row([4], 3)]) == [[[4]], 3]
+    assert arrays(spec("tokens", 1, 1), spec("current_index"), rows=[TextRow([4], 3)]) == [[[4]], 3]
 
 
 def test_names_of_the_yaml() -> None:
     names = InputNames(tokens="x", position="mask", caches=("b", "a"))
     inputs = GraphInputs("g.mindir", [spec("a", 2, 8), spec("x", 2, 1), spec("mask", 2), spec("b", 2, 8)], names)
     assert (inputs.caches, inputs.mask_length) == ([3, 0], None)
-    assert [None if one is None else one.tolist() for one in inputs.arrays([Row([4], 3), Row([5], 1)], 0)] == [
+    assert [None if one is None else one.tolist() for one in inputs.arrays([TextRow([4], 3), TextRow([5], 1)], 0)] == [
         None,
         [[4], [5]],
         [3, 1],
@@ -94,4 +94,4 @@ def test_arrays_have_the_types_of_the_inputs() -> None:
     inputs = GraphInputs(
         "g.mindir", [spec("tokens", 1, 2, dtype="int64"), spec("mask", 1, 2, dtype="bool")], InputNames()
     )
-    assert [one.dtype for one in inputs.arrays([Row([1], 0)], 0) if one is not None] == [np.int64, np.bool_]
+    assert [one.dtype for one in inputs.arrays([TextRow([1], 0)], 0) if one is not None] == [np.int64, np.bool_]

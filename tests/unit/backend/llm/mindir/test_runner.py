@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from msx_backend.llm.mindir.inputs import GraphInputs
-from msx_backend.llm.mindir.runner import Graph, TwoFileRunner
+from msx_backend.llm.mindir.runner import ExportedGraph, TwoFileRunner
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.mindir.fakes import (
     CONTEXT,
@@ -23,7 +23,7 @@ from tests.unit.backend.llm.mindir.fakes import (
 )
 
 
-def runner_of(prefill: Graph, increment: Graph, context: int = CONTEXT) -> TwoFileRunner:
+def runner_of(prefill: ExportedGraph, increment: ExportedGraph, context: int = CONTEXT) -> TwoFileRunner:
     runner = TwoFileRunner(prefill, increment, NumpyDevice(), context)
     runner.warm_up(lambda shape: None)
     return runner
@@ -86,9 +86,9 @@ def test_a_position_beyond_the_context(runner: TwoFileRunner) -> None:
         runner.decode([0], [1], [CONTEXT])
 
 
-def changed(graph: Graph, *, specs: Any = None, outputs: Any = None) -> Graph:
+def changed(graph: ExportedGraph, *, specs: Any = None, outputs: Any = None) -> ExportedGraph:
     inputs = graph.inputs if specs is None else GraphInputs(graph.inputs.file, specs, NAMES)
-    return Graph(inputs, graph.run if outputs is None else lambda tensors: outputs(graph.run(tensors)))
+    return ExportedGraph(inputs, graph.run if outputs is None else lambda tensors: outputs(graph.run(tensors)))
 
 
 def test_graphs_that_do_not_belong_together() -> None:
