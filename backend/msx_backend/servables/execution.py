@@ -42,6 +42,7 @@ class MethodRun:
     ) -> None:
         self._method, self._models, self._pool = method, models, functions
         used = [models[stage.model.key].batch_size or most for stage in method.stages if stage.model is not None]
+        self._most = most
         self._sizes = {stage.index: self._size(stage, used) for stage in method.stages}
         self._waiting: dict[int, deque[_Instance]] = {stage.index: deque() for stage in method.stages}
         self._running: dict[int, int] = dict.fromkeys(self._waiting, 0)
@@ -128,7 +129,7 @@ class MethodRun:
 
     def _size(self, stage: Stage, models: Sequence[int]) -> int:
         if stage.model is not None:
-            return models[0] if len(models) == 1 else self._models[stage.model.key].batch_size or max(models)
+            return self._models[stage.model.key].batch_size or self._most
         return self._method.batch_size(stage, models)
 
     def _take(self, stage: Stage, count: int) -> list[_Instance]:

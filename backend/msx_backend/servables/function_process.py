@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ class FunctionProcess:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
+        self._calling = threading.Lock()  # a function may call models from several threads
 
     def serve(self, folder: Path, name: str) -> None:
         """Until the worker is gone."""
@@ -60,8 +62,9 @@ class FunctionProcess:
             values = [[from_function(value) for value in instance] for instance in instances]
         except IllegalResult as error:
             raise ModelCallError(str(error)) from None
-        send(self._sock, [CALL, declaration.key, subgraph, values])
-        answer = receive(self._sock)
+        with self._calling:
+            send(self._sock, [CALL, declaration.key, subgraph, values])
+            answer = receive(self._sock)
         if answer is None:
             os._exit(1)
         if answer[0] == REFUSED:

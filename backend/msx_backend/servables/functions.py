@@ -85,7 +85,15 @@ class StageFunction(NamedTuple):
 
     def _raised(self, error: BaseException) -> Raised:
         log.error("the function %s failed", self.name, exc_info=error)
-        return Raised(str(error))
+        return Raised(_text_of(error))
+
+
+def _text_of(error: BaseException) -> str:
+    """What the exception says, as UTF-8 can say it."""
+    try:
+        return str(error).encode("utf-8", "replace").decode()
+    except Exception:
+        return type(error).__name__
 
 
 def _close(results: Iterator[Any]) -> None:

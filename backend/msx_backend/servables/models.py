@@ -58,6 +58,15 @@ class ServedModel:
                     results[member] = result
         return results
 
+    def warm_up(self) -> None:
+        """Runs each subgraph once, on zeros, so that it is compiled. What it raises is left to the first request."""
+        for number, subgraph in enumerate(self.subgraphs):
+            shapes = [self._shape(at, spec) for at, spec in enumerate(subgraph.inputs)]
+            if any(map(_open, shapes)):
+                continue  # which sizes will come is not known
+            instance = [np.zeros(shape, dtype_of(spec)) for shape, spec in zip(shapes, subgraph.inputs, strict=True)]
+            self._call([instance], number)
+
     def _call(self, instances: Instances, subgraph: int) -> Results:
         try:
             outputs = self._run(self._joined(instances, subgraph), subgraph)

@@ -11,6 +11,7 @@ from typing import Any
 from msx_backend.servables.batch_sizes import batch_size_of, check_counts
 from msx_backend.servables.models import ServedModel, Subgraph
 from msx_sdk import Context, HandlerLoadError
+from msx_sdk._internal.config import parse_model_config
 from msx_sdk._internal.servables import Model, ModelDeclaration, Servable
 from msx_sdk.mindspore import Network, setup
 from msx_sdk.mindspore._encrypted import Decryption
@@ -46,7 +47,12 @@ class ModelFiles:
         _pin(declarations)
         target = setup(self.context, paths)
         _apply(declarations, target, self.context)
-        return {model.key: self._load(model) for model in servable.models.values()}
+        models = {model.key: self._load(model) for model in servable.models.values()}
+        if parse_model_config(self.context.model_yaml_config)[0].warmup is not False:
+            self.context.report_progress("warming up")
+            for model in models.values():
+                model.warm_up()
+        return models
 
     def _load(self, model: Model) -> ServedModel:
         declaration = model.declaration

@@ -62,7 +62,7 @@ def from_function(value: Any) -> Any:
     if isinstance(value, bytes):
         return bytes(value)
     if isinstance(value, str):
-        return str(value)
+        return _text(value)
     if isinstance(value, bytearray | memoryview):
         return np.frombuffer(bytes(value), np.uint8)
     if hasattr(value, "asnumpy"):
@@ -93,6 +93,13 @@ def _dtype(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return str(value.dtype.name)
     return "str" if isinstance(value, str) else "bytes"
+
+
+def _text(value: str) -> str:
+    try:
+        return value.encode().decode() if not value.isascii() else str(value)
+    except UnicodeEncodeError as error:
+        raise IllegalResult(f"{_CAUSE}{error}") from None
 
 
 def _array(value: Any) -> Array:
