@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from msx_backend.envelopes import wrapped
-from msx_sdk import HandlerLoadError
+from msx_sdk import HandlerLoadError, method
 from msx_sdk._internal.batch import Batch
 from msx_sdk._internal.resolve import resolve_object
 from msx_sdk.context import Context, ModelInfo
@@ -220,3 +220,28 @@ def test_one_of_an_installed_package_that_cannot_be_used(
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(HandlerLoadError, match=message):
         wrapped(resolve_object(lambda data, context: data), "words")
+
+
+class WithMethods:
+    def handle(self, data: Any, context: Any) -> Any:
+        return data
+
+    @method("top")
+    def best(self, data: Any, context: Any) -> Any:
+        return [max(row) for row in data]
+
+
+def test_methods_are_wrapped_as_handle_is() -> None:
+    call = wrapped(resolve_object(WithMethods), "kserve").function_for("method:top")
+    bodies = [{"body": {"instances": [[1, 3], [2]]}}, {"body": {"instances": [[4]]}}]
+    assert call(bodies, context_of(2)) == [{"predictions": [3, 2]}, {"predictions": [4]}]
+
+
+def test_a_method_that_streams_cannot_be_wrapped() -> None:
+    class Streams(WithMethods):
+        @method
+        def words(self, data: Any, context: Any) -> Any:
+            yield ["a"] * len(data)
+
+    with pytest.raises(HandlerLoadError, match="packs whole replies, and the method words streams by yield"):
+        wrapped(resolve_object(Streams), "kserve")

@@ -82,7 +82,7 @@ class Ranks:
         for thread in self._threads:
             thread.start()
 
-    def run(self, *bodies: bytes, cancelled: tuple[int, ...] = (), id: str = "") -> list[int]:
+    def run(self, *bodies: bytes, cancelled: tuple[int, ...] = (), id: str = "", operation: str = "") -> list[int]:
         """One batch through all ranks, of which those places are cancelled before it begins."""
         first, self._newest = self._newest + 1, self._newest + len(bodies)
         heads = [
@@ -92,6 +92,7 @@ class Ranks:
                 encode_headers([("x-n", str(n))]),
                 [FieldHead("body", None, len(body))],
                 None,
+                operation,
             )
             for n, body in enumerate(bodies)
         ]

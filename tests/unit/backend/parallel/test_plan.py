@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msx_protocol import Chunk
+from msx_sdk import method
+from msx_sdk._internal.resolve import resolve_object
 from msx_sdk._internal.results import Last
 from msx_sdk.context import Context
 from tests.unit.backend.parallel.ranks import Ranks, ranks_of, steps_of
@@ -166,3 +168,33 @@ def test_an_error_on_one_rank_only() -> None:
 
     assert reports_of(failing(0)) == [(2, "ValueError: 0"), (3, "")]
     assert reports_of(failing(1)) == [(3, ""), (2, "ValueError: 1")]
+
+
+class Methods:
+    """Writes down which rank was asked for what."""
+
+    def __init__(self, rank: int, seen: list[tuple[int, str, int]]) -> None:
+        self.rank, self.seen = rank, seen
+
+    def handle(self, data: list[Any], context: Context) -> list[Any]:
+        self.seen.append((self.rank, "handle", len(data)))
+        return data
+
+    @method("top")
+    def best(self, data: list[Any], context: Context) -> list[Any]:
+        self.seen.append((self.rank, context.method, len(data)))
+        return [b"best"] * len(data)
+
+
+def test_every_rank_calls_the_same_method() -> None:
+    seen: list[tuple[int, str, int]] = []
+    with ranks_of(3, lambda rank, data, context: data, input_ranks=1) as ranks:
+        for number, rank in enumerate(ranks.ranks):
+            rank.handler = resolve_object(Methods(number, seen))
+        ranks.runner = ranks.ranks[0].runner(ranks.leader)
+        ranks.start()
+        ranks.run(b"a", b"b", operation="method:top")
+        ranks.run(b"a", operation="method:other")  # is answered before the others hear of it
+        ranks.run(b"a", operation="packed:")
+        ranks.finish()
+    assert sorted(seen) == [(rank, call, size) for rank in range(3) for call, size in (("handle", 1), ("top", 2))]
