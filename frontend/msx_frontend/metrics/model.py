@@ -74,6 +74,9 @@ class ModelMetrics:
         if len(gathered) >= self._most:
             self._gathered.settle()
 
+    def instance_ended(self, started: float) -> None:
+        self._with_worker = monotonic() - started
+
     def request_ended(self, request: EndedRequest) -> None:
         """A request whose instances were jobs of their own, and are not counted by themselves."""
         self._jobs.append(

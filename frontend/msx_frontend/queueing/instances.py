@@ -33,6 +33,9 @@ class InstancesSink(Protocol):
 
 
 class RequestListener(Protocol):
+    def instance_ended(self, started: float) -> None:
+        """An instance is answered that a worker got at this `time.monotonic()` instant."""
+
     def request_ended(self, request: InstanceRequest) -> None:
         """Its last instance is answered; called once, before the sink is told."""
 
@@ -170,6 +173,8 @@ class InstanceRequest:
             self._failed(answer)
         if self.place is not None:
             self.place.instance_answered(self)
+        if self.listener is not None and job.started:
+            self.listener.instance_ended(job.started)
         self._close(1)
 
     def _failed(self, answer: InstanceAnswer) -> None:

@@ -125,6 +125,9 @@ class JobQueue:
 
     def discard(self, job: Job) -> None:
         """The job was cancelled."""
+        self._remove(job)
+
+    def _remove(self, job: Job) -> None:
         job.queue = None
         self._ring.remove(job)
 
@@ -139,7 +142,7 @@ class JobQueue:
         """Fail the jobs that have waited for more than `longest_wait` seconds."""
         before = time.monotonic() - longest_wait
         for job in self._jobs_before(before):
-            self.discard(job)
+            self._remove(job)
             job.fail(_expired(job.model_name, longest_wait))
         for request in [one for one in self._requests if one.enqueued < before]:
             self.leave(request)

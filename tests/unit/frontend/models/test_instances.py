@@ -46,6 +46,10 @@ def test_one_batch_of_instances_and_others_is_answered_and_counted_by_requests(t
         found = samples((await harness.metrics.expose()).decode())
         counted = [value for name, labels, value in found if name == "msx_requests_total" and labels["code"] == "200"]
         assert counted == [2]
+        version.metrics._with_worker = 1000
+        submit(harness, 2)
+        answer(group)
+        assert version.metrics._with_worker < 1000  # of this batch, not of an older one
 
     in_harness(tmp_path, test)
 

@@ -15,6 +15,7 @@ from msx_frontend.queueing.sequence_dispatcher import SequenceDispatcher, make_d
 from msx_sdk._internal.config import ModelConfig
 from msx_sdk._internal.sequences import SequenceKeys
 from tests.unit.frontend.jobs import error_of, make_job, sink_of
+from tests.unit.frontend.queueing.instance_requests import make_request
 from tests.unit.frontend.queueing.test_dispatcher import FakeGroup, on_a_loop
 
 KEYS = SequenceKeys("Seq", "Seq-Start", "Seq-End")
@@ -93,6 +94,32 @@ def test_predictions_and_explanations_share_no_batch_whichever_came_first() -> N
         assert group.ids == [["b1"]]
         bench.finish(group)
         assert group.ids == [["c1"]]
+
+
+@on_a_loop
+def test_requests_to_methods_belong_to_sequences_too() -> None:
+    group = Group()
+    bench = Bench(group)
+    bench.submit("a1", "a")
+    bench.submit("a2", "a", kind="method:x")
+    bench.submit("b1", "b", kind="method:x")
+    assert group.ids == [["a1"]]
+    bench.finish(group)
+    assert group.ids == [["a2", "b1"]]
+
+
+@on_a_loop
+def test_instances_wait_beside_sequences() -> None:
+    group = Group()
+    bench = Bench(group)
+    bench.submit("a1", "a")
+    bench.submit("a2", "a")
+    bench.dispatcher.submit_instances(request := make_request("r", 3, kind="packed:x"))
+    assert bench.dispatcher.waiting == 2
+    bench.finish(group)
+    bench.finish(group)
+    bench.finish(group)
+    assert request.done
 
 
 @on_a_loop
