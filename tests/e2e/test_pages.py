@@ -151,6 +151,7 @@ PAGES = {
     "examples/matmul/README.md": Needs(example("matmul"), mindspore=True, long=True, collectives=True),
     "examples/plugin/README.md": Needs(plugin),
     "examples/qwen/README.md": Needs(qwen, mindspore=True, long=True),
+    "examples/servable/README.md": Needs(example("servable"), mindspore=True),
     "examples/workflow/README.md": Needs(example("workflow")),
 }
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import psutil
 import pytest
 
 from msx_archiver.servable import pack_servable
+from msx_sdk.compat.mindspore_serving.client import Client
 from tests.e2e.server import RunningServer, new_store, run_server, wait_until
 
 pytestmark = pytest.mark.e2e
@@ -135,12 +137,28 @@ def test_python_before_and_after_a_convolution(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "../../export.py"], cwd=root / "1", check=True)
     pack_servable(root, None, new_store(tmp_path))
     with run_server(tmp_path, "--models", "net-1.mar") as server:
-        for place, label in [((0, 0), "top-left"), ((0, 4), "top-right"), ((4, 0), "bottom-left")]:
-            image = np.zeros((8, 8), int)
-            image[place[0] : place[0] + 4, place[1] : place[1] + 4] = 255
-            answer = ask(server, "classify", pixels=image.tolist())
-            assert (answer["label"], sum(answer["scores"])) == (label, 16)
+        images = [np.zeros((8, 8), np.uint8) for _ in range(5)]
+        for image, (y, x) in zip(images, [(0, 0), (0, 4), (4, 0), (4, 4)], strict=False):
+            image[y : y + 4, x : x + 4] = 255
+        labels = ["top-left", "top-right", "bottom-left", "bottom-right", "top-left"]
+        answer = ask(server, "classify", pixels=images[1].tolist())
+        assert (answer["label"], sum(answer["scores"])) == ("top-right", 16)
         failed = "Call Function 'net.decode' Failed, method: 'classify', stage index(begin with 1): 1, error msg: "
         assert ask(server, "classify", pixels=[1]) == (503, f"{failed}1 pixels, not 64")
+
+        sent = [
+            {"pixels": {"b64": b64encode(one.tobytes()).decode(), "type": "uint8", "shape": [8, 8]}} for one in images
+        ]
+        reply = server.inference.post("/model/net:classify", json={"instances": [*sent, {"pixels": [1]}]}).json()
+        *good, bad = reply["instances"]
+        assert [one["label"] for one in good] == labels
+        assert bad == {"error_msg": f"{failed}1 pixels, not 64"}
+
+        address = server.info["grpc_inference"]
+        answers = Client(address, "net", "classify", 1).infer([{"pixels": image} for image in images])
+        assert [one["label"] for one in answers] == labels
+        assert answers[0]["scores"].tolist() == [16, 0, 0, 0]
+        alone = Client(address, "net", "@call_quarters.mindir_0").infer({"x0": np.ones((1, 8, 8), np.float32)})
+        assert alone[0]["y0"].tolist() == [16] * 4
         described = server.describe("net")
         assert (described["modelVersion"], described["batchSize"], described["maxBatchDelay"]) == ("1", 32, 0)
