@@ -10,6 +10,7 @@ from msx_backend.handlers._arrays import Array, to_npy
 from msx_backend.handlers._requests import RequestForm, TensorRequest
 from msx_sdk import Context, InvalidInput, PredictionError
 from msx_sdk._internal.kserve.types import INFER
+from msx_sdk._internal.methods import answers_packed
 
 JSON = "application/json"
 NPY = "application/x-npy"
@@ -19,12 +20,20 @@ Outputs = dict[str, Array]
 
 
 def encode_reply(context: Context, idx: int, request: TensorRequest, outputs: Outputs) -> Any:
-    """npy if the request's Accept header asks for it, or the request was one and Accept leaves it open; else JSON."""
+    """To another stage of the model: arrays. To a client: npy if its Accept header asks for it, or the request was one
+    and Accept leaves it open; else JSON."""
+    if answers_packed(context.operation(idx)):
+        return _arrays(request, outputs)
     if context.operation(idx) != INFER and wants_npy(_accept(context, idx), request.form):
         context.set_response_content_type(idx, NPY)
         return to_npy(_only(request, outputs))
     context.set_response_content_type(idx, JSON)
     return _json(context, request, outputs)
+
+
+def _arrays(request: TensorRequest, outputs: Outputs) -> Any:
+    arrays = {name: _shown(request, array) for name, array in outputs.items()}
+    return arrays if request.form is RequestForm.NAMED or len(arrays) > 1 else next(iter(arrays.values()))
 
 
 def _accept(context: Context, idx: int) -> str | None:

@@ -9,6 +9,7 @@ import pytest
 
 from msx_sdk._internal.kserve.message import split
 from msx_sdk._internal.kserve.types import INFER
+from msx_sdk._internal.packed import PACKED, pack, unpack
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.request import Headers, InferenceRequest, Part
 from msx_sdk.testing import Reply
@@ -202,6 +203,27 @@ def test_one_value_is_announced_and_answered_with_an_axis(serve: Serve) -> None:
         (reply,) = model.predict([InferenceRequest("r", {"body": Part(body, "application/json")}, operation=operation)])
         answer = msgspec.json.decode(split(reply.body)[0] if operation else reply.body)
         assert (answer["outputs"][0]["shape"], answer["outputs"][0]["data"]) == ([1], [2])
+
+
+def floats(values: list[Any]) -> Any:
+    return np.array(values, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("net", "value", "answer"),
+    [
+        ("single", floats([1, 2, 3]), floats([2, 4, 6])),
+        ("single", {"x": floats([[1, 2, 3]])}, {"output_0": floats([[2, 4, 6]])}),
+        ("affine", floats([[1, 2, 3]]), {"output_0": floats([[3, 4, 6]]), "output_1": floats([6])}),
+    ],
+)
+def test_another_stage_is_given_arrays(serve: Serve, net: str, value: Any, answer: Any) -> None:
+    """Whatever the client accepts."""
+    part, headers = Part(pack(value), PACKED), Headers([("accept", NPY)])
+    (reply,) = serve("mindir", f"{net}.mindir").predict(
+        [InferenceRequest("r", {"body": part}, headers=headers, operation="packed:")]
+    )
+    np.testing.assert_equal(unpack(reply.body), answer)
 
 
 def test_describe_is_the_signature(serve: Serve) -> None:
