@@ -80,7 +80,7 @@ def test_the_client(server: RunningServer) -> None:
     assert np.array_equal(found[0]["y"], x1 + 1)
     assert found[0]["y"].dtype == np.float32
     assert found[1] == {"y": "ab"}
-    later = [client.infer_async({"x1": n, "x2": 1}) for n in range(50)]
+    later: list[Any] = [client.infer_async({"x1": n, "x2": 1}) for n in range(50)]
     assert [one.result()[0]["y"].tolist() for one in later] == [[n + 1] for n in range(50)]
     assert client.infer({"x1": 1}) == {"error": "Cannot find input x2 in instance input , servable methods, method add"}
     mixed = Client(server.info["grpc_inference"], "methods", "pick").infer([{"x": "bad"}, {"x": "good"}])
