@@ -42,19 +42,25 @@ class RequestReader:
         self._labels = ClassLabels(info.model_dir)
         self._strict = json_bodies(info.config, handler.json_bodies) == "strict"
         self._decodes = info.decode_input
+        self._looks = self._decodes and (self._strict or self._announce is not None)
+        """At predictions, but not at examples, and requests that the handler has seen: these do not have parts."""
         self._known: Signature | None = None
         self._methods: frozenset[str] | None = None
 
     def read(self, request: InferenceRequest) -> None:
         """Raises InvalidInput; PredictionError for a method that the handler does not have."""
-        if request.operation == INFER:
+        if not request.operation:
+            if self._looks and request.parts and (self._announce is not None or _says_json(request)):
+                self._read_prediction(request)
+        elif request.operation == INFER:
             self._read_inference(request)
-        elif request.operation and names_method(request.operation):
+        elif names_method(request.operation):
             self._read_call(request)
-        elif self._reads_ahead(request):
-            decoded = request.decode(strictly=self._strict)
-            if self._announce is not None:
-                check_prediction(decoded.get("body"), self._signature)
+
+    def _read_prediction(self, request: InferenceRequest) -> None:
+        decoded = request.decode(strictly=self._strict)
+        if self._announce is not None:
+            check_prediction(decoded.get("body"), self._signature)
 
     def _read_call(self, request: InferenceRequest) -> None:
         """Of a method."""
@@ -71,12 +77,6 @@ class RequestReader:
             self._methods = frozenset(one.name for one in announced_methods(self._handler.offered_methods))
         if name not in self._methods:
             raise PredictionError(UNKNOWN_METHOD, unknown_method(self._model[0], name, self._methods))
-
-    def _reads_ahead(self, request: InferenceRequest) -> bool:
-        """False for most requests; examples, and requests that the handler has seen, do not have parts."""
-        if request.operation or not self._decodes or not request.parts:
-            return False
-        return self._announce is not None or (self._strict and _says_json(request))
 
     def _read_inference(self, request: InferenceRequest) -> None:
         """Leaves a request without inputs as it is: some ranks of a group get those."""
