@@ -157,6 +157,19 @@ def test_the_server_says_why_it_did_not_start(address: str, tmp_path: Path, caps
     assert capsys.readouterr().out == "Failed to start agents, no device is left\n"
 
 
+def test_ctrl_c(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(connection: socket.socket) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(agents, "_wait_until_ready", interrupt)
+    with server(address) as one:
+        with pytest.raises(RuntimeError, match=r"^Fail to start agents because of Ctrl\+C$"):
+            startup_agents(address, models(tmp_path, 2))
+        assert one.lost.wait(30)
+        with pytest.raises(RuntimeError, match=r"^Worker or Agents has stopped$"):
+            one.listener.check()
+
+
 LOCAL = ("127.0.0.1", "127.0.0.1")
 BOTH = (
     "Parameter 'agent_ip' and parameter 'rank_start' must have values at the same time, or both None at the same time."

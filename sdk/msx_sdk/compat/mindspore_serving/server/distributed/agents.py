@@ -60,10 +60,11 @@ def startup_agents(
         files = _files(configuration, ranks, models, groups)
         link.send(connection, AgentRegistration(dict(zip(ranks, files, strict=True)), dec_key, dec_mode))
         _wait_until_ready(connection)
-    except (RuntimeError, OSError) as error:
-        _refuse(connection, str(error))
-        _say(f"Failed to start agents, {error}")
-        raise RuntimeError(str(error)) from None
+    except (RuntimeError, OSError, KeyboardInterrupt) as error:
+        why = str(error) if not isinstance(error, KeyboardInterrupt) else "Fail to start agents because of Ctrl+C"
+        _refuse(connection, why)
+        _say(f"Failed to start agents, {why}")
+        raise RuntimeError(why) from None
     _say(f"Success to start agents, distributed worker_address: {distributed_address}")
     threading.Thread(target=_stay, args=(connection,), name="agents").start()
 
