@@ -163,11 +163,19 @@ class Dispatcher:
             if not group.is_async and not (joins and group.busy) and (delay := self._delay(head)) > 0:
                 self._pump_later(delay)
                 break
+            if queue.instances:
+                room = self._share(room)
             if not (jobs := self._admitted(queue.take(room))):
                 break
             group.predict(jobs, joins=joins)
         for group in self.groups:
             group.flush()
+
+    def _share(self, room: int) -> int:
+        """How many a group takes where instances wait: groups that are idle divide them, or one would work on all of a
+        request while the others look on."""
+        idle = sum(group.idle for group in self.groups)
+        return min(room, -(-len(self.queue) // idle)) if idle > 1 else room
 
     def _admitted(self, jobs: list[Job]) -> list[Job]:
         """Those that the gate lets pass; the others are at the head of the queue again."""

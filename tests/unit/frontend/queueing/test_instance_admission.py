@@ -41,6 +41,16 @@ def test_instances_are_split_over_workers_and_joined_in_order() -> None:
 
 
 @on_a_loop
+def test_idle_groups_divide_instances() -> None:
+    bench = Bench(one := FakeGroup(), two := FakeGroup(), three := FakeGroup())
+    submit(bench, request := make_request("a", 5))
+    assert (one.ids, two.ids, three.ids) == ([["a", "a-1"]], [["a-2", "a-3"]], [["a-4"]])
+    for group in (one, two, three):
+        finish_all(bench, group)
+    assert answers_of(request).bodies == [b"%d" % at for at in range(5)]
+
+
+@on_a_loop
 def test_another_clients_request_is_in_the_next_batch() -> None:
     bench = Bench(one := FakeGroup(), two := FakeGroup())
     submit(bench, make_request("a", 2000))
