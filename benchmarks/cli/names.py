@@ -11,6 +11,7 @@ MODULES = {
     "start": "benchmarks.start.start",
     "overhead": "benchmarks.throughput.overhead",
     "payload": "benchmarks.throughput.payload",
+    "pipeline": "benchmarks.throughput.pipeline",
     "batching": "benchmarks.batching.batching",
     "grpc": "benchmarks.throughput.grpc",
     "http2": "benchmarks.throughput.http2",

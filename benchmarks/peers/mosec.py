@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 
 from benchmarks.load.client import Address
 from benchmarks.peers.process import free_ports, running
@@ -40,9 +41,12 @@ def serve_echo(*flags: str, batch: int = 1, wait: int = 10) -> contextlib.Abstra
 
 
 @contextlib.contextmanager
-def serve(program: str, *flags: str) -> Iterator[tuple[Address, int]]:
-    """Its address and the id of its first process. `program` is the text of the script. Raises NotInstalled."""
-    python = install("mosec", PACKAGES)
+def serve(
+    program: str, *flags: str, packages: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[Address, int]]:
+    """Its address and the id of its first process. `program` is the text of the script, which needs these packages,
+    too. Raises NotInstalled."""
+    python = install("mosec", {**PACKAGES, **packages})
     address = Address("127.0.0.1", free_ports(1)[0])
     with TemporaryDirectory(prefix="msx-benchmark-") as folder:
         script = Path(folder, "served.py")
