@@ -7,12 +7,18 @@ from mosec import Runtime, Server, Worker  # type: ignore[import-not-found]
 from mosec.mixin import NumBinIPCMixin, RedisShmIPCMixin  # type: ignore[import-not-found]
 
 
+def shape_of(size: int) -> tuple[int, int]:
+    """NumBin takes no more than 65,535 numbers a dimension."""
+    rows = 1000 if size >= 10**6 else 1
+    return rows, size // rows
+
+
 class Make(Worker):  # type: ignore[misc]
     def deserialize(self, data: bytes) -> bytes:
         return data
 
     def forward(self, data: bytes) -> np.ndarray:  # type: ignore[type-arg]
-        return np.full(int(data), 7, np.uint8)
+        return np.full(shape_of(int(data)), 7, np.uint8)
 
 
 class Pass(Worker):  # type: ignore[misc]

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -55,6 +55,8 @@ class Result(msgspec.Struct, frozen=True):
 class Wrk:
     program: str
     script: Path
+    timeout: int = 2
+    """Seconds (wrk's default) after which an answer counts as an error."""
 
     @property
     def version(self) -> str:
@@ -64,6 +66,7 @@ class Wrk:
     def run(self, address: Address, path: str, *, connections: int, seconds: float) -> Result:
         """Raises click.ClickException when an answer was an error: such a rate says nothing."""
         command = [self.program, "-t1", f"-c{connections}", f"-d{max(round(seconds), 1)}s", "-s", str(self.script)]
+        command += ["--timeout", f"{self.timeout}s"]
         for name, value in address.authorization.items():
             command += ["-H", f"{name}: {value}"]
         done = subprocess.run(
@@ -93,13 +96,13 @@ def wrk(body_size: int) -> Iterator[Wrk]:
 
 
 @contextmanager
-def wrk_of(body: bytes, headers: Mapping[str, str]) -> Iterator[Wrk]:
+def wrk_of(body: bytes, headers: Mapping[str, str], *, timeout: int = 2) -> Iterator[Wrk]:
     """Posts this body with these headers. Raises click.ClickException without wrk."""
     with TemporaryDirectory(prefix="msx-benchmark-") as folder:
         file = Path(folder, "body")
         file.write_bytes(body)
         lines = [f'wrk.headers["{name}"] = "{value}"' for name, value in headers.items()]
-        yield _wrk(Path(folder), FILE % file + "\n".join(lines))
+        yield replace(_wrk(Path(folder), FILE % file + "\n".join(lines)), timeout=timeout)
 
 
 def _wrk(folder: Path, request: str) -> Wrk:
