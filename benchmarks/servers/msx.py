@@ -103,6 +103,14 @@ def serve(
 
 
 @contextlib.contextmanager
+def serve_stages(service: str, config: str) -> Iterator[Server]:
+    """A server that has the model of this name, ready, whose stages are in this file of benchmarks/handlers."""
+    options = PackOptions(model_name=service, extra_files=str(HANDLERS / f"{service}.py"))
+    with store_of(options, config) as store, started(store, service, tokens=False) as server:
+        yield server
+
+
+@contextlib.contextmanager
 def started(
     store: Path, model: str, *, tokens: bool, limit: float = START_LIMIT, program: Path | None = None
 ) -> Iterator[Server]:

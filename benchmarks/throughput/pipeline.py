@@ -17,7 +17,7 @@ from benchmarks.peers.venv import NotInstalled
 from benchmarks.reports.figures import median, paired_ratio
 from benchmarks.reports.plot import Bars
 from benchmarks.reports.table import Report, Table, Target
-from benchmarks.servers.msx import HANDLERS, serve
+from benchmarks.servers.msx import HANDLERS, serve_stages
 from benchmarks.throughput.overlap import busy_share
 
 QUICK = ("--rounds", "1", "--seconds", "1", "--warm-up", "1")
@@ -139,7 +139,7 @@ def _check(contestant: Contestant, size: int) -> None:
 
 @contextmanager
 def _ours() -> Iterator[Contestant]:
-    with serve("pipeline", STAGES) as server:
+    with serve_stages("pipeline", STAGES) as server:
         yield Contestant(NAME, server.address, "/predictions/pipeline", server.process.pid)
 
 
