@@ -27,7 +27,10 @@ Calls = Sequence[tuple[float, float, int]]
 
 def busy_share(seconds: float) -> tuple[float, int]:
     """The share of its time in which the second stage has a full batch, and how many of them it had."""
-    with serve_stages("overlap", STAGES) as server, wrk_of(b"item", {"Content-Type": "application/octet-stream"}) as load:
+    with (
+        serve_stages("overlap", STAGES) as server,
+        wrk_of(b"item", {"Content-Type": "application/octet-stream"}) as load,
+    ):
         path = "/predictions/overlap"
         load.run(server.address, path, connections=CONNECTIONS, seconds=seconds + 2 * EDGE)
         calls = httpx.post(server.address.url + path, content=REPORT, timeout=60).json()

@@ -166,7 +166,7 @@ class InferenceRequest(ReplyCredit):
         if not decode:
             return {name: raw(part.data) for name, part in self.parts.items()}
         if self._strict:
-            resolve = None if self.shared is None else self.shared.resolve
+            resolve = self.shared.resolve if self.shared is not None and self.shared.keys else None
             return {name: strict(name, part.data, part.content_type, resolve) for name, part in self.parts.items()}
         return {name: lenient(part.data, part.content_type) for name, part in self.parts.items()}
 

@@ -20,10 +20,10 @@ class RequestValues:
     `keys` are the segments that the request was given: a reference to any other one is refused.
     """
 
-    __slots__ = ("_inputs", "_keys", "_space", "lent")
+    __slots__ = ("_inputs", "_space", "keys", "lent")
 
     def __init__(self, space: SegmentSpace, keys: list[Key]) -> None:
-        self._space, self._keys = space, keys
+        self._space, self.keys = space, keys
         self._inputs: dict[Key, Any] = {}
         """Whole segments as arrays: what handlers get are views of them."""
         self.lent: list[Key] = []
@@ -34,7 +34,7 @@ class RequestValues:
     def resolve(self, reference: Reference) -> Any:
         """Bytes, or an array that cannot be written. Raises InvalidPacked, PredictionError."""
         key, start, end = reference.key, reference.start, reference.start + reference.size
-        if key not in self._keys:
+        if key not in self.keys:
             raise InvalidPacked("it refers to shared memory that the request was not given")
         try:
             memory = self._space.memory(key)
@@ -58,7 +58,7 @@ class RequestValues:
 
     def inline(self, part: Part) -> Part:
         """The same field without references. What cannot be read stays as it is: reading it fails the request."""
-        if part.content_type != PACKED or not self._keys:
+        if part.content_type != PACKED or not self.keys:
             return part
         try:
             return Part(pack(unpack(part.data, resolve=self.resolve)), part.content_type)
@@ -113,10 +113,11 @@ class RequestValues:
 
     def close(self) -> None:
         """The request is over: what it read is given back, and what was not sent is not lent."""
-        self._take_back()
-        for key in self._keys:
+        if self.lent:
+            self._take_back()
+        for key in self.keys:
             self._space.returns(key, self._inputs.pop(key, None))
-        self._keys = []
+        self.keys = []
 
     def _found(self, address: int, size: int) -> tuple[int, int, int] | None:
         """Owner, segment and start of an array that is in one."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import islice
 from math import prod
 from typing import Any
@@ -101,6 +102,17 @@ def pack(value: Any) -> bytes:
 
 def pack_shared(value: Any, place: SharedPlace) -> bytes:
     """As `pack`, with large arrays and bytes in shared memory, where `place` takes them."""
+    if not _begins_with_large_bytes(value):
+        try:
+            packed = _small.encode(value)
+        except _LargeArray:
+            return _pack_large(value, place)
+        if len(packed) <= LEAST:
+            return packed
+    return _pack_large(_with_large_bytes(value), place)
+
+
+def _pack_large(value: Any, place: SharedPlace) -> bytes:
     placed: dict[int, msgspec.msgpack.Ext] = {}
 
     def in_place(one: Any) -> Any:
@@ -110,11 +122,8 @@ def pack_shared(value: Any, place: SharedPlace) -> bytes:
         return one.data if reference is None else msgspec.msgpack.Ext(REFERENCE, place_bytes(reference))
 
     encoder = msgspec.msgpack.Encoder(enc_hook=in_place)
-    if not _begins_with_large_bytes(value):
-        packed = encoder.encode(value)
-        if len(packed) <= LEAST:
-            return packed
-    return encoder.encode(_with_large_bytes(value))
+    packed = encoder.encode(value)
+    return packed if len(packed) <= LEAST else encoder.encode(_with_large_bytes(value))
 
 
 def unpack(data: Buffer, make: Callable[[Tensor], Any] | None = None, resolve: Resolve | None = None) -> Any:
@@ -132,8 +141,8 @@ def as_array(tensor: Tensor) -> Any:
     import numpy as np
 
     try:
-        return np.frombuffer(tensor.data, tensor.dtype).reshape(tensor.shape).copy()
-    except (ValueError, OverflowError):
+        return np.ndarray(tensor.shape, tensor.dtype, tensor.data).copy()
+    except (ValueError, OverflowError, TypeError):
         raise InvalidPacked(f"an array of shape {list(tensor.shape)} is too large") from None
 
 
@@ -173,8 +182,9 @@ def _resolved(data: memoryview, resolve: Resolve | None) -> Any:
         raise InvalidPacked("a reference to shared memory is incomplete") from None
     if not head:
         return resolve(Reference(*place))
-    dtype, shape, _ = _head(head)
-    _check_size(dtype, shape, place[3])
+    dtype, shape, size = _known_head(bytes(head))
+    if size != place[3]:
+        raise _wrong_size(dtype, shape, place[3])
     return resolve(Reference(*place, dtype, shape))
 
 
@@ -188,32 +198,47 @@ def _text(data: memoryview) -> str:
 
 def _tensor(data: memoryview) -> Tensor:
     """Raises InvalidPacked."""
-    dtype, shape, end = _head(data)
-    numbers = data[end:]
-    _check_size(dtype, shape, len(numbers))
+    head_size = _head_size(data)
+    dtype, shape, size = _known_head(bytes(data[:head_size]))
+    numbers = data[head_size:]
+    if len(numbers) != size:
+        raise _wrong_size(dtype, shape, len(numbers))
     return Tensor(dtype, shape, numbers)
 
 
-def _head(data: memoryview) -> tuple[str, tuple[int, ...], int]:
-    """Type and shape of an array, and where its numbers begin. Raises InvalidPacked."""
+def _head_size(data: memoryview) -> int:
+    """Raises InvalidPacked."""
+    try:
+        return 2 + data[0] + 8 * data[1 + data[0]]
+    except IndexError:
+        raise _incomplete() from None
+
+
+@lru_cache(maxsize=1000)
+def _known_head(data: bytes) -> tuple[str, tuple[int, ...], int]:
+    """Type, shape and bytes of an array; the same heads come again and again. Raises InvalidPacked."""
     try:
         name_end = 1 + data[0]
-        dtype = bytes(data[1:name_end]).decode("ascii")
+        dtype = data[1:name_end].decode("ascii")
         dimensions = data[name_end]
         shape = struct.unpack_from(f"<{dimensions}Q", data, name_end + 1)
     except (IndexError, struct.error, UnicodeDecodeError):
-        raise InvalidPacked("an array's head is incomplete") from None
+        raise _incomplete() from None
     if dtype not in SIZES or dimensions > MOST_DIMENSIONS:
         raise InvalidPacked(f"an array of type {dtype[:20]!r} with {dimensions} dimensions is not known")
-    return dtype, shape, name_end + 1 + 8 * dimensions
-
-
-def _check_size(dtype: str, shape: tuple[int, ...], size: int) -> None:
-    """Raises InvalidPacked."""
-    if size != (wanted := prod(shape) * SIZES[dtype]):
-        raise InvalidPacked(f"an array of {dtype} and shape {list(shape)} has {size} bytes, not {wanted}")
-    if not wanted and 0 in shape and prod(shape[: shape.index(0)]) > MOST_EMPTY:
+    size = prod(shape) * SIZES[dtype]
+    if not size and 0 in shape and prod(shape[: shape.index(0)]) > MOST_EMPTY:
         raise InvalidPacked(f"an array of shape {list(shape)} has more than {MOST_EMPTY} rows without numbers")
+    return dtype, shape, size
+
+
+def _incomplete() -> InvalidPacked:
+    return InvalidPacked("an array's head is incomplete")
+
+
+def _wrong_size(dtype: str, shape: tuple[int, ...], size: int) -> InvalidPacked:
+    wanted = prod(shape) * SIZES[dtype]
+    return InvalidPacked(f"an array of {dtype} and shape {list(shape)} has {size} bytes, not {wanted}")
 
 
 def extension(value: Any) -> Any:
@@ -227,11 +252,14 @@ def extension(value: Any) -> Any:
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, numpy.ndarray | numpy.generic):
         raise TypeError(f"{type(value).__name__} cannot be sent: use numbers, texts, bytes, lists, dicts or arrays")
-    dtype = value.dtype.name
-    if dtype not in SIZES:
-        raise ValueError(f"an array of {dtype} cannot be sent: use one of {', '.join(SIZES)}")
-    plain = numpy.ascontiguousarray(value, value.dtype.newbyteorder("<")).reshape(-1)
-    return _ext(dtype, value.shape, memoryview(plain).cast("B") if plain.size else b"")
+    dtype = value.dtype
+    name = _names.get(dtype) or _names.setdefault(dtype, dtype.name)
+    if name not in SIZES:
+        raise ValueError(f"an array of {name} cannot be sent: use one of {', '.join(SIZES)}")
+    if value.nbytes <= LEAST and dtype.isnative and sys.byteorder == "little":
+        return _ext(name, value.shape, value.tobytes())
+    plain = numpy.ascontiguousarray(value, dtype.newbyteorder("<")).reshape(-1)
+    return _ext(name, value.shape, memoryview(plain).cast("B") if plain.size else b"")
 
 
 def _plain(value: str | bytes) -> Any:
@@ -243,10 +271,25 @@ def _plain(value: str | bytes) -> Any:
     return str(value) if isinstance(value, str) else bytes(value)
 
 
+_names: dict[Any, str] = {}
+"""By NumPy's types: to ask them takes longer than to encode a small array. There are few."""
+
+
+class _LargeArray(Exception):
+    """A value has an array for which shared memory is tried."""
+
+
+def _small_extension(value: Any) -> Any:
+    if getattr(value, "nbytes", 0) > LEAST:
+        raise _LargeArray
+    return extension(value)
+
+
 def _ext(dtype: str, shape: tuple[int, ...], data: Buffer) -> msgspec.msgpack.Ext:
     return msgspec.msgpack.Ext(TENSOR, b"".join((_head_bytes(dtype, shape), data)))
 
 
+@lru_cache(maxsize=1000)
 def _head_bytes(dtype: str, shape: tuple[int, ...]) -> bytes:
     name = dtype.encode()
     return struct.pack(f"<B{len(name)}sB{len(shape)}Q", len(name), name, len(shape), *shape)
@@ -263,14 +306,17 @@ class _Bytes:
 
 def _begins_with_large_bytes(value: Any) -> bool:
     """It is such bytes, or a dict or short list of them: to encode it first would copy them for nothing."""
-    if isinstance(value, (bytes, bytearray)):
+    if type(value) in _BUFFERS:
         return len(value) > LEAST
     members = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-    return any(isinstance(one, (bytes, bytearray)) and len(one) > LEAST for one in islice(members, 100))
+    return any(type(one) in _BUFFERS and len(one) > LEAST for one in islice(members, 100))
+
+
+_BUFFERS = frozenset((bytes, bytearray, memoryview))
 
 
 def _with_large_bytes(value: Any) -> Any:
-    if isinstance(value, (bytes, bytearray, memoryview)):
+    if type(value) in _BUFFERS:
         return _Bytes(value) if memoryview(value).nbytes > LEAST else value
     if isinstance(value, dict):
         return {name: _with_large_bytes(one) for name, one in value.items()}
@@ -294,5 +340,6 @@ def _placed_array(value: Any, place: SharedPlace, placed: dict[int, msgspec.msgp
     return ext
 
 
+_small = msgspec.msgpack.Encoder(enc_hook=_small_extension)
 _encoder = msgspec.msgpack.Encoder(enc_hook=extension)
 _to_arrays = msgspec.msgpack.Decoder(ext_hook=extensions(as_array))

@@ -47,8 +47,12 @@ class SharedPlace(Protocol):
 
 
 class SharedValues(Protocol):
-    """The shared memory of one request in a stage's worker. `lent`: what the reply that is sent next refers to."""
+    """The shared memory of one request in a stage's worker.
 
+    `keys`: what its fields refer to. `lent`: what the reply that is sent next refers to.
+    """
+
+    keys: list[Key]
     lent: list[Key]
 
     def resolve(self, reference: Reference) -> Any:
