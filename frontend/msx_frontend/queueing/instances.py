@@ -76,7 +76,7 @@ class InstanceRequest:
             raise ValueError("a request needs an instance")
         self.id, self.model_name, self.version, self.kind = id, model_name, version, kind
         self.deadline, self.headers, self.sink = deadline, headers, sink
-        self._counted = enqueued
+        self._enqueued, self._counted = enqueued, False
         self.enqueued = time.monotonic()
         self.started = self.first_chunk = 0.0
         self.status = 200
@@ -107,13 +107,15 @@ class InstanceRequest:
 
     def enter(self) -> None:
         """It is accepted. Raises Overloaded."""
-        if self._counted is not None:
-            self._counted.enter()
+        if self._enqueued is not None:
+            self._enqueued.enter()
+            self._counted = True
 
     def leave(self) -> None:
-        """It was refused after all, or is answered."""
-        if self._counted is not None:
-            self._counted.leave()
+        """It was refused after all, or is answered. Idempotent."""
+        if self._enqueued is not None and self._counted:
+            self._enqueued.leave()
+            self._counted = False
 
     # -- the queue --
 

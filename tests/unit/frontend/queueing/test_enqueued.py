@@ -43,6 +43,11 @@ def test_a_request_is_counted_until_it_is_answered_or_refused(tmp_path: Path) ->
         enqueued.limit = 1
         with pytest.raises(Overloaded, match="exceeds the limit 1"):
             registry.submit_instances(of_two(enqueued))
+        refused = of_two(enqueued)
+        with pytest.raises(Overloaded):
+            registry.submit_instances(refused)
+        refused.cancel()  # its client leaves
+        assert enqueued.count == 1
         request.cancel()
         assert (enqueued.count, request.done) == (0, True)
 
