@@ -98,7 +98,7 @@ class Dispatcher:
         """Raises PayloadTooLarge, Overloaded."""
         limit, size = self._config.max_enqueued_instances, request.size
         if size > limit:
-            raise too_large(self._name, request, limit)
+            raise too_large(self._name, size, limit)
         if self.queue.instances + size > limit:
             self.pump()  # a worker that is free may take some
         if (waiting := self.queue.instances) + size > limit:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from msx_frontend.errors import DeadlineExceeded, PayloadTooLarge
 from msx_frontend.job import DESCRIBE
-from msx_frontend.queueing.instances import InstanceRequest
 from msx_frontend.queueing.job_queue import Waiting
 
 
@@ -22,10 +21,10 @@ def refusal(model: str, version: str, job: Waiting, reason: str) -> str:
     return f"{text} ({reason})" if reason else text
 
 
-def too_large(model: str, request: InstanceRequest, limit: int) -> PayloadTooLarge:
+def too_large(model: str, size: int, limit: int) -> PayloadTooLarge:
     """It has more instances than may ever wait."""
     return PayloadTooLarge(
-        f"The request has {request.size} instances, and at most {limit} of model {model} may wait "
+        f"The request has {size} instances, and at most {limit} of model {model} may wait "
         f"(maxEnqueuedInstances): send fewer at once, or raise maxEnqueuedInstances."
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -20,6 +21,9 @@ LARGE = 64 * 1024
 
 MANY = 200
 """Instances that take about as long."""
+
+_THREAD = ThreadPoolExecutor(1, thread_name_prefix="serving")
+"""One: several would not be faster, and would hold several large requests at once."""
 
 _T = TypeVar("_T")
 
@@ -93,7 +97,7 @@ class ServingCall(Generic[_T]):
             if not self._over:
                 self._try(lambda: then(done.result()))
 
-        asyncio.get_running_loop().run_in_executor(None, make).add_done_callback(made)
+        asyncio.get_running_loop().run_in_executor(_THREAD, make).add_done_callback(made)
 
     def _try(self, step: Any) -> None:
         try:

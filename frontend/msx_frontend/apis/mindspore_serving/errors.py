@@ -10,6 +10,8 @@ from msx_frontend.errors import BadRequest, HandlerFailed, Overloaded, ServiceEr
 FAILED, INVALID_INPUTS, SYSTEM_ERROR, WORKER_UNAVAILABLE, SERVABLE_UNAVAILABLE = 1, 2, 3, 4, 5
 """The numbers of errors; 0 is success."""
 
+_TOO_MANY = "Serving Error: enqueued requests count exceeds the limit"
+
 LONGEST_QUOTE = 192
 """Letters of what a client sent that a text repeats."""
 
@@ -50,7 +52,9 @@ def error_text(error: ServiceError, spec: Spec) -> ErrorText:
         return ErrorText(error.code, error.message)
     if isinstance(error, HandlerFailed):
         return ErrorText(_code_of(error), error.message)
-    if isinstance(error, ServiceUnavailable) and not isinstance(error, Overloaded):
+    if isinstance(error, Overloaded):
+        return ErrorText(FAILED, _overload(error))
+    if isinstance(error, ServiceUnavailable):
         return ErrorText(SERVABLE_UNAVAILABLE, unavailable(spec))
     return ErrorText(WORKER_UNAVAILABLE if isinstance(error, WorkerDied) else FAILED, error.plain)
 
@@ -59,6 +63,11 @@ def same_for_all(errors: Sequence[ErrorText | None]) -> ErrorText | None:
     """The error of the whole request, if all its instances failed alike."""
     first = errors[0]
     return first if first is not None and all(error == first for error in errors) else None
+
+
+def _overload(error: Overloaded) -> str:
+    """Clients know too many requests by the first words."""
+    return error.plain if error.plain.startswith(_TOO_MANY) else f"{_TOO_MANY}: {error.plain}"
 
 
 def _code_of(error: HandlerFailed) -> int:

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 
 from msx_frontend.apis.mindspore_serving.answers import Outputs, outputs_of
-from msx_frontend.apis.mindspore_serving.errors import ErrorText, ServingError, Spec, same_for_all
-from msx_frontend.apis.mindspore_serving.values import shown
+from msx_frontend.apis.mindspore_serving.errors import ErrorText, Spec, same_for_all
 from msx_frontend.queueing.instances import InstanceAnswer
 from msx_sdk._internal.packed import OneBytes, OneText, Tensor
 
@@ -30,8 +29,6 @@ _LETTERS = {
     "float64": "d",
 }
 """Of memory views; none has half precision."""
-
-MOST_EMPTY_LISTS = 100_000
 
 _NO_OUTPUTS = "Failed to construct the response: reply instance items is empty"
 _encoder = msgspec.json.Encoder(order="sorted")
@@ -93,11 +90,8 @@ def _nested(numbers: Sequence[Any], shape: Sequence[int]) -> Any:
 
 
 def _empty(shape: Sequence[int]) -> Any:
-    """Raises ServingError where the lists alone would fill the memory."""
-    outer = shape[: shape.index(0)]
-    if prod(outer) > MOST_EMPTY_LISTS:
-        raise ServingError(f"an output of the shape {shown(shape)} has more than {MOST_EMPTY_LISTS} empty lists")
+    """`packed` has seen to it that there are not too many lists."""
     level: list[Any] = []
-    for size in reversed(outer):
+    for size in reversed(shape[: shape.index(0)]):
         level = [level] * size
     return level

@@ -12,6 +12,7 @@ from msx_frontend.job import Field, KeptHeaders
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
 from msx_frontend.queueing.instances import InstanceRequest, InstancesSink
+from msx_frontend.queueing.refusals import too_large
 from msx_sdk._internal.methods import PACKED_METHOD, MethodInfo
 from msx_sdk._internal.packed import PACKED, pack
 
@@ -38,7 +39,7 @@ class Servables:
         *,
         deadline: float | None = None,
     ) -> InstanceRequest:
-        """Not submitted yet. Raises ServingError for what does not fit the method, Overloaded."""
+        """Not submitted yet. Raises ServingError for what does not fit the method, PayloadTooLarge, Overloaded."""
         enqueued = self._registry.enqueued
         enqueued.check()
         version = self._find(spec)
@@ -47,6 +48,8 @@ class Servables:
             raise ServingError(
                 f"Instances count of request cannot be 0, servable: {spec.servable}, method: {spec.method}"
             )
+        if len(instances) > (most := version.config.max_enqueued_instances):
+            raise too_large(spec.servable, len(instances), most)  # before a job's fields are made of each
         return InstanceRequest(
             id,
             spec.servable,

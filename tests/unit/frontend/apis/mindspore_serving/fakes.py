@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,8 @@ from msx_sdk._internal.packed import OneBytes, OneText, Tensor, pack, unpack
 Values = dict[str, Any]
 Function = Callable[[Values], Any]
 
+MOST_INSTANCES = 1000
+
 Request = message_class("mindspore.serving.proto.PredictRequest")
 Reply = message_class("mindspore.serving.proto.PredictReply")
 TensorMessage = message_class("mindspore.serving.proto.Tensor")
@@ -31,6 +34,7 @@ TensorMessage = message_class("mindspore.serving.proto.Tensor")
 class FakeVersion:
     def __init__(self, name: str, version: str, methods: Methods | None, *, ready: int = 1) -> None:
         self.source = SimpleNamespace(name=name, version=version)
+        self.config = SimpleNamespace(max_enqueued_instances=MOST_INSTANCES)
         self.methods, self.ready_workers, self.serving = methods, ready, True
 
 
@@ -98,6 +102,7 @@ class KeptReply:
         self.data: bytes | None = None
         self.status = 0
         self.error: ServiceError | None = None
+        self.told = asyncio.Event()
 
     def start(self, status: int, phrase: str, headers: list[tuple[str, str]]) -> None:
         raise AssertionError("replies are whole")
@@ -112,10 +117,12 @@ class KeptReply:
         assert self.data is None
         assert self.error is None
         self.status, self.data = status, data
+        self.told.set()
 
     def fail(self, error: ServiceError) -> None:
         assert self.data is None
         self.error = error
+        self.told.set()
 
 
 def begin_rest(fake: FakeServables, body: bytes, target: str = "/model/any:same", method: str = "POST") -> KeptReply:
@@ -144,16 +151,20 @@ def begin_grpc(fake: FakeServables, request: Any, deadline: float | None = None)
     return sink
 
 
-def ask_grpc(
-    fake: FakeServables, *instances: dict[str, Any], name: str = "any", method: str = "same", version: int = 0
-) -> Any:
+def request_of(*instances: dict[str, Any], name: str = "any", method: str = "same", version: int = 0) -> Any:
     """`instances` have messages of tensors."""
     request = Request(servable_spec={"name": name, "method_name": method, "version_number": version})
     for instance in instances:
         message = request.instances.add()
         for key, tensor in instance.items():
             message.items[key].CopyFrom(tensor)
-    reply = begin_grpc(fake, request)
+    return request
+
+
+def ask_grpc(
+    fake: FakeServables, *instances: dict[str, Any], name: str = "any", method: str = "same", version: int = 0
+) -> Any:
+    reply = begin_grpc(fake, request_of(*instances, name=name, method=method, version=version))
     assert reply.data is not None
     return Reply.FromString(reply.data)
 

@@ -106,7 +106,8 @@ def test_all_instances_fail_otherwise() -> None:
         ),
         (
             {"y": Tensor("int8", (100_001, 0), b"")},
-            b"an output of the shape [100001, 0] has more than 100000 empty lists",
+            b"The worker of servable any answered what cannot be read: an array of shape [100001, 0] has more than "
+            b"65536 rows without numbers",
         ),
     ],
 )
@@ -119,7 +120,10 @@ def test_replies_without_a_form(value: Any, message: bytes) -> None:
     ("error", "message"),
     [
         (ServiceUnavailable("No worker."), b"Request servable(any) method(same) , servable is not available"),
-        (Overloaded("Full of requests.", plain="Full."), b"Full."),
+        (
+            Overloaded("Full of requests.", plain="Full."),
+            b"Serving Error: enqueued requests count exceeds the limit: Full.",
+        ),
         (WorkerDied("It ended."), b"Worker died. It ended."),
         (DeadlineExceeded("Too late."), b"Too late."),
     ],

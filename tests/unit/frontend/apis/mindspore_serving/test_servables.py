@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -9,14 +10,19 @@ import msgspec
 import pytest
 
 from tests.unit.frontend.apis.mindspore_serving.fakes import (
+    MOST_INSTANCES,
     FakeServables,
     FakeVersion,
     TensorMessage,
     ask_grpc,
     ask_rest,
+    begin_grpc,
+    begin_rest,
+    request_of,
     told,
 )
 
+MANY = b'{"instances":[%b]}' % b",".join([b'{"x":1}'] * (MOST_INSTANCES + 1))
 ONE = TensorMessage(dtype=6, data=b"\1\0\0\0")
 
 
@@ -70,6 +76,18 @@ def test_a_servable_that_is_loading(ask: Ask) -> None:
     fake.versions = [FakeVersion("add", "1", None)]
     message = "Request servable(add) method(add) , servable is not available"
     assert ask(fake, "add", "add", 0, ("x1", "x2")) == (2, message)
+
+
+@both
+def test_more_instances_than_may_wait(ask: Ask) -> None:
+    async def asked() -> None:
+        fake, one = FakeServables(), {"x": ONE}
+        many = [one] * (MOST_INSTANCES + 1)
+        sink = begin_grpc(fake, request_of(*many)) if ask is by_grpc else begin_rest(fake, MANY)
+        await sink.told.wait()
+        assert b"The request has 1001 instances, and at most 1000 of model any may wait" in (sink.data or b"")
+
+    asyncio.run(asked())
 
 
 @both
