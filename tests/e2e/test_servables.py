@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from msx_archiver.servable import pack_servable
 from msx_sdk.compat.mindspore_serving.client import Client
@@ -160,5 +161,8 @@ def test_python_before_and_after_a_convolution(tmp_path: Path) -> None:
         assert answers[0]["scores"].tolist() == [16, 0, 0, 0]
         alone = Client(address, "net", "@call_quarters.mindir_0").infer({"x0": np.ones((1, 8, 8), np.float32)})
         assert alone[0]["y0"].tolist() == [16] * 4
+        openapi = server.inference.get("/openapi.json").json()
+        OpenAPIV31SpecValidator(openapi).validate()
+        assert "/predictions/net:classify" in openapi["paths"]
         described = server.describe("net")
         assert (described["modelVersion"], described["batchSize"], described["maxBatchDelay"]) == ("1", 32, 0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
+from collections.abc import Iterable
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
@@ -55,8 +56,7 @@ def _import(folder: Path, name: str) -> None:
 
 def _package(folder: Path, name: str) -> str:
     """The package that stands for the folder: by the servable's name, unless another module has that name."""
-    taken = sys.modules.get(name)
-    if (taken is not None and not _is_ours(taken)) or name in sys.stdlib_module_names or "." in name:
+    if _is_taken(name):
         name = f"servable_{name.replace('.', '_')}"
     for known in [known for known in sys.modules if known.startswith(f"{name}.")]:
         del sys.modules[known]
@@ -70,5 +70,17 @@ def _package(folder: Path, name: str) -> str:
     return name
 
 
-def _is_ours(module: ModuleType) -> bool:
-    return any((Path(path) / CONFIG_NAME).is_file() for path in getattr(module, "__path__", ()))
+def _is_taken(name: str) -> bool:
+    """Whether it is the name of something else that can be imported, now or later."""
+    if "." in name or name in sys.stdlib_module_names:
+        return True
+    if (known := sys.modules.get(name)) is not None:
+        return not _holds_a_servable(getattr(known, "__path__", ()))
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:  # a folder that happens to be on the path has no origin
+        return False
+    return not _holds_a_servable(spec.submodule_search_locations or ())
+
+
+def _holds_a_servable(paths: Iterable[str]) -> bool:
+    return any((Path(path) / CONFIG_NAME).is_file() for path in paths)

@@ -150,6 +150,21 @@ def test_functions_call_models(tmp_path: Path, mindirs: Path, processes: int) ->
         ]
 
 
+def test_contexts_and_device_infos(tmp_path: Path, mindirs: Path, caplog: pytest.LogCaptureFixture) -> None:
+    before = """
+context = Context(thread_num=1, enable_parallel=True, thread_affinity_core_list=[4000])
+context.append_device_info(AscendDeviceInfo(precision_mode="force_fp16", input_format="NCHW"))
+"""
+    more = ", context=context, options=GpuOptions(precision_mode='fp16'), config_file='lite.cfg'"
+    with models(tmp_path, mindirs, before + ADD.format(files="'add.mindir'", more=more)) as model:
+        assert values(call(model, "add", [{"x": row(1, 2, 3), "y": row(1, 1, 1)}])) == [[-2, -3, -4]]
+    assert [line for line in caplog.messages if "effect" in line] == [
+        "thread_affinity_core_list [4000] has no effect: [Errno 22] Invalid argument",
+        "declare_model: ascend input_format, ascend precision_mode, config_file, enable_parallel, gpu precision_mode: "
+        "accepted, without effect on this server",
+    ]
+
+
 def encrypted(folder: Path, key: bytes) -> dict[str, Any]:
     file = folder / f"key{len(key)}{key[:1].hex()}"
     file.write_bytes(key)

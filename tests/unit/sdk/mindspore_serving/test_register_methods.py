@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,11 @@ def test_a_servable_imports_its_neighbours(tmp_path: Path) -> None:
 def test_a_servable_may_have_the_name_of_a_module(tmp_path: Path) -> None:
     assert "sum_of" in declared(tmp_path, ADD, "json").methods
     assert "sum_of" in declared(tmp_path, ADD, "msgspec").methods
+    assert "antigravity" not in sys.modules
+    assert "sum_of" in declared(tmp_path, ADD, "antigravity").methods, "which is not imported yet"
+    assert "antigravity" not in sys.modules
+    assert "sum_of" in declared(tmp_path, ADD, "uvloop").methods
+    assert not hasattr(sys.modules.get("uvloop"), "servable_config")
     assert "sum_of" in declared(tmp_path, ADD, "add.v2-x").methods
 
 
