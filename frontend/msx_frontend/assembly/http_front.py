@@ -10,6 +10,7 @@ from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.apis.openapi.family import openapi
 from msx_frontend.apis.openapi.models import DescribedModel
 from msx_frontend.apis.torchserve.description import described
+from msx_frontend.apis.torchserve.model_paths import ModelPaths
 from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.families import Parts, families
@@ -122,8 +123,14 @@ class HttpFront:
         """Of one listener, which has the families of these. A listener for metrics alone asks for no key."""
         own = [family for family in self.families if family.listener in listeners]
         own = [described(own), *own]
+        further = None
+        if "inference" in listeners:
+            further = ModelPaths(self.families[0], self._registry.paths.get, self._registry.submit).match
+        router = Router([self._openapi(listeners, own), *own], self.families[0], _unknown(listeners), further)
+        if "inference" in listeners:
+            self._registry.is_taken = router.is_taken
         return Exchange(
-            Router([self._openapi(listeners, own), *own], self.families[0], _unknown(listeners)),
+            router,
             self._replies,
             limit=self._config.max_request_size,
             tokens=self._tokens_of(listeners),

@@ -116,6 +116,8 @@ class Management:
         old = self._replaced(version, wanted)
         if old is None:
             self.registry.add(version)
+        else:
+            self.registry.check_paths(version)
         try:
             await self._first_workers(version, wanted)
             await self._state.save(version, self.registry.is_default(version))

@@ -10,6 +10,7 @@ from msx_frontend.models.states import ModelState
 from msx_frontend.resources.shortage import Shortage
 from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.replica import Replica
+from msx_sdk._internal.config import Pipeline
 
 if TYPE_CHECKING:
     from msx_frontend.models.model_version import ModelVersion
@@ -19,7 +20,12 @@ WORST_FIRST = (ModelState.FAILED, ModelState.WAITING, ModelState.LOADING, ModelS
 
 class ObservedStages(ObservedVersion):
     stages: dict[str, ModelVersion]
+    pipeline: Pipeline
     _running: Running
+
+    @property
+    def paths(self) -> list[str]:
+        return [route for route in self.pipeline.routes if route.startswith("/")]
 
     @property
     def replicas(self) -> list[Replica]:

@@ -35,6 +35,11 @@ class ObservedVersion:
         """What has workers: its stages, else the version itself."""
         return list(self.stages.values()) or [cast("ModelVersion", self)]
 
+    @property
+    def paths(self) -> list[str]:
+        """Those that its `routes:` ask for."""
+        return []
+
     def part(self, stage: str | None) -> ModelVersion:
         """The stage of this name; without a name the whole version. Raises BadRequest."""
         if stage is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, ServiceError, ServiceUnavailable
 from msx_frontend.job import Job
 from msx_frontend.management_errors import Conflict, DefaultVersionInUse
@@ -28,6 +30,10 @@ class Registry:
         """Names and versions in the order of registration."""
         self._metrics = metrics
         self._refusing = False
+        self.paths: dict[str, str] = {}
+        """Paths that models have by their `routes:`, and the names of these models."""
+        self.is_taken: Callable[[str], bool] = lambda path: False
+        """Whether the server itself has a path."""
 
     def refuse_new(self) -> None:
         """From now on every job is refused: the server is ending."""
@@ -96,16 +102,20 @@ class Registry:
         return model is not None and model.default == version.source.version
 
     def add(self, version: ModelVersion) -> None:
+        """Raises Conflict."""
         name, number = version.source.name, version.source.version
         if self.has(name, number):
             raise Conflict(f"Model version {number} is already registered for model {name}")
+        self.check_paths(version)
         self._models.setdefault(name, _Model(number)).versions[number] = version
         self._ages[name, number] = None
+        self._find_paths()
         self._metrics.versions += [version, *version.stages.values()]
 
     def replace(self, old: ModelVersion, new: ModelVersion) -> None:
         """From now on requests go to `new`; the caller closes `old`."""
         self._models[old.source.name].versions[old.source.version] = new
+        self._find_paths()
         self._observe_no_more(old)
         self._metrics.versions += [new, *new.stages.values()]
 
@@ -125,9 +135,24 @@ class Registry:
             return
         del model.versions[version.source.version]
         del self._ages[version.labels]
+        self._find_paths()
         self._observe_no_more(version)
         if not model.versions:
             del self._models[version.source.name]
+
+    def check_paths(self, version: ModelVersion) -> None:
+        """Raises Conflict for a path of its routes that the server or another model has."""
+        for path in version.paths:
+            owner = self.paths.get(path)
+            if owner not in (None, version.source.name):
+                raise Conflict(f"Path {path} of model {version.source.name} (routes) is already that of model {owner}.")
+            if self.is_taken(path):
+                raise Conflict(f"Path {path} of model {version.source.name} (routes) is one of the server's own.")
+
+    def _find_paths(self) -> None:
+        found = {path: version.source.name for version in self.all_versions() for path in version.paths}
+        self.paths.clear()
+        self.paths.update(found)
 
     def _observe_no_more(self, version: ModelVersion) -> None:
         for one in (version, *version.stages.values()):

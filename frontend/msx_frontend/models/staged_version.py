@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from msx_frontend.errors import BadRequest, ServiceError, ServiceUnavailable
+from msx_frontend.errors import BadRequest, ResourceNotFound, ServiceError, ServiceUnavailable
 from msx_frontend.graphs.edges import enter
 from msx_frontend.graphs.execution import Execution
 from msx_frontend.graphs.graph import STAGES, Graph
@@ -16,6 +16,7 @@ from msx_frontend.models.group_recipe import GroupRecipe
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.observed_stages import ObservedStages
 from msx_frontend.models.states import ModelState
+from msx_frontend.queueing.instances import InstanceRequest
 from msx_frontend.resources.model_resources import ModelResources
 from msx_frontend.workers.group_end import GroupEnd
 from msx_sdk._internal.config import Pipeline
@@ -61,6 +62,9 @@ class StagedVersion(ObservedStages, ModelVersion):
         self._limit(job)
         Execution(graph, job, self._running, kind).begin()
 
+    def submit_instances(self, request: InstanceRequest) -> None:
+        raise BadRequest(f'Model "{self.source.name}" has stages and takes no instances: ask for a prediction.')
+
     def _graph_of(self, kind: str) -> tuple[Graph, str]:
         """The route that a job takes, and the kind of its last stage's job. Raises BadRequest."""
         if kind in (PREDICT, STREAM):
@@ -78,7 +82,7 @@ class StagedVersion(ObservedStages, ModelVersion):
             return self._main
         if (graph := self._graphs.get(route)) is None:
             known = ", ".join(filter(None, self._graphs)) or "none"
-            raise BadRequest(f'Model "{self.source.name}" has no route {route[:80]} (its routes: {known}).')
+            raise ResourceNotFound(f'Model "{self.source.name}" has no route {route[:80]} (its routes: {known}).')
         return graph
 
     # -- workers --

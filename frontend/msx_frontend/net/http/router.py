@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msx_frontend.keys.key import Kind
@@ -22,6 +22,10 @@ class Match(NamedTuple):
     kinds: tuple[Kind, ...] = ()
     """The kinds of keys of which one opens the route; none where it is public."""
     allowed: tuple[str, ...] = ()
+
+
+Further = Callable[[str, str], Match | None]
+"""Given a method and a path."""
 
 
 class ServedRoute(NamedTuple):
@@ -60,12 +64,20 @@ class _Node:
 class Router:
     """The routes of one listener. More literal templates win over less literal ones, earlier families over later."""
 
-    def __init__(self, families: Iterable[Family], default: Family, unknown: tuple[Kind, ...] = ()) -> None:
+    def __init__(
+        self,
+        families: Iterable[Family],
+        default: Family,
+        unknown: tuple[Kind, ...] = (),
+        further: Further | None = None,
+    ) -> None:
         """`default` makes the errors of unknown paths; `unknown` are the kinds of keys that may ask for these.
 
-        Raises ValueError for a template that is not a path.
+        `further` finds routes that come and go, for paths that no family has. Raises ValueError for a template that is
+        not a path.
         """
         self.families = tuple(families)
+        self._further = further
         self._root, self.default, self._unknown = _Node(), default, unknown
         self._owners: dict[str, Family] = {}
         for family in self.families:
@@ -87,7 +99,14 @@ class Router:
                 missing = Match(served[0].family, kinds=served[0].kinds, allowed=_allowed(served))
                 if method == "HEAD" and _of_method(served, "GET") is not None:
                     return missing  # a HEAD means no other route than its GET
+        if missing is None and owner is None and self._further and (later := self._further(method, path)) is not None:
+            return later
         return missing or (Match(owner) if owner else Match(self.default, kinds=self._unknown))
+
+    def is_taken(self, path: str) -> bool:
+        """A family has the path, or all paths of its beginning."""
+        segments = path[1:].split("/")
+        return segments[0] in self._owners or next(self._nodes(segments, owned=False), None) is not None
 
     def places(self) -> Iterator[Sequence[ServedRoute]]:
         """The routes of each path; more literal paths come first."""

@@ -148,6 +148,8 @@ def _check_kinds(pipeline: Pipeline) -> None:
     """Stages answer requests one by one and whole, but for those that end every route they are in."""
     for name, stage in pipeline.stages.items():
         config: ModelConfig = stage.config
+        if config.splits_instances:
+            raise ConfigError("splitInstances: a model with stages has one job a request: leave it out")
         if config.sequence_batching:
             raise ConfigError(
                 f"stages.{name}: sequenceBatching does not work in a stage, because a sequence stays with one worker "

@@ -1,0 +1,59 @@
+"""Paths that models ask for themselves: `routes:` with a key that begins with a slash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msx_frontend.apis.torchserve.predictions import MODEL, Submit
+from msx_frontend.errors import ResourceNotFound
+from msx_frontend.job import Job, KeptHeaders, method_kind
+from msx_frontend.keys.key import Key
+from msx_frontend.net.http.family import Family, JobRoute, Names, ReplySink, Route
+from msx_frontend.net.http.head import Head
+from msx_frontend.net.http.parse import fields_parser
+from msx_frontend.net.http.router import Match
+
+OwnerOf = Callable[[str], str | None]
+"""The model that has a path."""
+
+
+class ModelPaths:
+    """What the router asks for a path that no family has. Such routes come and go with their models."""
+
+    def __init__(self, family: Family, owner_of: OwnerOf, submit: Submit) -> None:
+        self._family, self._owner_of, self._submit = family, owner_of, submit
+
+    def match(self, method: str, path: str) -> Match | None:
+        """Any method predicts, as with TorchServe's paths."""
+        model = self._owner_of(path)
+        if model is None or method in ("HEAD", "OPTIONS"):
+            return None
+        route = Route("POST", path, JobRoute(self._template), any_method=True, model=MODEL, when=_while_it_is_there)
+        return Match(self._family, route, {MODEL: model}, ("inference",))
+
+    def _template(self, head: Head, names: Names) -> PathTemplate:
+        return PathTemplate(self._owner_of, self._submit, head)
+
+
+class PathTemplate:
+    """What a head says of a job. The model is looked up for each request: a client may send its head for long."""
+
+    def __init__(self, owner_of: OwnerOf, submit: Submit, head: Head) -> None:
+        self._owner_of, self._submit, self._path = owner_of, submit, head.path
+        self._headers, self._fields = KeptHeaders(head.headers()), fields_parser(head.content_type)
+        self._kind = method_kind(head.path)
+        self.key: Key | None = None
+
+    def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
+        model = self._owner_of(self._path)
+        if model is None:
+            raise ResourceNotFound
+        if self.key is not None:
+            self.key.check_model(model)
+        job = sink.job = Job(id, model, None, self._fields(body), self._headers, sink, kind=self._kind)
+        self._submit(job)
+
+
+def _while_it_is_there() -> bool:
+    """The route of a path is found anew for each head."""
+    return True
