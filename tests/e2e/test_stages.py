@@ -198,7 +198,7 @@ def test_a_worker_of_a_middle_stage_that_dies(server: RunningServer, tmp_path: P
         wait_until(lambda: any(reply.done() for reply in replies.values()), "its client is told", server.tail)
         (dead,) = [file for file in files if replies[file].done()]
         status, text = replies[dead].result()
-        assert (status, "Error executing two: Worker died" in text) == (500, True)
+        assert (status, "Error executing two: Worker died" in text) == (507, True)
         (other,) = [file for file in files if file != dead]
         other.touch()
         assert replies[other].result()[0] == 200

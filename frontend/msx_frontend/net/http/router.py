@@ -106,7 +106,7 @@ class Router:
     def is_taken(self, path: str) -> bool:
         """A family has the path, or all paths of its beginning."""
         segments = path[1:].split("/")
-        return segments[0] in self._owners or next(self._nodes(segments, owned=False), None) is not None
+        return segments[0] in self._owners or any(node.served for node, _ in self._nodes(segments, owned=False))
 
     def places(self) -> Iterator[Sequence[ServedRoute]]:
         """The routes of each path; more literal paths come first."""
