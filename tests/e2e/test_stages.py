@@ -16,7 +16,7 @@ import pytest
 from msx_archiver.options import PackOptions
 from msx_archiver.pack import pack
 from tests.e2e.server import SERVICES, RunningServer, new_store, run_server, wait_until
-from tests.e2e.test_grpc import failure, predict, stream
+from tests.e2e.test_grpc import Request, failure, predict, predictions, stream
 from tests.http2_transport import Http2Transport
 
 pytestmark = pytest.mark.e2e
@@ -105,11 +105,11 @@ def test_what_is_not_a_route(server: RunningServer, path: str, status: int) -> N
 def test_each_stage_has_a_process_and_its_own_settings(server: RunningServer) -> None:
     pids = {ask(server, "/predictions/chain", f"{name}!pid")[1] for name in ("one", "two", "three")}
     assert len({text.rpartition(":")[2] for text in pids}) == 3
-    places = lambda: {ask(server, "/predictions/chain:short", "two!env=PLACE")[1] for _ in range(2)}  # noqa: E731
+    path = "/predictions/chain:short"
     seen: set[str] = set()
     with ThreadPoolExecutor(8) as pool:
         while len(seen) < 2:
-            seen |= {text for found in pool.map(lambda _: places(), range(8)) for text in found}
+            seen |= {text for _, text in pool.map(lambda _: ask(server, path, "two!env=PLACE"), range(16))}
     assert seen == {"two:first", "two:second"}
     assert ask(server, "/predictions/chain", "three!model")[1] == "three:chain:['note', 'routine']"
 
@@ -168,11 +168,15 @@ def test_a_diamond_with_a_bound_of_one(server: RunningServer) -> None:
 
 def test_a_client_that_leaves_and_one_that_is_late(server: RunningServer, tmp_path: Path) -> None:
     """The stage where the request is hears of it."""
-    for name, options in (("leaves", {}), ("late", {"timeout": 2.0})):
-        told = tmp_path / name
-        with httpx.Client(base_url=server.info["inference"], **options) as client:
-            _leave(client, f"two!wait={told}", Path(f"{told}.begun"))
-        wait_until(Path(f"{told}.left").exists, "the handler has heard of it", server.tail)
+    told = tmp_path / "told"
+    with httpx.Client(base_url=server.info["inference"]) as client:
+        _leave(client, f"two!wait={told}", Path(f"{told}.begun"))
+    wait_until(Path(f"{told}.left").exists, "the handler has heard of it", server.tail)
+    late = tmp_path / "late"
+    with grpc.insecure_channel(server.info["grpc_inference"]) as channel, pytest.raises(grpc.RpcError) as caught:
+        predictions(channel)(Request(model_name="chain", input={"body": f"two!wait={late}".encode()}), timeout=1)
+    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    wait_until(Path(f"{late}.left").exists, "the handler has heard of it", server.tail)
     assert ask(server, "/predictions/chain")[0] == 200
 
 
