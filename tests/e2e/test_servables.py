@@ -106,7 +106,8 @@ from mindspore_serving.server import register
 with open(os.path.join(os.path.dirname(__file__), "labels.txt")) as file:
     LABELS = file.read().split()
 
-model = register.declare_model(model_file="quarters.mindir", model_format="MindIR")
+context = register.Context(thread_num=1)
+model = register.declare_model(model_file="quarters.mindir", model_format="MindIR", context=context)
 
 def decode(pixels):
     if pixels.size != 64:

@@ -45,8 +45,8 @@ class ModelFiles:
             self._check_format(declaration)
         paths = [self.folder / file for declaration in declarations for file in declaration.files]
         _pin(declarations)
-        target = setup(self.context, paths)
-        _apply(declarations, target, self.context)
+        target = setup(self.context, paths, _threads(declarations))
+        _apply(declarations, target)
         models = {model.key: self._load(model) for model in servable.models.values()}
         if parse_model_config(self.context.model_yaml_config)[0].warmup is not False:
             self.context.report_progress("warming up")
@@ -117,21 +117,23 @@ def _pin(declarations: Iterable[ModelDeclaration]) -> None:
         log.warning("thread_affinity_core_list %s has no effect: %s", sorted(cores), error)
 
 
-def _apply(declarations: Iterable[ModelDeclaration], target: str, context: Context) -> None:
+def _threads(declarations: Iterable[ModelDeclaration]) -> int | None:
+    """The most that a context asks for."""
+    given = [one.context.thread_num for one in declarations if one.context is not None and one.context.thread_num]
+    return max(given, default=None)
+
+
+def _apply(declarations: Iterable[ModelDeclaration], target: str) -> None:
     """Contexts and device infos, as far as MindSpore has them; what it does not have is logged."""
     import mindspore as ms
 
     unused: set[str] = set()
-    threads = 0
     for one in declarations:
-        if one.context is not None:
-            threads = max(threads, one.context.thread_num or 0)
-            unused |= {"enable_parallel"} if one.context.enable_parallel is not None else set()
+        if one.context is not None and one.context.enable_parallel is not None:
+            unused.add("enable_parallel")
         for kind, options in _device_options(one):
             unused |= _apply_device(ms, kind, options, target)
         unused |= {"config_file"} if one.config_file is not None else set()
-    if threads and not (context.model_yaml_config.get("mindspore") or {}).get("threads"):
-        ms.device_context.cpu.op_tuning.threads_num(threads)
     if unused:
         log.warning("declare_model: %s: accepted, without effect on this server", ", ".join(sorted(unused)))
 

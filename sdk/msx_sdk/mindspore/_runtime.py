@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import platformdirs
 
 from msx_sdk._internal.cgroup import cores_by_quota
@@ -25,13 +26,16 @@ _CONVOLUTIONS = ("Conv", "DepthwiseConv", "Deconv")
 logger = logging.getLogger(__name__)
 
 
-def setup(context: Context, files: Sequence[Path] = ()) -> str:
+def setup(context: Context, files: Sequence[Path] = (), threads: int | None = None) -> str:
     """Prepare MindSpore as the `mindspore:` section of model-config.yaml says; call it before `import mindspore`.
 
-    `files`: MindIR files that the manifest does not name. Returns the device target, "Ascend" or "CPU". Ascend is taken
-    only if CANN loads in this process.
+    `files`: MindIR files that the manifest does not name; `threads`: of an operator, where the yaml does not say.
+
+    Returns the device target, "Ascend" or "CPU". Ascend is taken only if CANN loads in this process.
     """
     options = parse_model_config(context.model_yaml_config)[0].mindspore
+    if options.threads is None and threads is not None:
+        options = msgspec.structs.replace(options, threads=threads)
     _set_environment(context, options, files)
     import mindspore as ms
 
@@ -39,8 +43,8 @@ def setup(context: Context, files: Sequence[Path] = ()) -> str:
     if target == "CPU":
         # Asynchronous launch spins on a machine with few cores: 50 times slower for small operators.
         ms.runtime.launch_blocking()
-    if (threads := options.threads or _fewer_threads(context, target)) is not None:
-        ms.device_context.cpu.op_tuning.threads_num(threads)
+    if (most := options.threads or _fewer_threads(context, target)) is not None:
+        ms.device_context.cpu.op_tuning.threads_num(most)
     if options.mode is not None:
         ms.set_context(mode=ms.GRAPH_MODE if options.mode == "graph" else ms.PYNATIVE_MODE)
     keep_graphs(context)

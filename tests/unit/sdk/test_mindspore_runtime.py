@@ -148,6 +148,15 @@ def test_an_instruction_set_that_comes_too_late_is_logged(ms: MagicMock, caplog:
     assert "ONEDNN_MAX_CPU_ISA=AVX2 comes too late" in caplog.text
 
 
+@pytest.mark.parametrize(("options", "used"), [({}, 5), ({"threads": 3}, 3)])
+def test_a_handler_may_say_how_many_threads(
+    ms: MagicMock, environ: dict[str, str], options: dict[str, int], used: int
+) -> None:
+    setup(context(config={"mindspore": options}), threads=5)
+    assert environ["OMP_NUM_THREADS"] == str(used)
+    ms.device_context.cpu.op_tuning.threads_num.assert_called_once_with(used)  # MindSpore refuses a second call
+
+
 def test_threads_and_mode(ms: MagicMock, environ: dict[str, str]) -> None:
     setup(context(config={"mindspore": {"threads": 3, "mode": "graph"}}))
     assert environ["OMP_NUM_THREADS"] == "3"

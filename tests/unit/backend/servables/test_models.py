@@ -152,7 +152,7 @@ def test_functions_call_models(tmp_path: Path, mindirs: Path, processes: int) ->
 
 def test_contexts_and_device_infos(tmp_path: Path, mindirs: Path, caplog: pytest.LogCaptureFixture) -> None:
     before = """
-context = Context(thread_num=1, enable_parallel=True, thread_affinity_core_list=[4000])
+context = Context(enable_parallel=True, thread_affinity_core_list=[4000])
 context.append_device_info(AscendDeviceInfo(precision_mode="force_fp16", input_format="NCHW"))
 """
     more = ", context=context, options=GpuOptions(precision_mode='fp16'), config_file='lite.cfg'"
