@@ -16,7 +16,7 @@ import pytest
 from msx_sdk.compat.mindspore_serving.client import Client, SSLConfig
 from tests.certificates import Certificate, write_pem
 from tests.e2e.scripts import BEGIN, READY, RunningScript, free_port, run_script
-from tests.e2e.server import wait_until
+from tests.e2e.server import run_server, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -303,3 +303,21 @@ def test_versions_of_an_encrypted_model(tmp_path: Path) -> None:
         assert not [path for path in written if b"0123456789ABCDEF" in path.read_bytes()]
         environments = [str(one.environ()) + str(one.cmdline()) for one in running.below]
         assert not [text for text in environments if "0123456789ABCDEF" in text]
+
+
+def test_a_folder_of_servables_without_a_script(tmp_path: Path) -> None:
+    """On the usual ports, with keys; one that cannot be packed does not keep the others."""
+    (tmp_path / "servables").mkdir()
+    text = servable(tmp_path / "servables", "text", TEXT)
+    for version in ("1", "3"):
+        (text / version).mkdir()
+    servable(tmp_path / "servables", "bad", "def")
+    flags = ("--servables", str(tmp_path / "servables"))
+    with run_server(tmp_path, *flags, tokens=True, ready=False) as server:
+        server.wait_serving()
+        instances = {"instances": [{"a": "x", "b": "y"}]}
+        for path in ("/model/text:str_concat", "/model/text/version/1:str_concat"):
+            assert server.inference.post(path, json=instances).json() == {"instances": [{"text": "xy"}]}
+        assert server.describe("text")["modelVersion"] == "3"
+        assert httpx.post(server.info["inference"] + "/model/text:str_concat", json=instances).status_code == 401
+        assert "servable bad 1 of " in server.info["not_loaded"][0]

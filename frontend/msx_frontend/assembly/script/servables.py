@@ -216,8 +216,10 @@ def _may_serve(replica: Replica) -> bool:
 
 
 def _settings(one: LoadServable) -> dict[str, Any]:
-    """Keys of model-config.yaml."""
-    settings: dict[str, Any] = {"deviceIds": list(one.device_ids)} if one.device_ids else {}
+    """Keys of model-config.yaml: what the script says counts for more than the servable's own file."""
+    settings: dict[str, Any] = {"minWorkers": one.workers, "maxWorkers": one.workers}
+    if one.device_ids:
+        settings["deviceIds"] = list(one.device_ids)
     if one.device_type == "cpu" or not one.device_ids:
         settings["deviceType"] = "cpu"
     if one.extra:
