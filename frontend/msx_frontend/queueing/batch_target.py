@@ -42,6 +42,9 @@ class BatchTarget(Protocol):
     def flush(self) -> None:
         """Write what `predict` has taken."""
 
+    def typical_seconds(self, kind: str) -> float:
+        """How long a batch of this method takes on average; infinity before the first one has finished."""
+
     def holds(self, job: Job) -> bool:
         """The worker has the job and has not sent the last of its reply."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from math import inf as INFINITY
 from typing import Any
 
 from msx_frontend.errors import Overloaded, ServiceError, ServiceUnavailable
-from msx_frontend.job import ALONE, PREDICT, STREAM, Job
+from msx_frontend.job import ALONE, PLAIN, PREDICT, STREAM, Job
 from msx_frontend.queueing.ahead import batches_ahead, may_join
 from msx_frontend.queueing.answer_rate import AnswerRate
 from msx_frontend.queueing.batch_target import BatchTarget
@@ -225,10 +226,13 @@ class Dispatcher:
         idle = sum(group.idle for group in self.groups)
         return self.policy.wait(time.monotonic(), len(self.queue), head.enqueued, idle)
 
-    @property
-    def _ahead(self) -> int:
-        """How many batches may wait behind the running one of a group."""
-        return 0 if self._config.use_job_ticket else batches_ahead(self.policy.typical_seconds)
+    def _ahead(self, group: BatchTarget) -> int:
+        """How many batches of the head's kind may wait behind the running one of the group. One method may take much
+        longer than another."""
+        seconds, head = self.policy.typical_seconds, self.queue.head
+        if self._config.use_job_ticket or head is None or seconds == INFINITY:
+            return 0
+        return batches_ahead(seconds if head.kind in PLAIN else group.typical_seconds(head.kind))
 
     def _joins(self, head: Waiting) -> bool:
         """Whether the job may be sent to a busy worker, which takes it into its next batch."""
@@ -247,7 +251,7 @@ class Dispatcher:
             return best, 0 if best is None else room
         if joins and (room := best.room_to_join):
             return best, room
-        if len(self.queue) < self._config.batch_size or not (ahead := self._ahead):
+        if len(self.queue) < self._config.batch_size or not (ahead := self._ahead(best)):
             return None, 0
         size = self._config.batch_size
         most = len(self.queue) // size * size if len(groups) == 1 else size

@@ -120,6 +120,10 @@ class BatchRunner:
             return 0
         return max(self._batch_size - self.in_flight.behind, 0)
 
+    def typical_seconds(self, kind: str) -> float:
+        """How long a batch of this method takes on average; infinity before the first one has finished."""
+        return self.in_flight.typical_seconds(kind)
+
     def holds(self, job: Job) -> bool:
         """The worker has the job and has not sent the last of its reply."""
         return job.group is self and job.number in self.in_flight.open

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from math import inf
 
-from msx_frontend.job import Job
+from msx_frontend.job import PLAIN, Job
+
+WEIGHT = 0.1
+"""Of a batch in the average time of its method."""
+MOST_KINDS = 256
 
 
 class SentBatch:
     """`began` is a `time.monotonic()` instant, 0 while another batch of the group runs before it."""
 
-    __slots__ = ("began", "joining", "left", "size")
+    __slots__ = ("began", "joining", "kind", "left", "size")
 
     def __init__(self, jobs: list[Job], began: float, *, joins: bool) -> None:
         self.size = self.left = len(jobs)
+        self.kind = jobs[0].kind
         self.began = began
         self.joining = jobs if joins else []
         """Jobs whose `started` is set when the batch begins: they may have been sent long before."""
@@ -33,6 +39,8 @@ class InFlight:
         self.open: dict[int, tuple[Job, SentBatch]] = {}
         """By number, the jobs whose replies are not complete."""
         self._number = 0
+        self._seconds: dict[str, float] = {}
+        """By method, how long its batches take."""
 
     @property
     def awaited(self) -> bool:
@@ -98,10 +106,25 @@ class InFlight:
                 over.append(batch)
         if batches and over and not batches[0].began:
             batches[0].begin(now)
-        if len(over) == 1:
+        if len(over) == 1 and over[0].kind in PLAIN:
             return [(over[0].size, now - over[0].began)]
         share = 1 + sum(not batch.began for batch in over)
-        return [(batch.size, (now - (batch.began or over[0].began)) / share) for batch in over]
+        return [self._ended(batch, (now - (batch.began or over[0].began)) / share) for batch in over]
+
+    def _ended(self, batch: SentBatch, seconds: float) -> tuple[int, float]:
+        if batch.kind not in PLAIN:
+            self._learn(batch.kind, seconds)
+        return batch.size, seconds
+
+    def typical_seconds(self, kind: str) -> float:
+        """How long a batch of this method takes on average; infinity before the first one has finished."""
+        return self._seconds.get(kind, inf)
+
+    def _learn(self, kind: str, seconds: float) -> None:
+        known = self._seconds.get(kind, seconds)
+        if len(self._seconds) >= MOST_KINDS:
+            self._seconds.clear()
+        self._seconds[kind] = known + WEIGHT * (seconds - known)
 
     def release(self) -> tuple[list[Job], list[Job]]:
         """The group has ended: returns the open jobs whose batch had begun, and those whose batch had not."""

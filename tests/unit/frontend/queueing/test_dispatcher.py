@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from functools import wraps
@@ -35,6 +36,11 @@ class FakeGroup:
         """How often batches were handed to it."""
         self.batch_size, self.max_concurrent = batch_size, max_concurrent
         self.continuous = False
+        self.seconds: dict[str, float] = {}
+        """By method, what a batch takes."""
+
+    def typical_seconds(self, kind: str) -> float:
+        return self.seconds.get(kind, math.inf)
 
     @property
     def is_async(self) -> bool:

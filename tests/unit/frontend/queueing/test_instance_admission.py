@@ -204,6 +204,20 @@ def test_at_most_so_many_batches_are_ahead() -> None:
 
 
 @on_a_loop
+def test_a_slow_method_is_not_sent_ahead_because_others_are_fast() -> None:
+    bench = Bench(group := FakeGroup())
+    bench.learn(AHEAD / 10)
+    submit(bench, make_request("slow", 2000, kind="packed:slow"))
+    assert len(group.batches) == 1  # nobody knows yet how long it takes
+    group.seconds = {"packed:slow": 0.1, "packed:fast": AHEAD / 2}
+    bench.dispatcher.pump()
+    assert len(group.batches) == 1
+    bench.dispatcher.queue.fail_all(ServiceUnavailable("no"))
+    submit(bench, make_request("fast", 2000, kind="packed:fast"))
+    assert len(group.batches) == 1 + 2
+
+
+@on_a_loop
 def test_a_batch_that_joins_is_bounded() -> None:
     bench = Bench(group := FakeGroup())
     bench.learn(0.005)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
+import pytest
+
 from msx_frontend.job import Job
-from msx_frontend.workers.in_flight import InFlight
+from msx_frontend.workers.in_flight import MOST_KINDS, InFlight
 from tests.unit.frontend.jobs import make_job
 
 
@@ -74,3 +78,23 @@ def test_after_a_crash_the_jobs_that_had_joined_have_begun() -> None:
         held.add([job], 1, 10.0, at_once=False, joins=True)
     held.join(2, 11.0)
     assert held.release() == (jobs[:2], jobs[2:])
+
+
+def test_how_long_batches_of_a_method_take() -> None:
+    held = InFlight()
+    for number, (kind, seconds) in enumerate([("method:a", 1.0), ("method:a", 2.0), ("predict", 9.0)]):
+        jobs = [make_job(kind=kind)]
+        held.add(jobs, 1, 10.0 * number, at_once=False)
+        held.finish([jobs[0].number], 10.0 * number + seconds)
+    assert held.typical_seconds("method:a") == pytest.approx(1.1)
+    assert held.typical_seconds("method:b") == held.typical_seconds("predict") == math.inf
+
+
+def test_only_so_many_methods_are_known() -> None:
+    held = InFlight()
+    for number in range(MOST_KINDS + 1):
+        jobs = [make_job(kind=f"method:{number}")]
+        held.add(jobs, 1, 0.0, at_once=False)
+        held.finish([jobs[0].number], 1.0)
+    assert held.typical_seconds("method:0") == math.inf
+    assert held.typical_seconds(f"method:{MOST_KINDS}") == 1
