@@ -84,8 +84,8 @@ def test_how_long_batches_of_a_method_take() -> None:
     held = InFlight()
     for number, (kind, seconds) in enumerate([("method:a", 1.0), ("method:a", 2.0), ("predict", 9.0)]):
         jobs = [make_job(kind=kind)]
-        held.add(jobs, 1, 10.0 * number, at_once=False)
-        held.finish([jobs[0].number], 10.0 * number + seconds)
+        held.add(jobs, 1, 10.0 + number, at_once=False)
+        held.finish([jobs[0].number], 10.0 + number + seconds)
     assert held.typical_seconds("method:a") == pytest.approx(1.1)
     assert held.typical_seconds("method:b") == held.typical_seconds("predict") == math.inf
 
@@ -94,7 +94,7 @@ def test_only_so_many_methods_are_known() -> None:
     held = InFlight()
     for number in range(MOST_KINDS + 1):
         jobs = [make_job(kind=f"method:{number}")]
-        held.add(jobs, 1, 0.0, at_once=False)
-        held.finish([jobs[0].number], 1.0)
+        held.add(jobs, 1, 10.0, at_once=False)
+        held.finish([jobs[0].number], 11.0)
     assert held.typical_seconds("method:0") == math.inf
     assert held.typical_seconds(f"method:{MOST_KINDS}") == 1
