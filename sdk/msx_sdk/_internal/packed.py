@@ -136,6 +136,11 @@ def unpack(data: Buffer, make: Callable[[Tensor], Any] | None = None, resolve: R
     return _decoded(msgspec.msgpack.Decoder(ext_hook=extensions(make or as_array, resolve)), data)
 
 
+def unpack_tensors(data: Buffer) -> Any:
+    """As `unpack`, with each array as a Tensor. Raises InvalidPacked."""
+    return _decoded(_to_tensors, data)
+
+
 def as_array(tensor: Tensor) -> Any:
     """A NumPy array that can be written. Raises InvalidPacked for a shape that NumPy does not have."""
     import numpy as np
@@ -342,4 +347,5 @@ def _placed_array(value: Any, place: SharedPlace, placed: dict[int, msgspec.msgp
 
 _small = msgspec.msgpack.Encoder(enc_hook=_small_extension)
 _encoder = msgspec.msgpack.Encoder(enc_hook=extension)
+_to_tensors = msgspec.msgpack.Decoder(ext_hook=extensions(lambda tensor: tensor))
 _to_arrays = msgspec.msgpack.Decoder(ext_hook=extensions(as_array))

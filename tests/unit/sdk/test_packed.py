@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from msx_sdk._internal.packed import TENSOR, InvalidPacked, OneBytes, OneText, Tensor, pack, unpack
+from msx_sdk._internal.packed import TENSOR, InvalidPacked, OneBytes, OneText, Tensor, pack, unpack, unpack_tensors
 
 FLOATS = Tensor("float32", (2,), b"\0\0\x80?\0\0\0@")
 
 
 def test_plain_values_and_tensors_come_back() -> None:
     value = {"x": FLOATS, "text": "ä", "raw": b"\0", "list": [1, 2.5, True, None]}
-    assert unpack(pack(value), lambda tensor: tensor) == value
+    assert unpack(pack(value), lambda tensor: tensor) == unpack_tensors(pack(value)) == value
 
 
 class Word(str):

@@ -8,7 +8,7 @@ from typing import Any
 from msx_frontend.apis.mindspore_serving.errors import FAILED, SYSTEM_ERROR, ErrorText, Spec, error_text
 from msx_frontend.errors import ServiceError
 from msx_frontend.queueing.instances import InstanceAnswer, InstanceReply
-from msx_sdk._internal.packed import InvalidPacked, Tensor, unpack
+from msx_sdk._internal.packed import InvalidPacked, unpack_tensors
 
 Outputs = Mapping[str, Any]
 
@@ -19,7 +19,7 @@ def outputs_of(answer: InstanceAnswer, spec: Spec) -> Outputs | ErrorText:
     if answer.status >= 400:
         return ErrorText(FAILED, answer.body.decode("utf-8", "replace"))
     try:
-        value = unpack(answer.body, _same)
+        value = unpack_tensors(answer.body)
     except InvalidPacked as error:
         return ErrorText(SYSTEM_ERROR, f"The worker of servable {spec.servable} answered what cannot be read: {error}")
     if isinstance(value, dict):
@@ -34,7 +34,3 @@ def outputs_of(answer: InstanceAnswer, spec: Spec) -> Outputs | ErrorText:
 def reply_size(answers: Sequence[InstanceAnswer]) -> int:
     """In bytes."""
     return sum(len(one.body) for one in answers if isinstance(one, InstanceReply))
-
-
-def _same(tensor: Tensor) -> Tensor:
-    return tensor
