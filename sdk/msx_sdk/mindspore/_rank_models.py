@@ -1,26 +1,27 @@
 """One model of which each rank of a group has a MindIR of its own: rank 0 calls it, and the last rank's outputs are the
-answer.
-
-Values go between ranks as bytes: all types of arrays have a form, and a rank need not know shapes before.
-"""
+answer."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msx_sdk._internal.config import parse_model_config
 from msx_sdk._internal.failures import summary
 from msx_sdk._internal.group_config import GROUP_CONFIG, GroupConfigError, read_group_config
 from msx_sdk._internal.mindir import TensorSpec
-from msx_sdk._internal.packed import pack, unpack
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore import collectives
 from msx_sdk.mindspore._encrypted import Decryption
 from msx_sdk.mindspore._groups import join_groups
 from msx_sdk.mindspore._network import Network, load_mindir_file
+from msx_sdk.mindspore._rank_messages import RankMessages
 from msx_sdk.mindspore.parallel import Parallel
 
 if TYPE_CHECKING:
@@ -29,25 +30,40 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
+log = logging.getLogger("msx.servable")
+
+GO_ON: list[Any] = []
+"""What rank 0 says to the others when all have failed alike."""
+
+
 class RankModel:
     """On rank 0 call it within `leading()`; on the other ranks `follow()` for each of rank 0's `leading()`.
 
-    A rank that fails ends the call of all: where the ranks stand after that is not known, so that the server ends the
-    group and starts a new one.
+    A call that fails on every rank, as one with wrong inputs does, is a failed call. Where only some have failed, it is
+    not known where the others stand: an error ends the call of the handler, or, where a rank waits for others that
+    cannot come, `give_up` ends its process after `patience` seconds; the server then ends the group and starts anew.
     """
 
-    def __init__(self, parallel: Parallel, subgraphs: Sequence[Network]) -> None:
-        self._parallel, self._subgraphs = parallel, subgraphs
-        self._last = parallel.world_size - 1
+    def __init__(
+        self,
+        parallel: Parallel,
+        subgraphs: Sequence[Network],
+        messages: RankMessages,
+        patience: float,
+        give_up: Callable[[], None],
+    ) -> None:
+        self._subgraphs, self._messages = subgraphs, messages
+        self._patience, self._give_up = patience, give_up
+        self._rank, self._last = parallel.rank, parallel.world_size - 1
+        self._others = range(1, parallel.world_size)
         self._failed: RuntimeError | None = None
-        own = [bool(network.inputs) for network in subgraphs]
-        self._taking = self._gather(own)
+        self._taking = self._gather([bool(network.inputs) for network in subgraphs])
         """For each rank: for each subgraph whether it takes the inputs."""
         self.outputs: list[list[TensorSpec]] = self._last_outputs()
 
     @property
     def follows(self) -> bool:
-        return self._parallel.rank > 0
+        return self._rank > 0
 
     @property
     def inputs(self) -> list[list[TensorSpec]]:
@@ -56,76 +72,93 @@ class RankModel:
 
     @contextlib.contextmanager
     def leading(self) -> Iterator[None]:
-        """On rank 0, around the calls of one batch. Raises RuntimeError if one has failed, whoever caught it."""
+        """On rank 0, around the calls of one batch. Raises RuntimeError if the ranks differ, whoever caught it."""
         yield
         if self._failed is not None:
             raise self._failed
-        for rank in range(1, self._parallel.world_size):
-            self._send(None, rank)
+        for rank in self._others:
+            self._messages.send(None, rank)
 
     def __call__(self, arrays: Sequence[Array], subgraph: int = 0) -> list[Array]:
         """On rank 0: the outputs of the last rank. Raises RuntimeError."""
         if self._failed is not None:
             raise self._failed
-        for rank in range(1, self._parallel.world_size):
-            self._send([subgraph, list(arrays) if self._taking[rank][subgraph] else []], rank)
+        for rank in self._others:
+            self._messages.send([subgraph, list(arrays) if self._taking[rank][subgraph] else []], rank)
         try:
             own = self._run(subgraph, arrays)
-            outputs: list[Array] = self._receive(self._last) if self._last else own
         except RuntimeError as error:
-            self._failed = error
+            self._settle(error)
             raise
-        return outputs
+        told: list[Array] | str = self._messages.receive(self._last) if self._last else own
+        if isinstance(told, str):
+            self._failed = RuntimeError(told)
+            raise self._failed
+        return told
 
     def follow(self) -> None:
-        """On the other ranks: computes what rank 0 says until its batch is done. Raises RuntimeError."""
-        while (call := self._receive(0)) is not None:
+        """On the other ranks: computes what rank 0 says until its batch is done."""
+        while (call := self._messages.receive(0)) is not None:
             subgraph, arrays = call
-            outputs = self._run(subgraph, arrays)
-            if self._parallel.rank == self._last:
-                self._send(outputs, 0)
+            try:
+                outputs = self._run(subgraph, arrays)
+            except RuntimeError as error:
+                self._messages.send(str(error), 0)
+                with self._waiting(error):
+                    self._messages.receive(0)  # to go on
+                continue
+            if self._rank == self._last:
+                self._messages.send(outputs, 0)
 
     def _run(self, subgraph: int, arrays: Sequence[Array]) -> list[Array]:
         try:
             return self._subgraphs[subgraph](arrays)
         except Exception as error:
-            rank = self._parallel.rank
-            raise RuntimeError(f"Error happened on get result of rank {rank}: {summary(error)}") from error
+            raise RuntimeError(f"Error happened on get result of rank {self._rank}: {summary(error)}") from error
+
+    def _settle(self, error: RuntimeError) -> None:
+        """On rank 0, which has failed: whether all others have, too."""
+        with self._waiting(error):
+            told = [self._messages.receive(rank) for rank in self._others]
+        if not all(isinstance(one, str) for one in told):
+            self._failed = error
+            return
+        for rank in self._others:
+            self._messages.send(GO_ON, rank)
+
+    @contextlib.contextmanager
+    def _waiting(self, error: RuntimeError) -> Iterator[None]:
+        """Ranks that have not failed may wait for this one in a collective: then they say nothing."""
+        timer = threading.Timer(self._patience, self._end, (error,))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _end(self, error: RuntimeError) -> None:
+        log.error("%s. The other ranks did not fail within rankSkewTimeout: this rank ends", error)
+        self._give_up()
 
     def _gather(self, own: list[bool]) -> list[list[bool]]:
         """What each rank says of itself, on rank 0."""
         if self.follows:
-            self._send(own, 0)
+            self._messages.send(own, 0)
             return []
-        return [own, *(self._receive(rank) for rank in range(1, self._parallel.world_size))]
+        return [own, *(self._messages.receive(rank) for rank in self._others)]
 
     def _last_outputs(self) -> list[list[TensorSpec]]:
         """Of the last rank, on rank 0 and on itself."""
         own = [network.outputs for network in self._subgraphs]
-        if self._parallel.rank == self._last:
+        if self._rank == self._last:
             if self.follows:
-                self._send([[[spec.name, spec.dtype, list(spec.shape)] for spec in specs] for specs in own], 0)
+                self._messages.send([[[spec.name, spec.dtype, list(spec.shape)] for spec in one] for one in own], 0)
             return own
         if self.follows:
             return []
-        told = self._receive(self._last)
+        told = self._messages.receive(self._last)
         return [[TensorSpec(name, dtype, tuple(shape)) for name, dtype, shape in specs] for specs in told]
-
-    def _send(self, value: Any, rank: int) -> None:
-        import mindspore as ms
-        import numpy as np
-
-        data = pack(value)
-        group = self._parallel.world_group
-        collectives.send(ms.Tensor(np.array([len(data)], np.int64)), rank, group)
-        collectives.send(ms.Tensor(np.frombuffer(data, np.uint8).copy()), rank, group)
-
-    def _receive(self, rank: int) -> Any:
-        import mindspore as ms
-
-        group = self._parallel.world_group
-        size = int(collectives.recv((1,), ms.int64, rank, group).asnumpy()[0])
-        return unpack(collectives.recv((size,), ms.uint8, rank, group).asnumpy().tobytes())
 
 
 def load_rank_model(
@@ -143,7 +176,9 @@ def load_rank_model(
     else:
         files, groups = _packed_files(context.model_dir / context.model_version, parallel.rank)
     join_group_files(groups, parallel)
-    return RankModel(parallel, [load_mindir_file(file, context, decryption) for file in files])
+    networks = [load_mindir_file(file, context, decryption) for file in files]
+    patience = parse_model_config(context.model_yaml_config)[0].rank_skew_timeout
+    return RankModel(parallel, networks, RankMessages(parallel.world_group), patience, partial(os._exit, 1))
 
 
 def _packed_files(version: Path, rank: int) -> tuple[list[Path], list[Path]]:

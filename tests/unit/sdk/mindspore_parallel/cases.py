@@ -264,24 +264,15 @@ def rank_models(context: Context) -> dict[str, Any]:
     model = load_rank_model(context, parallel, 2, 1)
     if model.follows:
         model.follow()
-        return {"counts": collectives.counts(), "error": said(model.follow)}
+        return {"counts": collectives.counts()}
     x = np.ones((4, 8), np.float32)
     with model.leading():
-        answers = [model([x * factor], subgraph) for factor in (1, 2) for subgraph in (0, 1)]
+        answers = [model([x], subgraph) for subgraph in (0, 1)]
+        error = said(lambda: model([], 0))  # on every rank alike: they go on
+        answers += [model([x * 2], subgraph) for subgraph in (0, 1)]
     shapes = [[list(spec.shape) for spec in specs] for specs in model.outputs]
-    error = said(lambda: fail_within(model))
-    return {
-        "answers": [[a.tolist() for a in answer] for answer in answers],
-        "shapes": shapes,
-        "error": error,
-        "counts": collectives.counts(),
-    }
-
-
-def fail_within(model: Any) -> None:
-    """What fails comes out of the call, also if somebody has caught it."""
-    with model.leading():
-        said(lambda: model([], 0))
+    arrays = [[array.tolist() for array in answer] for answer in answers]
+    return {"answers": arrays, "shapes": shapes, "error": error, "counts": collectives.counts()}
 
 
 def said(call: Any) -> str:

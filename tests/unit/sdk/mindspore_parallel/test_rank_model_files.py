@@ -18,7 +18,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     files: list[Path] = []
     monkeypatch.setattr(_rank_models, "join_group_files", lambda groups, _parallel: files.extend(groups))
     monkeypatch.setattr(_rank_models, "load_mindir_file", lambda file, _context, _key: files.append(file))
-    monkeypatch.setattr(_rank_models, "RankModel", lambda _parallel, networks: networks)
+    monkeypatch.setattr(_rank_models, "RankModel", lambda _parallel, networks, *_: networks)
     return files
 
 
