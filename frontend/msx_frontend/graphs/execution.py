@@ -96,6 +96,7 @@ class Execution:
         self._end()
         if step.job is not None:
             _drop(step.job)
+            step.job = None
         self.job.fail(NodeFailed(step.node.name, error, self.graph.form.header))
 
     # -- nodes --
@@ -162,13 +163,17 @@ class Execution:
         node, values, of = step.node, self._values, self.graph.form.value_type
         if type(step.job) is StageJob and (lent := step.job.take_lent()) is not None:
             self._lent[node.place] = [lent, len(node.after)]
+        step.job = None
+        if node.leads_to is not None:
+            return self._start(Step(self, node.leads_to, [Field("body", of, data)], 0))
         values[node.place] = data
         for following in node.after:
             if all(place in values for place in following.names):
                 fields = [Field(name, of, values[place]) for place, name in following.names.items()]
                 self._start(Step(self, following, fields, 0))
                 if self.job.done:
-                    return
+                    break
+        return None
 
     def _over(self, step: Step) -> bool:
         """The step has ended: its places are free. False for one that the request does not wait for any more."""
@@ -196,18 +201,20 @@ class Execution:
         self._end()
         job, own = self.job, step.job
         if own is not None:
-            job.started, job.first_chunk = own.started, own.first_chunk
+            job.started, job.first_chunk, step.job = own.started, own.first_chunk, None
             _drop(own)
         job.answer(status, phrase, headers, data)
 
     def _end(self) -> None:
-        """Nothing runs for the request any more. Idempotent."""
+        """Nothing runs for the request any more. Idempotent. Ends the reference cycles, too."""
         self.owner.discard(self)
+        self.job.group = None
         running, self._running = self._running, []
         for step in running:
             if step.job is not None:
                 step.job.cancel()
                 _drop(step.job)
+                step.job = None
         held, self.held = self.held, []
         for edge in held:
             edge.release()

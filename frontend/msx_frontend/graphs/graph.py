@@ -39,11 +39,13 @@ class Attempts(NamedTuple):
 class Node:
     """`names`: the fields in which it gets the values of those before it, by their places."""
 
-    __slots__ = ("after", "attempts", "enters", "leaves", "model", "name", "names", "place", "target")
+    __slots__ = ("after", "attempts", "enters", "leads_to", "leaves", "model", "name", "names", "place", "target")
 
     def __init__(self, name: str, model: str, place: int, target: NodeTarget, attempts: Attempts) -> None:
         self.name, self.model, self.place, self.target, self.attempts = name, model, place, target, attempts
         self.after: tuple[Node, ...] = ()
+        self.leads_to: Node | None = None
+        """The only node behind it, if it is the only one before that."""
         self.names: dict[int, str] = {}
         self.enters: tuple[Edge, ...] = ()
         """Where its requests take places before a worker gets them."""
@@ -102,6 +104,9 @@ class Graph:
             node.after = tuple(other for one, other in nodes.items() if name in before[one])
             one = len(before[name]) == 1
             node.names = {nodes[earlier].place: "body" if one else earlier for earlier in before[name]}
+        for node in nodes.values():
+            if len(node.after) == 1 and len(node.after[0].names) == 1:
+                node.leads_to = node.after[0]
         self.nodes = tuple(nodes.values())
         self.start = self.nodes[0]
         ends = [name for name in nodes if not nodes[name].after]
