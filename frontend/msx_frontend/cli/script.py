@@ -11,9 +11,7 @@ from pathlib import Path
 import click
 
 from msx_frontend.cli.options import Options
-
-FLAGS = "MSX_SCRIPT_FLAGS"
-"""Flags for the server that the script starts, as a JSON list."""
+from msx_sdk.compat.mindspore_serving.server.server_process import FLAGS
 
 FLAGS_BEFORE = ("ts_config", "log_config", "plugins_path", "state_dir")
 """Flags that say something to that server."""

@@ -15,6 +15,7 @@ import msgspec
 
 from msx_frontend.cli.process_env import prepare_process
 from msx_frontend.start_errors import StartError
+from msx_sdk.compat.mindspore_serving.server.server_process import SCRIPT
 
 if TYPE_CHECKING:
     from msx_frontend.assembly.lifecycle import Lifecycle
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from msx_frontend.cli.options import Options
     from msx_frontend.config.load import Settings
     from msx_frontend.logs.output import LogOutput
-
-SCRIPT = "MSX_SCRIPT"
-"""The path of the start script."""
 
 LARGEST_MESSAGE = 512 << 20
 """Bytes of a reply: what MindSpore Serving's endpoints may be told to allow."""

@@ -74,10 +74,8 @@ class GrpcListener(Protocol):
     """A port and the services behind it, by either transport."""
 
     bound_port: int
-
-    @property
-    def keys(self) -> str:
-        """How the config's keys begin that say where it is."""
+    keys: str
+    """How the config's keys begin that say where it is."""
 
     @property
     def address(self) -> str: ...

@@ -22,16 +22,12 @@ class AioListener:
     """
 
     def __init__(self, listen: GrpcListen, served: GrpcServed) -> None:
-        self._listen = listen
+        self._listen, self.keys = listen, listen.keys
         self._on_stop = served.on_stop
         self._tls = served.tls
         methods = served_methods(served.services, served.admission, listen.largest_response)
         self._server = grpc.aio.server(handlers=generic_handlers(methods), options=options(listen, served.limits))
         self.bound_port = 0
-
-    @property
-    def keys(self) -> str:
-        return self._listen.keys
 
     @property
     def address(self) -> str:

@@ -25,7 +25,7 @@ class DirectListener:
     """With `tls` it speaks nothing else. `on_stop` ends calls that would not end by themselves."""
 
     def __init__(self, listen: GrpcListen, served: GrpcServed) -> None:
-        self._listen = listen
+        self._listen, self.keys = listen, listen.keys
         self._tls = None if served.tls is None else served.tls.context("h2")
         self._handshake_timeout = served.limits.tls_handshake_timeout
         self._calls = PortCalls(served, listen.max_request_size, listen.largest_response)
@@ -33,10 +33,6 @@ class DirectListener:
         self._connections = ListenerConnections(served.connections, listen.keys)
         self._accepting: AcceptLoop | None = None
         self.bound_port = 0
-
-    @property
-    def keys(self) -> str:
-        return self._listen.keys
 
     @property
     def address(self) -> str:

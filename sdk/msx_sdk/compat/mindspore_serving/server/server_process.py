@@ -5,20 +5,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
+from .private_folder import PrivateFolder
 from .server_channel import Message, ServerChannel
 
 FLAGS = "MSX_SCRIPT_FLAGS"
 """Flags of `msx-serve --script` for the server, as a JSON list."""
+
+SCRIPT = "MSX_SCRIPT"
+"""The path of the script, for the server."""
 
 LOG_FOLDER = "serving_logs"
 _LOG_VARIABLES = ("LOG_LOCATION", "METRICS_LOCATION")
@@ -47,7 +49,7 @@ class ServerProcess:
         self.listening: set[str] = set()
         """Its endpoints: grpc, rest."""
         self.has_servables = False
-        self.folder = tempfile.mkdtemp(prefix="msx-script-")
+        self._folder = PrivateFolder()
         self.stopping = False
         self._at_end: list[Callable[[], None]] = []
         self.reason = ""
@@ -59,7 +61,7 @@ class ServerProcess:
                 self.process = self._start(theirs.fileno())
         except BaseException:
             ours.close()
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self._folder.remove()
             raise
         self._thread = threading.Thread(target=self._supervise, name="msx-server")
         self._thread.start()
@@ -106,26 +108,30 @@ class ServerProcess:
     def forget(self) -> None:
         """In a child of the script, whose server it is not."""
         self._channel.close()
+        self._folder.close()
 
     def _gone(self) -> ServerError:
         return ServerError("gone", self.reason or f"the server has ended, see {LOG_FOLDER}/msx.log")
 
     def _start(self, fd: int) -> subprocess.Popen[bytes]:
-        for name in ("store", "state"):
-            os.mkdir(os.path.join(self.folder, name))
+        store, state = (self._folder.made(name) for name in ("store", "state"))
         flags = json.loads(os.environ.get(FLAGS, "[]"))
         command = [sys.executable, "-m", "msx_frontend.cli.main", "--script-channel", str(fd), *flags]
-        command += ["--model-store", os.path.join(self.folder, "store")]
-        if "--state-dir" not in flags:
-            command += ["--state-dir", os.path.join(self.folder, "state")]
+        command += ["--model-store", store]
+        command += [] if "--state-dir" in flags else ["--state-dir", state]
         environment = {name: value for name, value in os.environ.items() if name != FLAGS}
-        environment["MSX_SCRIPT"] = os.path.abspath(sys.argv[0]) if sys.argv[0] else "a Python session"
+        environment[SCRIPT] = os.path.abspath(sys.argv[0]) if sys.argv[0] else "a Python session"
         logs = _log_folder()
         if logs is not None:
             environment |= {name: logs for name in _LOG_VARIABLES if not environment.get(name)}
         with _log_file(logs) as log:
             return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, pass_fds=[fd], start_new_session=True, env=environment
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                pass_fds=[fd, self._folder.descriptor],
+                start_new_session=True,
+                env=environment,
             )
 
     def _supervise(self) -> None:
@@ -140,7 +146,7 @@ class ServerProcess:
             call()
         self._reap()
         self._channel.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._folder.remove()
         self._ended(self)
 
     def _reap(self) -> None:

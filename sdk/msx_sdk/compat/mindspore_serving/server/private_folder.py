@@ -1,0 +1,62 @@
+"""The temporary folder of a start script's server: models, unpacked files, and what `--status` reads."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+
+PREFIX = "msx-script-"
+_YOUNG = 60.0
+"""Seconds in which a folder may have been made and not be locked yet."""
+
+
+class PrivateFolder:
+    """Locked while the script or the server lives; those of scripts and servers that were both killed are removed."""
+
+    def __init__(self) -> None:
+        """Raises OSError."""
+        sweep(tempfile.gettempdir())
+        self.path = tempfile.mkdtemp(prefix=PREFIX)
+        self.descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        """The server inherits it, and the lock with it."""
+        fcntl.flock(self.descriptor, fcntl.LOCK_EX)
+
+    def made(self, name: str) -> str:
+        """A folder in it."""
+        os.mkdir(path := os.path.join(self.path, name))
+        return path
+
+    def remove(self) -> None:
+        """The server has ended."""
+        self.close()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+
+def sweep(folder: str) -> None:
+    """Remove what nobody has locked. Those of other users cannot be removed."""
+    for entry in os.scandir(folder):
+        if entry.name.startswith(PREFIX) and _is_left(entry):
+            shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_left(entry: os.DirEntry[str]) -> bool:
+    try:
+        status = entry.stat(follow_symlinks=False)
+        if status.st_uid != os.geteuid() or time.time() - status.st_mtime < _YOUNG:
+            return False
+        descriptor = os.open(entry.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
