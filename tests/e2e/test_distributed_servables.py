@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -17,7 +18,8 @@ import httpx
 import psutil
 import pytest
 
-from tests.e2e.server import wait_until
+from msx_archiver.servable import pack_servable
+from tests.e2e.server import new_store, run_server, wait_until
 from tests.e2e.test_mindir_groups import run_example
 from tests.unit.sdk.test_group_config import group
 
@@ -220,3 +222,43 @@ def test_more_ranks_until_the_server_ends(tmp_path: Path, ranks: int) -> None:
         server.wait(120)
         assert agents.wait(60) == 0
         assert "Success to stop agents" in one.output("serving_agent.py").read_text()
+
+
+EXPORT = """
+import mindspore as ms
+from tests.unit.sdk.mindspore_parallel.exported import First, Last
+ms.export(First(), ms.Tensor([[1.0] * 8] * 4), file_name="staged/1/device0/model", file_format="MINDIR")
+ms.export(Last(), file_name="staged/1/device1/model", file_format="MINDIR")
+"""
+
+STAGED = """
+from mindspore_serving.server import distributed, register
+
+model = distributed.declare_servable(rank_size=2, stage_size=2, with_batch_dim=False)
+
+
+@register.register_method(output_names=["y"])
+def predict(x):
+    return register.add_stage(model, x, outputs_count=1)
+"""
+
+
+@pytest.mark.long
+def test_two_stages_of_a_packed_servable(tmp_path: Path) -> None:
+    """The second stage has no inputs, and answers."""
+    for rank in range(2):
+        (tmp_path / f"staged/1/device{rank}").mkdir(parents=True)
+    (tmp_path / "staged/servable_config.py").write_text(STAGED)
+    (tmp_path / "staged/model-config.yaml").write_text("parallelType: pp\nmsrun: {nproc-per-node: 2}\n")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run([sys.executable, "-c", EXPORT], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    pack_servable(tmp_path / "staged", None, new_store(tmp_path))
+    with run_server(tmp_path, "--models", "staged-1.mar", ready=False) as server:
+        server.wait_ready(START)
+        rows = [[float(row)] * 8 for row in range(4)]
+        for _ in range(2):
+            reply = server.inference.post("/model/staged:predict", json={"instances": {"x": rows}}, timeout=120)
+            assert reply.json() == {"instances": [{"y": [8.0, 16.0, 24.0, 32.0]}]}
+        wrong = server.inference.post("/model/staged:predict", json={"instances": {"x": [1.0]}}, timeout=120)
+        assert wrong.json() == {"error_msg": "Given model input 0 size 4 not match the size 128 defined in model"}
+        assert server.describe("staged")["workers"][0]["generation"] == 1
