@@ -62,10 +62,20 @@ class ServableHandler(Handler):
 
     def handle(self, data: Data, context: Context) -> list[Any]:
         """One dict of inputs an instance; the outputs of each, or its failure."""
+        if context.get_request_header(0, "describe") == "True":
+            return [self.describe()] * len(data)
+        if context.get_request_header(0, "explain") == "True":
+            return [self.explain(data)]
         if self._distributed is not None and self._follows:
             self._distributed.follow()
             return [b""] * len(data)
-        method = self._method(context.method)
+        with self._leading():  # the other ranks follow whatever comes of it
+            return self._answered(data, context.method)
+
+    def _answered(self, data: Data, name: str) -> list[Any]:
+        method = self._method(name)
+        if isinstance(method, PredictionError):
+            return [method] * len(data)
         results: list[Any] = [self._inputs(method, one) for one in data]
         good = [at for at, result in enumerate(results) if not isinstance(result, PredictionError)]
         for at, result in zip(good, self._run(method, [results[at] for at in good]), strict=True):
@@ -82,10 +92,9 @@ class ServableHandler(Handler):
     def _run(self, method: ServableMethod, inputs: Sequence[Sequence[Any]]) -> list[dict[str, Any] | PredictionError]:
         most = max(self.context.info.batch_size, MOST_INSTANCES)
         try:
-            with self._leading():
-                if self._pool is not None:
-                    self._pool.revive()
-                return MethodRun(method, self._models, self._pool, most).run(inputs)
+            if self._pool is not None:
+                self._pool.revive()
+            return MethodRun(method, self._models, self._pool, most).run(inputs)
         except HandlerLoadError as error:  # of a new function process
             return [failure(SYSTEM_ERROR, str(error))] * len(inputs)
 
@@ -100,8 +109,8 @@ class ServableHandler(Handler):
     def _own(self) -> Sequence[ServableMethod]:
         return tuple(self._servable.methods.values())
 
-    def _method(self, name: str) -> ServableMethod:
-        """A request that names none asks for the only one. Raises PredictionError."""
+    def _method(self, name: str) -> ServableMethod | PredictionError:
+        """A request that names none asks for the only one."""
         if not name and len(self._own) == 1:
             return self._own[0]
         if name in self._methods:
@@ -112,7 +121,7 @@ class ServableHandler(Handler):
             if name
             else f"the servable has the methods {known}: name one in the URL"
         )
-        raise failure(INVALID_INPUTS, text)
+        return failure(INVALID_INPUTS, text)
 
     def _inputs(self, method: ServableMethod, data: dict[str, Any]) -> list[Any] | PredictionError:
         """The values of an instance in the method's order. A body that is a JSON object has them as its members."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +188,35 @@ def test_stages_in_order(tmp_path: Path) -> None:
             ("m", ("x",), ("y", "kind", "x"), "Adds one."),
             ("same", ("x",), ("x",), ""),
         ]
+
+
+def test_what_a_servable_says_of_itself(tmp_path: Path) -> None:
+    with served(tmp_path, TWO_STAGES) as model:
+        (reply,) = model.predict([b""], {"describe": "True"})
+        assert reply.json() == {
+            "methods": [
+                {"name": "m", "inputs": ["x"], "outputs": ["y", "kind", "x"]},
+                {"name": "same", "inputs": ["x"], "outputs": ["x"]},
+            ]
+        }
+        assert model.predict([b""], {"explain": "True"})[0].status == 501
+
+
+def test_the_other_ranks_follow_whatever_comes_of_a_call(tmp_path: Path) -> None:
+    """They wait for rank 0 to say that its batch is done."""
+    led: list[str] = []
+
+    class Distributed:
+        @contextmanager
+        def leading(self) -> Iterator[None]:
+            yield
+            led.append("done")
+
+    with served(tmp_path, TWO_STAGES) as model:
+        model.handler.owner._distributed = Distributed()
+        assert model.predict([b"x"])[0].status == 400
+        assert call(model, "same", [{"y": 1}])[0][0] == "2"
+    assert led == ["done", "done"]
 
 
 def test_a_plain_prediction_asks_for_the_only_method(tmp_path: Path) -> None:
