@@ -152,6 +152,7 @@ ENDPOINT = BEGIN + "server.start_restful_server(sys.argv[1])\n" + READY
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_signals(tmp_path: Path, how: signal.Signals) -> None:
     """At its end the script only waits for its server; before, it ends as it would without one."""
+    (tmp_path / "click.py").write_text("raise RuntimeError('a file of the user')")
     with run_script(tmp_path, ENDPOINT, f"127.0.0.1:{free_port()}") as running:
         running.wait_ready()
         assert running.end(how) == 0, running.everything()

@@ -23,6 +23,9 @@ SCRIPT = "MSX_SCRIPT"
 """The path of the script, for the server."""
 
 LOG_FOLDER = "serving_logs"
+_PROGRAM = "import sys; sys.path[:] = filter(None, sys.path); from msx_frontend.cli.main import main; main()"
+"""Modules in the current folder, which is full of the user's files, are not the server's."""
+
 _LOG_VARIABLES = ("LOG_LOCATION", "METRICS_LOCATION")
 _ENDING = 120.0
 """Seconds that a server has to end, after which it is killed: longer than its own limits."""
@@ -116,7 +119,7 @@ class ServerProcess:
     def _start(self, fd: int) -> subprocess.Popen[bytes]:
         store, state = (self._folder.made(name) for name in ("store", "state"))
         flags = json.loads(os.environ.get(FLAGS, "[]"))
-        command = [sys.executable, "-m", "msx_frontend.cli.main", "--script-channel", str(fd), *flags]
+        command = [sys.executable, "-c", _PROGRAM, "--script-channel", str(fd), *flags]
         command += ["--model-store", store]
         command += [] if "--state-dir" in flags else ["--state-dir", state]
         environment = {name: value for name, value in os.environ.items() if name != FLAGS}
