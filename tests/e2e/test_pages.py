@@ -147,6 +147,7 @@ PAGES = {
     "docs/server.md": Needs(),
     "docs/workflows.md": Needs(pets),
     "examples/digits/README.md": Needs(example("digits"), mindspore=True),
+    "examples/image-stages/README.md": Needs(example("image-stages"), mindspore=True, long=True),
     "examples/llama/README.md": Needs(example("llama"), mindspore=True, long=True, collectives=True),
     "examples/matmul/README.md": Needs(example("matmul"), mindspore=True, long=True, collectives=True),
     "examples/plugin/README.md": Needs(plugin),
