@@ -46,7 +46,7 @@ def image(colour: str, kind: str = "PNG") -> bytes:
 
 
 @pytest.mark.parametrize("transport", [httpx.AsyncHTTPTransport, Http2Transport])
-@pytest.mark.parametrize("path", ["/predictions/images"])
+@pytest.mark.parametrize("path", ["/inference", "/predictions/images"])
 def test_images(server: RunningServer, path: str, transport: Any) -> None:
     asked = [*COLOURS] * 4
 
@@ -66,3 +66,4 @@ def test_what_is_not_an_image_is_told_by_its_stage(server: RunningServer) -> Non
     assert (reply.status_code, reply.headers["x-stage"]) == (400, "decode")
     assert reply.json()["message"].startswith("Error executing decode: body: expected an image, cannot identify")
     assert server.predict("images", image("blue")).json()["label"] == "blue"
+    assert server.metric("msx_requests_total", model="images/decode", code="400") == 1
