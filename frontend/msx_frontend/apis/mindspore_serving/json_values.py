@@ -16,7 +16,7 @@ from msx_frontend.apis.mindspore_serving.base64_values import (
     parse_object,
     shaped,
 )
-from msx_frontend.apis.mindspore_serving.errors import ServingError
+from msx_frontend.apis.mindspore_serving.errors import ServingError, quoted
 from msx_frontend.apis.mindspore_serving.values import WrongShape
 from msx_sdk._internal.packed import OneText, Tensor
 
@@ -123,7 +123,7 @@ def _numbers(leaves: list[Any], kind: type) -> bytes:
             return array(letter, [_float(one) for one in leaves]).tobytes()
     wrong = next(one for one in leaves if not -(1 << 31) <= one < 1 << 31)
     raise ServingError(
-        f"json number {wrong} is outside of {dtype}, which integers are: "
+        f"json number {quoted(str(wrong))} is outside of {dtype}, which integers are: "
         "send it as {'b64': ..., 'type': 'int64', 'shape': ...}, or over gRPC"
     )
 

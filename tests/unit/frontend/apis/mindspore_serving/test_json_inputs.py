@@ -197,6 +197,11 @@ def test_what_is_read_as_it_is_meant() -> None:
     assert fake.seen == [{"x": "b"}]
 
 
+def test_a_long_number_is_quoted_in_part() -> None:
+    text = told(b'{"instances":{"x":[1,%b]}}' % (b"9" * 4000))
+    assert text.startswith(f"Parser request failed, json number {'9' * 192}...{'9' * 192} is outside of int32")
+
+
 def test_a_long_value_is_quoted_in_part() -> None:
     text = told(b'{"instances":{"x":{"b64":"%b"}}}' % (b"A" * 1001))
     assert text == f"Parser request failed, '{'A' * 192}...{'A' * 192}' is illegal b64 encode string"
