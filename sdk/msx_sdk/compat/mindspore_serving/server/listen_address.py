@@ -11,7 +11,7 @@ _UNIX = "unix:"
 def check_grpc_address(address: str) -> None:
     """`host:port` or `unix:path`. Raises RuntimeError."""
     if not address.startswith(_UNIX):
-        _check_host_and_port(address, "Serving gRPC")
+        check_host_and_port(address, "Serving gRPC")
     elif address == _UNIX:
         raise failed("Empty grpc server unix domain socket address")
 
@@ -20,7 +20,7 @@ def check_rest_address(address: str) -> None:
     """`host:port`. Raises RuntimeError."""
     if address.startswith(_UNIX):
         raise failed("RESTful server does not support binding to unix domain socket")
-    _check_host_and_port(address, "RESTful server")
+    check_host_and_port(address, "RESTful server")
 
 
 def failed(text: str) -> RuntimeError:
@@ -28,7 +28,8 @@ def failed(text: str) -> RuntimeError:
     return RuntimeError(f"Raise failed: Serving Error: {text}")
 
 
-def _check_host_and_port(address: str, server: str) -> None:
+def check_host_and_port(address: str, server: str) -> None:
+    """`server` is what the texts call it. Raises RuntimeError."""
     host, colon, port = address.rpartition(":")
     if not colon:
         raise failed(f"The format of the {server} address '{address}' is illegal")

@@ -265,7 +265,7 @@ def test_what_is_refused_at_once(address: str, arguments: dict[str, Any], text: 
 
 
 def test_an_address_that_is_taken(address: str) -> None:
-    text = f"Serving Error: Distributed gRPC server start failed, create server failed, address {address}"
+    text = f"Raise failed: Serving Error: Distributed gRPC server start failed, create server failed, address {address}"
     with server(address), pytest.raises(RuntimeError) as raised:
         Server(address, [])
     assert str(raised.value) == text

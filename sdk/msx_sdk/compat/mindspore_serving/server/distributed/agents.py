@@ -16,8 +16,9 @@ from collections.abc import Sequence
 
 from ..._checks import check_int, check_str
 from ..decryption import check_decryption
+from ..start_list import from_script_folder
 from . import link
-from .arguments import RankPaths, as_rank_paths, from_script
+from .arguments import RankPaths, as_rank_paths
 from .link import AgentConfiguration, AgentRegistration, LinkError, RankFiles
 from .local_hosts import is_local
 
@@ -71,10 +72,7 @@ def startup_agents(
 
 def _connect(address: str) -> tuple[socket.socket, AgentConfiguration]:
     """Tries while the server's script has not come so far. Raises RuntimeError."""
-    try:
-        name = link.socket_name(address)
-    except RuntimeError as error:
-        raise RuntimeError(f"Raise failed: {error}") from None
+    name = link.socket_name(address)
     for left in reversed(range(TRIES)):
         sock = socket.socket(socket.AF_UNIX)
         try:
@@ -127,7 +125,7 @@ def _files(
     _check_counts(models, groups)
     for name, paths in ("model file", models), ("group config file", groups or ()):
         for file in (file for files in paths for file in files):
-            if not os.access(from_script(file), os.R_OK) or not os.path.isfile(from_script(file)):
+            if not os.access(from_script_folder(file), os.R_OK) or not os.path.isfile(from_script_folder(file)):
                 raise RuntimeError(f"Cannot access {name} '{file}'")
     beside = groups or ((),) * len(models)
     return [RankFiles(_absolute(one), _absolute(two)) for one, two in zip(models, beside, strict=True)]
@@ -151,7 +149,7 @@ def _shown(paths: RankPaths) -> list[list[str]]:
 
 
 def _absolute(files: Sequence[str]) -> list[str]:
-    return [from_script(file) for file in files]
+    return [from_script_folder(file) for file in files]
 
 
 def _wait_until_ready(connection: socket.socket) -> None:

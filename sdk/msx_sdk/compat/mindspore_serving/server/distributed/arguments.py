@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,11 +19,6 @@ def as_rank_paths(name: str, value: Any) -> RankPaths:
         raise RuntimeError(f"Parameter '{name}' should be str or tuple/list of str, but actually {type(value)}")
     as_strs(name, [item for item in value if not isinstance(item, tuple | list)])
     return tuple(_inner(name, item) if isinstance(item, tuple | list) else (item,) for item in value)
-
-
-def from_script(path: str) -> str:
-    """The absolute path; a relative one begins at the folder of the script that was started."""
-    return os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(sys.argv[0])), path))
 
 
 def _inner(name: str, items: Sequence[Any]) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ import struct
 
 import msgspec
 
+from ..listen_address import check_host_and_port
+
 MOST_BYTES = 4 << 20
 """Of one message: paths of 10,000 ranks fit."""
 TIMEOUT = 10
@@ -66,23 +68,9 @@ class LinkError(OSError):
 
 
 def socket_name(address: str) -> str:
-    return f"\0msx-serve/distributed/{port_of(address)}"
-
-
-def port_of(address: str) -> int:
-    """Of `host:port`. Raises RuntimeError with the texts that MindSpore Serving has for addresses."""
-    if ":" not in address:
-        raise RuntimeError(f"Serving Error: The format of the Distributed gRPC address '{address}' is illegal")
-    host, _, port = address.rpartition(":")
-    if not host or not port:
-        raise RuntimeError(f"Serving Error: Missing ip or port of the Distributed gRPC address '{address}'")
-    if not (port.isascii() and port.isdecimal()):
-        raise RuntimeError(f"Serving Error: The type of Distributed gRPC address '{address}' port is not a number")
-    if not 1 <= int(port[:6]) <= 65535:
-        raise RuntimeError(
-            f"Serving Error: The port of the Distributed gRPC address '{address}' is out of legal range [1 ~ 65535]"
-        )
-    return int(port)
+    """Of `host:port`. Raises RuntimeError."""
+    check_host_and_port(address, "Distributed gRPC")
+    return f"\0msx-serve/distributed/{int(address.rpartition(':')[2])}"
 
 
 def prepare(sock: socket.socket) -> None:

@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable
 
+from ..listen_address import failed
 from . import link
 from .link import AgentConfiguration, AgentRefusal, AgentRegistration, LinkError, RankFiles
 
@@ -129,9 +130,7 @@ def _listen(address: str) -> socket.socket:
         sock.listen(MOST_CONNECTIONS)
     except OSError:
         sock.close()
-        raise RuntimeError(
-            f"Serving Error: Distributed gRPC server start failed, create server failed, address {address}"
-        ) from None
+        raise failed(f"Distributed gRPC server start failed, create server failed, address {address}") from None
     return sock
 
 
