@@ -111,4 +111,5 @@ def _array(value: Any) -> Array:
         raise IllegalResult(f"{_CAUSE}Unable to cast Python instance of type {type(value)} to C++ type 'long'")
     if array.dtype.name not in SIZES:
         raise IllegalResult(f"{_CAUSE}Get illegal result data with type {type(value)}")
-    return np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
+    # A copy: the function may keep what it returns, and the next stage may write into it.
+    return np.array(array, array.dtype.newbyteorder("="), order="C")

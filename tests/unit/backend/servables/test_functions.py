@@ -190,6 +190,27 @@ def test_stages_in_order(tmp_path: Path) -> None:
         ]
 
 
+def test_what_a_function_keeps_is_its_own(tmp_path: Path) -> None:
+    source = """
+import numpy as np
+KEPT = np.zeros(2)
+def give(x):
+    return KEPT, KEPT
+def change(kept):
+    kept += 1
+    return kept
+@register_method(["y", "kept"])
+def m(x):
+    y, kept = add_stage(give, x, outputs_count=2)
+    y = add_stage(change, y, outputs_count=1)
+    return y, kept
+"""
+    with served(tmp_path, source) as model:
+        for _ in range(2):
+            (answer,) = call(model, "m", [{"x": 1}])
+            assert (answer["y"].tolist(), answer["kept"].tolist()) == ([1, 1], [0, 0])
+
+
 def test_what_a_servable_says_of_itself(tmp_path: Path) -> None:
     with served(tmp_path, TWO_STAGES) as model:
         (reply,) = model.predict([b""], {"describe": "True"})
