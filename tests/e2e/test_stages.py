@@ -129,6 +129,12 @@ def test_a_failure_names_its_stage(server: RunningServer, stage: str) -> None:
             assert f"Error executing {stage}: " in reply.json()["message"]
 
 
+def test_values_arrive_as_they_were_returned(server: RunningServer) -> None:
+    assert ask(server, "/predictions/chain", "one!array=3") == (200, "three(two(float32(1, 3)))")
+    status, text = ask(server, "/predictions/chain", "two!an_object")
+    assert (status, "object cannot be sent" in text) == (503, True), text
+
+
 def test_the_last_stage_streams(server: RunningServer) -> None:
     answer = list("one(abc)")
     with server.inference.stream("POST", "/predictions/speaks", content="abc", headers=TEXT) as reply:

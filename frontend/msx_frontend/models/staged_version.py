@@ -20,7 +20,7 @@ from msx_frontend.queueing.instances import InstanceRequest
 from msx_frontend.resources.model_resources import ModelResources
 from msx_frontend.workers.group_end import GroupEnd
 from msx_sdk._internal.config import Pipeline
-from msx_sdk._internal.methods import METHOD, PACKED_METHOD, MethodInfo
+from msx_sdk._internal.methods import METHOD, PACKED_METHOD, MethodInfo, Methods
 from msx_sdk._internal.sequences import SequenceKeys
 from msx_sdk.generation import Capabilities
 from msx_sdk.kserve import Signature
@@ -47,7 +47,7 @@ class StagedVersion(ObservedStages, ModelVersion):
         self._main = next(iter(self._graphs.values()))
         self._running = Running()
         self.capabilities, self.signature = Capabilities(), Signature()
-        self.methods = tuple(MethodInfo(name=route) for route in pipeline.routes if route and route[0] != "/")
+        self.methods = self._described()
         for stage in self.stages.values():
             stage.dispatcher.gate = enter
             stage.judged = self._judge
@@ -122,8 +122,27 @@ class StagedVersion(ObservedStages, ModelVersion):
     def _judge(self) -> None:
         """Its state follows from those of its stages."""
         if not self._status.leaving:
+            self.methods = self._described()
             self._status.move(self._state_of_stages())
         self._status.changed.set()
+
+    def _described(self) -> Methods:
+        """Its routes by name; "" is the first one, if anything is known of its bodies: the first stage reads them, and
+        the last one writes them."""
+        found = []
+        for at, (name, route) in enumerate(self.pipeline.routes.items()):
+            request = _own(self.stages[route.first]).request_schema
+            reply = _own(self.stages[route.last]).reply_schema
+            if at == 0 and (request or reply):
+                found.append(MethodInfo(name="", request_schema=request, reply_schema=reply))
+            if name and not name.startswith("/"):
+                found.append(MethodInfo(name=name, request_schema=request, reply_schema=reply))
+        return tuple(found)
+
+
+def _own(stage: ModelVersion) -> MethodInfo:
+    """What is known of the bodies of its `handle`."""
+    return next((one for one in stage.methods or () if not one.name), MethodInfo(name=""))
 
 
 def _graphs(pipeline: Pipeline, stages: Mapping[str, ModelVersion]) -> dict[str, Graph]:
