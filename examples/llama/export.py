@@ -15,7 +15,7 @@ from mindspore import Tensor, nn, ops
 from network import Attention, Layer, Llama, LlamaConfig
 
 HERE = Path(__file__).parent
-SLOTS, PROMPT, CONTEXT = 4, 64, 128
+SLOTS, PROMPT, CONTEXT = 4, 64, 256
 
 
 class Cached(nn.Cell):

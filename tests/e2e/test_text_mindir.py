@@ -102,7 +102,7 @@ def test_stops_and_samples(server: RunningServer, expected: dict[str, str]) -> N
 
 def test_limits(server: RunningServer) -> None:
     described = server.management.get("/models/llama", params={"customized": "true"}).json()[0]["customizedMetadata"]
-    assert (described["max_input_tokens"], described["max_total_tokens"], described["max_best_of"]) == (64, 128, 4)
+    assert (described["max_input_tokens"], described["max_total_tokens"], described["max_best_of"]) == (64, 256, 4)
     status, words = complete(server, "word " * 100)
     assert (status, "64" in words) == (400, True), words
     status, words = complete(server, "Sets", echo=True, logprobs=1)
