@@ -15,7 +15,8 @@ class ResponseTooLarge(ServiceError):
     def __init__(self, limit: int) -> None:
         super().__init__(
             f"The response has more than max_response_size ({limit} bytes): "
-            "raise it in config.properties, or let the handler send smaller pieces to StreamPredictions."
+            "raise it in config.properties, or max_msg_mb_size in the start script that opened the port, or let the "
+            "handler send smaller pieces to StreamPredictions."
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from msx_sdk.compat.mindspore_serving import server
-from msx_sdk.compat.mindspore_serving.server import starting
+from msx_sdk.compat.mindspore_serving.server import script_server, starting
 from msx_sdk.compat.mindspore_serving.server.server_process import ServerError
 
 BEGIN = "Raise failed: Serving Error: "
@@ -23,6 +23,7 @@ class NoServer:
         self.signalled = self.has_servables = False
         self.listening: set[str] = set()
         self.stopped = 0
+        self.stopping = False
 
     @property
     def running(self) -> NoServer | None:
@@ -174,3 +175,24 @@ def test_what_is_wrong_with_servables_is_told_and_stops_all(
     text = refused(fake, server.start_servables, server.ServableStartConfig(str(tmp_path), "gone"))
     assert text.startswith("Check servable config failed, directory ")
     assert capsys.readouterr().out == f"Serving: Start servables failed: {text}\n"
+
+
+def test_the_limit_of_requests(fake: NoServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers that are started later are told, and one that runs at once."""
+    own = script_server.ScriptServer()
+    monkeypatch.setattr(server.master.context, "SERVER", own)
+    for wrong, text in (
+        (0, "Parameter 'max_enqueued_requests' should be >= 1"),
+        (True, "Parameter 'max_enqueued_requests' should be int, but actually <class 'bool'>"),
+    ):
+        with pytest.raises(RuntimeError) as raised:
+            server.master.context.set_max_enqueued_requests(wrong)
+        assert str(raised.value) == text
+    server.master.context.set_max_enqueued_requests(7)
+    monkeypatch.setattr(script_server, "ServerProcess", lambda ended: fake)
+    monkeypatch.setattr(own, "_take_signals", lambda: None)
+    monkeypatch.setattr(own, "_register", lambda: None)
+    own.started()
+    assert own.running is not None
+    server.master.context.set_max_enqueued_requests(9)
+    assert fake.asked == [("limit", {"enqueued": 7}), ("limit", {"enqueued": 9})]

@@ -62,5 +62,5 @@ def not_compressed() -> Refused:
 
 def too_large(size: int, limit: int) -> Refused:
     """gRPC's words, and the remedy."""
-    message = f"Received message larger than max ({size} vs. {limit}): raise max_request_size in config.properties."
-    return Refused(Code.RESOURCE_EXHAUSTED, message)
+    remedy = "raise max_request_size in config.properties, or max_msg_mb_size in the start script that opened the port"
+    return Refused(Code.RESOURCE_EXHAUSTED, f"Received message larger than max ({size} vs. {limit}): {remedy}.")
