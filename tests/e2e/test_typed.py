@@ -67,6 +67,7 @@ def test_grpc(server: RunningServer) -> None:
 
 
 def test_descriptions(server: RunningServer) -> None:
+    assert "methods" not in server.describe("typed")  # clients call none by name
     whole = server.inference.get("/openapi.json").json()
     OpenAPIV31SpecValidator(whole).validate()
     request = whole["paths"]["/predictions/typed"]["post"]["requestBody"]["content"]

@@ -52,8 +52,8 @@ def describe(version: ModelVersion) -> dict[str, Any]:
         described["routes"] = {name: [route.first, route.last] for name, route in pipeline.routes.items() if name}
     if version.capabilities and (offered := msgspec.to_builtins(version.capabilities)):
         described["capabilities"] = offered
-    if version.methods:
-        described["methods"] = msgspec.to_builtins(list(version.methods))
+    if named := [method for method in version.methods or () if method.name]:
+        described["methods"] = msgspec.to_builtins(named)
     if version.reason:
         described["reason"] = version.reason
     if version.reason and version.last_end and version.last_end.traceback:
