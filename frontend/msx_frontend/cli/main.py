@@ -34,7 +34,7 @@ class _Command(click.Command):
     """What follows `--script FILE` is the script's."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        from msx_frontend.cli.script import divided
+        from msx_frontend.cli.script_arguments import divided
 
         own, ctx.meta[_SCRIPT_ARGUMENTS] = divided(args)
         return super().parse_args(ctx, own)

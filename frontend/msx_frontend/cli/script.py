@@ -17,16 +17,6 @@ FLAGS_BEFORE = ("ts_config", "log_config", "plugins_path", "state_dir")
 """Flags that say something to that server."""
 
 
-def divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The arguments of msx-serve up to the file of `--script`, and those of the script, as Python divides its own."""
-    for at, argument in enumerate(arguments):
-        if argument == "--script":
-            return list(arguments[: at + 2]), list(arguments[at + 2 :])
-        if argument.startswith("--script="):
-            return list(arguments[: at + 1]), list(arguments[at + 1 :])
-    return list(arguments), []
-
-
 def run_script(options: Options, script: Path, arguments: Sequence[str]) -> int:
     """Becomes the script, in this process; returns the exit code if that is not possible."""
     if not script.is_file():

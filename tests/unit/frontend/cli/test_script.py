@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from msx_frontend.cli.main import main
-from msx_frontend.cli.script import divided
+from msx_frontend.cli.script_arguments import divided
 
 
 @pytest.mark.parametrize(
