@@ -6,10 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import grpc
 import httpx
 import pytest
 
 from tests.e2e.server import RunningServer, client_of, new_store, run_server, start_server, wait_until
+from tests.e2e.test_grpc import failure, predict, stream
 from tests.e2e.test_state import SLOW_TO_LOAD, kill
 from tests.wars import CHAIN, MODELS, pack_node, pack_war
 
@@ -51,6 +53,12 @@ def test_after_sigkill_they_are_there_again(tmp_path: Path) -> None:
     with run_server(tmp_path) as again:
         assert names(again) == ["chain"]
         assert ask(again).text == ANSWER
+        with grpc.insecure_channel(again.info["grpc_inference"]) as channel:
+            answer = "post(body=m1(body=pre(body=x)))"  # bytes have no type over gRPC
+            assert predict(channel, "chain", b"x").decode() == answer
+            assert [one.prediction.decode() for one in stream(channel, "chain", b"x")] == [answer]
+            assert "Error executing m1: " in failure(lambda: predict(channel, "chain", b"m1:refuse=422"))[1]
+            assert "takes predictions alone" in failure(lambda: predict(channel, "chain:method"))[1]
         assert again.describe("chain__m1")["minWorkers"] == 2
         assert again.describe("chain__pre")["loadedAtStartup"] is True
         assert again.management.get("/models/gone__m1").status_code == 404

@@ -135,6 +135,11 @@ def test_refusals_of_routes(routes: Any, sentence: str) -> None:
     assert refused({"stages": {"a": H, "b": H}, "routes": routes}) == sentence
 
 
+def test_split_instances() -> None:
+    sentence = refused({"splitInstances": True, "stages": {"a": H, "b": H}})
+    assert sentence == "splitInstances: a model with stages has one job a request: leave it out"
+
+
 def test_routes_without_stages() -> None:
     assert refused({"routes": {}}).startswith("routes: has no effect without stages")
 
