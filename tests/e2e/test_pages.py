@@ -65,6 +65,18 @@ def echo_server(shell: PageShell) -> None:
     shell.run("msx-serve --start --models echo.mar")
 
 
+def rows_server(shell: PageShell) -> None:
+    """Beside the echo a model whose instances are jobs of their own."""
+    pack_echo(shell, "echo")
+    twice = (
+        "def handle(data, context):\n    return [{'predictions': [2 * row['body']['instances'][0]]} for row in data]\n"
+    )
+    (shell.folder / "rows.py").write_text(f"def handle(data, context):\n    return {twice}\n")
+    (shell.folder / "rows.yaml").write_text("splitInstances: true\n")
+    shell.run("msx-archiver --model-name rows --version 1.0 --handler rows.py --config-file rows.yaml")
+    shell.run("msx-serve --start --models echo.mar rows.mar")
+
+
 def open_server(shell: PageShell) -> None:
     pack_echo(shell, "echo")
     shell.run("msx-serve --start --enable-model-api")
@@ -138,7 +150,7 @@ PAGES = {
     "docs/benchmarks.md": Needs(lambda shell: void(shell.run(f"ln -s '{ROOT / 'benchmarks'}' benchmarks"))),
     "docs/from-torchserve.md": Needs(torchserve_store),
     "docs/grpc.md": Needs(digits_server, mindspore=True, long=True),
-    "docs/inference.md": Needs(echo_server),
+    "docs/inference.md": Needs(rows_server),
     "docs/language-models.md": Needs(language_models, mindspore=True, long=True),
     "docs/llm-engine.md": Needs(qwen, mindspore=True, long=True),
     "docs/management.md": Needs(open_server),
