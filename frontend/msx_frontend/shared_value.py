@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Protocol
 from weakref import WeakSet
 
-from msx_frontend.job import Field, Job, Sink
+from msx_frontend.job import Job
 from msx_sdk._internal.references import Key
 
 
@@ -87,23 +87,12 @@ class StageJob(Job):
 
     __slots__ = ("lent", "shared")
 
-    def __init__(
-        self,
-        id: str,
-        model_name: str,
-        version: str | None,
-        fields: list[Field],
-        headers: list[tuple[str, str]],
-        sink: Sink,
-        *,
-        kind: str,
-        deadline: float | None = None,
-        shared: tuple[SharedValue, ...] = (),
-    ) -> None:
-        super().__init__(id, model_name, version, fields, headers, sink, kind=kind, deadline=deadline)
+    def refer(self, shared: tuple[SharedValue, ...]) -> StageJob:
+        """To be called before it is submitted."""
         self.shared = shared
         self.lent: SharedValue | None = None
         """What its reply refers to: it is there before the reply. Who gets the reply takes it."""
+        return self
 
     def take_lent(self) -> SharedValue | None:
         """From now on the caller's."""

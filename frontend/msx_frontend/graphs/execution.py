@@ -133,7 +133,8 @@ class Execution:
             return Job(id, node.model, None, step.fields, headers, step, kind=kind, deadline=deadline)
         lent = self._lent
         shared: tuple[SharedValue, ...] = tuple(lent[one][0] for one in node.names if one in lent) if lent else ()
-        return StageJob(id, node.model, None, step.fields, headers, step, kind=kind, deadline=deadline, shared=shared)
+        job = StageJob(id, node.model, None, step.fields, headers, step, kind=kind, deadline=deadline)
+        return job.refer(shared)
 
     def _again(self, step: Step, why: str) -> bool:
         """Tries once more what may pass. A node that answers 4xx has judged the request."""

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msx_frontend.errors import DeadlineExceeded, ServiceError
-from msx_frontend.graphs.edges import take
-from msx_frontend.graphs.graph import Node
+from msx_frontend.graphs.edges import Edge, take
+from msx_frontend.graphs.graph import Graph, Headers, Node
 from msx_frontend.job import Field, Job
 
-if TYPE_CHECKING:
-    from msx_frontend.graphs.execution import Execution
-
 log = logging.getLogger("msx.workflows")
+
+
+class Steps(Protocol):
+    """The execution of a graph, as its steps see it."""
+
+    graph: Graph
+    job: Job
+    held: list[Edge]
+
+    def answered(self, step: Step, status: int, phrase: str, headers: Headers, data: bytes) -> None: ...
+
+    def streams(self, step: Step, status: int, phrase: str, headers: Headers) -> None: ...
+
+    def stream_ended(self, step: Step, status: int) -> None: ...
+
+    def failed(self, step: Step, error: ServiceError) -> None: ...
 
 
 class Step:
@@ -22,7 +35,7 @@ class Step:
 
     __slots__ = ("_due", "_entered", "_pieces", "attempt", "execution", "fields", "head", "job", "node")
 
-    def __init__(self, execution: Execution, node: Node, fields: list[Field], attempt: int) -> None:
+    def __init__(self, execution: Steps, node: Node, fields: list[Field], attempt: int) -> None:
         self.execution, self.node, self.fields, self.attempt = execution, node, fields, attempt
         self.job: Job | None = None
         self.head: tuple[int, str, list[tuple[str, str]]] | None = None

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from itertools import groupby
 
-from msx_frontend.errors import HandlerMethodNotFound, NotOffered, ServiceError, ServiceUnavailable
+from msx_frontend.errors import BadRequest, HandlerMethodNotFound, NotOffered, ServiceError, ServiceUnavailable
 from msx_frontend.job import OPERATIONS, PLAIN, Job
 from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.metrics import ModelMetrics
@@ -62,6 +62,20 @@ class ModelVersion(ObservedVersion):
         """The methods of its handler; None until the first worker has loaded it."""
         self.judged: Callable[[], None] = _nobody
         """Called when its status may have changed, for the model whose stage it is."""
+
+    @property
+    def parts(self) -> list[ModelVersion]:
+        """What has workers: its stages, else the version itself."""
+        return list(self.stages.values()) or [self]
+
+    def part(self, stage: str | None) -> ModelVersion:
+        """The stage of this name; without a name the whole version. Raises BadRequest."""
+        if stage is None:
+            return self
+        if (found := self.stages.get(stage)) is None:
+            known = f"its stages are {', '.join(self.stages)}" if self.stages else "it has none"
+            raise BadRequest(f'Model "{self.source.name}" has no stage {stage[:80]}: {known}.')
+        return found
 
     # -- requests --
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping
 
-from msx_frontend.errors import BadRequest
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.replicas import Replicas
 from msx_frontend.models.states import ModelState
@@ -15,9 +14,6 @@ from msx_frontend.resources.shortage import Shortage
 from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.replica import Replica, ReplicaState
 
-if TYPE_CHECKING:
-    from msx_frontend.models.model_version import ModelVersion
-
 
 class ObservedVersion:
     """The read-only part of a `ModelVersion`, which owns these members and changes them."""
@@ -25,29 +21,15 @@ class ObservedVersion:
     source: ModelSource
     resources: ModelResources
     dispatcher: Dispatcher
-    stages: dict[str, ModelVersion]
+    stages: Mapping[str, ObservedVersion]
     """By name, those of a model that has stages."""
     _replicas: Replicas
     _status: VersionStatus
 
     @property
-    def parts(self) -> list[ModelVersion]:
-        """What has workers: its stages, else the version itself."""
-        return list(self.stages.values()) or [cast("ModelVersion", self)]
-
-    @property
     def paths(self) -> list[str]:
         """Those that its `routes:` ask for."""
         return []
-
-    def part(self, stage: str | None) -> ModelVersion:
-        """The stage of this name; without a name the whole version. Raises BadRequest."""
-        if stage is None:
-            return cast("ModelVersion", self)
-        if (found := self.stages.get(stage)) is None:
-            known = f"its stages are {', '.join(self.stages)}" if self.stages else "it has none"
-            raise BadRequest(f'Model "{self.source.name}" has no stage {stage[:80]}: {known}.')
-        return found
 
     @property
     def stage_workers(self) -> dict[str, tuple[int, int]]:

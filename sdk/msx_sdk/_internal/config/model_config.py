@@ -43,6 +43,10 @@ class ModelConfig(ModelKeys, frozen=True, kw_only=True, rename="camel"):
         """What `env:` adds to the environment of the worker at this place, from 0."""
         return environment_of(self.env, place)
 
+    @property
+    def file_type(self) -> type["ModelConfig"]:
+        return ModelConfig
+
     def of_stage(self, values: dict[str, Any], raw: dict[str, Any]) -> "ModelConfig":
         """These settings with those of a stage in their place. Raises ConfigError."""
         without = {"stages": None, "routes": None, "raw": raw}

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, Protocol, cast
 
 import msgspec
 from msgspec import Meta
 
+from msx_sdk._internal.config.keys import ModelKeys
 from msx_sdk._internal.config.sections import DeviceType, read_fields
 from msx_sdk._internal.config.stage_routes import StageRoute, check_graph, find_routes
 from msx_sdk._internal.values import ConfigError, Count, Text, convert, show
-
-if TYPE_CHECKING:
-    from msx_sdk._internal.config.model_config import ModelConfig
 
 MOST_STAGES = 32
 ROOM = 128
@@ -26,6 +24,26 @@ _TOP = ("stages", "routes", "env")
 """Keys of the file that a handler's `context.model_yaml_config` does not have in a stage."""
 
 Device = Annotated[Literal["none"] | DeviceType, Meta(description="one of none, npu, gpu, cpu")]
+
+
+class Settings(Protocol):
+    """A ModelConfig, as this module sees it."""
+
+    @property
+    def stages(self) -> Any: ...
+
+    @property
+    def routes(self) -> Any: ...
+
+    @property
+    def raw(self) -> dict[str, Any]: ...
+
+    @property
+    def file_type(self) -> type[msgspec.Struct]:
+        """What a file's keys are read as."""
+
+    def of_stage(self, values: dict[str, Any], raw: dict[str, Any]) -> Any:
+        """These settings with those of a stage in their place. Raises ConfigError."""
 
 
 class StageConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,8 +59,8 @@ class StageConfig(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def edge_capacity(self) -> int:
         """The most messages on each edge that leads to it."""
-        config: ModelConfig = self.config
-        return config.edge_capacity or max(ROOM, 2 * config.batch_size)
+        keys: ModelKeys = self.config
+        return keys.edge_capacity or max(ROOM, 2 * keys.batch_size)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -63,7 +81,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
         return next(iter(self.routes.values()))
 
 
-def read_pipeline(config: ModelConfig, warnings: list[str]) -> Pipeline | None:
+def read_pipeline(config: Settings, warnings: list[str]) -> Pipeline | None:
     """None without `stages:`. Raises ConfigError."""
     if config.stages is None:
         if config.routes is not None:
@@ -86,7 +104,7 @@ def read_pipeline(config: ModelConfig, warnings: list[str]) -> Pipeline | None:
     return pipeline
 
 
-def _stage(config: ModelConfig, name: Any, mapping: Any, previous: tuple[str, ...], warnings: list[str]) -> StageConfig:
+def _stage(config: Settings, name: Any, mapping: Any, previous: tuple[str, ...], warnings: list[str]) -> StageConfig:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigError(f"stages: {show(name)} is not a name of a stage: at most 64 letters, digits, '_' and '-'")
     prefix = f"stages.{name}."
@@ -108,9 +126,9 @@ def _stage(config: ModelConfig, name: Any, mapping: Any, previous: tuple[str, ..
     )
 
 
-def _config(config: ModelConfig, prefix: str, mapping: Mapping[Any, Any], warnings: list[str]) -> ModelConfig:
+def _config(config: Settings, prefix: str, mapping: Mapping[Any, Any], warnings: list[str]) -> Any:
     settings = {key: value for key, value in mapping.items() if key not in (*_OWN, "raw", "explicit")}
-    values = read_fields(type(config), settings, warnings, prefix)
+    values = read_fields(config.file_type, settings, warnings, prefix)
     if (workers := mapping.get("workers")) is not None:
         if twice := [key for key in ("minWorkers", "maxWorkers") if mapping.get(key) is not None]:
             raise ConfigError(f"{prefix}workers and {prefix}{twice[0]} both say how many there are: give one of them")
@@ -147,7 +165,7 @@ def _before(prefix: str, mapping: Mapping[Any, Any], previous: tuple[str, ...]) 
 def _check_kinds(pipeline: Pipeline) -> None:
     """Stages answer requests one by one and whole, but for those that end every route they are in."""
     for name, stage in pipeline.stages.items():
-        config: ModelConfig = stage.config
+        config: ModelKeys = stage.config
         if config.splits_instances:
             raise ConfigError("splitInstances: a model with stages has one job a request: leave it out")
         if config.sequence_batching:
