@@ -68,9 +68,7 @@ def echo_server(shell: PageShell) -> None:
 def rows_server(shell: PageShell) -> None:
     """Beside the echo a model whose instances are jobs of their own."""
     pack_echo(shell, "echo")
-    twice = (
-        "def handle(data, context):\n    return [{'predictions': [2 * row['body']['instances'][0]]} for row in data]\n"
-    )
+    twice = "[{'predictions': [2 * row['body']['instances'][0]]} for row in data]"
     (shell.folder / "rows.py").write_text(f"def handle(data, context):\n    return {twice}\n")
     (shell.folder / "rows.yaml").write_text("splitInstances: true\n")
     shell.run("msx-archiver --model-name rows --version 1.0 --handler rows.py --config-file rows.yaml")
