@@ -172,7 +172,8 @@ def test_the_server_ends_with_its_script_and_the_script_with_its_server(tmp_path
         wait_until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE, "it has ended")
         assert not listens(port)
         assert child.is_running(), "a child of the script has no part in its server"
-        child.kill()
+        child.terminate()
+        wait_until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, "a signal ends it")
     with run_script(tmp_path, ENDPOINT, f"127.0.0.1:{port}") as running:
         running.wait_ready()
         running.server().kill()
@@ -207,6 +208,9 @@ def test_msx_serve_runs_the_script(tmp_path: Path) -> None:
 
 def test_a_script_that_cannot_have_a_server(tmp_path: Path) -> None:
     (tmp_path / "config.properties").write_text("inference_address=nonsense\n")
+    caught = BEGIN + "try:\n    server.start_restful_server(sys.argv[1])\nexcept RuntimeError:\n    pass\n"
+    with run_script(tmp_path, caught, "127.0.0.1:5500") as running:
+        assert running.process.wait(60) == 0, "it knows, and goes on"
     with run_script(tmp_path, ENDPOINT, "127.0.0.1:5500") as running:
         assert running.process.wait(60) == 1
         assert "inference_address: 'nonsense' is not an address like" in running.err.splitlines()[-1]

@@ -63,14 +63,15 @@ class ScriptServer:
         self._give_signals_back()
 
     def forget(self) -> None:
-        """In a child of the script."""
+        """In a child of the script, which signals end as they would without a server."""
         if self._process is not None:
             self._process.forget()
+        self._give_signals_back()
         self.__init__()  # type: ignore[misc]  # locks of the parent may be held
         self._registered = True
 
     def _process_ended(self, process: ServerProcess) -> None:
-        if not process.stopping:
+        if not process.stopping and not process.told:
             self._failed = True
             warn(f"Serving server begin to exit: {process.reason or _UNEXPECTED}")
         process.stopping = True

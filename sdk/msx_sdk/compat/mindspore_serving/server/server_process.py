@@ -53,7 +53,8 @@ class ServerProcess:
         """Its endpoints: grpc, rest."""
         self.has_servables = False
         self._folder = PrivateFolder()
-        self.stopping = False
+        self.stopping = self.told = False
+        """It was told to stop; a call of the script is told that it has ended."""
         self._at_end: list[Callable[[], None]] = []
         self.reason = ""
         """Why the server ended by itself, if it has said so."""
@@ -144,6 +145,7 @@ class ServerProcess:
             else:
                 self._answers.put(message)
         self._channel.end()
+        self.told = self.is_asked
         self._answers.put(None)
         for call in self._at_end:
             call()
