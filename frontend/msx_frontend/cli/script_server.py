@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from msx_frontend.assembly.script.channel import ScriptChannel
     from msx_frontend.assembly.server import Server
     from msx_frontend.cli.options import Options
-    from msx_frontend.config.load import Settings
+    from msx_frontend.config.load import GivenSettings
     from msx_frontend.logs.output import LogOutput
 
 LARGEST_MESSAGE = 512 << 20
@@ -63,7 +63,7 @@ async def _serve(options: Options, channel: ScriptChannel) -> None:
         sys.stderr.write(f"{error}\n")
 
 
-async def _run(settings: Settings, options: Options, output: LogOutput, channel: ScriptChannel) -> None:
+async def _run(settings: GivenSettings, options: Options, output: LogOutput, channel: ScriptChannel) -> None:
     from msx_frontend.assembly.lifecycle import Lifecycle
     from msx_frontend.assembly.script.start import start_for_script
     from msx_frontend.config.load import configuration_file
@@ -101,7 +101,7 @@ def _end(channel: ScriptChannel, lifecycle: Lifecycle, reason: str) -> None:
 _ENDING: set[asyncio.Future[None]] = set()
 
 
-def _settings(options: Options) -> Settings:
+def _settings(options: Options) -> GivenSettings:
     """Nothing of a script's server outlives it: it keeps no state. Raises StartError."""
     from msx_frontend.config.load import load_settings
 
@@ -111,7 +111,7 @@ def _settings(options: Options) -> Settings:
     return found._replace(config=msgspec.structs.replace(found.config, **own))
 
 
-def _logging(settings: Settings) -> LogOutput:
+def _logging(settings: GivenSettings) -> LogOutput:
     """The log goes to stdout, which is a file; what is wrong goes to the console of the script, too. Raises
     StartError."""
     from msx_frontend.config.state_folder import state_folder

@@ -21,7 +21,7 @@ _LISTENERS = ("inference_address", "management_address", "metrics_address")
 _JSON: dict[str, Any] = {"models": Models, "model_snapshot": Snapshot}
 
 
-class Settings(NamedTuple):
+class GivenSettings(NamedTuple):
     """`notices` for the log are about keys that do nothing here; `given` are the fields that have been set."""
 
     config: ServerConfig
@@ -36,7 +36,7 @@ def load_server_config(
     return load_settings(cli, ts_config, env)[:2]
 
 
-def load_settings(cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str]) -> Settings:
+def load_settings(cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str]) -> GivenSettings:
     """The settings by file, flags and environment.
 
     `cli` maps field names to what the flags say, None where a flag was not given. Environment (when the file
@@ -59,7 +59,7 @@ def load_settings(cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[s
     _check_paths(config, values)
     worker_users(config)
     worker_limits(config.worker_limits)
-    return Settings(config, notices, frozenset(values))
+    return GivenSettings(config, notices, frozenset(values))
 
 
 def configuration_file(ts_config: Path | None, env: Mapping[str, str]) -> Path | None:

@@ -13,14 +13,14 @@ from msx_frontend.assembly.script.commands import ScriptCommands
 from msx_frontend.assembly.script.endpoints import ScriptEndpoints
 from msx_frontend.assembly.script.servables import ScriptServables
 from msx_frontend.assembly.server import UNFINISHED, Server, start_server
-from msx_frontend.config.load import Settings
+from msx_frontend.config.load import GivenSettings
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.logs.output import LogOutput
 from msx_frontend.net.tls.clients import GRPC, HTTP
 
 
 async def start_for_script(
-    settings: Settings,
+    settings: GivenSettings,
     file: Path | None,
     output: LogOutput,
     parts: AsyncExitStack,
@@ -41,7 +41,7 @@ async def start_for_script(
     return server, ScriptCommands(server, endpoints, servables)
 
 
-def named_listeners(settings: Settings) -> list[str]:
+def named_listeners(settings: GivenSettings) -> list[str]:
     """By how their keys begin."""
     given = settings.given
     named = [name for name in HTTP if f"{name}_address" in given]
