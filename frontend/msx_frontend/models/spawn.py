@@ -23,6 +23,7 @@ from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.credentials import KEYS, without_credentials
 from msx_frontend.workers.environment import worker_environment
 from msx_frontend.workers.launcher import GroupSpec, Launcher, RankSpec
+from msx_frontend.workers.segments.allowance import SegmentLimits
 from msx_protocol import Load, MetricDeclaration
 from msx_sdk._internal.cgroup import cores_by_quota
 
@@ -89,6 +90,7 @@ class Spawner:
             generation=generation,
             python=place.python,
             stream_buffers=self._stream_buffers,
+            segments=SegmentLimits(config.shared_memory << 20, config.shared_segments) if source.stage_of else None,
         )
 
     def _rank(self, source: ModelSource, lease: Lease, rank: int, number: int, site_dir: str | None) -> RankSpec:

@@ -123,6 +123,9 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     stages: Section = None
     routes: Section = None
     edge_capacity: Positive | None = None
+    edge_memory: Positive = 256
+    shared_memory: Count = 256
+    shared_segments: Positive = 32
 
     @property
     def splits_instances(self) -> bool:
