@@ -24,6 +24,7 @@ from msx_protocol import (
     encode_frame_parts,
 )
 from msx_sdk._internal.failures import RequestFailure, shortened
+from msx_sdk._internal.methods import PACKED_METHOD
 from msx_sdk._internal.references import Key, SharedValues
 from msx_sdk._internal.reply_credit import UNLIMITED
 from msx_sdk._internal.reply_head import ReplyHead
@@ -40,11 +41,14 @@ class ReplyWriter:
     large bodies are sent at once, without a copy.
     """
 
-    def __init__(self, sock: socket.socket, max_response_size: int, credit: int = 0) -> None:
-        """`credit`: bytes of a stream that may be sent before its client has taken any (`Load.stream_credit`)."""
+    def __init__(self, sock: socket.socket, max_response_size: int, credit: int = 0, max_value_size: int = 0) -> None:
+        """`credit`: bytes of a stream that may be sent before its client has taken any (`Load.stream_credit`).
+        `max_value_size`: those of a value for the next stage, where they may be more than of a response.
+        """
         self._sock = sock
         self._credit = credit or UNLIMITED
         self._limit = min(max_response_size, MAX_BODY)
+        self._value_limit = min(max(max_response_size, max_value_size), MAX_BODY)
         self._lock = threading.Lock()
         self._frames: list[bytes | bytearray] = []
         """Frames of the next write; gathered answers and chunks follow them."""
@@ -61,8 +65,8 @@ class ReplyWriter:
         return bool(self._answers.numbers or self._chunks.numbers or self._frames)
 
     def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
-        if len(body) > self._limit:
-            return self.fail(request, self._too_large(body))
+        if len(body) > self._limit and (too_large := self._too_large(request, body)):
+            return self.fail(request, too_large)
         if request.shared is not None and request.shared.lent:
             self._lend(request, request.shared)
         if last and head is not None and len(body) < LARGE:
@@ -174,7 +178,15 @@ class ReplyWriter:
             self._frames.clear()
             self._sock.sendall(data)
 
-    def _too_large(self, body: bytes | bytearray) -> RequestFailure:
+    def _too_large(self, request: InferenceRequest, body: bytes | bytearray) -> RequestFailure | None:
+        if request.operation == PACKED_METHOD:
+            if len(body) <= self._value_limit:
+                return None
+            return RequestFailure(
+                500,
+                f"The value of {len(body)} bytes for the next stage is larger than {self._value_limit} bytes: raise "
+                "edgeMemory (MiB), or sharedMemory so that it does not travel in a frame",
+            )
         return RequestFailure(
             500,
             f"The response of {len(body)} bytes is larger than max_response_size ({self._limit} bytes): "

@@ -65,7 +65,8 @@ class Worker:
         load = self._receive_load()
         if load is None:
             return 1
-        self._replies = ReplyWriter(self._data, load.max_response_size, load.stream_credit)
+        limits = load.max_response_size, load.stream_credit, load.max_value_size
+        self._replies = ReplyWriter(self._data, *limits)
         self._control.progress = lambda: self._replies.progress
         if load.segments is not None and self._segments is not None:
             self._share(SegmentSpace(self._segments, load.segments), parallel=load.world_size > 1)

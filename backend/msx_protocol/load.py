@@ -48,6 +48,8 @@ class Load(WireMessage, tag=1, kw_only=True):
     """Send the PredictionTime of each call, because each is logged, and not only the last one."""
     servable: ServableStart | None = None
     """What a start script says of the servable."""
+    max_value_size: int = 0
+    """In bytes, of one Chunk for the next stage, where that is more than `max_response_size`."""
     segments: SegmentUse | None = None
     """For a stage: shared memory for large values between stages; None: they travel in frames."""
 

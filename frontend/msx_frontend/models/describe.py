@@ -108,6 +108,7 @@ def _worker(version: ModelVersion, replica: Replica) -> dict[str, Any]:
         "phase": replica.phase or (None if group else version.environment.phase) or None,
         "waitsFor": replica.shortage._asdict() if replica.shortage else None,
         "ranks": [rank.describe() for rank in group.ranks] if group and len(group.ranks) > 1 else None,
+        "sharedMemory": group.shared_memory if group else None,
         "lastError": replica.last_end.reason if replica.last_end else None,
     }
     return {name: value for name, value in described.items() if value is not None}

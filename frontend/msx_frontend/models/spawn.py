@@ -130,6 +130,7 @@ class Spawner:
             decode_input=server.decode_input_request,
             limit_max_image_pixels=server.limit_max_image_pixels,
             max_response_size=server.max_response_size,
+            max_value_size=config.edge_memory << 20 if source.stage_of else 0,
             stream_credit=self._stream_buffers.first,
             server_version=__version__,
             service_envelope=server.service_envelope or "",

@@ -268,6 +268,11 @@ class WorkerGroup:
         return sum(rank.status.memory for rank in self.ranks)
 
     @property
+    def shared_memory(self) -> dict[str, int] | None:
+        """Of a stage: its segments, their bytes, how many of them are lent, and how many of others' it reads."""
+        return None if self._port is None else self._port.describe()
+
+    @property
     def own_memory(self) -> int:
         """Bytes of all its ranks that other processes do not share: another group of the model would take as much."""
         return sum(rank.status.own_memory for rank in self.ranks)

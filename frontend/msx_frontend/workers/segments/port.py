@@ -80,6 +80,9 @@ class SegmentPort:
         """Loans of others' segments to it that are not over."""
         return sum(map(len, self._reads.values()))
 
+    def describe(self) -> dict[str, int]:
+        return {"segments": len(self._own), "bytes": self.size, "lent": self.lent, "reads": self.reading}
+
     # -- as the owner --
 
     def value(self, keys: Iterable[Key], given: Mapping[Key, SharedSegment]) -> SharedValue:
