@@ -6,6 +6,7 @@ import contextlib
 import gc
 import mmap
 import os
+import select
 import socket
 import threading
 import time
@@ -30,6 +31,8 @@ from msx_protocol.segments import (
 )
 from msx_sdk._internal.references import LEAST, Key
 
+LATE = 1.0
+"""Seconds that a descriptor may come after its request."""
 COLLECT_EVERY = 1.0
 """Seconds between two looks for cycles that keep arrays of requests which are answered."""
 
@@ -84,12 +87,24 @@ class SegmentSpace:
         """Of a segment that a request refers to: its descriptor came before the request. Raises SegmentRefused."""
         found = self._mapped.get(key)
         if found is None:
-            self.poll()
+            self._arrives(key)
             found = self._mapped.get(key)
         if found is None:
             reason = self._lost.pop(key, "The value of another stage did not arrive: its shared memory is gone.")
             raise SegmentRefused(reason)
         return found
+
+    def _arrives(self, key: Key) -> None:
+        """Take messages until it is there: the server sends it later where the socket was full."""
+        waiting = select.poll()
+        waiting.register(self._sock, select.POLLIN)
+        while True:
+            self.poll()
+            if key in self._mapped or key in self._lost:
+                return
+            events = waiting.poll(LATE * 1000)
+            if not events or events[0][1] & (select.POLLHUP | select.POLLERR):
+                return
 
     def returns(self, key: Key, array: Any = None) -> None:
         """A request that refers to it is over. It is given back when nothing refers to `array` any more."""

@@ -5,13 +5,14 @@ behind has answered. Where the graph forks, a request takes its places on all ed
 never waits for one branch while the other branch has filled its edge. Every place that is waited for belongs to a
 request that is further on, and the last node waits for none, so that requests always go on.
 
-Each route has edges of its own, and these bound the number of messages. Their bytes are bounded by the carrier.
+Each route has edges of its own. Beside messages an edge counts the bytes of large values that wait on it, once they are
+known: an edge on which too many wait is full as well. The value that makes it so is there already.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from msx_frontend.job import Job
 
@@ -19,23 +20,35 @@ Before = Mapping[str, Sequence[str]]
 """The nodes before each node. Each node comes after those before it."""
 
 
+class Bound(NamedTuple):
+    """How many messages may be on an edge, and how many bytes of large values."""
+
+    messages: int
+    size: int = 1 << 62
+
+
 class Edge:
-    """Between two nodes. `wake` is called when a place is free again that somebody has been refused."""
+    """Between two nodes. `wake` is called when a place is free again that somebody has been refused.
 
-    __slots__ = ("_wake", "capacity", "taken", "waited_for")
+    `source`: the place of the node before. `size`: the bytes of large values on it.
+    """
 
-    def __init__(self, capacity: int, wake: Callable[[], None]) -> None:
-        self.capacity = capacity
-        self.taken = 0
+    __slots__ = ("_wake", "bound", "size", "source", "taken", "waited_for")
+
+    def __init__(self, bound: Bound, source: int, wake: Callable[[], None]) -> None:
+        self.bound, self.source = bound, source
+        self.taken = self.size = 0
         self.waited_for = False
         self._wake = wake
 
     @property
     def full(self) -> bool:
-        return self.taken >= self.capacity
+        return self.taken >= self.bound.messages or self.size >= self.bound.size
 
-    def release(self) -> None:
+    def release(self, size: int = 0) -> None:
+        """A message has left it, with so many bytes that were counted."""
         self.taken -= 1
+        self.size -= size
         if self.waited_for:
             self.waited_for = False
             self._wake()

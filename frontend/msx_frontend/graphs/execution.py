@@ -18,6 +18,7 @@ from msx_frontend.graphs.running import Running
 from msx_frontend.graphs.step import Step
 from msx_frontend.job import Field, Job
 from msx_frontend.shared_value import SharedValue, StageJob
+from msx_sdk._internal.references import LEAST
 
 log = logging.getLogger("msx.workflows")
 
@@ -28,7 +29,7 @@ class Execution:
     The first failure ends the request: all that still runs for it is cancelled.
     """
 
-    __slots__ = ("_answers", "_leaf_kind", "_lent", "_running", "_values", "graph", "held", "job", "owner")
+    __slots__ = ("_answers", "_leaf_kind", "_lent", "_running", "_sizes", "_values", "graph", "held", "job", "owner")
 
     def __init__(self, graph: Graph, job: Job, owner: Running, leaf_kind: str) -> None:
         """It is in `owner` while it runs. `leaf_kind`: the kind of the leaves' jobs."""
@@ -40,6 +41,8 @@ class Execution:
         """What nodes have answered that others wait to read, by place."""
         self._lent: dict[int, list[Any]] = {}
         """By place the shared memory that values refer to, and how many nodes have still to read it."""
+        self._sizes: dict[int, int] = {}
+        """Bytes of the large ones among them, by place."""
         self._answers: dict[str, bytes] = {}
         """Of leaves, where there are several."""
 
@@ -164,6 +167,9 @@ class Execution:
         node, values, of = step.node, self._values, self.graph.form.value_type
         if type(step.job) is StageJob and (lent := step.job.take_lent()) is not None:
             self._lent[node.place] = [lent, len(node.after)]
+            self._count(node.place, lent.size)
+        elif len(data) > LEAST:
+            self._count(node.place, len(data))
         step.job = None
         if node.leads_to is not None:
             return self._start(Step(self, node.leads_to, [Field("body", of, data)], 0))
@@ -184,10 +190,17 @@ class Execution:
         for edge in step.node.leaves:
             if edge in self.held:
                 self.held.remove(edge)
-                edge.release()
+                edge.release(self._sizes.get(edge.source, 0))
         if self._lent:
             self._has_read(step.node.names)
         return True
+
+    def _count(self, place: int, size: int) -> None:
+        """A large value is there: it takes room on its edges."""
+        self._sizes[place] = size
+        for edge in self.held:
+            if edge.source == place:
+                edge.size += size
 
     def _has_read(self, places: Iterable[int]) -> None:
         for place in places:
@@ -218,7 +231,8 @@ class Execution:
                 step.job = None
         held, self.held = self.held, []
         for edge in held:
-            edge.release()
+            edge.release(self._sizes.get(edge.source, 0))
+        self._sizes.clear()
         for value, _ in self._lent.values():
             value.close()
         self._lent.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from msx_frontend.graphs.edges import Edge, entered_at
+from msx_frontend.graphs.edges import Bound, Edge, entered_at
 from msx_frontend.job import PREDICT, Job
 from msx_sdk._internal.methods import PACKED_METHOD
 from msx_sdk._internal.packed import PACKED
@@ -89,10 +89,10 @@ class Graph:
         *,
         attempts: Mapping[str, Attempts] | None = None,
         leaves: Sequence[str] = (),
-        capacities: Mapping[str, int] | None = None,
+        bounds: Mapping[str, Bound] | None = None,
     ) -> None:
         """`targets` by name: the model's name, and the model. `leaves` in the order of their answers, by default that
-        of `before`. `capacities`: how many messages may be on each edge that leads to a node; without it any number.
+        of `before`. `bounds`: of each edge that leads to a node; without it any number.
         """
         self.form = form
         known = attempts or {}
@@ -111,15 +111,14 @@ class Graph:
         self.start = self.nodes[0]
         ends = [name for name in nodes if not nodes[name].after]
         self.leaves = tuple(nodes[name] for name in leaves or ends)
-        if capacities is not None:
-            self._bound(before, nodes, capacities)
+        if bounds is not None:
+            self._bound(before, nodes, bounds)
 
-    def _bound(
-        self, before: Mapping[str, Sequence[str]], nodes: dict[str, Node], capacities: Mapping[str, int]
-    ) -> None:
+    def _bound(self, before: Mapping[str, Sequence[str]], nodes: dict[str, Node], bounds: Mapping[str, Bound]) -> None:
         leaving: dict[str, list[Edge]] = {name: [] for name in nodes}
         for name, pairs in entered_at(before).items():
-            edges = [(following, Edge(capacities[following], nodes[name].target.wake)) for _, following in pairs]
+            wake = nodes[name].target.wake
+            edges = [(behind, Edge(bounds[behind], nodes[one].place, wake)) for one, behind in pairs]
             nodes[name].enters = tuple(edge for _, edge in edges)
             for following, edge in edges:
                 leaving[following].append(edge)

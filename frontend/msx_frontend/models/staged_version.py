@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 
 from msx_frontend.errors import BadRequest, ResourceNotFound, ServiceError, ServiceUnavailable
-from msx_frontend.graphs.edges import enter
+from msx_frontend.graphs.edges import Bound, enter
 from msx_frontend.graphs.execution import Execution
 from msx_frontend.graphs.graph import STAGES, Graph
 from msx_frontend.graphs.running import Running
@@ -147,7 +147,7 @@ def _own(stage: ModelVersion) -> MethodInfo:
 
 def _graphs(pipeline: Pipeline, stages: Mapping[str, ModelVersion]) -> dict[str, Graph]:
     targets = {name: (stage.source.name, stage) for name, stage in stages.items()}
-    capacities = {name: stage.edge_capacity for name, stage in pipeline.stages.items()}
-    return {
-        name: Graph(route.before, targets, STAGES, capacities=capacities) for name, route in pipeline.routes.items()
+    bounds = {
+        name: Bound(stage.edge_capacity, stage.config.edge_memory << 20) for name, stage in pipeline.stages.items()
     }
+    return {name: Graph(route.before, targets, STAGES, bounds=bounds) for name, route in pipeline.routes.items()}

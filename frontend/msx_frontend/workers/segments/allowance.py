@@ -5,6 +5,8 @@ from __future__ import annotations
 from socket import socket
 from typing import NamedTuple
 
+FEW = 4
+
 
 class SegmentLimits(NamedTuple):
     """Of one worker: `size` is in bytes, of all its segments; `number` is how many there may be."""
@@ -27,8 +29,8 @@ class SegmentAllowance:
         self.left = most
 
     def take(self, wanted: SegmentLimits) -> SegmentLimits:
-        """As many as there are left, perhaps none."""
-        granted = min(wanted.number, self.left) if wanted.size else 0
+        """Half of what is left at most, while there are more than a few, so that the next stage has some, too."""
+        granted = min(wanted.number, max(self.left // 2, min(self.left, FEW))) if wanted.size else 0
         self.left -= granted
         return SegmentLimits(wanted.size if granted else 0, granted)
 

@@ -255,7 +255,8 @@ def test_what_a_worker_keeps_after_its_reply_is_noticed() -> None:
 def test_the_server_grants_descriptors_while_there_are_any() -> None:
     allowance = SegmentAllowance(10)
     first, second, third = (allowance.take(SegmentLimits(1 << 20, 8)) for _ in range(3))
-    assert [first.number, second, third] == [8, SegmentLimits(1 << 20, 2), SegmentLimits(0, 0)]
-    assert allowance.take(SegmentLimits(0, 8)).number == 0
+    assert [first.number, second, third] == [5, SegmentLimits(1 << 20, 4), SegmentLimits(1 << 20, 1)]
+    assert allowance.take(SegmentLimits(1 << 20, 8)) == SegmentLimits(0, 0)
     allowance.put_back(first)
-    assert allowance.left == 8
+    assert allowance.take(SegmentLimits(0, 8)).number == 0
+    assert allowance.left == 5
