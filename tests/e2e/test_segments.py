@@ -32,6 +32,7 @@ stages:
 """
 DIAMOND = """
 edgeCapacity: 1
+edgeMemory: 1
 stages:
   make: {handler: "large_values.py:Make", device: none}
   left: {handler: "large_values.py:Turn", device: none, from: [make]}
