@@ -114,27 +114,22 @@ def test_after_a_kill_in_any_stage_the_others_go_on(stage: str, tmp_path: Path) 
         assert server.predict("large", "1000000", timeout=60).text == sum_of(1_000_000)
 
 
-def pids(server: RunningServer, stage: str) -> list[int]:
-    (described,) = [one for one in server.describe("large")["stages"] if one["name"] == stage]
-    return [worker["pid"] for worker in described["workers"]]
-
-
 def begun(gate: Path) -> int:
     """The worker that waits."""
     return int(Path(f"{gate}.begun").read_text())
 
 
 @pytest.mark.mindspore  # NumPy comes with it
-def test_arrays_are_written_where_they_are_read_and_one_that_is_kept_is_not_overwritten(tmp_path: Path) -> None:
+def test_an_array_that_is_kept_is_not_overwritten_and_its_worker_is_ended_at_last(tmp_path: Path) -> None:
     config = """
     stages:
       make: {handler: "large_values.py:Arrays", device: none}
       turn: {handler: "large_values.py:Turned", device: none}
-      keep: {handler: "large_values.py:Kept", device: none}
+      keep: {handler: "large_values.py:Kept", device: none, responseTimeout: 2}
     """
     with served(tmp_path, config) as server:
         for _ in range(3):
             assert server.predict("large", "1000000").text == "False 8000000"
         make, turn, keep = shared(server)
         assert (make["segments"], turn["lent"], keep["reads"]) == (1, 3, 3)
-        os.kill(pids(server, "keep")[0], signal.SIGKILL)
+        wait_until(lambda: "The worker kept an input" in server.log.read_text(), "the worker is ended")
