@@ -30,7 +30,7 @@ log = logging.getLogger("msx.workers")
 
 _owners = itertools.count(1)
 
-LOST = descriptors_exhausted("The server could not take a segment of a stage's shared memory")
+WHAT = "The server could not take a segment of a stage's shared memory"
 
 
 class _Read:
@@ -101,7 +101,7 @@ class SegmentPort:
         value = SharedValue(segments)
         if lost:
             value.close()
-            raise ServiceUnavailable(LOST)
+            raise ServiceUnavailable(descriptors_exhausted(WHAT))
         return value
 
     def give_back(self, segment: SharedSegment) -> None:
@@ -183,7 +183,7 @@ class SegmentPort:
             return
         if fd is not None:
             os.close(fd)
-        log.error(LOST)
+        log.error("%s", descriptors_exhausted(WHAT))
         self._send(SegmentsGone([message.number], self.owner))
 
     def _gone(self, number: int) -> None:
