@@ -7,7 +7,7 @@ from collections import deque
 
 import pytest
 
-from msx_frontend.graphs.edges import entered_at
+from msx_frontend.graphs.edges import Bound, entered_at
 from msx_frontend.graphs.execution import Execution
 from msx_frontend.graphs.graph import STAGES, Graph
 from msx_frontend.graphs.running import Running
@@ -90,7 +90,7 @@ def test_requests_always_go_on(seed: int, capacity: int) -> None:
     workers = {name: Workers() for name in shape}
     targets = {name: (name, one) for name, one in workers.items()}
     graphs = [
-        Graph(before, targets, STAGES, capacities=dict.fromkeys(shape, capacity))
+        Graph(before, targets, STAGES, bounds=dict.fromkeys(shape, Bound(capacity)))
         for before in (shape, {"b": [], "d": ["b"], "e": ["d"]})
     ]
     running = Running()
@@ -115,7 +115,7 @@ def test_requests_always_go_on(seed: int, capacity: int) -> None:
 
 def test_the_stage_before_pauses_and_is_woken() -> None:
     a, b = Workers(), Workers()
-    graph = Graph({"a": [], "b": ["a"]}, {"a": ("a", a), "b": ("b", b)}, STAGES, capacities={"a": 1, "b": 1})
+    graph = Graph({"a": [], "b": ["a"]}, {"a": ("a", a), "b": ("b", b)}, STAGES, bounds=dict.fromkeys("ab", Bound(1)))
     running = Running()
     first, second = (ask(graph, running, body) for body in (b"1", b"2"))
     assert a.step()
