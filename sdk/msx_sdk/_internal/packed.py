@@ -136,6 +136,18 @@ def unpack(data: Buffer, make: Callable[[Tensor], Any] | None = None, resolve: R
     return _decoded(msgspec.msgpack.Decoder(ext_hook=extensions(make or as_array, resolve)), data)
 
 
+def unpack_sent(data: Buffer) -> Any:
+    """What a client sent as MessagePack: of our extension types arrays alone. Raises InvalidPacked."""
+    return _decoded(_to_sent, data)
+
+
+def sent_extension(code: int, data: memoryview) -> Any:
+    """The `ext_hook` for it. Raises InvalidPacked."""
+    if code != TENSOR:
+        raise InvalidPacked(f"extension type {code} is not known: {TENSOR}, an array, is the only one")
+    return as_array(_tensor(data))
+
+
 def unpack_tensors(data: Buffer) -> Any:
     """As `unpack`, with each array as a Tensor. Raises InvalidPacked."""
     return _decoded(_to_tensors, data)
@@ -347,5 +359,6 @@ def _placed_array(value: Any, place: SharedPlace, placed: dict[int, msgspec.msgp
 
 _small = msgspec.msgpack.Encoder(enc_hook=_small_extension)
 _encoder = msgspec.msgpack.Encoder(enc_hook=extension)
+_to_sent = msgspec.msgpack.Decoder(ext_hook=sent_extension)
 _to_tensors = msgspec.msgpack.Decoder(ext_hook=extensions(lambda tensor: tensor))
 _to_arrays = msgspec.msgpack.Decoder(ext_hook=extensions(as_array))

@@ -10,7 +10,7 @@ import msgspec
 
 from msx_sdk._internal.bodies import json_value
 from msx_sdk._internal.json_schema import MOST_LEVELS, too_deep
-from msx_sdk._internal.packed import as_array, extensions, unpack
+from msx_sdk._internal.packed import sent_extension, unpack_sent
 from msx_sdk._internal.typed import faults
 from msx_sdk._internal.typed.arrays import array_of, is_array
 from msx_sdk._internal.typed.hints import alternatives, is_pydantic
@@ -39,9 +39,6 @@ class Codec(Protocol):
         """From plain values. Without `strict` a text may stand for a number or a truth value, as in a form."""
 
 
-_extension = extensions(as_array)
-
-
 def codec_of(kind: Any, where: str) -> Codec:
     """`where` names the function whose hint it is. Raises HandlerLoadError for a type that no body can have."""
     try:
@@ -62,7 +59,7 @@ class _Msgspec:
     def __init__(self, kind: Any) -> None:
         self._kind = kind
         self._json = msgspec.json.Decoder(kind, dec_hook=_foreign)
-        self._msgpack = msgspec.msgpack.Decoder(kind, dec_hook=_foreign, ext_hook=_extension)
+        self._msgpack = msgspec.msgpack.Decoder(kind, dec_hook=_foreign, ext_hook=sent_extension)
         self.members = {name: hint for one in alternatives(kind) for name, hint in _members(one)}
         schema = schema_of(kind)
         self._closed = schema is not None and is_closed(schema)
@@ -77,11 +74,11 @@ class _Msgspec:
 
     def from_msgpack(self, data: Data) -> Any:
         if not self._closed:
-            return self.convert(unpack(data))
+            return self.convert(unpack_sent(data))
         try:
             return self._msgpack.decode(data)
         except (msgspec.DecodeError, RecursionError):
-            return self.convert(unpack(data))  # it says what came, or what is wrong with the bytes
+            return self.convert(unpack_sent(data))  # it says what came, or what is wrong with the bytes
 
     def convert(self, value: Any, *, strict: bool = True) -> Any:
         _check_depth(value)
@@ -107,7 +104,7 @@ class _Pydantic:
             raise self._misfit(error) from None
 
     def from_msgpack(self, data: Data) -> Any:
-        return self.convert(unpack(data))
+        return self.convert(unpack_sent(data))
 
     def convert(self, value: Any, *, strict: bool = True) -> Any:
         _check_depth(value)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 from msx_sdk._internal.bodies import fault, json_value, says_json
-from msx_sdk._internal.packed import PACKED, InvalidPacked, Resolve, unpack
+from msx_sdk._internal.packed import PACKED, InvalidPacked, Resolve, unpack, unpack_sent
 from msx_sdk._internal.typed.arrays import is_array
 from msx_sdk._internal.typed.codec import Codec, Misfit
 from msx_sdk._internal.typed.media import MSGPACK, says_msgpack
@@ -146,7 +146,7 @@ def _value(name: str, part: Part, kind: Any, resolve: Resolve | None) -> Any:
     if stated and says_json(stated):
         return _json(name, data)
     if stated and says_msgpack(stated):
-        return _unpacked(name, data)
+        return _sent(name, data)
     if _takes(kind, bytes, bytearray):
         return bytes(data)
     try:
@@ -173,6 +173,13 @@ def _json(name: str, data: bytes | bytearray) -> Any:
 def _unpacked(name: str, data: bytes | bytearray, resolve: Resolve | None = None) -> Any:
     try:
         return unpack(data, resolve=resolve)
+    except InvalidPacked as error:
+        raise Misfit(f"{name} is not valid MessagePack: {error}") from None
+
+
+def _sent(name: str, data: bytes | bytearray) -> Any:
+    try:
+        return unpack_sent(data)
     except InvalidPacked as error:
         raise Misfit(f"{name} is not valid MessagePack: {error}") from None
 

@@ -55,6 +55,8 @@ def to_json(value: Any) -> Any:
     """The `enc_hook` for JSON. Raises TypeError."""
     if hasattr(value, "model_dump"):
         return value.model_dump(by_alias=True)
+    if isinstance(value, (str, bytes)):  # of a class of its own, as between stages
+        return str(value) if isinstance(value, str) else bytes(value)
     return plain(value)
 
 

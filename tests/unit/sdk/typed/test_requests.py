@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from msx_sdk import Context, Handler, method
-from msx_sdk._internal.packed import PACKED, pack, unpack
+from msx_sdk._internal.packed import PACKED, OneText, pack, unpack
 from msx_sdk._internal.typed.functions import with_types
 from msx_sdk.request import Headers
 from msx_sdk.testing import InferenceRequest, LocalModel, Part, Reply
@@ -81,6 +81,12 @@ def test_forms_of_a_request(handler: Any, body: bytes, stated: str | None) -> No
         (b'{"text', "", 400, "body came without a content type and is not valid JSON: line 1, column 2"),
         (b"\x81\xa1", "application/msgpack", 400, "is not valid MessagePack: Input data was truncated."),
         (msgspec.msgpack.encode({"text": msgspec.msgpack.Ext(7, b"")}), "application/msgpack", 400, "extension type 7"),
+        (
+            msgspec.msgpack.encode({"extra": msgspec.msgpack.Ext(3, b"")}),
+            "application/msgpack",
+            400,
+            "extension type 3",
+        ),
         (b"\x81\xa5extra" + b"\x91" * 9000 + b"\x01", "application/msgpack", 400, "it is nested "),
         (DEEP, JSON, 400, "it is nested more than 100 levels deep."),
         (b'{"text": "' + b"a" * 9000 + b'", "top": "' + b"b" * 9000 + b'"}', JSON, 400, "got `str` ("),
@@ -116,6 +122,7 @@ def test_pydantic_says_where(body: bytes, words: str) -> None:
         ({"data": Part(b'{"text": "a"}')}, {"text": "a"}),
         ({"file": Part(b'{"text": "a"}', JSON)}, {"text": "a"}),
         ({"body": Part(pack({"text": "a"}), PACKED)}, {"text": "a"}),
+        ({"body": Part(pack({"text": "a", "extra": OneText("b")}), PACKED)}, {"text": "a", "extra": "b"}),
     ],
 )
 def test_fields_of_forms_and_of_grpc(parts: dict[str, Part], expected: Any) -> None:
