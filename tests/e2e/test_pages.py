@@ -189,6 +189,11 @@ NOT_RUN = {
         "hf download": HUB,
         "curl http://127.0.0.1:8080/predictions/minilm": "needs the vectors of 384 numbers of the real model",
     },
+    "docs/stages.md": {
+        "msx-archiver --model-name images": "needs a MindIR file; tests/unit/archiver packs the same options",
+        "msx-serve --start": "serves what the command before it packs; tests/e2e/test_stages.py serves others",
+        "curl --data-binary @cat.jpg": "asks the server of the command before it",
+    },
     "examples/digits/README.md": {"pip install": INSTALLS},
     "examples/plugin/README.md": {
         "pip install": "builds with hatchling, from PyPI; tests/plugins.py installs the same"
