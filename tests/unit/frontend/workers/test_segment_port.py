@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import fcntl
+import gc
 import json
 import os
 import socket
@@ -76,11 +77,13 @@ async def processes(count: int = 2, size: int = 1 << 24, number: int = 8) -> Asy
     finally:
         for one in made:
             one.kill()
-    assert _descriptors() == before
+    assert _descriptors() <= before
 
 
-def _descriptors() -> int:
-    return len([name for name in os.listdir("/proc/self/fd") if _is_segment(name)])
+def _descriptors() -> set[str]:
+    """Of segments, in this process; those of other tests that nothing refers to are closed first."""
+    gc.collect()
+    return {name for name in os.listdir("/proc/self/fd") if _is_segment(name)}
 
 
 def _is_segment(name: str) -> bool:
@@ -125,6 +128,7 @@ def test_two_readers_have_the_same_segment_and_the_last_one_frees_it() -> None:
 @pytest.mark.parametrize("killed", ["owner", "reader"])
 def test_after_a_kill_nothing_is_left_of_either_side(killed: str) -> None:
     async def test() -> None:
+        others = _descriptors()
         async with processes(3) as (owner, reader, other):
             body, value = owner.lend(SIZE)
             reader.port.give([value], 1)
@@ -138,7 +142,7 @@ def test_after_a_kill_nothing_is_left_of_either_side(killed: str) -> None:
             assert other.read(body, value) == {"0": [SIZE, "a"]}
             value.close()
             reader.port.returned([(owner.port.owner, 1)])
-            assert _descriptors() == 0
+            assert not _descriptors() - others
             assert [one.ask("state")["maps"] for one in (reader, other)] == [0, 0]
 
     run(test())
@@ -146,6 +150,7 @@ def test_after_a_kill_nothing_is_left_of_either_side(killed: str) -> None:
 
 def test_what_is_idle_goes_back_to_the_system_in_all_processes() -> None:
     async def test() -> None:
+        others = _descriptors()
         async with processes() as (owner, reader):
             body, value = owner.lend(SIZE, 3)
             assert len(reader.read(body, value)) == 3
@@ -156,7 +161,7 @@ def test_what_is_idle_goes_back_to_the_system_in_all_processes() -> None:
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             assert [one.ask("state")["maps"] for one in (owner, reader)] == [0, 0]
-            assert (owner.port.size, _descriptors()) == (0, 0)
+            assert (owner.port.size, _descriptors() - others) == (0, set())
 
     run(test())
 
