@@ -13,7 +13,7 @@ from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.stream_credit import StreamCredit
 from msx_protocol import encode_headers
 from msx_sdk._internal.kserve.types import INFER as INFER  # a kind of job, like the following
-from msx_sdk._internal.methods import METHOD
+from msx_sdk._internal.methods import METHOD, PACKED_METHOD
 from msx_sdk.generation import EMBED, GENERATE, TOKENIZE
 
 PREDICT, STREAM, EXPLAIN, DESCRIBE = "predict", "stream", "explain", "describe"
@@ -21,6 +21,8 @@ ALONE = frozenset({STREAM, DESCRIBE})
 """Kinds of jobs that TorchServe never puts into one batch with others: `StreamPredictions`, and descriptions."""
 PLAIN = frozenset({PREDICT, STREAM, EXPLAIN, DESCRIBE, INFER})
 """Kinds of jobs that every handler takes."""
+OWN = PLAIN | {PACKED_METHOD}
+"""Kinds of jobs that a handler's `handle` answers, of a stage too, and none of its methods."""
 OPERATIONS = frozenset({GENERATE, TOKENIZE, EMBED})
 """Kinds of jobs whose one field and whose chunks are messages of `msx_sdk.generation`."""
 

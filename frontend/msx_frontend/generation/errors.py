@@ -90,6 +90,7 @@ TABLE: dict[type[ServiceError], Row] = {
     errors.MethodNotAllowed: Row(405, INVALID, "method_not_supported", 405, "method_not_allowed", 405),
     errors.ModelNotFound: _NO_MODEL,
     errors.ModelVersionNotFound: _NO_MODEL,
+    errors.HandlerMethodNotFound: Row(404, INVALID, "unknown_url", 404, "not_found", 404),
     errors.BadRequest: _WRONG,
     errors.NotOffered: Row(400, INVALID, "unsupported_operation", 422, "validation", 400),
     errors.PayloadTooLarge: Row(413, INVALID, "request_too_large", 413, "validation", 413),

@@ -17,9 +17,15 @@ JOINS_FROM = 0.0005
 its next batch at once with all that have arrived. For shorter batches a frame for each request costs too much."""
 
 
-def batches_ahead(seconds: float) -> int:
-    """How many batches may wait behind the running one of a group, where one takes so long; 0 while they take long."""
-    if seconds > PREFETCH_BELOW:
+ONLY_BELOW = 0.1
+"""The same for the only group: no other one becomes free earlier, and between two batches it would wait for the
+server."""
+
+
+def batches_ahead(seconds: float, *, only: bool) -> int:
+    """How many batches may wait behind the running one of a group, where one takes so long; 0 while they take long.
+    `only`: there is no other group."""
+    if seconds > (ONLY_BELOW if only else PREFETCH_BELOW):
         return 0
     return max(1, min(MOST_AHEAD, int(AHEAD / seconds))) if seconds > 0 else MOST_AHEAD
 

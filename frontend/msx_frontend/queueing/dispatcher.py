@@ -9,7 +9,7 @@ from math import inf as INFINITY
 from typing import Any
 
 from msx_frontend.errors import Overloaded, ServiceError, ServiceUnavailable
-from msx_frontend.job import ALONE, PLAIN, PREDICT, STREAM, Job
+from msx_frontend.job import ALONE, OWN, PREDICT, STREAM, Job
 from msx_frontend.queueing.ahead import batches_ahead, may_join
 from msx_frontend.queueing.answer_rate import AnswerRate
 from msx_frontend.queueing.batch_target import BatchTarget
@@ -232,7 +232,9 @@ class Dispatcher:
         seconds, head = self.policy.typical_seconds, self.queue.head
         if self._config.use_job_ticket or head is None or seconds == INFINITY:
             return 0
-        return batches_ahead(seconds if head.kind in PLAIN else group.typical_seconds(head.kind))
+        return batches_ahead(
+            seconds if head.kind in OWN else group.typical_seconds(head.kind), only=len(self.groups) == 1
+        )
 
     def _joins(self, head: Waiting) -> bool:
         """Whether the job may be sent to a busy worker, which takes it into its next batch."""

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from math import inf
 
-from msx_frontend.job import PLAIN, Job
+from msx_frontend.job import OWN, Job
 
 WEIGHT = 0.1
 """Of a batch in the average time of its method."""
@@ -106,13 +106,13 @@ class InFlight:
                 over.append(batch)
         if batches and over and not batches[0].began:
             batches[0].begin(now)
-        if len(over) == 1 and over[0].kind in PLAIN:
+        if len(over) == 1 and over[0].kind in OWN:
             return [(over[0].size, now - over[0].began)]
         share = 1 + sum(not batch.began for batch in over)
         return [self._ended(batch, (now - (batch.began or over[0].began)) / share) for batch in over]
 
     def _ended(self, batch: SentBatch, seconds: float) -> tuple[int, float]:
-        if batch.kind not in PLAIN:
+        if batch.kind not in OWN:
             self._learn(batch.kind, seconds)
         return batch.size, seconds
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -50,12 +51,14 @@ def announced(announce: Callable[[], Any] | None) -> Methods:
     return methods
 
 
+@lru_cache(maxsize=256)
 def method_of(operation: str) -> str:
     """The method that an operation names; "" for every other operation."""
     begin, colon, name = operation.partition(":")
     return name if colon and begin + colon in (METHOD, PACKED_METHOD) else ""
 
 
+@lru_cache(maxsize=256)
 def names_method(operation: str) -> bool:
     """Also where the method is "", the handler's `handle`."""
     return operation.startswith((METHOD, PACKED_METHOD))
@@ -69,5 +72,6 @@ def unknown_method(model: str, method: str, known: Collection[str]) -> str:
     )
 
 
+@lru_cache(maxsize=256)
 def answers_packed(operation: str) -> bool:
     return operation.startswith(PACKED_METHOD)

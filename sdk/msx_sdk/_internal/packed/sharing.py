@@ -61,7 +61,9 @@ def _begins_with_large_bytes(value: Any) -> bool:
     """It is such bytes, or a dict or short list of them: to encode it first would copy them for nothing."""
     if type(value) in _BUFFERS:
         return len(value) > LEAST
-    members = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    if not isinstance(value, (dict, list, tuple)):
+        return False
+    members = value.values() if isinstance(value, dict) else value
     return any(type(one) in _BUFFERS and len(one) > LEAST for one in islice(members, 100))
 
 

@@ -14,7 +14,7 @@ import pytest
 from msx_frontend.errors import Overloaded, ServiceUnavailable, WorkerDied
 from msx_frontend.job import DESCRIBE, EXPLAIN, STREAM, Job
 from msx_frontend.queueing import dispatcher
-from msx_frontend.queueing.ahead import AHEAD, JOINS_FROM, MOST_AHEAD, PREFETCH_BELOW
+from msx_frontend.queueing.ahead import AHEAD, JOINS_FROM, MOST_AHEAD, ONLY_BELOW, PREFETCH_BELOW
 from msx_frontend.queueing.answer_rate import AnswerRate
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.dispatcher import Dispatcher
@@ -452,8 +452,21 @@ def test_each_group_holds_one_batch_ahead_where_batches_take_longer_than_a_milli
 @on_a_loop
 def test_not_where_they_are_long() -> None:
     group = FakeGroup()
-    loaded(PREFETCH_BELOW * 10, group)
+    loaded(ONLY_BELOW * 2, group)
     assert group.ids == [["x"]]
+
+
+@on_a_loop
+def test_the_only_group_holds_a_batch_ahead_for_longer_than_several_do() -> None:
+    """No other one becomes free earlier."""
+    group = FakeGroup()
+    loaded(PREFETCH_BELOW * 2, group)
+    assert len(group.ids) == 2
+    first, second = FakeGroup(batch_size=1), FakeGroup(batch_size=1)
+    bench = Bench(first, second, batch_size=1)
+    bench.learn(PREFETCH_BELOW * 2)
+    bench.submit(*"abcdef")
+    assert (first.ids, second.ids) == ([["a"]], [["b"]])
 
 
 @on_a_loop

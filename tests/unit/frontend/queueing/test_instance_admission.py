@@ -209,7 +209,7 @@ def test_a_slow_method_is_not_sent_ahead_because_others_are_fast() -> None:
     bench.learn(AHEAD / 10)
     submit(bench, make_request("slow", 2000, kind="packed:slow"))
     assert len(group.batches) == 1  # nobody knows yet how long it takes
-    group.seconds = {"packed:slow": 0.1, "packed:fast": AHEAD / 2}
+    group.seconds = {"packed:slow": 0.2, "packed:fast": AHEAD / 2}
     bench.dispatcher.pump()
     assert len(group.batches) == 1
     bench.dispatcher.queue.fail_all(ServiceUnavailable("no"))
