@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msx_frontend.devices import hccl_ports
 from msx_frontend.devices.errors import DevicesHeldError, TooFewDevicesError, UnknownDeviceError
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.pool import DevicePool
@@ -141,7 +142,8 @@ def test_a_refusal_names_what_is_held_and_what_is_unhealthy() -> None:
     )
 
 
-def test_two_groups_share_only_where_both_say_so() -> None:
+def test_two_groups_share_only_where_both_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hccl_ports, "_can_listen", lambda port: True)  # tests that run beside this one listen, too
     npus, sharing = pool(2), group(2, shareDevices=True)
     first = npus.lease("a", sharing)
     with pytest.raises(DevicesHeldError, match="0 and 1 are held by a; groups share devices where the configs of both"):
