@@ -74,8 +74,8 @@ def send_segment_message(sock: socket.socket, message: SegmentMessage, fd: int |
 
 
 def receive_segment_message(sock: socket.socket) -> tuple[SegmentMessage, int | None] | None:
-    """The next message and its descriptor, which belongs to the caller; None where the socket does not block and there
-    is no message.
+    """The next message and its descriptor, which belongs to the caller; None where the socket does not block and
+    holds nothing.
 
     The descriptor of a SegmentMade is None where this process may not have another one: recvmsg(2) raises nothing then.
     Raises OSError; EOFError at the end.
