@@ -19,7 +19,10 @@ from msx_sdk.generation import EMBED, GENERATE, TOKENIZE
 PREDICT, STREAM, EXPLAIN, DESCRIBE = "predict", "stream", "explain", "describe"
 ALONE = frozenset({STREAM, DESCRIBE})
 """Kinds of jobs that TorchServe never puts into one batch with others: `StreamPredictions`, and descriptions."""
-PLAIN = frozenset({PREDICT, STREAM, EXPLAIN, DESCRIBE, INFER})
+TORCHSERVES = frozenset({PREDICT, STREAM, EXPLAIN, DESCRIBE})
+"""TorchServe's kinds. A request does not name them to the worker: headers tell them apart. They are taken in the order
+in which they came: no batch passes over one for another."""
+PLAIN = TORCHSERVES | {INFER}
 """Kinds of jobs that every handler takes."""
 OWN = PLAIN | {PACKED_METHOD}
 """Kinds of jobs that a handler's `handle` answers, of a stage too, and none of its methods."""

@@ -53,8 +53,8 @@ class Dispatcher:
 
     def submit(self, job: Job) -> None:
         """Queue the job. Raises at once the ServiceError that the client gets, if it cannot be taken."""
-        if not self.groups and not self.may_serve:
-            raise ServiceUnavailable(self.refusal or self._refusal(job, ""))
+        if not self.groups:
+            self._check_may_serve(job)
         if self._config.use_job_ticket:
             self._check_ticket(job)
         if job.kind == STREAM and self._streams_share:
@@ -66,8 +66,8 @@ class Dispatcher:
 
         Raises ServiceUnavailable.
         """
-        if not self.groups and not self.may_serve:
-            raise ServiceUnavailable(self.refusal or self._refusal(job, ""))
+        if not self.groups:
+            self._check_may_serve(job)
         self._put(job, self.queue)
 
     def _put(self, job: Job, queue: JobQueue) -> None:
@@ -80,8 +80,8 @@ class Dispatcher:
     def submit_instances(self, request: InstanceRequest) -> None:
         """Queue all instances of the request. Raises at once the ServiceError that the client gets, if they cannot be
         taken; then none is."""
-        if not self.groups and not self.may_serve:
-            raise ServiceUnavailable(self.refusal or self._refusal(request, ""))
+        if not self.groups:
+            self._check_may_serve(request)
         if self._config.use_job_ticket:
             self._check_ticket(request)
         self._check_instances(request)
@@ -126,6 +126,11 @@ class Dispatcher:
     def may_serve(self) -> bool:
         """A group is ready, or will probably be soon."""
         return bool(self.groups) or (self.expecting_workers and not self.refusal)
+
+    def _check_may_serve(self, job: Waiting) -> None:
+        """Raises ServiceUnavailable."""
+        if not self.may_serve:
+            raise ServiceUnavailable(self.refusal or self._refusal(job, ""))
 
     def _queue_of(self, job: Job) -> JobQueue:
         """The queue that the job waits in. Raises Overloaded."""

@@ -6,12 +6,10 @@ import time
 from collections import deque
 
 from msx_frontend.errors import DeadlineExceeded, ServiceError
-from msx_frontend.job import ALONE, DESCRIBE, EXPLAIN, PREDICT, STREAM, Job
+from msx_frontend.job import ALONE, TORCHSERVES, Job
 from msx_frontend.queueing.instances import InstanceRequest, request_of
 
 Waiting = Job | InstanceRequest
-IN_ORDER = frozenset({PREDICT, STREAM, EXPLAIN, DESCRIBE})
-"""TorchServe's kinds, which it takes in the order in which they came: no batch passes over one for another."""
 LOOKED_AT = 256
 """The most requests of other kinds that a batch passes over to find more of its own."""
 
@@ -108,7 +106,7 @@ class JobQueue:
             one = ring.popleft()
             if one.kind != kind:
                 passed.append(one)
-                if kind in IN_ORDER and one.kind in IN_ORDER:
+                if kind in TORCHSERVES and one.kind in TORCHSERVES:
                     break
             elif isinstance(one, InstanceRequest):
                 taken.append(one.take())

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msx_frontend.job import DESCRIBE, EXPLAIN, PREDICT, STREAM, Job, KeptHeaders
+from msx_frontend.job import TORCHSERVES, Job, KeptHeaders
 from msx_frontend.shared_value import StageJob
 from msx_frontend.workers.segments.port import SegmentPort
 from msx_protocol import LARGE, FieldRow, PredictRows, RequestRow, encode_frame_parts, encode_headers
 from msx_sdk._internal.references import Key
-
-UNNAMED = frozenset((PREDICT, STREAM, EXPLAIN, DESCRIBE))
-"""Kinds of jobs that a request does not name to the worker: headers tell them apart, as in TorchServe."""
 
 FULL = LARGE // 2
 """Bytes of the bodies in a frame to which no further batch is added: the worker begins when all of it is there."""
@@ -67,4 +64,4 @@ class PredictFrames:
 def _head(job: Job, fields: list[FieldRow], now: float) -> RequestRow:
     timeout = None if job.deadline is None else max(job.deadline - now, 0.0)
     headers = job.headers.raw if isinstance(job.headers, KeptHeaders) else encode_headers(job.headers)
-    return job.number, job.id, headers, fields, timeout, "" if job.kind in UNNAMED else job.kind
+    return job.number, job.id, headers, fields, timeout, "" if job.kind in TORCHSERVES else job.kind
