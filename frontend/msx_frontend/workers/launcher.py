@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from msx_frontend.devices.nodes import Placement
 from msx_frontend.stream_credit import StreamBuffers
 from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.segments.allowance import SegmentLimits, SegmentSocket
@@ -55,6 +56,9 @@ class GroupSpec:
 
     segments: SegmentLimits | None = None
     """For a stage: the shared memory in which its large replies may stand."""
+
+    placement: Placement | None = None
+    """Where its ranks run in a cluster; None: on this machine."""
 
     @property
     def load(self) -> Load:

@@ -1,0 +1,1 @@
+"""Worker groups on other machines: Ray places them, an agent on each node runs their ranks."""

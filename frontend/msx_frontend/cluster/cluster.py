@@ -1,0 +1,146 @@
+"""The cluster as the server sees it: whether it is there, its nodes, and what this server has reserved of it."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+
+from msx_frontend.cluster.driver_process import DriverProcess
+from msx_frontend.cluster.messages import (
+    AgentsStarted,
+    FromDriver,
+    Joined,
+    Lost,
+    Node,
+    Nodes,
+    Pending,
+    Refused,
+    Remove,
+    Removed,
+    Reserve,
+    Reserved,
+    StartAgents,
+    Unreachable,
+)
+from msx_frontend.cluster.reservation import Bundles, Reservation
+
+log = logging.getLogger("msx.cluster")
+
+CONNECTING = "The server is still connecting to the cluster."
+
+
+class Cluster:
+    """Owns the driver. Nothing here blocks: reservations tell by `changed` what becomes of them.
+
+    While the driver is away nothing is placed, and what has been granted stays: the holders of the bundles and the
+    agents do not depend on it.
+    """
+
+    def __init__(self, address: str, server_id: str = "") -> None:
+        self.address = address
+        self.id = server_id or secrets.token_hex(6)
+        """Names what this server has reserved, so that two servers share a cluster."""
+        self.problem = CONNECTING
+        """Why nothing can be placed now, a sentence; "" while the cluster is there."""
+        self.nodes: Sequence[Node] = ()
+        """As they were when the driver last told."""
+        self.changed: Callable[[], None] = lambda: None
+        """Called when `problem` or `nodes` has changed."""
+        self._reservations: dict[str, Reservation] = {}
+        self._removing: set[str] = set()
+        self._driver = DriverProcess(["--address", address, "--server", self.id], self._received, self._driver_started)
+
+    def start(self) -> None:
+        self._driver.start()
+
+    async def close(self) -> None:
+        """Call this when the reservations have been released."""
+        await self._driver.close()
+
+    @property
+    def driver_pid(self) -> int | None:
+        return self._driver.pid
+
+    @property
+    def reservations(self) -> list[Reservation]:
+        return list(self._reservations.values())
+
+    def reserve(self, bundles: Bundles) -> Reservation:
+        """Ask for the bundles. The reservation waits until there is room, in the order of asking."""
+        made = Reservation(f"msx-{self.id}-{secrets.token_hex(4)}", bundles, self._release)
+        made.waits_for = self.problem.rstrip(".")
+        self._reservations[made.id] = made
+        self._driver.send(_request(made))
+        return made
+
+    def start_agents(self, reservation: Reservation, addresses: Sequence[str], port: int, key: str, pin: str) -> None:
+        """Agents of all its bundles dial one of the addresses. Where one cannot be started the reservation is lost."""
+        self._driver.send(StartAgents(reservation.id, list(addresses), port, key, pin))
+
+    def _release(self, reservation: Reservation) -> None:
+        if self._reservations.pop(reservation.id, None) is not None:
+            self._removing.add(reservation.id)
+            self._driver.send(Remove(reservation.id))
+
+    def _driver_started(self) -> None:
+        """It is told again what the one before it may not have done."""
+        for id in self._removing:
+            self._driver.send(Remove(id))
+        for reservation in self._reservations.values():
+            if not reservation.places:
+                self._driver.send(_request(reservation))
+
+    def _received(self, message: FromDriver) -> None:
+        if isinstance(message, (Joined, Unreachable, Nodes)):
+            self._cluster_changed(message)
+        elif isinstance(message, Removed):
+            self._removing.discard(message.id)
+        elif (reservation := self._reservations.get(message.id)) is not None:
+            _apply(reservation, message)
+
+    def _cluster_changed(self, message: Joined | Unreachable | Nodes) -> None:
+        if isinstance(message, Joined):
+            log.info("connected with the cluster at %s (Ray %s)", message.address, message.ray_version)
+            self.problem = ""
+            self._forgotten(set(message.kept))
+        elif isinstance(message, Unreachable):
+            log.error("%s", message.reason)
+            self.problem = message.reason
+        else:
+            self._log_nodes(message.nodes)
+            self.nodes = message.nodes
+        self.changed()
+
+    def _forgotten(self, kept: set[str]) -> None:
+        """A cluster that was made anew does not know what the one before it had granted."""
+        for reservation in self.reservations:
+            if reservation.places and reservation.id not in kept and not reservation.lost:
+                reservation.lost = "the cluster was started anew and does not know this worker's devices"
+                reservation.changed()
+
+    def _log_nodes(self, nodes: Sequence[Node]) -> None:
+        before, after = ({node.id: node.name for node in some if node.alive} for some in (self.nodes, nodes))
+        for id in before.keys() - after.keys():
+            log.warning("node %s has left the cluster", before[id])
+        for id in after.keys() - before.keys():
+            log.info("node %s has joined the cluster", after[id])
+
+
+def _request(reservation: Reservation) -> Reserve:
+    bundles = reservation.bundles
+    return Reserve(reservation.id, [dict(one) for one in bundles.resources], bundles.strategy)
+
+
+def _apply(reservation: Reservation, message: Pending | Reserved | Refused | AgentsStarted | Lost) -> None:
+    if isinstance(message, Reserved):
+        reservation.places, reservation.waits_for = message.places, ""
+        problem = next((place.problem for place in message.places if place.problem), "")
+        reservation.lost = problem.rstrip(".")
+    elif isinstance(message, Pending):
+        reservation.waits_for = message.reason
+    elif isinstance(message, (Refused, Lost)):
+        reservation.lost = message.reason.rstrip(".")
+    else:
+        return
+    reservation.changed()

@@ -1,0 +1,100 @@
+"""The driver as a child process: started, restarted when it ends, and stopped with the server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+
+from msx_frontend.cluster.messages import FromDriver, Unreachable
+from msx_frontend.workers.channel import Channel
+from msx_frontend.workers.output import WorkerOutput
+from msx_protocol import encode_frame
+from msx_protocol.message import WireMessage
+
+log = logging.getLogger("msx.cluster")
+
+PAUSES = (1.0, 2.0, 5.0, 10.0)
+"""Seconds before the driver that has ended is started again."""
+
+
+class DriverProcess:
+    """`received` gets each message, on the loop's thread; `started` is called when a new driver takes messages."""
+
+    def __init__(
+        self, arguments: Sequence[str], received: Callable[[FromDriver], None], started: Callable[[], None]
+    ) -> None:
+        self._arguments = arguments
+        self._received = received
+        self._started = started
+        self._channel: Channel[FromDriver] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._supervise(), name="cluster-driver")
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    def send(self, message: WireMessage) -> None:
+        """What is sent while no driver runs is dropped: `started` tells when one does."""
+        if self._channel is not None:
+            self._channel.write(encode_frame(message))
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _supervise(self) -> None:
+        failed = 0
+        while True:
+            code = await self._run()
+            pause = PAUSES[min(failed, len(PAUSES) - 1)]
+            failed += 1
+            reason = f"The process that talks to Ray ended with code {code}; it starts again after {pause:g} s."
+            log.error("%s", reason)
+            self._received(Unreachable(reason))
+            await asyncio.sleep(pause)
+
+    async def _run(self) -> int:
+        """One driver, until it has ended; returns its exit code."""
+        ours, theirs = socket.socketpair()
+        closed = asyncio.Event()
+        command = [sys.executable, "-m", "msx_frontend.cluster.driver", "--fd", str(theirs.fileno())]
+        command += ["--parent", str(os.getpid()), *self._arguments]
+        process = self._process = subprocess.Popen(  # noqa: ASYNC220  # milliseconds, once
+            command,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        theirs.close()
+        loop = asyncio.get_running_loop()
+        try:
+            channel = self._channel = Channel(
+                FromDriver, lambda message, body: self._received(message), lambda error: closed.set()
+            )
+            await loop.create_unix_connection(lambda: channel, sock=ours)
+            output = WorkerOutput({"model": "", "version": "", "worker": "", "rank": "driver"}, "stderr")
+            assert process.stdout is not None
+            await loop.connect_read_pipe(lambda: output, process.stdout)
+            self._started()
+            await closed.wait()
+        finally:
+            self._channel = None
+            channel.close()
+            process.kill()
+            output.close()
+            code = await asyncio.to_thread(process.wait)
+            self._process = None
+        return code

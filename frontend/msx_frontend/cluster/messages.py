@@ -1,0 +1,122 @@
+"""What the server and its driver, the child process that talks to Ray, tell each other: frames over a socket pair."""
+
+from __future__ import annotations
+
+import msgspec
+
+from msx_protocol.message import WireMessage
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A node of the cluster. `resources`: by name, all that it has, and what is free of them."""
+
+    id: str
+    name: str
+    address: str
+    alive: bool
+    resources: dict[str, float] = {}
+    free: dict[str, float] = {}
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A bundle that a node has given. `devices` are the driver's names, ascending. `problem` says why no agent can run
+    there: a sentence, or ""."""
+
+    bundle: int
+    node_id: str
+    node: str
+    address: str
+    devices: tuple[str, ...] = ()
+    problem: str = ""
+
+
+# -- to the driver --
+
+
+class Reserve(WireMessage, tag=1):
+    """Ask for the bundles, each on one node, by Ray's strategy (PACK, SPREAD, STRICT_PACK, STRICT_SPREAD).
+
+    Answered by Pending*, then Reserved; or by Refused. It waits in Ray's own line until Remove.
+    """
+
+    id: str
+    bundles: list[dict[str, float]]
+    strategy: str
+
+
+class StartAgents(WireMessage, tag=2):
+    """Start an agent in each bundle. They dial one of `addresses` at `port`. Answered by AgentsStarted or Lost."""
+
+    id: str
+    addresses: list[str]
+    port: int
+    key: str
+    fingerprint: str
+
+
+class Remove(WireMessage, tag=3):
+    """Give the bundles back. Answered by Removed, also when there are none."""
+
+    id: str
+
+
+# -- from the driver --
+
+
+class Joined(WireMessage, tag=20):
+    """It is connected with the cluster. `kept`: the reservations of this server that the cluster still has."""
+
+    address: str
+    ray_version: str
+    kept: list[str]
+
+
+class Unreachable(WireMessage, tag=21):
+    """It has no connection, and tries again by itself unless `final`. `reason` is a sentence."""
+
+    reason: str
+    final: bool = False
+
+
+class Nodes(WireMessage, tag=22):
+    """All nodes, whenever something about them has changed."""
+
+    nodes: list[Node]
+
+
+class Pending(WireMessage, tag=23):
+    """There is not room now. `reason` says what is missing: a sentence without its full stop."""
+
+    id: str
+    reason: str
+
+
+class Reserved(WireMessage, tag=24):
+    id: str
+    places: list[Place]
+
+
+class Refused(WireMessage, tag=25):
+    """Ray does not take the request at all."""
+
+    id: str
+    reason: str
+
+
+class AgentsStarted(WireMessage, tag=26):
+    id: str
+
+
+class Lost(WireMessage, tag=27):
+    """A bundle or its agent is gone: the reservation must be removed. `reason` names the node."""
+
+    id: str
+    reason: str
+
+
+class Removed(WireMessage, tag=28):
+    id: str
+
+
+ToDriver = Reserve | StartAgents | Remove
+FromDriver = Joined | Unreachable | Nodes | Pending | Reserved | Refused | AgentsStarted | Lost | Removed
