@@ -57,6 +57,12 @@ class Execution:
             self._end()
             raise
 
+    @property
+    def begun(self) -> bool:
+        """A worker was given the first node's job, or that is over."""
+        start = self.graph.start
+        return not all(step.node is start and (step.job is None or not step.job.started) for step in self._running)
+
     def cancel(self, job: Job) -> None:
         """The client's job was cancelled."""
         self._end()

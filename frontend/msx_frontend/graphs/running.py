@@ -14,6 +14,10 @@ from msx_frontend.job import Job
 class RunningRequest(Protocol):
     job: Job
 
+    @property
+    def begun(self) -> bool:
+        """A worker was given a part of it."""
+
 
 class Running:
     def __init__(self) -> None:
@@ -23,6 +27,9 @@ class Running:
 
     def __bool__(self) -> bool:
         return bool(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
 
     def __iter__(self) -> Iterator[RunningRequest]:
         return iter(self._all)

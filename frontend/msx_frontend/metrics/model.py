@@ -7,6 +7,7 @@ from time import monotonic
 from typing import Protocol
 
 from msx_frontend.job import DESCRIBE, Job
+from msx_frontend.metrics.engines import EngineFigures
 from msx_frontend.metrics.family import SampleTarget
 from msx_frontend.metrics.gathered import Batch, Ended
 from msx_frontend.metrics.generation import TextMetrics
@@ -48,6 +49,7 @@ class ModelMetrics:
         self._codes: dict[int, Counter] = {}
         self._torchserve: dict[str | None, tuple[SampleTarget, SampleTarget, SampleTarget]] = {}
         self._text: TextMetrics | None = None
+        self.engines = EngineFigures()
         self._statistics = InferenceStatistics()
         self._with_worker = 0.0
         """Seconds since the last job left the queue."""
@@ -129,6 +131,8 @@ class ModelMetrics:
 
     def handler_samples(self, samples: list[MetricSample], worker: int | None) -> None:
         """`worker` is None for samples that arrive after its end."""
+        if worker is not None:
+            self.engines.add(worker, samples)
         self._server.handlers.add(samples, self._source, worker)
 
     def worker_loaded(self, number: int, seconds: float) -> None:
@@ -136,6 +140,7 @@ class ModelMetrics:
 
     def worker_ended(self, number: int) -> None:
         """Remove the worker's own series."""
+        self.engines.forget(number)
         self._server.forget_worker(worker_name(number, *self._labels))
         self._server.handlers.forget((self._source, number))
 

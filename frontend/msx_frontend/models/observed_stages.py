@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msx_frontend.graphs.running import Running
 from msx_frontend.models.observed_version import ObservedVersion
+from msx_frontend.models.request_counts import RequestCounts
 from msx_frontend.models.states import ModelState
 from msx_frontend.resources.shortage import Shortage
 from msx_frontend.workers.group_end import GroupEnd
@@ -51,11 +52,23 @@ class ObservedStages(ObservedVersion):
     def at_rest(self) -> bool:
         return all(stage.at_rest for stage in self.stages.values())
 
+    def request_counts(self) -> RequestCounts:
+        """Of clients' requests: one that has begun its first stage runs, also where it waits for the next one."""
+        begun = sum(one.begun for one in self._running)
+        return RequestCounts(len(self._running) - begun, begun)
+
     def gauges(self) -> dict[str, float]:
-        """Sums; a request that waits in a queue is not worked on."""
+        """Sums, but of requests that several stages may have at once; one that waits in a queue is not worked on."""
         rows = [stage.gauges() for stage in self.stages.values()]
         sums = {name: sum(row[name] for row in rows) for name in rows[0]}
-        return {**sums, "msx_queue_oldest_seconds": max(row["msx_queue_oldest_seconds"] for row in rows)}
+        queued, running = self.request_counts()
+        return {
+            **sums,
+            "msx_queue_oldest_seconds": max(row["msx_queue_oldest_seconds"] for row in rows),
+            "msx_requests_queued": queued,
+            "msx_requests_running": running,
+            "msx_kv_cache_utilization": max(row["msx_kv_cache_utilization"] for row in rows),
+        }
 
     def worker_memory(self) -> list[tuple[str, str, int]]:
         """Its stages say it."""

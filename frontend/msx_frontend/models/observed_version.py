@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msx_frontend.metrics import ModelMetrics
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.replicas import Replicas
+from msx_frontend.models.request_counts import RequestCounts, count_requests
 from msx_frontend.models.states import ModelState
 from msx_frontend.models.version_status import VersionStatus
 from msx_frontend.queueing.dispatcher import Dispatcher
@@ -21,6 +23,7 @@ class ObservedVersion:
     source: ModelSource
     resources: ModelResources
     dispatcher: Dispatcher
+    metrics: ModelMetrics
     stages: Mapping[str, ObservedVersion]
     """By name, those of a model that has stages."""
     _replicas: Replicas
@@ -72,12 +75,19 @@ class ObservedVersion:
     def labels(self) -> tuple[str, str]:
         return self.source.name, self.source.version
 
+    def request_counts(self) -> RequestCounts:
+        return count_requests(self.dispatcher.queue, self._replicas.groups, self.metrics.engines.waiting)
+
     def gauges(self) -> dict[str, float]:
+        queued, running = self.request_counts()
         return {
             "msx_queue_depth": self.dispatcher.waiting,
             "msx_queue_instances": self.dispatcher.queue.instances,
             "msx_queue_oldest_seconds": self.dispatcher.oldest_age,
             "msx_requests_in_flight": sum(group.runner.busy for group in self._replicas.groups),
+            "msx_requests_queued": queued,
+            "msx_requests_running": running,
+            "msx_kv_cache_utilization": self.metrics.engines.utilization,
             "msx_streams_waiting": sum(group.runner.waiting_streams for group in self._replicas.groups),
             "msx_workers_wanted": self.min_workers,
             "msx_workers_ready": self.ready_workers,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Iterable
 
 from msx_frontend.errors import DeadlineExceeded, ServiceError
 from msx_frontend.job import ALONE, TORCHSERVES, Job
@@ -37,6 +38,11 @@ class JobQueue:
     def requests(self) -> int:
         """A request of which some instances wait is one."""
         return len(self._ring)
+
+    @property
+    def divided(self) -> Iterable[InstanceRequest]:
+        """Those of them that have instances."""
+        return self._requests
 
     @property
     def full(self) -> bool:

@@ -52,6 +52,11 @@ class InFlight:
         """Those that the handler works on, but for those whose clients have left."""
         return [job for job, batch in self.open.values() if batch.began and not job.done]
 
+    def by_begin(self) -> tuple[list[Job], list[Job]]:
+        """The open jobs whose batches have begun, and those whose batches have not."""
+        begun = [job for job, batch in self.open.values() if batch.began]
+        return begun, [job for job, batch in self.open.values() if not batch.began]
+
     @property
     def behind(self) -> int:
         """Open jobs of the batches behind the first."""
@@ -128,8 +133,7 @@ class InFlight:
 
     def release(self) -> tuple[list[Job], list[Job]]:
         """The group has ended: returns the open jobs whose batch had begun, and those whose batch had not."""
-        begun = [job for job, batch in self.open.values() if batch.began]
-        waiting = [job for job, batch in self.open.values() if not batch.began]
+        released = self.by_begin()
         self.batches.clear()
         self.open.clear()
-        return begun, waiting
+        return released
