@@ -1,4 +1,4 @@
-"""OpenAI's API, below /v1."""
+"""OpenAI's API, below /v1, and below /openai/v1, where KServe's clients look for it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,18 @@ from msx_frontend.net.http.family import Failure, Family, Route
 
 
 def openai(models: TextModels) -> Family:
-    return Family("OpenAI", tuple(_routes(models)), failure, owns=("v1",))
+    routes = tuple(_routes(models))
+    return Family("OpenAI", (*routes, *map(_of_kserve, routes)), failure, owns=("v1", "openai"))
 
 
 def failure(error: ServiceError) -> Failure:
     return as_json(openai_failure(error))
+
+
+def _of_kserve(route: Route) -> Route:
+    """The same route where KServe's clients call it: a path more in the router's tree, the same answer."""
+    summary = route.summary and f"For KServe's clients the same as {route.path}"
+    return route._replace(path=f"/openai{route.path}", summary=summary)
 
 
 def _routes(models: TextModels) -> Iterator[Route]:

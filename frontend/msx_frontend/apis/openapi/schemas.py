@@ -22,9 +22,15 @@ class Components(SharedSchemas):
     def __init__(self) -> None:
         super().__init__()
         self.responses: dict[str, Schema] = {}
+        self._structs: dict[tuple[type[msgspec.Struct], str], Schema] = {}
 
     def schema(self, schema: JsonSchema | type[msgspec.Struct], prefix: str) -> Schema:
-        return self.share(msgspec.json.schema(schema) if isinstance(schema, type) else schema, prefix)
+        """A struct that several routes of a family take is one component."""
+        if not isinstance(schema, type):
+            return self.share(schema, prefix)
+        if (schema, prefix) not in self._structs:
+            self._structs[schema, prefix] = self.share(msgspec.json.schema(schema), prefix)
+        return self._structs[schema, prefix]
 
     def error(self, family: Family) -> Schema:
         """A reference to the response that all errors of a family have."""

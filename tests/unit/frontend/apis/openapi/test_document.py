@@ -19,6 +19,7 @@ NOT_DESCRIBED = {
     "/predictions/{model_name}//{url_path:path}": REST,
     "/explanations/{model_name}//{url_path:path}": REST,
     "/v1/models/{model:path}": REST,
+    "/openai/v1/models/{model:path}": REST,
     "/metrics/{rest:path}": "TorchServe's: whatever stands behind /metrics means the same",
     "/v2/systemsharedmemory": NOT_SERVED,
     "/v2/systemsharedmemory/{rest:path}": NOT_SERVED,
