@@ -73,6 +73,13 @@ class _Command(click.Command):
     "--plugins-path", "--ppath", metavar="FOLDERS", help="Folders with the packages of plugins, comma-separated."
 )
 @click.option("--ts-config", type=PATH, help="A config.properties file.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A key of config.properties and its value, which beats the file's; several.",
+)
 @click.option("--wait", is_flag=True, help="With --start: return when every model is ready, or with 1 and why not.")
 @click.option(
     "--wait-timeout",

@@ -23,6 +23,8 @@ class Options:
     disable_token_auth: bool | None
     servables: tuple[Path, ...] = ()
     state_dir: Path | None = None
+    settings: tuple[str, ...] = ()
+    """`KEY=VALUE` of --set."""
     backup: Path | None = None
     wait: bool = False
     wait_timeout: float = 600.0
@@ -30,8 +32,13 @@ class Options:
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     def overrides(self) -> dict[str, Any]:
-        """The flags as fields of ServerConfig; None where a flag was not given."""
-        return {
+        """The flags as fields of ServerConfig. A flag of its own beats --set.
+
+        Raises ServerConfigError for a --set that is not a key and a value.
+        """
+        from msx_frontend.config.set_flags import values_of_flags  # `--help` and `--version` need no configuration
+
+        own = {
             "model_store": self.model_store,
             "workflow_store": self.workflow_store,
             "state_dir": self.state_dir,
@@ -43,3 +50,4 @@ class Options:
             "disable_token_authorization": self.disable_token_auth,
             "snapshots": False if self.ncs else None,
         }
+        return {**values_of_flags(self.settings), **{name: value for name, value in own.items() if value is not None}}
