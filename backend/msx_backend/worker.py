@@ -25,7 +25,6 @@ from msx_backend.control import CallClock, ControlThread, LoopWatch
 from msx_backend.loading import LoadedModel
 from msx_backend.logs import log_to_stderr
 from msx_backend.open_requests import OpenRequests
-from msx_backend.orphan import die_with_parent
 from msx_backend.parallel.follower import Follower
 from msx_backend.parallel.leader import Leader
 from msx_backend.parallel.reports import collectives
@@ -34,6 +33,7 @@ from msx_backend.segments.space import SegmentSpace
 from msx_backend.worker_link import WorkerLink
 from msx_protocol import FrameReader, Load, Loaded, LoadFailed, ProtocolError, ToWorker
 from msx_sdk._internal.failures import is_out_of_memory, summary
+from msx_sdk._internal.orphan import die_with_parent
 from msx_sdk.runner import RAISED
 
 GRAPHS = "msx_sdk.mindspore._graph_cache"

@@ -134,6 +134,8 @@ def _request(reservation: Reservation) -> Reserve:
 
 def _apply(reservation: Reservation, message: Pending | Reserved | Refused | AgentsStarted | Lost) -> None:
     if isinstance(message, Reserved):
+        if reservation.places:
+            return  # a driver that was started anew tells what it has found
         reservation.places, reservation.waits_for = message.places, ""
         problem = next((place.problem for place in message.places if place.problem), "")
         reservation.lost = problem.rstrip(".")

@@ -32,6 +32,14 @@ class Reservation:
         """Why it must be released, a sentence without its full stop: a node has left, say."""
         self.changed: Callable[[], None] = lambda: None
         """Called when `places`, `waits_for` or `lost` has changed."""
+        self.released: Callable[[], None] = lambda: None
+        """Called when it is released: its agents leave."""
+
+    def lose(self, reason: str) -> None:
+        """`reason` is a sentence without its full stop. The first one counts."""
+        if not self.lost:
+            self.lost = reason
+            self.changed()
 
     @property
     def granted(self) -> bool:
@@ -39,4 +47,5 @@ class Reservation:
 
     def release(self) -> None:
         """Its bundles are given back. What runs there must have ended before. Idempotent."""
+        self.released()
         self._release(self)

@@ -115,6 +115,9 @@ class LaunchedRank(Protocol):
     def ended(self) -> asyncio.Future[ExitStatus]:
         """Resolved once, when the rank and all that it has started are gone. What it wrote may still be read."""
 
+    def adapt(self, load: Load) -> Load:
+        """The message with the folders of the rank's own machine."""
+
     def kill(self) -> None:
         """End the rank and all that it has started, at once. `ended` tells when they are gone. Idempotent."""
 

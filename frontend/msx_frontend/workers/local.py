@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from msx_frontend.workers.launcher import GroupSpec
-from msx_frontend.workers.local_rank import LocalRank, start_rank
+from msx_frontend.workers.local_rank import LocalRank, ProcessSpec, start_rank
 from msx_frontend.workers.segments.allowance import SegmentAllowance
 
 
@@ -34,14 +35,25 @@ class LocalLauncher:
         with ExitStack() as plans:
             try:
                 for rank, plan_fds in enumerate(_plan_fds(len(spec.ranks), plans)):
-                    work_dir = self._folder / f"{name}-r{rank}"
-                    common = meeting, plan_fds, self._descriptors, self._segments
-                    started.append(start_rank(spec, rank, work_dir, *common))
+                    process = self._process(spec, rank, f"{name}-r{rank}", meeting)
+                    started.append(start_rank(replace(process, plan_fds=plan_fds)))
                     await asyncio.sleep(0)
             except BaseException:
                 await _end_all(started)
                 raise
         return started
+
+    def _process(self, spec: GroupSpec, rank: int, name: str, meeting: Mapping[str, str]) -> ProcessSpec:
+        one = spec.ranks[rank]
+        return ProcessSpec(
+            spec.python,
+            env={**one.env, **meeting},
+            work_dir=self._folder / name,
+            confinement=one.confinement,
+            descriptors=self._descriptors,
+            segments=spec.segments if rank == 0 else None,
+            allowance=self._segments,
+        )
 
 
 async def _end_all(ranks: Sequence[LocalRank]) -> None:

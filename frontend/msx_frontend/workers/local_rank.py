@@ -11,44 +11,52 @@ import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
-from msx_frontend.workers.launcher import ExitStatus, GroupSpec, RankStatus
+from msx_frontend.workers.confinement import FREE, Confinement
+from msx_frontend.workers.launcher import ExitStatus, RankStatus
 from msx_frontend.workers.local_streams import PipeStream, SocketStream, pipe, segment_socket, socket_pair
 from msx_frontend.workers.own_memory import own_memory, own_memory_of_all
-from msx_frontend.workers.segments.allowance import SegmentAllowance, SegmentSocket
+from msx_frontend.workers.segments.allowance import SegmentAllowance, SegmentLimits, SegmentSocket
+from msx_protocol import Load
 
 
-def start_rank(
-    spec: GroupSpec,
-    rank: int,
-    work_dir: Path,
-    variables: Mapping[str, str],
-    plan_fds: Sequence[int],
-    descriptors: int | None = None,
-    allowance: SegmentAllowance | None = None,
-) -> LocalRank:
-    """Start the process of a rank. Raises OSError when the machine lets no process start; nothing is left then.
+@dataclass(frozen=True)
+class ProcessSpec:
+    """The process of one rank on this machine. `work_dir` is made for it.
 
     `descriptors` is the soft limit that it gets, where it inherits a higher one; `allowance` what the server has left
-    for shared memory.
+    for shared memory, of which `segments` is wanted.
     """
-    confinement = spec.ranks[rank].confinement
-    env = {**spec.ranks[rank].env, **variables, **confinement.environment(work_dir)}
+
+    python: str
+    env: Mapping[str, str]
+    work_dir: Path
+    plan_fds: Sequence[int] = ()
+    confinement: Confinement = FREE
+    descriptors: int | None = None
+    segments: SegmentLimits | None = None
+    allowance: SegmentAllowance = field(default_factory=lambda: SegmentAllowance(0))
+
+
+def start_rank(spec: ProcessSpec) -> LocalRank:
+    """Start the process of a rank. Raises OSError when the machine lets no process start; nothing is left then."""
+    work_dir, confinement = spec.work_dir, spec.confinement
+    env = {**spec.env, **confinement.environment(work_dir)}
     work_dir.mkdir(parents=True)
     with ExitStack() as ours, ExitStack() as theirs:
         ours.callback(shutil.rmtree, work_dir, ignore_errors=True)
         confinement.furnish(work_dir)
         (data, data_fd), (control, control_fd) = socket_pair(ours, theirs), socket_pair(ours, theirs)
-        wanted, allowance = spec.segments if rank == 0 else None, allowance or SegmentAllowance(0)
-        segments = segment_socket(ours, theirs, wanted, allowance)
+        segments = segment_socket(ours, theirs, spec.segments, spec.allowance)
         (stdout, stdout_fd), (stderr, stderr_fd) = pipe(ours, theirs), pipe(ours, theirs)
         for fd in (stdout_fd, stderr_fd):
             confinement.give(fd)
-        command = _command(spec.python, data_fd, control_fd, plan_fds, descriptors)
-        inherited = [data_fd, control_fd, *plan_fds]
+        command = _command(spec.python, data_fd, control_fd, spec.plan_fds, spec.descriptors)
+        inherited = [data_fd, control_fd, *spec.plan_fds]
         if segments is not None:
             command.append(f"--segments-fd={segments[1]}")
             inherited.append(segments[1])
@@ -62,7 +70,7 @@ def start_rank(
         stdout=PipeStream(stdout),
         stderr=PipeStream(stderr),
         segments=None if segments is None else segments[0],
-        allowance=allowance,
+        allowance=spec.allowance,
     )
 
 
@@ -92,6 +100,10 @@ class LocalRank:
         self._allowance = allowance
         self.ended: asyncio.Future[ExitStatus] = asyncio.get_running_loop().create_future()
         self._watch = asyncio.create_task(self._watch_end(), name=f"watch-{self.pid}")
+
+    def adapt(self, load: Load) -> Load:
+        """All folders are those of the server."""
+        return load
 
     def kill(self) -> None:
         """SIGKILL to the worker and to all processes of its session."""

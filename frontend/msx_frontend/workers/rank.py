@@ -57,6 +57,7 @@ class Rank:
     def begin(self, launched: LaunchedRank) -> None:
         """It has been started: from now on its end is told."""
         self._launched = launched
+        self._load = launched.adapt(self._load)
         self._end = asyncio.create_task(self._watch_end(launched), name=f"rank-{self.rank}")
 
     async def connect(self) -> None:

@@ -138,6 +138,9 @@ class FakeRank:
         memory = 0 if self.ended.done() else MEMORY
         return RankStatus(host="nowhere", pid=PID + self.load.rank, memory=memory, own_memory=memory)
 
+    def adapt(self, load: Load) -> Load:
+        return load
+
     async def memory_taken(self) -> int:
         return self.describe().own_memory
 

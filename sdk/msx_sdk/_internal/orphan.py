@@ -1,4 +1,4 @@
-"""Ends the worker, and pip, together with the server."""
+"""Ends a process together with the one that has started it."""
 
 from __future__ import annotations
 

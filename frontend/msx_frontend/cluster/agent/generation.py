@@ -1,0 +1,122 @@
+"""One generation on this node: its contents are fetched, the ranks meet, run and end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import shutil
+import socket
+import sys
+from collections.abc import Callable
+
+from msx_frontend.cluster.agent.contents import folder_of, node_cache
+from msx_frontend.cluster.agent.invitation import Invitation
+from msx_frontend.cluster.agent.ranks import PlanSockets, RankProcess, rank_environment
+from msx_frontend.cluster.agent.relay import Relay
+from msx_frontend.cluster.agent_messages import Begin, Cleared, Failed, Hello, Meet, Progress, Ready
+from msx_frontend.cluster.certificate import make_identity
+from msx_frontend.cluster.dial import Target, dial
+from msx_frontend.cluster.door import Door
+from msx_frontend.cluster.tls import server_context
+from msx_protocol.message import WireMessage
+
+GONE_LIMIT = 30.0
+"""Seconds that killed processes have to be gone."""
+
+
+class Generation:
+    """`tell` sends the server a message. `end` may be called at any time."""
+
+    def __init__(self, begin: Begin, invitation: Invitation, address: str, tell: Callable[[WireMessage], None]) -> None:
+        """`address`: where other agents reach this node."""
+        self.number = begin.generation
+        self._begin, self._invitation, self._address, self._tell = begin, invitation, address, tell
+        self._server = Target(invitation.addresses, begin.port, invitation.fingerprint)
+        self._ranks = [RankProcess(begin, start, self._server, tell) for start in begin.ranks]
+        self._numbers = [start.rank for start in begin.ranks]
+        self._plans = PlanSockets()
+        self._door: Door | None = None
+        self._folders: list[str] = []
+        self._folder = node_cache() / "run" / f"{begin.name}-{secrets.token_hex(3)}"
+        self._task = asyncio.create_task(self._prepare(), name=f"prepare-{self.number}")
+
+    def meet(self, meet: Meet) -> None:
+        self._task = asyncio.create_task(self._start(meet), name=f"start-{self.number}")
+
+    async def end(self) -> None:
+        """Nothing is left of it afterwards; the server is told."""
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+        if self._door is not None:
+            self._door.close()
+        self._plans.close()
+        for rank in self._ranks:
+            rank.kill()
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*(rank.gone() for rank in self._ranks)), GONE_LIMIT)
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        self._tell(Cleared(self.number))
+
+    async def _prepare(self) -> None:
+        try:
+            self._folders = [await folder_of(one, self._dial_content, self._progress) for one in self._begin.contents]
+            ready = Ready(self.number, self._folders, self._address)
+            self._tell(await self._meeting(ready) if self._begin.leads else ready)
+        except OSError as error:
+            self._failed(error)
+
+    async def _meeting(self, ready: Ready) -> Ready:
+        """Rank 0 is here: the ranks meet at this node, and the others' plans come here."""
+        ready.master_port = _free_port(self._address)
+        others = [("plan", rank) for rank in range(1, self._begin.world_size) if rank not in self._numbers]
+        if others:
+            identity = await asyncio.to_thread(make_identity)
+            self._door = Door(server_context(identity), others, key=self._begin.key)
+            ready.plan_port, ready.plan_fingerprint = await self._door.open(self._address), identity.pin
+        return ready
+
+    async def _start(self, meet: Meet) -> None:
+        try:
+            await self._connect_plans(meet)
+            meeting = {"MASTER_ADDR": meet.master_address, "MASTER_PORT": str(meet.master_port)}
+            for rank, start in zip(self._ranks, self._begin.ranks, strict=True):
+                env = rank_environment(start, meeting, self._invitation.devices, self._folders[0])
+                work_dir = self._folder / f"r{start.rank}"
+                await rank.start(sys.executable, env, work_dir, self._plans.of(start.rank))
+            self._plans.close()
+        except OSError as error:
+            self._failed(error)
+
+    async def _connect_plans(self, meet: Meet) -> None:
+        """In the order of the ranks: rank 0 knows the others by it."""
+        arrived = await self._door.arrived if self._door is not None else {}
+        for rank in range(1, self._begin.world_size):
+            if self._begin.leads and rank in self._numbers:
+                self._plans.direct(rank)
+            elif self._begin.leads:
+                near, far = Relay.pair()
+                await self._plans.relayed(0, near)
+                await arrived["plan", rank].connect(far)
+            elif rank in self._numbers:
+                near, far = Relay.pair()
+                await self._plans.relayed(rank, near)
+                target = Target([meet.master_address], meet.plan_port, meet.plan_fingerprint)
+                await dial(target, Hello(self._begin.key, "plan", rank=rank), far)
+
+    def _progress(self, phase: str) -> None:
+        self._tell(Progress(self.number, phase))
+
+    async def _dial_content(self, protocol: asyncio.Protocol) -> asyncio.Protocol:
+        return await dial(self._server, Hello(self._begin.key, "content", self._invitation.share), protocol)
+
+    def _failed(self, error: OSError) -> None:
+        self._tell(Failed(self.number, f"Node {self._invitation.node}: {error}."))
+
+
+def _free_port(address: str) -> int:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])

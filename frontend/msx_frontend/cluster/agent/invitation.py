@@ -1,0 +1,23 @@
+"""What an agent is started with: where the server is, and which share is its own."""
+
+from __future__ import annotations
+
+import msgspec
+
+from msx_frontend.cluster.dial import Target
+
+
+class Invitation(msgspec.Struct, frozen=True, kw_only=True):
+    """As the holder of the bundle passes it on, from the driver's StartAgents."""
+
+    addresses: list[str]
+    port: int
+    key: str
+    fingerprint: str
+    share: int
+    node: str
+    devices: list[str] = []
+
+    @property
+    def server(self) -> Target:
+        return Target(self.addresses, self.port, self.fingerprint)

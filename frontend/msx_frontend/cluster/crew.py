@@ -1,0 +1,91 @@
+"""The agents of one reservation: they join once, and start one generation after the other."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from msx_frontend.cluster.agent_messages import AgentInfo, FromAgent
+from msx_frontend.cluster.door import Stream
+from msx_frontend.cluster.messages import Place
+from msx_frontend.workers.channel import Channel
+from msx_protocol import encode_frame
+from msx_protocol.message import WireMessage
+
+log = logging.getLogger("msx.cluster")
+
+
+class GenerationEvents(Protocol):
+    """What a generation is told of the agent of a share."""
+
+    number: int
+
+    def received(self, share: int, message: FromAgent) -> None: ...
+
+    def left(self, share: int, reason: str) -> None:
+        """The agent is gone, and with it its ranks."""
+
+
+class AgentLink:
+    """The connection with the agent of one share."""
+
+    def __init__(
+        self, share: int, place: Place, received: Callable[[int, FromAgent], None], left: Callable[[int], None]
+    ) -> None:
+        self.place = place
+        self._channel: Channel[FromAgent] = Channel(
+            FromAgent, lambda message, body: received(share, message), lambda error: left(share)
+        )
+
+    async def connect(self, stream: Stream) -> None:
+        await stream.connect(self._channel)
+
+    def tell(self, message: WireMessage) -> None:
+        self._channel.write(encode_frame(message))
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+class Crew:
+    """`lost` is called with a reason when an agent has left by itself."""
+
+    def __init__(self, places: Sequence[Place], lost: Callable[[str], None]) -> None:
+        self._lost = lost
+        self._closed = False
+        self.links = [AgentLink(share, place, self._received, self._left) for share, place in enumerate(places)]
+        self._generations: dict[int, GenerationEvents] = {}
+
+    async def connect(self, streams: Sequence[Stream]) -> None:
+        for link, stream in zip(self.links, streams, strict=True):
+            await link.connect(stream)
+
+    def begin(self, generation: GenerationEvents) -> None:
+        self._generations[generation.number] = generation
+
+    def forget(self, generation: GenerationEvents) -> None:
+        self._generations.pop(generation.number, None)
+
+    def tell(self, message: WireMessage) -> None:
+        for link in self.links:
+            link.tell(message)
+
+    def close(self) -> None:
+        """The agents end what still runs, and leave."""
+        self._closed = True
+        for link in self.links:
+            link.close()
+
+    def _received(self, share: int, message: FromAgent) -> None:
+        if isinstance(message, AgentInfo):
+            log.info("agent on node %s is there (pid %d)", message.host, message.pid)
+        elif (generation := self._generations.get(message.generation)) is not None:
+            generation.received(share, message)
+
+    def _left(self, share: int) -> None:
+        reason = f"the agent on node {self.links[share].place.node} has ended"
+        for generation in list(self._generations.values()):
+            generation.left(share, reason)
+        if not self._closed:
+            self._lost(reason)

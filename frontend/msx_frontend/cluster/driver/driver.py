@@ -1,0 +1,176 @@
+"""Does what the server asks for, and tells it what has changed in the cluster."""
+
+from __future__ import annotations
+
+import queue
+import socket
+import sys
+import threading
+import time
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from msx_frontend.cluster.driver.connection import Connection, NotConnectedError
+from msx_frontend.cluster.driver.groups import Group, kept_groups
+from msx_frontend.cluster.messages import (
+    AgentsStarted,
+    FromDriver,
+    Joined,
+    Lost,
+    Node,
+    Nodes,
+    Pending,
+    Refused,
+    Remove,
+    Removed,
+    Reserve,
+    Reserved,
+    StartAgents,
+    ToDriver,
+    Unreachable,
+)
+from msx_protocol import FrameReader, encode_frame
+
+BUSY, IDLE = 0.1, 0.5
+"""Seconds between two looks at the cluster: while something is being placed, and else."""
+
+AGAIN = 5.0
+"""Seconds before it tries to connect again."""
+
+
+class Driver:
+    """One thread reads the server's messages; everything that calls Ray is in the main thread."""
+
+    def __init__(self, end: socket.socket, connection: Connection, server: str) -> None:
+        self._end = end
+        self._connection = connection
+        self._server = server
+        self._asked: queue.SimpleQueue[ToDriver | None] = queue.SimpleQueue()
+        self._groups: dict[str, Group] = {}
+        self._nodes: list[Node] = []
+
+    def run(self) -> None:
+        """Returns when the server has closed its end, or the cluster must be connected with anew."""
+        threading.Thread(target=self._read, daemon=True).start()
+        if not self._connect():
+            return
+        while True:
+            try:
+                message = self._asked.get(timeout=BUSY if self._busy else IDLE)
+                if message is None:
+                    return
+                self._do(message)
+            except queue.Empty:
+                pass
+            if problem := self._connection.problem():
+                self._tell(Unreachable(problem))
+                self._connection.wait_until_back()
+                return
+            self._look()
+
+    @property
+    def _busy(self) -> bool:
+        return any(not group.places for group in self._groups.values())
+
+    def _connect(self) -> bool:
+        while True:
+            try:
+                version = self._connection.open()
+            except NotConnectedError as error:
+                self._tell(Unreachable(str(error), error.final))
+                time.sleep(AGAIN)
+                continue
+            self._groups = kept_groups(self._server)
+            self._tell(Joined(self._connection.gcs, version, list(self._groups)))
+            return True
+
+    def _read(self) -> None:
+        reader: FrameReader[ToDriver] = FrameReader(ToDriver)
+        while count := self._end.recv_into(reader.space()):
+            for message, _ in reader.received(count):
+                self._asked.put(message)
+        self._asked.put(None)
+        sys.exit()
+
+    def _tell(self, message: FromDriver) -> None:
+        self._end.sendall(encode_frame(message))
+
+    def _do(self, message: ToDriver) -> None:
+        try:
+            if isinstance(message, Reserve):
+                if message.id not in self._groups:
+                    self._groups[message.id] = Group(message.id, message.bundles, message.strategy)
+            elif isinstance(message, StartAgents):
+                if (group := self._groups.get(message.id)) is not None:
+                    group.start(_invitation(message))
+            elif isinstance(message, Remove):
+                if (group := self._groups.pop(message.id, None)) is not None:
+                    group.remove()
+                self._tell(Removed(message.id))
+        except (RayError, ValueError) as error:
+            self._tell(Refused(message.id, str(error)))
+
+    def _look(self) -> None:
+        self._look_at_nodes()
+        for group in list(self._groups.values()):
+            try:
+                self._look_at(group)
+            except RayError as error:
+                self._lost(group, _first_line(error))
+
+    def _look_at(self, group: Group) -> None:
+        if group.granted():
+            self._tell(Reserved(group.id, group.places))
+        elif not group.places and (missing := self._missing(group)) != group.pending:
+            group.pending = missing
+            self._tell(Pending(group.id, missing))
+        if group.started():
+            self._tell(AgentsStarted(group.id))
+        if node := group.lost():
+            self._lost(group, f"node {node} or its holder is gone")
+
+    def _lost(self, group: Group, reason: str) -> None:
+        del self._groups[group.id]
+        group.remove()
+        self._tell(Lost(group.id, reason))
+
+    def _missing(self, group: Group) -> str:
+        wanted = " + ".join(_in_words(bundle) for bundle in group.bundles)
+        return f"the cluster has no room now for {wanted}"
+
+    def _look_at_nodes(self) -> None:
+        free = ray._private.state.available_resources_per_node()
+        nodes = [
+            Node(
+                id=one["NodeID"],
+                name=one["NodeManagerHostname"],
+                address=one["NodeManagerAddress"],
+                alive=one["Alive"],
+                resources=_whole(one["Resources"]),
+                free=_whole(free.get(one["NodeID"], {})),
+            )
+            for one in ray.nodes()
+        ]
+        if nodes != self._nodes:
+            self._nodes = nodes
+            self._tell(Nodes(nodes))
+
+
+def _invitation(message: StartAgents) -> dict[str, Any]:
+    names = ("addresses", "port", "key", "fingerprint")
+    return {name: getattr(message, name) for name in names}
+
+
+def _whole(resources: dict[str, float]) -> dict[str, float]:
+    """Those that people ask for, without Ray's own of nodes, placement groups and memory."""
+    return {name: resources[name] for name in sorted(resources) if name in ("CPU", "NPU")}
+
+
+def _in_words(bundle: dict[str, float]) -> str:
+    return ", ".join(f"{amount:g} {name}" for name, amount in bundle.items())
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[-1][:500]

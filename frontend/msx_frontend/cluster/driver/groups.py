@@ -1,0 +1,142 @@
+"""One reservation in Ray: a placement group, and a holder in each of its bundles. All are detached from the driver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ray
+from ray import cloudpickle
+from ray.util import get_placement_group, placement_group, placement_group_table, remove_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from msx_frontend import __version__
+from msx_frontend.cluster.driver import holder
+from msx_frontend.cluster.messages import Place
+
+NAMESPACE = "msx"
+
+cloudpickle.register_pickle_by_value(holder)
+
+
+class Group:
+    """`poll` is called again and again; it never blocks for long. What it raises are Ray's errors."""
+
+    def __init__(self, id: str, bundles: list[dict[str, float]], strategy: str) -> None:
+        self.id = id
+        self.bundles = bundles
+        self._group = _found(id) or placement_group(bundles, strategy=strategy, name=id, lifetime="detached")
+        self._holders: list[Any] = []
+        self._placing: list[Any] = []
+        self._holding: list[Any] = []
+        self._starting: list[Any] = []
+        self.places: list[Place] = []
+        self.pending = ""
+
+    @classmethod
+    def kept(cls, id: str) -> Group | None:
+        """The reservation that a driver before this one has made, if all its holders are there."""
+        found = _found(id)
+        if found is None:
+            return None
+        made = cls(id, found.bundle_specs, "PACK")
+        try:
+            made._holders = [ray.get_actor(made._name(index), NAMESPACE) for index in range(len(made.bundles))]
+        except ValueError:
+            return None
+        made._ask_places()
+        return made
+
+    def granted(self) -> bool:
+        """Whether its places have just become known."""
+        if self.places:
+            return False
+        if not self._holders:
+            if placement_group_table(self._group).get("state") != "CREATED":
+                return False
+            self._hold()
+        if len(ray.wait(self._placing, num_returns=len(self._placing), timeout=0)[0]) < len(self._placing):
+            return False
+        self.places = [_place(index, told) for index, told in enumerate(ray.get(self._placing))]
+        self._watch()
+        return True
+
+    def start(self, invitation: dict[str, Any]) -> None:
+        """Start the agents; `started` tells when they run."""
+        self._starting = [
+            one.start.remote({**invitation, "share": place.bundle, "devices": place.devices, "node": place.node})
+            for one, place in zip(self._holders, self.places, strict=True)
+        ]
+
+    def started(self) -> bool:
+        """Whether its agents have just been started. Raises Ray's error of the one that has not."""
+        if not self._starting:
+            return False
+        done, left = ray.wait(self._starting, num_returns=len(self._starting), timeout=0)
+        ray.get(done)
+        self._starting = left
+        return not left
+
+    def lost(self) -> str:
+        """The host of a holder that has ended; "" while all are there."""
+        ended, _ = ray.wait(self._holding, num_returns=1, timeout=0) if self._holding else ([], [])
+        if not ended:
+            return ""
+        index = self._holding.index(ended[0])
+        return self.places[index].node if self.places else "a node"
+
+    def remove(self) -> None:
+        for one in self._holders:
+            ray.kill(one, no_restart=True)
+        remove_placement_group(self._group)
+
+    def _hold(self) -> None:
+        actor = ray.remote(max_restarts=0, max_task_retries=0, max_concurrency=4)(holder.Holder)
+        for index, bundle in enumerate(self.bundles):
+            others = {name: amount for name, amount in bundle.items() if name != "CPU"}
+            made = actor.options(
+                name=self._name(index),
+                namespace=NAMESPACE,
+                lifetime="detached",
+                num_cpus=bundle.get("CPU", 0),
+                resources=others,
+                scheduling_strategy=PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=index),
+            ).remote()
+            self._holders.append(made)
+        self._ask_places()
+
+    def _ask_places(self) -> None:
+        self._placing = [one.place.remote() for one in self._holders]
+
+    def _watch(self) -> None:
+        self._holding = [one.hold.remote() for one in self._holders]
+
+    def _name(self, index: int) -> str:
+        return f"{self.id}:{index}"
+
+
+def kept_groups(server: str) -> dict[str, Group]:
+    """The reservations of this server that the cluster still has."""
+    names = {one["name"].partition(":")[0] for one in ray.util.list_named_actors(all_namespaces=True)}
+    found = {name: Group.kept(name) for name in names if name.startswith(f"msx-{server}-")}
+    return {name: group for name, group in found.items() if group is not None}
+
+
+def _found(id: str) -> Any:
+    try:
+        return get_placement_group(id)
+    except ValueError:
+        return None
+
+
+def _place(bundle: int, told: dict[str, Any]) -> Place:
+    return Place(bundle, told["node_id"], told["node"], told["address"], tuple(told["devices"]), _problem(told))
+
+
+def _problem(told: dict[str, Any]) -> str:
+    if not told["version"]:
+        return f"Node {told['node']} has no msx-serve: install msx-serve {__version__} there."
+    if told["version"] != __version__:
+        return (
+            f"Node {told['node']} has msx-serve {told['version']}, and this server is {__version__}: install the same."
+        )
+    return ""

@@ -1,0 +1,72 @@
+"""The actor that holds a bundle on a node, and starts the agent there.
+
+This module travels to the nodes by value: it must be understood where msx-serve is missing or is another version, and
+say so. It imports nothing of MSX.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+import threading
+from typing import Any
+
+
+class Holder:
+    """Lives until its bundle is given back: by the driver, or by itself when its agent has ended.
+
+    The agent is not its child any more once it runs: when Ray's processes on the node end, the agent goes on.
+    """
+
+    def place(self) -> dict[str, Any]:
+        """What the server must know of the node."""
+        import ray
+
+        context = ray.get_runtime_context()
+        devices = context.get_accelerator_ids().get("NPU", [])
+        try:
+            version = importlib.metadata.version("msx-serve")
+        except importlib.metadata.PackageNotFoundError:
+            version = ""
+        return {
+            "node_id": context.get_node_id(),
+            "node": socket.gethostname(),
+            "address": ray.util.get_node_ip_address(),
+            "devices": sorted(map(str, devices), key=lambda name: (len(name), name)),
+            "version": version,
+            "python": platform.python_version(),
+            "platform": f"{sys.platform}-{platform.machine()}",
+        }
+
+    def start(self, invitation: dict[str, Any]) -> None:
+        """Start the agent, which takes the invitation from its standard input."""
+        alive, agents_end = os.pipe()
+        command = [sys.executable, "-m", "msx_frontend.cluster.agent", "--alive-fd", str(agents_end)]
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, pass_fds=[agents_end], cwd="/", start_new_session=True
+        )
+        os.close(agents_end)
+        process.communicate(json.dumps(invitation).encode(), timeout=60)
+        if process.returncode:
+            raise RuntimeError(f"the agent could not be started: exit code {process.returncode}")
+        threading.Thread(target=self._give_back, args=(alive,), daemon=True).start()
+
+    def hold(self) -> None:
+        """Never returns: the call fails when this actor ends, which tells the driver."""
+        threading.Event().wait()
+
+    def _give_back(self, alive: int) -> None:
+        """When the agent has ended, the whole reservation ends: also where the server and its driver are gone."""
+        import ray
+
+        while os.read(alive, 1):
+            pass
+        group = ray.util.get_current_placement_group()
+        if group is not None:
+            ray.util.remove_placement_group(group)
+        os._exit(0)

@@ -1,0 +1,111 @@
+"""The launcher that starts the ranks of a group on the nodes of a cluster (`Launcher`)."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Sequence
+from itertools import count
+
+from msx_frontend.cluster.agent_messages import Content
+from msx_frontend.cluster.certificate import Identity
+from msx_frontend.cluster.cluster import Cluster
+from msx_frontend.cluster.crew import Crew
+from msx_frontend.cluster.door import Door, Stream
+from msx_frontend.cluster.remote_generation import RemoteGeneration
+from msx_frontend.cluster.remote_rank import STREAMS, RemoteRank
+from msx_frontend.cluster.reservation import Reservation
+from msx_frontend.cluster.tls import new_identity, server_context
+from msx_frontend.workers.launcher import GroupSpec
+
+JOIN_LIMIT = 60.0
+"""Seconds that the agents of a reservation have to connect."""
+
+_numbers = count(1)
+
+
+class ClusterLauncher:
+    """`address`: where agents reach this server, which it listens at while they come."""
+
+    def __init__(self, cluster: Cluster, address: str) -> None:
+        self._cluster = cluster
+        self._address = address
+        self._crews: dict[str, Crew] = {}
+        self._identity: Identity | None = None
+        self._context: ssl.SSLContext | None = None
+        self._making = asyncio.Lock()
+
+    async def launch(self, spec: GroupSpec) -> Sequence[RemoteRank]:
+        """See `Launcher.launch`."""
+        placement = spec.placement
+        assert placement is not None, "a group in a cluster has a placement"
+        reservation = self._reservation(placement.id)
+        crew = await self._crew(reservation)
+        generation = RemoteGeneration(next(_numbers), spec, placement, crew)
+        contents = _contents(spec)
+        streams = [(name, rank) for name in STREAMS for rank in range(len(spec.ranks))]
+        door = Door(await self._tls(), streams)
+        try:
+            port = await door.open(self._address)
+            return await generation.start(door, port, contents)
+        except BaseException:
+            await asyncio.shield(generation.clear())
+            raise
+        finally:
+            if not door.arrived.done():
+                door.close()
+
+    def _reservation(self, id: str) -> Reservation:
+        """Raises ConnectionError when it has been lost."""
+        for one in self._cluster.reservations:
+            if one.id == id and not one.lost:
+                return one
+        raise ConnectionError("its place in the cluster is gone")
+
+    async def _crew(self, reservation: Reservation) -> Crew:
+        if (known := self._crews.get(reservation.id)) is not None:
+            return known
+        crew = Crew(reservation.places, reservation.lose)
+        door = Door(await self._tls(), [("agent", share) for share in range(len(reservation.places))])
+        try:
+            port = await door.open(self._address)
+            identity = self._identity
+            assert identity is not None
+            self._cluster.start_agents(reservation, [self._address], port, door.key, identity.pin)
+            await crew.connect(await self._joined(door, reservation))
+        except BaseException:
+            crew.close()
+            raise
+        finally:
+            door.close()
+        self._crews[reservation.id] = crew
+        reservation.released = lambda: self._leave(reservation.id)
+        return crew
+
+    async def _joined(self, door: Door, reservation: Reservation) -> list[Stream]:
+        done, _ = await asyncio.wait({door.arrived}, timeout=JOIN_LIMIT)
+        if not done:
+            nodes = ", ".join(dict.fromkeys(place.node for place in reservation.places))
+            reservation.lose(f"not all agents on {nodes} have connected with {self._address} within {JOIN_LIMIT:g} s")
+            raise ConnectionError(reservation.lost)
+        streams = door.arrived.result()
+        return [streams["agent", share] for share in range(len(reservation.places))]
+
+    def _leave(self, id: str) -> None:
+        if (crew := self._crews.pop(id, None)) is not None:
+            crew.close()
+
+    async def _tls(self) -> ssl.SSLContext:
+        async with self._making:
+            if self._context is None:
+                self._identity = await new_identity()
+                self._context = server_context(self._identity)
+        return self._context
+
+
+def _contents(spec: GroupSpec) -> list[Content]:
+    load = spec.load
+    made = [Content(digest="", path=load.model_dir)]
+    if load.site_dir is not None:
+        made.append(Content(digest="", path=load.site_dir, kind="requirements"))
+    return made

@@ -1,0 +1,136 @@
+"""One generation of a group whose ranks run on nodes, from the server's side."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+
+from msx_frontend.cluster.agent_messages import (
+    Begin,
+    Cleared,
+    Content,
+    Ended,
+    Failed,
+    FromAgent,
+    Kill,
+    Meet,
+    RankStart,
+    Ready,
+    Started,
+    Usage,
+)
+from msx_frontend.cluster.crew import Crew
+from msx_frontend.cluster.door import Door, Stream
+from msx_frontend.cluster.remote_rank import STREAMS, RemoteRank
+from msx_frontend.devices.nodes import Placement
+from msx_frontend.workers.launcher import GroupSpec
+
+CLEAR_LIMIT = 45.0
+"""Seconds that an agent has to end what a generation has left; then its reservation is given back."""
+
+
+class RemoteGeneration:
+    """Made for one launch. `start` returns its ranks; `clear` ends what there is of them."""
+
+    def __init__(self, number: int, spec: GroupSpec, placement: Placement, crew: Crew) -> None:
+        self.number = number
+        self._spec, self._placement, self._crew = spec, placement, crew
+        self._ready: dict[int, Ready] = {}
+        self._pids: dict[int, int] = {}
+        self._ranks: dict[int, RemoteRank] = {}
+        self._cleared: set[int] = set()
+        self._failure = ""
+        self._changed = asyncio.Event()
+        crew.begin(self)
+
+    async def start(self, door: Door, port: int, contents: Sequence[Content]) -> Sequence[RemoteRank]:
+        """Raises OSError."""
+        for share, link in zip(self._placement.shares, self._crew.links, strict=True):
+            starts = [RankStart(rank, dict(self._spec.ranks[rank].env)) for rank in share.ranks]
+            leads = 0 in share.ranks
+            name = f"{self._spec.worker}-{self._spec.generation}"
+            world = len(self._spec.ranks)
+            link.tell(Begin(self.number, name, door.key, port, starts, list(contents), leads, world))
+        await self._until(lambda: len(self._ready) == len(self._placement.shares))
+        lead = next(ready for ready in self._ready.values() if ready.master_port)
+        self._crew.tell(Meet(self.number, lead.address, lead.master_port, lead.plan_port, lead.plan_fingerprint))
+        await self._until(lambda: len(self._pids) == len(self._spec.ranks))
+        return self._made(await door.arrived, contents)
+
+    async def clear(self) -> None:
+        """Returns when no agent has anything of it left."""
+        self.kill()
+        self._clear_with(self._cleared)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._all_cleared(), CLEAR_LIMIT)
+
+    def kill(self) -> None:
+        self._crew.tell(Kill(self.number))
+
+    def received(self, share: int, message: FromAgent) -> None:
+        if isinstance(message, Ready):
+            self._ready[share] = message
+        elif isinstance(message, Failed):
+            self._failure = self._failure or message.reason
+        elif isinstance(message, Started):
+            self._pids[message.rank] = message.pid
+        elif isinstance(message, Ended):
+            self._ended(message)
+        elif isinstance(message, Usage) and message.rank in self._ranks:
+            self._ranks[message.rank].report(message)
+        elif isinstance(message, Cleared):
+            self._clear(share)
+        self._changed.set()
+
+    def left(self, share: int, reason: str) -> None:
+        self._failure = self._failure or f"{reason[0].upper()}{reason[1:]}."
+        for rank in self._placement.shares[share].ranks:
+            if rank in self._ranks:
+                self._ranks[rank].end()
+        self._clear(share)
+        self._changed.set()
+
+    def _ended(self, message: Ended) -> None:
+        if message.rank in self._ranks:
+            self._ranks[message.rank].end(message.code)
+        else:
+            self._failure = (
+                self._failure or f"Rank {message.rank} ended with code {message.code} before it was connected."
+            )
+
+    def _clear(self, share: int) -> None:
+        self._cleared.add(share)
+        self._clear_with({share})
+        if len(self._cleared) == len(self._placement.shares):
+            self._crew.forget(self)
+
+    def _clear_with(self, shares: set[int]) -> None:
+        for share in shares:
+            for rank in self._placement.shares[share].ranks:
+                if rank in self._ranks:
+                    self._ranks[rank].end()
+                    self._ranks[rank].cleared.set()
+
+    async def _all_cleared(self) -> None:
+        while len(self._cleared) < len(self._placement.shares):
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def _until(self, done: object) -> None:
+        """Raises OSError when an agent reports a failure first."""
+        assert callable(done)
+        while not done():
+            if self._failure:
+                raise ConnectionError(self._failure.rstrip("."))
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _made(self, streams: Mapping[tuple[str, int], Stream], contents: Sequence[Content]) -> list[RemoteRank]:
+        for share, place in zip(self._placement.shares, self._crew.links, strict=True):
+            ready = self._ready[self._placement.shares.index(share)]
+            folders = dict(zip((content.path for content in contents), ready.contents, strict=True))
+            for rank in share.ranks:
+                own = {name: streams[name, rank] for name in STREAMS}
+                self._ranks[rank] = RemoteRank(place.place.node, self._pids[rank], folders, own, self.kill)
+        return [self._ranks[rank] for rank in range(len(self._spec.ranks))]

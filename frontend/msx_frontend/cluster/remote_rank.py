@@ -1,0 +1,66 @@
+"""A rank that an agent has started on its node (`LaunchedRank`)."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Mapping
+
+from msgspec import structs
+
+from msx_frontend.cluster.agent_messages import Usage
+from msx_frontend.cluster.door import Stream
+from msx_frontend.workers.launcher import ExitStatus, RankStatus
+from msx_protocol import Load
+
+STREAMS = ("data", "control", "stdout", "stderr")
+
+
+class RemoteRank:
+    """`kill` ends all ranks of its generation: they end as one anyway."""
+
+    segments = None
+
+    def __init__(
+        self, host: str, pid: int, folders: Mapping[str, str], streams: Mapping[str, Stream], kill: Callable[[], None]
+    ) -> None:
+        """`folders`: what the folders of the server are called on the node."""
+        self._host, self._pid, self._folders = host, pid, folders
+        self.data, self.control = streams["data"], streams["control"]
+        self.stdout, self.stderr = streams["stdout"], streams["stderr"]
+        self._kill = kill
+        self._memory = self._own = 0
+        self.ended: asyncio.Future[ExitStatus] = asyncio.get_running_loop().create_future()
+        self.cleared = asyncio.Event()
+        """Nothing of it is left on its node."""
+
+    def adapt(self, load: Load) -> Load:
+        def there(folder: str | None) -> str | None:
+            return folder and self._folders.get(folder, folder)
+
+        return structs.replace(
+            load, model_dir=there(load.model_dir), site_dir=there(load.site_dir), cache_dir=there(load.cache_dir)
+        )
+
+    def kill(self) -> None:
+        self._kill()
+
+    def end(self, code: int = -signal.SIGKILL) -> None:
+        """It has ended; without a code its agent has, which takes it along. Idempotent."""
+        self._memory = self._own = 0
+        if not self.ended.done():
+            self.ended.set_result(ExitStatus(code))
+
+    def report(self, usage: Usage) -> None:
+        self._memory, self._own = usage.memory, usage.own_memory
+
+    async def gone(self) -> None:
+        await self.cleared.wait()
+        for stream in (self.data, self.control, self.stdout, self.stderr):
+            stream.close()
+
+    def describe(self) -> RankStatus:
+        return RankStatus(host=self._host, pid=self._pid, memory=self._memory, own_memory=self._own)
+
+    async def memory_taken(self) -> int:
+        return self._own
