@@ -123,7 +123,7 @@ class Driver:
     def _look_at(self, group: Group) -> None:
         if group.granted():
             self._tell(Reserved(group.id, group.places))
-        elif not group.places and (missing := self._missing(group)) != group.pending:
+        elif group.waits() and (missing := self._missing(group)) != group.pending:
             group.pending = missing
             self._tell(Pending(group.id, missing))
         if group.started():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import ray
@@ -14,6 +15,9 @@ from msx_frontend.cluster.driver import holder
 from msx_frontend.cluster.messages import Place
 
 NAMESPACE = "msx"
+
+MOMENT = 1.0
+"""Seconds that Ray takes to grant what there is."""
 
 cloudpickle.register_pickle_by_value(holder)
 
@@ -31,6 +35,8 @@ class Group:
         self._starting: list[Any] = []
         self.places: list[Place] = []
         self.pending = ""
+        """What has been told of why it waits."""
+        self._asked = time.monotonic()
 
     @classmethod
     def kept(cls, id: str) -> Group | None:
@@ -59,6 +65,10 @@ class Group:
         self.places = [_place(index, told) for index, told in enumerate(ray.get(self._placing))]
         self._watch()
         return True
+
+    def waits(self) -> bool:
+        """It has not been granted, and not only because Ray takes a moment."""
+        return not self.places and time.monotonic() - self._asked > MOMENT
 
     def start(self, invitation: dict[str, Any]) -> None:
         """Start the agents; `started` tells when they run."""
