@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import secrets
 from collections.abc import Callable, Sequence
@@ -27,6 +29,9 @@ from msx_frontend.cluster.reservation import Bundles, Reservation
 
 log = logging.getLogger("msx.cluster")
 
+REMOVE_LIMIT = 5.0
+"""Seconds that the cluster has to take back what was released when the server stops."""
+
 CONNECTING = "The server is still connecting to the cluster."
 
 
@@ -49,6 +54,8 @@ class Cluster:
         """Called when `problem` or `nodes` has changed."""
         self._reservations: dict[str, Reservation] = {}
         self._removing: set[str] = set()
+        self._all_removed = asyncio.Event()
+        self._all_removed.set()
         self._driver = DriverProcess(["--address", address, "--server", self.id], self._received, self._driver_started)
 
     def start(self) -> None:
@@ -56,6 +63,8 @@ class Cluster:
 
     async def close(self) -> None:
         """Call this when the reservations have been released."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._all_removed.wait(), REMOVE_LIMIT if not self.problem else 0)
         await self._driver.close()
 
     @property
@@ -81,6 +90,7 @@ class Cluster:
     def _release(self, reservation: Reservation) -> None:
         if self._reservations.pop(reservation.id, None) is not None:
             self._removing.add(reservation.id)
+            self._all_removed.clear()
             self._driver.send(Remove(reservation.id))
 
     def _driver_started(self) -> None:
@@ -96,6 +106,8 @@ class Cluster:
             self._cluster_changed(message)
         elif isinstance(message, Removed):
             self._removing.discard(message.id)
+            if not self._removing:
+                self._all_removed.set()
         elif (reservation := self._reservations.get(message.id)) is not None:
             _apply(reservation, message)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import socket
 import subprocess
 import sys
@@ -21,6 +20,13 @@ log = logging.getLogger("msx.cluster")
 
 PAUSES = (1.0, 2.0, 5.0, 10.0)
 """Seconds before the driver that has ended is started again."""
+
+
+END_LIMIT = 10.0
+"""Seconds that a driver has to end after its socket."""
+
+ANEW = 75
+"""The exit code of a driver whose cluster is back: it must be connected with anew, by another process."""
 
 
 class DriverProcess:
@@ -58,10 +64,12 @@ class DriverProcess:
         failed = 0
         while True:
             code = await self._run()
+            if code == ANEW:
+                failed = 0
+                continue
             pause = PAUSES[min(failed, len(PAUSES) - 1)]
             failed += 1
             reason = f"The process that talks to Ray ended with code {code}; it starts again after {pause:g} s."
-            log.error("%s", reason)
             self._received(Unreachable(reason))
             await asyncio.sleep(pause)
 
@@ -70,7 +78,7 @@ class DriverProcess:
         ours, theirs = socket.socketpair()
         closed = asyncio.Event()
         command = [sys.executable, "-m", "msx_frontend.cluster.driver", "--fd", str(theirs.fileno())]
-        command += ["--parent", str(os.getpid()), *self._arguments]
+        command += self._arguments
         process = self._process = subprocess.Popen(  # noqa: ASYNC220  # milliseconds, once
             command,
             pass_fds=[theirs.fileno()],
@@ -93,8 +101,16 @@ class DriverProcess:
         finally:
             self._channel = None
             channel.close()
-            process.kill()
+            code = await asyncio.to_thread(_wait, process)
             output.close()
-            code = await asyncio.to_thread(process.wait)
             self._process = None
         return code
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """It ends by itself when its socket does: what waits in the cluster for this server is withdrawn first."""
+    try:
+        return process.wait(END_LIMIT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()

@@ -49,11 +49,9 @@ class ClusterLauncher:
             port = await door.open(self._address)
             return await generation.start(door, port, contents)
         except BaseException:
+            door.close()
             await asyncio.shield(generation.clear())
             raise
-        finally:
-            if not door.arrived.done():
-                door.close()
 
     def _reservation(self, id: str) -> Reservation:
         """Raises ConnectionError when it has been lost."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msx_frontend.cluster.agent_messages import (
     Begin,
@@ -25,6 +25,9 @@ from msx_frontend.cluster.door import Door, Stream
 from msx_frontend.cluster.remote_rank import STREAMS, RemoteRank
 from msx_frontend.devices.nodes import Placement
 from msx_frontend.workers.launcher import GroupSpec
+
+SILENCE_LIMIT = 120.0
+"""Seconds in which some agent must say how far it has come, while a generation starts."""
 
 CLEAR_LIMIT = 45.0
 """Seconds that an agent has to end what a generation has left; then its reservation is given back."""
@@ -117,14 +120,17 @@ class RemoteGeneration:
             self._changed.clear()
             await self._changed.wait()
 
-    async def _until(self, done: object) -> None:
-        """Raises OSError when an agent reports a failure first."""
-        assert callable(done)
+    async def _until(self, done: Callable[[], bool]) -> None:
+        """Raises OSError when an agent reports a failure first, or none says anything for too long."""
         while not done():
             if self._failure:
                 raise ConnectionError(self._failure.rstrip("."))
             self._changed.clear()
-            await self._changed.wait()
+            try:
+                await asyncio.wait_for(self._changed.wait(), SILENCE_LIMIT)
+            except asyncio.TimeoutError:
+                nodes = ", ".join(self._placement.nodes)
+                raise TimeoutError(f"the agents on {nodes} have said nothing for {SILENCE_LIMIT:g} s") from None
 
     def _made(self, streams: Mapping[tuple[str, int], Stream], contents: Sequence[Content]) -> list[RemoteRank]:
         for share, place in zip(self._placement.shares, self._crew.links, strict=True):

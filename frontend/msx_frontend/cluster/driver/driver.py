@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import socket
-import sys
 import threading
 import time
 from typing import Any
@@ -14,6 +14,7 @@ from ray.exceptions import RayError
 
 from msx_frontend.cluster.driver.connection import Connection, NotConnectedError
 from msx_frontend.cluster.driver.groups import Group, kept_groups
+from msx_frontend.cluster.driver_process import ANEW
 from msx_frontend.cluster.messages import (
     AgentsStarted,
     FromDriver,
@@ -36,6 +37,9 @@ from msx_protocol import FrameReader, encode_frame
 BUSY, IDLE = 0.1, 0.5
 """Seconds between two looks at the cluster: while something is being placed, and else."""
 
+LAST = 8.0
+"""Seconds that it has to withdraw what waits, when the server is gone."""
+
 AGAIN = 5.0
 """Seconds before it tries to connect again."""
 
@@ -51,30 +55,36 @@ class Driver:
         self._groups: dict[str, Group] = {}
         self._nodes: list[Node] = []
 
-    def run(self) -> None:
-        """Returns when the server has closed its end, or the cluster must be connected with anew."""
+    def run(self) -> int:
+        """Returns the exit code when the server has closed its end, or the cluster must be connected with anew."""
         threading.Thread(target=self._read, daemon=True).start()
-        if not self._connect():
-            return
+        self._connect()
         while True:
             try:
                 message = self._asked.get(timeout=BUSY if self._busy else IDLE)
                 if message is None:
-                    return
+                    self._withdraw()
+                    return 0
                 self._do(message)
             except queue.Empty:
                 pass
             if problem := self._connection.problem():
                 self._tell(Unreachable(problem))
                 self._connection.wait_until_back()
-                return
+                return ANEW
             self._look()
 
     @property
     def _busy(self) -> bool:
         return any(not group.places for group in self._groups.values())
 
-    def _connect(self) -> bool:
+    def _withdraw(self) -> None:
+        """The server is gone: what has no agents is given back. The holders of the others do it, with their agents."""
+        for group in self._groups.values():
+            if not group.inhabited:
+                group.remove()
+
+    def _connect(self) -> None:
         while True:
             try:
                 version = self._connection.open()
@@ -84,7 +94,7 @@ class Driver:
                 continue
             self._groups = kept_groups(self._server)
             self._tell(Joined(self._connection.gcs, version, list(self._groups)))
-            return True
+            return
 
     def _read(self) -> None:
         reader: FrameReader[ToDriver] = FrameReader(ToDriver)
@@ -92,7 +102,8 @@ class Driver:
             for message, _ in reader.received(count):
                 self._asked.put(message)
         self._asked.put(None)
-        sys.exit()
+        time.sleep(LAST)
+        os._exit(1)  # a call of Ray does not return
 
     def _tell(self, message: FromDriver) -> None:
         self._end.sendall(encode_frame(message))

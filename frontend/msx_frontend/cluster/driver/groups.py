@@ -34,6 +34,8 @@ class Group:
         self._holding: list[Any] = []
         self._starting: list[Any] = []
         self.places: list[Place] = []
+        self.inhabited = False
+        """It has agents, or had."""
         self.pending = ""
         """What has been told of why it waits."""
         self._asked = time.monotonic()
@@ -49,6 +51,7 @@ class Group:
             made._holders = [ray.get_actor(made._name(index), NAMESPACE) for index in range(len(made.bundles))]
         except ValueError:
             return None
+        made.inhabited = True
         made._ask_places()
         return made
 
@@ -72,6 +75,7 @@ class Group:
 
     def start(self, invitation: dict[str, Any]) -> None:
         """Start the agents; `started` tells when they run."""
+        self.inhabited = True
         self._starting = [
             one.start.remote({**invitation, "share": place.bundle, "devices": place.devices, "node": place.node})
             for one, place in zip(self._holders, self.places, strict=True)

@@ -16,12 +16,19 @@ import sys
 import threading
 from typing import Any
 
+UNUSED = 3600.0
+"""Seconds after which a bundle without an agent is given back: the server may have to install requirements first."""
+
 
 class Holder:
     """Lives until its bundle is given back: by the driver, or by itself when its agent has ended.
 
     The agent is not its child any more once it runs: when Ray's processes on the node end, the agent goes on.
     """
+
+    def __init__(self) -> None:
+        self._agent = threading.Event()
+        threading.Thread(target=self._expect_agent, daemon=True).start()
 
     def place(self) -> dict[str, Any]:
         """What the server must know of the node."""
@@ -54,18 +61,27 @@ class Holder:
         process.communicate(json.dumps(invitation).encode(), timeout=60)
         if process.returncode:
             raise RuntimeError(f"the agent could not be started: exit code {process.returncode}")
-        threading.Thread(target=self._give_back, args=(alive,), daemon=True).start()
+        self._agent.set()
+        threading.Thread(target=self._outlive, args=(alive,), daemon=True).start()
 
     def hold(self) -> None:
         """Never returns: the call fails when this actor ends, which tells the driver."""
         threading.Event().wait()
 
-    def _give_back(self, alive: int) -> None:
-        """When the agent has ended, the whole reservation ends: also where the server and its driver are gone."""
-        import ray
+    def _expect_agent(self) -> None:
+        """A server that is gone, with its driver, starts no agents."""
+        if not self._agent.wait(UNUSED):
+            self._give_back()
 
+    def _outlive(self, alive: int) -> None:
+        """When the agent has ended, the whole reservation ends: also where the server and its driver are gone."""
         while os.read(alive, 1):
             pass
+        self._give_back()
+
+    def _give_back(self) -> None:
+        import ray
+
         group = ray.util.get_current_placement_group()
         if group is not None:
             ray.util.remove_placement_group(group)
