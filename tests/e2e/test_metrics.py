@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
 from tests.prometheus import samples
@@ -22,11 +23,12 @@ HOST = socket.gethostname()
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("metrics")
     store = new_store(folder)
-    for name in ("echo", "metrics", "prediction_error", "crash", "raises_in_init"):
+    for name in ("echo", "metrics", "prediction_error", "crash", "raises_in_init", "stream_generator"):
         pack_service(name, store)
     pack_service("batch", store, config="batchSize: 8\nmaxBatchDelay: 60000\nbatchingPolicy: fixed")
     pack_service("batch", store, model="held")
     models = ["echo.mar", "metrics.mar", "prediction_error.mar", "crash.mar", "batch.mar", "held.mar"]
+    models.append("stream_generator.mar")
     with run_server(folder, "--models", *models) as running:
         yield running
 
@@ -71,6 +73,8 @@ def test_queue(server: RunningServer, tmp_path: Path) -> None:
         asked = [pool.submit(server.predict, "held", {"n": n, "hold": str(gate)}) for n in range(3)]
         wait_until(lambda: server.metric("msx_queue_depth", model="held") == 2, "two wait", server.tail)
         assert server.metric("msx_requests_in_flight", model="held") == 1
+        counts = [server.metric(f"msx_requests_{what}", model="held") for what in ("queued", "running")]
+        assert counts == [2, 1]
         aged = server.metric("msx_queue_oldest_seconds", model="held")
         wait_until(lambda: server.metric("msx_queue_oldest_seconds", model="held") > aged > 0, "it gets older")
         gate.touch()
@@ -150,3 +154,25 @@ def test_each_worker_has_its_gauges_and_they_go_with_the_model(server: RunningSe
     assert server.management.delete("/models/twins").status_code == 200
     assert [line for line in server.metrics.get("/metrics").text.splitlines() if 'ModelName="twins"' in line] == []
     assert "-twins_1.0" not in server.metrics.get("/metrics").text
+
+
+def test_openmetrics_of_a_server_that_has_served(server: RunningServer) -> None:
+    """All of it, by the strict parser; a client that does not ask for it gets what it got before."""
+    assert server.predict("stream_generator", {"count": 3}).text == "1\n2\n3\n"
+    assert server.predict("metrics", b"").text == "emitted"
+    wait_until(lambda: server.metric("tokens_total", kind="prompt") > 0, "the samples have come", server.tail)
+    own = "application/openmetrics-text"
+    reply = server.metrics.get("/metrics", headers={"accept": f"{own};version=1.0.0,text/plain;q=0.5,*/*;q=0.1"})
+    assert reply.headers["content-type"] == f"{own}; version=1.0.0; charset=utf-8"
+    assert reply.headers["content-encoding"] == "gzip"
+    families = text_string_to_metric_families(reply.text)  # type: ignore[no-untyped-call]
+    told = {family.name: family for family in families}
+    plain = server.metrics.get("/metrics")
+    assert plain.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert {sample.name for family in told.values() for sample in family.samples} == {
+        name for name, _, _ in samples(plain.text)
+    }
+    kinds = {name: told[name].type for name in ("tokens", "slots_in_use", "step_time", "Calls", "Requests2XX")}
+    assert list(kinds.values()) == ["counter", "gauge", "histogram", "unknown", "unknown"]
+    streamed = [one for one in told["msx_first_chunk_seconds"].samples if one.labels["model"] == "stream_generator"]
+    assert streamed

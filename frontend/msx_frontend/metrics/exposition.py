@@ -10,6 +10,8 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 from prometheus_client.utils import floatToGoString
 
+from msx_frontend.metrics.escaping import label_pairs
+
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second sample for each counter, which dashboards do not use
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -33,8 +35,4 @@ def _lines(metric: Metric) -> Iterator[str]:
 def _labels(sample: Sample) -> str:
     if not sample.labels:
         return ""
-    return "{" + "".join(f'{name}="{_escaped(value)}",' for name, value in sample.labels.items()) + "}"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+    return f"{{{label_pairs(sample.labels)},}}"

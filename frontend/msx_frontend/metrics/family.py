@@ -6,6 +6,7 @@ Plain numbers that only the loop's thread changes: an update is cheaper than a l
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
+from math import isnan
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry
@@ -64,8 +65,8 @@ class CounterSeries(Series):
     __slots__ = ()
 
     def add(self, value: float, request_ids: str = "") -> None:
-        if value < 0:
-            raise ValueError("a counter cannot go down")
+        if not value >= 0:
+            raise ValueError("a counter cannot go down, nor count what is not a number")
         self.value += value
         if self._log is not None:
             self._log.append(self, value, request_ids)
@@ -98,6 +99,8 @@ class HistogramSeries(Series):
         self._observe = family.histogram.labels(*labels).observe
 
     def add(self, value: float, request_ids: str = "") -> None:
+        if isnan(value):
+            raise ValueError("a histogram has no bucket for what is not a number")
         self._observe(value)
         if self._log is not None:
             self._log.append(self, value, request_ids)

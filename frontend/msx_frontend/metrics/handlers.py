@@ -29,6 +29,8 @@ WORKER_LABEL = "WorkerName"
 A declared metric has them if they are among its dimensions.
 """
 
+BOUND = "le"
+
 OWN = "msx_"
 """The engine's own metrics need no declaration."""
 
@@ -79,7 +81,7 @@ class HandlerMetrics:
                 family.close()
 
     def _add(self, sample: MetricSample, source: SampleSource, worker: int | None, known: dict[str, str]) -> None:
-        given = {_prometheus_name(label): text for label, text in sample.labels}
+        given = {_label_name(label): text for label, text in sample.labels}
         family = self._declared.get(sample.name) or self._new_family(sample, tuple(given), source.forms)
         of_worker = WORKER_LABEL in family.labels and WORKER_LABEL not in given
         if of_worker and worker is None:
@@ -97,6 +99,8 @@ class HandlerMetrics:
         name = _prometheus_name(sample.name)
         family = self._new.get(name)
         if family is None:
+            if sample.kind == "histogram" and BOUND in dimensions:
+                raise ValueError(f"a histogram has the label {BOUND} for its buckets")
             if not (self._auto_detect or sample.name.startswith(OWN)):
                 raise ValueError("metrics_config does not declare it, and model_metrics_auto_detect is not true")
             if len(self._new) >= MOST_METRICS:
@@ -134,6 +138,12 @@ def _added(kind: str, form: MetricInfo | None, given: tuple[str, ...]) -> tuple[
     """The labels of a new metric in addition to those of its handler."""
     own = () if form is None else (VERSION_LABEL, WORKER_LABEL) if kind == "gauge" else (VERSION_LABEL,)
     return tuple(label for label in (MODEL_LABEL, *own) if label not in given)
+
+
+@lru_cache(maxsize=4096)
+def _label_name(name: str) -> str:
+    """Without what only names of metrics may have, and without Prometheus' own prefix."""
+    return re.sub(r"^__+", "_", _prometheus_name(name).replace(":", "_"))
 
 
 @lru_cache(maxsize=4096)

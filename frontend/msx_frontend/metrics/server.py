@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.registry import Collector
 
 from msx_frontend.metrics.declared import HOSTNAME, DeclaredMetric, MetricsSpec, load_spec
 from msx_frontend.metrics.exposition import exposition
@@ -23,6 +25,8 @@ SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 KEY = ("key", "protocol", "code")
+
+Exposition = Callable[[Collector], bytes]
 
 LEGACY = frozenset(
     {"ts_inference_requests_total", "ts_inference_latency_microseconds", "ts_queue_latency_microseconds"}
@@ -83,16 +87,16 @@ class ServerMetrics:
         self.batch_size = HistogramFamily("msx_batch_size", "Requests per batch", MODEL, SIZES, registry)
         self.restarts = CounterFamily("msx_worker_restarts", "Worker groups started again", MODEL, registry)
 
-    async def expose(self, names: frozenset[str] = frozenset()) -> bytes:
-        """The metrics in Prometheus' text format; with `names` these metrics only."""
+    async def expose(self, names: frozenset[str] = frozenset(), form: Exposition = exposition) -> bytes:
+        """The metrics in Prometheus' text format, or in another `form`; with `names` these metrics only."""
         if self._mode == "log":
-            return b""
+            return form(CollectorRegistry())
         if self._mode == "legacy":
             names = names & LEGACY if names else LEGACY
         self.gathered.settle()
         wanted = self.registry.restricted_registry(list(names)) if names else self.registry
         self.observer.look()
-        return await asyncio.to_thread(exposition, wanted)  # takes tens of ms with many models
+        return await asyncio.to_thread(form, wanted)  # takes tens of ms with many models
 
     def replied(self, status: int) -> None:
         """Count an HTTP request that was answered, on any listener."""

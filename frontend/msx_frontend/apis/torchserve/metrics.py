@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from msx_frontend.keys.key import KINDS, Kind
 from msx_frontend.metrics import ServerMetrics
-from msx_frontend.metrics.exposition import CONTENT_TYPE
+from msx_frontend.metrics.exposition import CONTENT_TYPE, exposition
+from msx_frontend.metrics.negotiation import wants_openmetrics
+from msx_frontend.metrics.openmetrics import CONTENT_TYPE as OPENMETRICS
+from msx_frontend.metrics.openmetrics import openmetrics
 from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family, Reply, Route
 from msx_frontend.net.http.request import Request
@@ -18,7 +21,11 @@ def metrics_api(metrics: ServerMetrics) -> Family:
 
     async def expose(request: Request) -> Reply:
         names = frozenset(request.query.getlist("name[]"))
-        return Reply(await metrics.expose(names), headers=(("content-type", CONTENT_TYPE),))
+        form, content_type = exposition, CONTENT_TYPE
+        if wants_openmetrics(request.call.header(b"accept")):
+            form, content_type = openmetrics, OPENMETRICS
+        headers = (("content-type", content_type), ("vary", "accept"))
+        return Reply(await metrics.expose(names, form), headers=headers)
 
     def routes(key: Kind) -> tuple[Route, ...]:
         own = Route(
@@ -34,4 +41,4 @@ def metrics_api(metrics: ServerMetrics) -> Family:
         return own, Route("GET", f"{METRICS_PATH}/{{rest:path}}", expose, key=key, any_method=True)
 
     every = tuple(route for key in KINDS for route in routes(key))
-    return Family("metrics", every, torchserve_failure, listener="metrics", closes_on_error=True)
+    return Family("metrics", every, torchserve_failure, listener="metrics", closes_on_error=True, compress_replies=True)
