@@ -16,6 +16,7 @@ from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import StateFolder, state_folder
 from msx_frontend.config.surroundings import in_current_folder, settle_home
 from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.keys.locked_file import KeyFileTaken
 from msx_frontend.keys.opening import ServerKeys, open_keys
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.logs.output import LogOutput
@@ -86,7 +87,7 @@ def open_context(
     instance = _instance(folder, parts, has_pid_file=not script)
     state = _open_state(config, folder, parts)
     hint = unread(serializer) if state.new and config.model_snapshot is None else ""
-    keys = open_keys(config, in_current_folder(KEY_FILE, folder), os.environ)
+    keys = _open_keys(config, folder)
     parts.push_async_callback(keys.close)
     snapshots = SnapshotWriter(serializer, config, registry)
     state.on_change = snapshots.changed
@@ -140,6 +141,17 @@ def _instance(folder: StateFolder, parts: AsyncExitStack, *, has_pid_file: bool)
     parts.callback(shutil.rmtree, folder.run, ignore_errors=True)
     settle_home(os.environ, folder)
     return instance
+
+
+def _open_keys(config: ServerConfig, folder: StateFolder) -> ServerKeys:
+    """Servers that run in one current folder, each with a state folder of its own, have each a key file there."""
+    usual = in_current_folder(KEY_FILE, folder)
+    try:
+        return open_keys(config, usual, os.environ)
+    except KeyFileTaken:
+        if not folder.is_named or usual.parent == folder.path:
+            raise
+        return open_keys(config, folder.path / KEY_FILE, os.environ)
 
 
 def _open_state(config: ServerConfig, folder: StateFolder, parts: AsyncExitStack) -> State:

@@ -21,6 +21,10 @@ class TokenFileError(StartError):
     """The key file cannot be written, or belongs to another running server; the message names it."""
 
 
+class KeyFileTaken(TokenFileError):
+    """It belongs to another running server."""
+
+
 class LockedFile:
     """A file that is always complete, with mode 0600. The inode that has its name is locked by flock.
 
@@ -60,7 +64,7 @@ class LockedFile:
             return self._create(self._text_after(b""))
         try:
             if not _lock(old):
-                raise TokenFileError(
+                raise KeyFileTaken(
                     f"{self._path} belongs to a server that is running: stop it, or start this one in another folder"
                 )
             if not self._is_named(old):
