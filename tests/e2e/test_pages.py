@@ -182,6 +182,7 @@ NOT_RUN = {
         "python -m benchmarks overhead": "takes minutes, and a machine that does nothing else",
         "python -m benchmarks all": "takes an hour, and a machine that does nothing else",
     },
+    "docs/deploy.md": {"docker": "needs Docker's engine; tests/unit/deploy runs what the image starts"},
     "docs/from-torchserve.md": {"pip install": "installs torch, which is larger than all the rest"},
     "docs/grpc.md": {"pip install": INSTALLS, "grpcurl": "a program in Go that the tests do not bring"},
     "docs/kserve.md": {"pip install": "tests/contract uses the client, in an environment of its own"},

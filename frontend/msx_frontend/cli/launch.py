@@ -45,7 +45,8 @@ def run_in_foreground(options: Options) -> int:
     parent = _WaitingCommand(options.env.get(READY_FD))
     if options.wait and not parent.waits:
         return parent.failed(
-            "--wait is for a server in the background, which --foreground is not: ask /readyz instead."
+            "--wait is for a server in the background, which --foreground and the first process of a container are "
+            "not: ask /readyz instead."
         )
     try:
         config, notices = _load_config(options)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from msx_frontend import __version__
+from msx_frontend.cli.first_process import is_first_process, run_below
 
 PATH = click.Path(path_type=Path)
 _ACTION = "msx_frontend.action"
@@ -114,12 +115,14 @@ def main(ctx: click.Context, /, **options: Any) -> None:
     if action == "version":
         click.echo(f"MSX Version is {__version__}")
         return
+    if options["more_models"][:1] == ("examples",) and not options["models"]:
+        sys.exit(_examples(ctx, options["more_models"][1:]))
+    if action == "start" and is_first_process():
+        sys.exit(run_below(sys.argv[1:]))
     from msx_frontend.cli import commands
     from msx_frontend.cli.options import Options
 
     options.pop("cpp_log_config")
-    if options["more_models"][:1] == ("examples",) and not options["models"]:
-        sys.exit(_examples(ctx, options["more_models"][1:]))
     options["models"] = (*options.pop("models"), *options.pop("more_models"))
     script, channel = options.pop("script"), options.pop("script_channel")
     settled = Options(**options, argv=sys.argv[1:], env=os.environ)

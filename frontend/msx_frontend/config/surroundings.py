@@ -26,10 +26,11 @@ def log_location(env: Mapping[str, str]) -> Path:
 def settle_logs(env: MutableMapping[str, str], state: StateFolder) -> None:
     """Put logs, metric logs and snapshots into the state folder where `./logs` cannot be written.
 
-    Variables that the user has set stay as they are.
+    Variables that the user has set stay as they are. A volume that is mounted as `./logs` counts, whatever is around
+    it.
     """
     folder = in_current_folder("logs", state)
-    if folder.parent == state.path:
+    if folder.parent == state.path and not takes_files(log_location({})):
         env.update({name: str(folder) for name in _LOGS if not env.get(name)})
 
 

@@ -42,6 +42,21 @@ def test_or_in_the_state_folder(state: StateFolder) -> None:
     assert in_current_folder("key_file.json", state) == state.path / "key_file.json"
 
 
+def test_a_folder_of_logs_that_is_mounted_counts(
+    state: StateFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Around it a container's file system is read-only."""
+    (tmp_path / "logs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(surroundings, "can_be_made", lambda path: False)
+    env: dict[str, str] = {}
+    settle_logs(env, state)
+    assert env == {}
+    (tmp_path / "logs").rmdir()
+    settle_logs(env, state)
+    assert env["LOG_LOCATION"] == str(state.logs)
+
+
 def test_a_home_that_is_there_is_kept(state: StateFolder, tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
     settle_home(env, state)

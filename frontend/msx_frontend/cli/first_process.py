@@ -1,0 +1,47 @@
+"""`--start` as a container's first process: a small parent that stays, hands signals on to the server, and reaps.
+
+The kernel gives orphans to process 1, drops the signals that it has no handlers for, and ends the container with it. So
+the server is its child, in the foreground.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+HANDED_ON = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2})
+
+
+def is_first_process() -> bool:
+    return os.getpid() == 1
+
+
+def run_below(arguments: Sequence[str]) -> int:
+    """Run `msx-serve --foreground ARGUMENTS` in a session of its own, so that Ctrl-C reaches it once: through us.
+
+    Returns its exit code; 128 and the signal's number if a signal ended it, as shells do.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {*HANDED_ON, signal.SIGCHLD})
+    command = [sys.executable, "-m", "msx_frontend.cli.main", "--foreground", *arguments]
+    server = os.posix_spawn(sys.executable, command, os.environ, setsid=True, setsigmask=())
+    while True:
+        came = signal.sigwait({*HANDED_ON, signal.SIGCHLD})
+        if came == signal.SIGCHLD:
+            if (code := _reaped(server)) is not None:
+                return code
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(server, came)
+
+
+def _reaped(server: int) -> int | None:
+    """Reap all children that have ended; returns the exit code of the server if it is one of them."""
+    code = None
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            if ended[0] == server:
+                code = os.waitstatus_to_exitcode(ended[1])
+    return 128 - code if code is not None and code < 0 else code

@@ -1,0 +1,103 @@
+"""What can be said of the image without building it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from msx_frontend.cli.main import main
+from msx_frontend.config.load import load_server_config
+from msx_frontend.config.server_config import ServerConfig
+from tests.unit.deploy.dockerfile import CONTAINER, ROOT, final_stage, of
+
+tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")  # pytest brings it
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PORTS = [8080, 8081, 8082, 7070, 7071]
+
+
+def listeners(config: ServerConfig) -> list[tuple[str, int | None]]:
+    http = (config.inference_address, config.management_address, config.metrics_address)
+    return [
+        *((address.host, address.port) for address in http),
+        (config.grpc_inference_address, config.grpc_inference_port),
+        (config.grpc_management_address, config.grpc_management_port),
+    ]
+
+
+def test_ports_are_those_of_the_server(tmp_path: Path) -> None:
+    """All addresses of the container, and tokens stay on."""
+    config, notices = load_server_config(
+        {"model_store": tmp_path, "workflow_store": tmp_path}, CONTAINER / "config.properties", {}
+    )
+    assert notices == []
+    assert listeners(config) == [("0.0.0.0", port) for port in PORTS]
+    assert [port for _, port in listeners(ServerConfig())] == PORTS
+    assert of("EXPOSE") == [" ".join(map(str, PORTS))]
+    assert not config.disable_token_authorization
+    assert not config.enable_model_api
+
+
+def test_what_is_copied_is_there() -> None:
+    copied = [rest.split() for rest in of("COPY")]
+    sources = [word for words in copied if "--from=build" not in words for word in words[:-1] if word[:2] != "--"]
+    assert sources == [".", "deploy/container/entrypoint.sh", "deploy/container/config.properties"]
+    assert all((ROOT / source).exists() for source in sources)
+
+
+def test_the_wheel_is_made_of_what_the_build_may_see() -> None:
+    lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]
+    seen = {line[1:] for line in lines if line[0] == "!"}
+    assert lines[0] == "*"
+    wheel = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+    needed = {*wheel["only-include"], *wheel["force-include"], PROJECT["project"]["readme"], "pyproject.toml"}
+    needed |= {*PROJECT["project"]["license-files"], "deploy/container"}
+    assert {
+        name for name in needed if not any(fnmatch(name, one) or name.startswith(f"{one}/") for one in seen)
+    } == set()
+    assert all((ROOT / one).exists() for one in seen), "a name that is gone"
+
+
+def test_the_extras_exist() -> None:
+    (extras,) = [rest.removeprefix("EXTRAS=") for rest in of("ARG") if rest.startswith("EXTRAS=")]
+    assert set(extras.split(",")) <= PROJECT["project"]["optional-dependencies"].keys()
+    commands = " ".join(of("RUN"))
+    assert set(re.findall(r"=(msx-[\w-]+)", commands)) == PROJECT["project"]["scripts"].keys()
+
+
+def test_the_base_may_be_another_one() -> None:
+    """Both stages run the same interpreter, and nothing names a processor."""
+    assert of("FROM") == ["${BASE} AS build", "${BASE}"]
+    assert of("ARG")[0] == "BASE=python:3.11-slim"
+    minor = tuple(map(int, of("ARG")[0].split(":")[1].split("-")[0].split(".")))
+    assert (3, 10) <= minor < (3, 13)
+    assert PROJECT["project"]["requires-python"] == ">=3.10,<3.13"
+    assert not re.search(r"amd64|arm64|x86|aarch64", (CONTAINER / "Dockerfile").read_text())
+
+
+def test_it_runs_as_nobody_in_particular() -> None:
+    users = [one.rest for one in final_stage() if one.word == "USER"]
+    assert users[-1] == "1000:0"
+    assert [one.rest for one in final_stage() if one.word == "VOLUME"] == ["/var/lib/msx-serve"]
+    environment = next(one.rest for one in final_stage() if one.word == "ENV")
+    assert "MSX_STATE_DIR=/var/lib/msx-serve" in environment
+
+
+def test_its_health_is_asked_without_a_key() -> None:
+    (check,) = of("HEALTHCHECK")
+    command = json.loads(check.partition("CMD ")[2])
+    assert command == ["msx-serve", "--status"]
+    assert any(option.name == "status" for option in main.params)
+    assert of("STOPSIGNAL") == ["SIGTERM"]
+
+
+def test_scripts_are_in_order() -> None:
+    (entry,) = of("ENTRYPOINT")
+    assert json.loads(entry) == ["/usr/local/bin/entrypoint.sh"]
+    assert subprocess.run(["sh", "-n", CONTAINER / "entrypoint.sh"]).returncode == 0
+    assert json.loads(of("CMD")[0]) == ["serve"]

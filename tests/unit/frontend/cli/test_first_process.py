@@ -1,0 +1,91 @@
+"""`msx-serve --start` as process 1: in a pid namespace of its own, with a stand-in for the server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("unshare") is None
+    or subprocess.run(["unshare", "-pf", "--mount-proc", "true"], capture_output=True).returncode != 0,
+    reason="only root can make a pid namespace",
+)  # fmt: skip
+
+
+SERVER = """
+import os, signal, sys, time
+
+assert sys.argv[1:3] == ["--foreground", "--start"], sys.argv
+
+def states():
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with open(f"/proc/{pid}/stat") as stat:
+            yield stat.read().rpartition(")")[2].split()[0]
+
+if not os.fork():
+    os.fork()  # its parent ends before it: an orphan, which process 1 gets
+    os._exit(0)
+os.wait()
+while len(list(states())) > 2 or "Z" in states():  # process 1 and this one
+    time.sleep(0.01)
+print("alone", os.getpid() != 1, os.getsid(0) == os.getpid(), flush=True)
+"""
+ENDS = {
+    "exit": "os._exit(3)",
+    "clean": "signal.sigwait({signal.SIGTERM}); os._exit(0)",
+    "killed": "os.kill(os.getpid(), signal.SIGKILL)",
+}
+
+
+@contextmanager
+def container(end: str) -> Iterator[subprocess.Popen[str]]:
+    """Its first process is the command; `end` is the end of what stands for the server."""
+    block = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})"
+    stand_in = f"{block}\n{SERVER}\n{end}"
+    first = f"""
+import os, sys
+from msx_frontend.cli import first_process, main
+spawn = os.posix_spawn
+os.posix_spawn = lambda path, command, *a, **kw: spawn(path, [path, "-c", {stand_in!r}, *command[3:]], *a, **kw)
+sys.argv = ["msx-serve", "--start"]
+main.main()
+"""
+    process = subprocess.Popen(
+        ["unshare", "-pf", "--kill-child", "--mount-proc", sys.executable, "-c", first],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+@pytest.mark.parametrize(("end", "code"), [("exit", 3), ("killed", 128 + signal.SIGKILL)])
+def test_its_exit_code_is_the_servers_and_orphans_are_reaped(end: str, code: int) -> None:
+    with container(ENDS[end]) as process:
+        assert said(process) == "alone True True"
+        assert process.wait(60) == code
+
+
+def test_a_signal_reaches_the_server() -> None:
+    """The kernel drops what process 1 has no handler for."""
+    with container(ENDS["clean"]) as process:
+        assert said(process) == "alone True True"
+        first = int(subprocess.check_output(["pgrep", "-P", str(process.pid)]))
+        os.kill(first, signal.SIGTERM)
+        assert process.wait(60) == 0
