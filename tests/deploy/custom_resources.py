@@ -75,7 +75,7 @@ SPECS: dict[str, Any] = {
             }
         ]
     },
-    # KServe 0.15, pkg/apis/serving/v1alpha1/servingruntime_types.go (class V1alpha1ServingRuntimeSpec of its package)
+    # KServe 0.21.0, class V1alpha1ServingRuntimeSpec of `kserve` on PyPI
     "serving.kserve.io/v1alpha1 ClusterServingRuntime": {
         "annotations": TEXTS,
         "labels": TEXTS,
@@ -90,7 +90,7 @@ SPECS: dict[str, Any] = {
         "affinity": ANY,
         "imagePullSecrets": ANY,
     },
-    # KServe 0.15, pkg/apis/serving/v1beta1/predictor.go, model.go, component.go
+    # KServe 0.21.0, classes V1beta1PredictorSpec and V1beta1ModelSpec of `kserve` on PyPI
     "serving.kserve.io/v1beta1 InferenceService": {
         "predictor": {
             "model": _MODEL,
