@@ -135,6 +135,10 @@ class ModelMetrics:
             self.engines.add(worker, samples)
         self._server.handlers.add(samples, self._source, worker)
 
+    def autoscaled(self, direction: str) -> None:
+        """It was decided to have more workers ("up") or fewer ("down")."""
+        self._server.autoscaled.labels(*self._labels, direction).inc()
+
     def worker_loaded(self, number: int, seconds: float) -> None:
         self._server.ts_series("WorkerLoadTime", WorkerName=worker_name(number, *self._labels)).add(seconds * 1e3)
 

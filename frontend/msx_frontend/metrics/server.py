@@ -85,6 +85,9 @@ class ServerMetrics:
             "msx_key_requests", "Requests by the name of their key, and by HTTP's or gRPC's status", KEY, registry
         )
         self.batch_size = HistogramFamily("msx_batch_size", "Requests per batch", MODEL, SIZES, registry)
+        self.autoscaled = CounterFamily(
+            "msx_autoscaling_decisions", "Decisions to have more or fewer workers", (*MODEL, "direction"), registry
+        )
         self.restarts = CounterFamily("msx_worker_restarts", "Worker groups started again", MODEL, registry)
 
     async def expose(self, names: frozenset[str] = frozenset(), form: Exposition = exposition) -> bytes:

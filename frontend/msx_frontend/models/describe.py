@@ -27,6 +27,7 @@ def describe(version: ModelVersion) -> dict[str, Any]:
         "maxBatchDelay": config.max_batch_delay,
         "responseTimeout": config.response_timeout,
         "startupTimeout": config.startup_timeout,
+        **version.autoscaler.describe(),
         "maxRetryTimeoutInSec": config.max_retry_timeout_in_sec,
         "clientTimeoutInMills": config.client_timeout_in_mills,
         "parallelType": config.parallel_type,
@@ -69,6 +70,7 @@ def _stage(stage: StageConfig, version: ModelVersion) -> dict[str, Any]:
         "handler": stage.handler,
         "minWorkers": version.min_workers,
         "maxWorkers": version.max_workers,
+        **version.autoscaler.describe(),
         "batchSize": config.batch_size,
         "maxBatchDelay": config.max_batch_delay,
         "responseTimeout": config.response_timeout,
@@ -92,8 +94,9 @@ def _unhealthy(version: ModelVersion) -> dict[str, Any]:
 
 
 def kserve_ready(version: ModelVersion) -> dict[str, Any]:
-    """KServe v1: a model is ready when one of its workers answers (TorchServe's rule)."""
-    return {"name": version.source.name, "ready": version.ready_workers > 0}
+    """KServe v1: a model is ready when one of its workers answers (TorchServe's rule), or
+    the first request starts one."""
+    return {"name": version.source.name, "ready": version.answers}
 
 
 def _worker(version: ModelVersion, replica: Replica) -> dict[str, Any]:

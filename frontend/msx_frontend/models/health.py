@@ -95,7 +95,7 @@ def _has_not_served(version: ModelVersion) -> bool:
 
 
 def _has_worker(version: ModelVersion) -> bool:
-    return version.serving and version.ready_workers > 0
+    return version.serving and version.answers
 
 
 def _named(version: ModelVersion) -> str:

@@ -155,9 +155,17 @@ class Management:
     # -- scale, default, unregister --
 
     async def scale(
-        self, name: str, number: str | None, min_workers: int, max_workers: int, wait: bool, stage: str | None = None
+        self,
+        name: str,
+        number: str | None,
+        min_workers: int,
+        max_workers: int,
+        wait: bool,
+        stage: str | None = None,
+        autoscaling: bool | None = None,
     ) -> None:
-        """Of all stages, where the model has some and `stage` names none.
+        """Of all stages, where the model has some and `stage` names none. `autoscaling` switches it on or off, of all
+        stages; None leaves it as it is.
 
         Raises BadRequest for max < min or an unknown stage, WorkersNotStarted when the new workers fail or could never
         start.
@@ -166,20 +174,29 @@ class Management:
             raise BadRequest("max_worker cannot be less than min_worker.")
         version = self.registry.find(name, number)
         check_workers(version.part(stage), min_workers)
-        work = self._scale(*version.labels, min_workers, max_workers, stage)
+        if autoscaling is not None and stage is not None:
+            raise BadRequest("autoscaling is switched for all stages of a model at once: leave out stage.")
+        if autoscaling is not None and version.source.workflow:
+            raise BadRequest(
+                f"Model {name} is a node of workflow {version.source.workflow}: write autoscaling into the "
+                "model-config.yaml of its archive."
+            )
+        work = self._scale(*version.labels, min_workers, max_workers, stage, autoscaling)
         if wait:
             await self.operations.workers_settled(await work)
         else:
             self.operations.in_background(work)
 
     async def _scale(
-        self, name: str, number: str, min_workers: int, max_workers: int, stage: str | None
+        self, name: str, number: str, min_workers: int, max_workers: int, stage: str | None, autoscaling: bool | None
     ) -> ModelVersion:
         async with self.operations.only(name, number):
             version = self.registry.find(name, number)
             part = version.part(stage)
+            if autoscaling is not None:
+                version.turn_autoscaling(autoscaling)
             await start_workers(part, min_workers, max_workers)
-            await self._state.set_workers(version)
+            await self._state.set_workers(version, autoscaling)
         return part
 
     async def set_default(self, name: str, number: str) -> None:

@@ -62,21 +62,33 @@ class ModelApi:
         return _registered(await self._management.register(wanted), wanted)
 
     async def scale(self, name: str, number: str | None, values: Values) -> StatusMessage:
-        least = integer(values, "min_worker", 1)
-        assert least is not None
-        if least < 0:
-            raise BadRequest(f"min_worker must be 0 or more, not {least}.")
-        most = integer(values, "max_worker", least)
-        assert most is not None
-        wait = boolean(values, "synchronous", False)
+        autoscaling = _switch(values, "autoscaling")
         stage = text(values, "stage")
-        await self._management.scale(name, number, least, most, wait=wait, stage=stage)
+        least, most = self._bounds(name, number, stage, values, keep=autoscaling is not None)
+        wait = boolean(values, "synchronous", False)
+        await self._management.scale(name, number, least, most, wait=wait, stage=stage, autoscaling=autoscaling)
         if not wait:
             return _PROCESSING
         version = f", version: {number}" if number else ""
         part = self.find(name, number).part(stage)
         of_stage = f", stage: {stage}" if stage else ""
         return _with_missing(part, f"Workers scaled to {least} for model: {name}{version}{of_stage}")
+
+    def _bounds(
+        self, name: str, number: str | None, stage: str | None, values: Values, *, keep: bool
+    ) -> tuple[int, int]:
+        """TorchServe's: the least is 1 and the most the least, unless the call says so; `keep` those that are set,
+        where it says neither. Raises BadRequest."""
+        if keep and "min_worker" not in values and "max_worker" not in values:
+            part = self.find(name, number).part(stage)
+            return part.min_workers, part.max_workers
+        least = integer(values, "min_worker", 1)
+        assert least is not None
+        if least < 0:
+            raise BadRequest(f"min_worker must be 0 or more, not {least}.")
+        most = integer(values, "max_worker", least)
+        assert most is not None
+        return least, most
 
     async def unregister(self, name: str, number: str | None) -> StatusMessage:
         self._check_enabled()
@@ -112,7 +124,16 @@ def _registration(values: Values) -> Registration:
         s3_sse_kms=boolean(values, "s3_sse_kms", False),
         synchronous=boolean(values, "synchronous", True),
         replace=boolean(values, "replace", False),
+        autoscaling=_switch(values, "autoscaling"),
     )
+
+
+def _switch(values: Values, name: str) -> bool | None:
+    """None: not given. Raises BadRequest."""
+    value = values.get(name)
+    if value is not None and str(value).strip().lower() not in ("true", "false"):
+        raise BadRequest(f"{name} must be true or false, not {str(value)[:80]}.")
+    return None if value is None else boolean(values, name, False)
 
 
 def _positive(values: Values, name: str, least: int = 1) -> int | None:

@@ -13,6 +13,8 @@ from msx_frontend.errors import BadRequest, HandlerMethodNotFound, NotOffered, S
 from msx_frontend.job import OPERATIONS, PLAIN, Job
 from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.metrics import ModelMetrics
+from msx_frontend.models.autoscaling.autoscaler import Autoscaler
+from msx_frontend.models.autoscaling.timer import AutoscalingTimer
 from msx_frontend.models.group_recipe import GroupRecipe
 from msx_frontend.models.observed_version import ObservedVersion
 from msx_frontend.models.replicas import Replicas
@@ -42,7 +44,9 @@ class ModelVersion(ObservedVersion):
         resources: ModelResources,
         metrics: ModelMetrics,
         sequence_keys: SequenceKeys,
+        autoscaling: AutoscalingTimer | None = None,
     ) -> None:
+        """`autoscaling` is one for all versions of a server."""
         source = recipe.source
         self.source = source
         self.config = source.config
@@ -52,6 +56,15 @@ class ModelVersion(ObservedVersion):
         self.dispatcher = make_dispatcher(source.name, source.version, source.config, sequence_keys)
         self._status = VersionStatus(*self.labels)
         self._replicas = Replicas(source.config, self.labels, resources, recipe, metrics, self, self._judge)
+        self.autoscaler = Autoscaler(
+            self.labels,
+            source.config,
+            self.dispatcher,
+            self._replicas,
+            metrics,
+            autoscaling or AutoscalingTimer(),
+            self._judge,
+        )
         self.stages: dict[str, ModelVersion] = {}
         self.created = time.time()
         self.capabilities: Capabilities | None = None
@@ -144,6 +157,13 @@ class ModelVersion(ObservedVersion):
         if self.lost and min_workers:
             raise WorkersNotStarted(*self.labels, self.lost)
         await self._replicas.scale(min_workers, max_workers, self.config.response_timeout)
+        self.autoscaler.bounded()
+        self._judge()
+
+    def turn_autoscaling(self, on: bool) -> None:
+        """Of all stages. It takes effect when the bounds are set, by `scale`."""
+        for part in self.parts:
+            part.autoscaler.turn(on)
 
     def lose(self, reason: str, min_workers: int, max_workers: int) -> None:
         """The archive is missing: no worker can start. The version is FAILED; `reason` says why."""
@@ -174,6 +194,7 @@ class ModelVersion(ObservedVersion):
     async def close(self, drain_limit: float) -> None:
         """Drain, then fail what is left; returns when no process of this version is left."""
         self._status.move(ModelState.DRAINING)
+        self.autoscaler.close()
         self.dispatcher.expecting_workers = bool(self.dispatcher.groups)
         await self._drain_queue(drain_limit)
         too_late = ServiceUnavailable(f'Model "{self.source.name}" was unregistered before the request could run.')
@@ -210,6 +231,9 @@ class ModelVersion(ObservedVersion):
             self.methods = replica.group.methods
             self.dispatcher.group_ready(replica.group.runner)
         self._status.replica_changed(replica)
+        self.autoscaler.replica_changed(replica)
+        if self.autoscaler.refusal:
+            self._status.forget_failed_load()
         if replica.state is ReplicaState.FAILED:
             replica.release()
         self._judge()
@@ -260,11 +284,11 @@ class ModelVersion(ObservedVersion):
         """The state follows from the replicas, until the version is being removed."""
         if not self._status.leaving:
             kept = self._kept
-            self.dispatcher.expecting_workers = alive(kept)
+            self.dispatcher.expecting_workers = alive(kept) or self.autoscaler.may_start
             self._status.judge(kept, self.ready_workers)
-            self.dispatcher.refusal = self._status.refusal(kept)
+            self.dispatcher.refusal = self._status.refusal(kept) or self.autoscaler.refusal
             if self.dispatcher.waiting and not self.dispatcher.may_serve:
-                self.dispatcher.fail_all(self._status.error(kept))
+                self.dispatcher.fail_all(self._status.error(self.dispatcher.refusal))
         self._status.changed.set()
         self.judged()
 

@@ -81,6 +81,15 @@ class ObservedStages(ObservedVersion):
         return sum(ready) if all(ready) else 0
 
     @property
+    def on_demand(self) -> bool:
+        return any(stage.on_demand for stage in self.stages.values())
+
+    @property
+    def answers(self) -> bool:
+        """A request passes all stages."""
+        return all(stage.answers for stage in self.stages.values())
+
+    @property
     def shortage(self) -> Shortage | None:
         return next((stage.shortage for stage in self.stages.values() if stage.shortage is not None), None)
 

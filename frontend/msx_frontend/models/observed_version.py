@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msx_frontend.metrics import ModelMetrics
+from msx_frontend.models.autoscaling.autoscaler import Autoscaler
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.replicas import Replicas
 from msx_frontend.models.request_counts import RequestCounts, count_requests
@@ -24,6 +25,7 @@ class ObservedVersion:
     resources: ModelResources
     dispatcher: Dispatcher
     metrics: ModelMetrics
+    autoscaler: Autoscaler
     stages: Mapping[str, ObservedVersion]
     """By name, those of a model that has stages."""
     _replicas: Replicas
@@ -46,7 +48,7 @@ class ObservedVersion:
     @property
     def _kept(self) -> list[Replica]:
         """The wanted replicas, without those that are stopping."""
-        return [replica for replica in self.replicas if not replica.leaving]
+        return self._replicas.kept
 
     @property
     def min_workers(self) -> int:
@@ -89,7 +91,7 @@ class ObservedVersion:
             "msx_requests_running": running,
             "msx_kv_cache_utilization": self.metrics.engines.utilization,
             "msx_streams_waiting": sum(group.runner.waiting_streams for group in self._replicas.groups),
-            "msx_workers_wanted": self.min_workers,
+            "msx_workers_wanted": self.autoscaler.wanted,
             "msx_workers_ready": self.ready_workers,
             "msx_workers_waiting": self.waiting_workers,
         }
@@ -136,7 +138,19 @@ class ObservedVersion:
     @property
     def serving(self) -> bool:
         """Answers requests now, or has no wanted workers."""
+        if self.on_demand:
+            return self.answers
         return self.state in (ModelState.READY, ModelState.DEGRADED) and (self.ready_workers > 0 or not self._kept)
+
+    @property
+    def on_demand(self) -> bool:
+        """It may have no worker: the first request starts one, and waits for it."""
+        return self.autoscaler.on_demand
+
+    @property
+    def answers(self) -> bool:
+        """A request that comes now is answered: by a worker that is ready, or by one that it starts."""
+        return self.ready_workers > 0 or (self.on_demand and self.expecting_workers)
 
     @property
     def has_served(self) -> bool:
@@ -145,7 +159,7 @@ class ObservedVersion:
 
     @property
     def wants_workers(self) -> bool:
-        return self.min_workers > 0 or bool(self._kept)
+        return self.min_workers > 0 or (bool(self._kept) and not self.on_demand)
 
     @property
     def healthy(self) -> bool:

@@ -99,7 +99,7 @@ def check_workers(version: ModelVersion, least: int) -> None:
     """Raises ResourcesMissing or TooManyWorkers when this server could never start that number of workers."""
     try:
         for part in version.parts:
-            part.resources.check(least)
+            part.resources.check(max(least, 1) if part.autoscaler.on else least)
     except DeviceError as error:
         raise ResourcesMissing(*version.labels, f"{error}.") from None
     except TooManyProcessesError as error:

@@ -24,6 +24,8 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     initial_workers: int | None = None
     response_timeout: int | None = None
     startup_timeout: int | None = None
+    autoscaling: bool | None = None
+    """Instead of the yaml's; exists in MSX only."""
     s3_sse_kms: bool = False
     """Sign the download by the AWS keys of the environment."""
     synchronous: bool = True

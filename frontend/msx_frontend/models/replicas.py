@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.models.group_recipe import GroupRecipe
+from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.resources.model_resources import ModelResources
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.group import WorkerGroup
@@ -48,6 +49,7 @@ class Replicas:
         self._places: dict[Replica, int] = {}
         self.least = self.most = self.asked = 0
         self._scaling = asyncio.Lock()
+        self._dismissals: set[asyncio.Task[None]] = set()
 
     async def scale(self, least: int, most: int, drain_limit: float) -> None:
         """Start workers up to `least`, and remove those above `most`: first those that wait, then the newest.
@@ -56,17 +58,62 @@ class Replicas:
         """
         async with self._scaling:
             self.asked = least
-            given_up = [replica for replica in self.all if replica.state is ReplicaState.FAILED]
+            given_up = [replica for replica in self.kept if replica.state is ReplicaState.FAILED]
             await self._remove(given_up, drain_limit)
             least, most = self._capped(least, most)
             self.least, self.most = least, most
-            self.all += [self._new_replica() for _ in range(least - len(self.all))]
-            surplus = sorted(self.all, key=_waits)[most:]
+            self.all += [self._new_replica() for _ in range(least - len(self.kept))]
+            surplus = sorted(self.kept, key=_waits)[most:]
             for replica in surplus:
                 replica.leave()
             self._judge()
             await self._remove(surplus, drain_limit)
             self._judge()
+
+    def resize(self, wanted: int, bound: Callable[[BatchTarget], bool]) -> None:
+        """Start or remove workers up to `wanted`, at once. Requests of those that are removed run to their end.
+
+        One worker waits for resources at most, besides those of the minimum: more of them would only wait, too. Those
+        that are `bound`, by sequences that are open, stay.
+        """
+        kept, waiting = self.kept, self._waiting
+        if waiting:
+            wanted = min(wanted, max(self.least, len(kept) - len(waiting) + 1))
+        if len(kept) > wanted:
+            free = [one for one in kept if one.group is None or not bound(one.group.runner)]
+            self.dismiss(sorted(free, key=_last_to_go)[: len(kept) - wanted])
+        elif len(kept) < wanted and not waiting:
+            self._add(wanted - len(kept))
+
+    def dismiss(self, replicas: Sequence[Replica]) -> None:
+        """They get no more requests; those that they have run to their end."""
+        for replica in replicas:
+            replica.leave()
+        if replicas:
+            self._judge()
+            task = asyncio.create_task(self._dismissed(replicas), name="dismiss-workers")
+            self._dismissals.add(task)
+            task.add_done_callback(self._dismissals.discard)
+
+    async def _dismissed(self, replicas: Sequence[Replica]) -> None:
+        await self._remove(replicas, None)
+        self._judge()
+
+    def _add(self, count: int) -> None:
+        for _ in range(count):
+            self.all.append(self._new_replica())
+            if self._waiting:
+                break
+        self._judge()
+
+    @property
+    def kept(self) -> list[Replica]:
+        """The wanted ones, without those that are stopping."""
+        return [replica for replica in self.all if not replica.leaving]
+
+    @property
+    def _waiting(self) -> list[Replica]:
+        return [replica for replica in self.kept if replica.state is ReplicaState.WAITING]
 
     async def remove_all(self, drain_limit: float) -> None:
         """Returns when no process is left."""
@@ -114,16 +161,24 @@ class Replicas:
         self._places[replica] = place
         return replica
 
-    async def _remove(self, replicas: list[Replica], drain_limit: float) -> None:
+    async def _remove(self, replicas: Sequence[Replica], drain_limit: float | None) -> None:
+        """Two calls may remove the same ones."""
         for replica in replicas:
             if not replica.leaving:
                 replica.leave()
         await asyncio.gather(*(replica.stop(drain_limit) for replica in replicas))
         for replica in replicas:
-            self.all.remove(replica)
-            del self._places[replica]
-            replica.release()
+            if replica in self._places:
+                self.all.remove(replica)
+                del self._places[replica]
+                replica.release()
 
 
 def _waits(replica: Replica) -> bool:
     return replica.state is ReplicaState.WAITING
+
+
+def _last_to_go(replica: Replica) -> tuple[int, int]:
+    """Those that serve are the last, and the oldest of them the very last."""
+    order = (ReplicaState.FAILED, ReplicaState.WAITING, ReplicaState.RESTARTING, ReplicaState.STARTING)
+    return order.index(replica.state) if replica.state in order else len(order), -replica.number

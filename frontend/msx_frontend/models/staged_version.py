@@ -48,6 +48,7 @@ class StagedVersion(ObservedStages, ModelVersion):
         self._running = Running()
         self.capabilities, self.signature = Capabilities(), Signature()
         self.methods = self._described()
+        self.autoscaler.turn(False)  # its stages have their own
         for stage in self.stages.values():
             stage.dispatcher.gate = enter
             stage.judged = self._judge

@@ -30,7 +30,8 @@ class State(Protocol):
 
     async def save(self, version: ModelVersion, is_default: bool) -> None: ...
 
-    async def set_workers(self, version: ModelVersion) -> None: ...
+    async def set_workers(self, version: ModelVersion, autoscaling: bool | None = None) -> None:
+        """`autoscaling`: what it was switched to; None if it was not."""
 
     async def set_default(self, name: str, number: str) -> None: ...
 
@@ -77,10 +78,12 @@ class PersistentState:
         )
         await self._write(self._store.save_version, record)
 
-    async def set_workers(self, version: ModelVersion) -> None:
+    async def set_workers(self, version: ModelVersion, autoscaling: bool | None = None) -> None:
         workflow, counts = version.source.workflow, (version.min_workers, version.max_workers)
-        if version.stages:
-            await self._write(self._store.set_stages, *version.labels, _options(version), *counts)
+        if autoscaling is not None:
+            version.source.options["autoscaling"] = autoscaling
+        if version.stages or autoscaling is not None:
+            await self._write(self._store.set_options, *version.labels, _options(version), *counts)
         elif workflow:
             await self._write(self._store.set_node_workers, workflow, version.source.name, *counts)
         else:
@@ -141,7 +144,7 @@ class UnsavedState:
     async def save(self, version: ModelVersion, is_default: bool) -> None:
         return None
 
-    async def set_workers(self, version: ModelVersion) -> None:
+    async def set_workers(self, version: ModelVersion, autoscaling: bool | None = None) -> None:
         return None
 
     async def set_default(self, name: str, number: str) -> None:

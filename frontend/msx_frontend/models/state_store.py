@@ -75,8 +75,8 @@ class StateStore:
         with self._transaction():
             self._change(name, version, "min_workers = ?, max_workers = ?", min_workers, max_workers)
 
-    def set_stages(self, name: str, version: str, options: dict[str, Any], min_workers: int, max_workers: int) -> None:
-        """The workers of its stages are among the options; the numbers are those of all stages."""
+    def set_options(self, name: str, version: str, options: dict[str, Any], min_workers: int, max_workers: int) -> None:
+        """The workers of stages are among the options; the numbers are those of all stages."""
         written = msgspec.json.encode(options).decode()
         with self._transaction():
             self._change(

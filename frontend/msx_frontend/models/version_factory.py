@@ -12,6 +12,7 @@ from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments.environments import Environments
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from msx_frontend.models.autoscaling.timer import AutoscalingTimer
 from msx_frontend.models.group_recipe import GroupRecipe
 from msx_frontend.models.model_source import ModelSource, make_source, stage_source
 from msx_frontend.models.model_version import ModelVersion
@@ -40,6 +41,7 @@ class VersionFactory:
         self._spawner = spawner
         self._metrics = metrics
         self._environments = environments
+        self._autoscaling = AutoscalingTimer()
 
     @asynccontextmanager
     async def built(self, path: Path, wanted: Registration) -> AsyncIterator[ModelVersion]:
@@ -52,6 +54,12 @@ class VersionFactory:
             raise
 
     def make(self, source: ModelSource) -> ModelVersion:
+        version = self._version(source)
+        if (on := source.options.get("autoscaling")) is not None:
+            version.turn_autoscaling(on)
+        return version
+
+    def _version(self, source: ModelSource) -> ModelVersion:
         metrics = ModelMetrics(self._metrics, source.name, source.version)
         resources = ModelResources(self._resources, f"{source.name}:{source.version}", source.config)
         recipe = GroupRecipe(
@@ -62,7 +70,7 @@ class VersionFactory:
         )
         keys, pipeline = self._config.sequence_keys, source.config.pipeline
         if pipeline is None:
-            return ModelVersion(recipe, resources, metrics, keys)
+            return ModelVersion(recipe, resources, metrics, keys, self._autoscaling)
         stages = {name: self._stage(stage_source(source, stage), recipe) for name, stage in pipeline.stages.items()}
         return StagedVersion(recipe, resources, metrics, keys, pipeline, stages)
 
@@ -70,4 +78,6 @@ class VersionFactory:
         """It has the environment of the whole model."""
         metrics = ModelMetrics(self._metrics, source.name, source.version)
         resources = ModelResources(self._resources, f"{source.name}:{source.version}", source.config)
-        return ModelVersion(replace(whole, source=source), resources, metrics, self._config.sequence_keys)
+        return ModelVersion(
+            replace(whole, source=source), resources, metrics, self._config.sequence_keys, self._autoscaling
+        )

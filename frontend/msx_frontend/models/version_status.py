@@ -60,6 +60,10 @@ class VersionStatus:
             if replica.state is not ReplicaState.STOPPED:
                 self._unloaded = replica.unloaded or self._unloaded
 
+    def forget_failed_load(self) -> None:
+        """The worker that failed is gone, and no other tries it again by itself."""
+        self._unloaded = None
+
     def judge(self, replicas: Sequence[Replica], ready: int) -> None:
         self._waits = next((one for one in replicas if one.state is ReplicaState.WAITING), None)
         self.move(self._state_of(replicas, ready))
@@ -69,10 +73,10 @@ class VersionStatus:
         why = self._why_none(replicas)
         return f'Model "{self._name}" has no worker to serve inference request: {why}' if why else ""
 
-    def error(self, replicas: Sequence[Replica]) -> ServiceError:
+    def error(self, refusal: str) -> ServiceError:
         """The error of requests that waited in the queue."""
         gone = f'Model "{self._name}" was scaled to 0 workers before the request could run.'
-        return ServiceUnavailable(self.refusal(replicas) or gone)
+        return ServiceUnavailable(refusal or gone)
 
     def _why_none(self, replicas: Sequence[Replica]) -> str:
         if self.lost:

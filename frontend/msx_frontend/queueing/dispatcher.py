@@ -45,6 +45,8 @@ class Dispatcher:
         self.expecting_workers = False
         self.refusal = ""
         """Why requests are refused while all workers have failed; "" while they may wait for workers."""
+        self.asked: Callable[[], None] = _nobody
+        """Called when a request is taken while no group is ready."""
         self._soon: asyncio.Handle | None = None
         self.gate: Callable[[Sequence[Job]], int] | None = None
         """Tells how many of the next jobs may be handed out now. Without it all may."""
@@ -131,6 +133,7 @@ class Dispatcher:
         """Raises ServiceUnavailable."""
         if not self.may_serve:
             raise ServiceUnavailable(self.refusal or self._refusal(job, ""))
+        self.asked()
 
     def _queue_of(self, job: Job) -> JobQueue:
         """The queue that the job waits in. Raises Overloaded."""
@@ -220,6 +223,20 @@ class Dispatcher:
         """Seconds that the oldest job has waited; 0 when none waits."""
         return self.queue.oldest_age
 
+    @property
+    def unbound(self) -> int:
+        """Requests that wait, and that another group could take."""
+        return self.waiting
+
+    @property
+    def oldest_unbound(self) -> float:
+        """Seconds that the oldest of them has waited; 0 without any."""
+        return self.oldest_age
+
+    def bound(self, group: BatchTarget) -> bool:
+        """The group has what later requests need, so that it cannot be taken away now."""
+        return False
+
     def close(self) -> None:
         for handle in (self._soon, self._waiting, self._looking):
             if handle is not None:
@@ -305,6 +322,10 @@ class Dispatcher:
     def describe(self) -> dict[str, Any]:
         waiting = self.queue.requests
         return {"remainingCapacity": self.queue.capacity - waiting, "pendingRequests": waiting}
+
+
+def _nobody() -> None:
+    return None
 
 
 def _busy(group: BatchTarget) -> int:

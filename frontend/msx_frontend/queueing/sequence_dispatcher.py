@@ -191,6 +191,18 @@ class SequenceDispatcher(Dispatcher):
     def oldest_age(self) -> float:
         return max([self.queue.oldest_age, *(sequence.oldest_age for sequence in self._queued)])
 
+    @property
+    def unbound(self) -> int:
+        """Without those whose sequence is a group's."""
+        return self.queue.requests + sum(len(one) for one in self._queued if one.group is None)
+
+    @property
+    def oldest_unbound(self) -> float:
+        return max([self.queue.oldest_age, *(one.oldest_age for one in self._queued if one.group is None)])
+
+    def bound(self, group: BatchTarget) -> bool:
+        return any(sequence.group is group for sequence in self._sequences)
+
     def _expire(self, longest_wait: float) -> None:
         super()._expire(longest_wait)
         for sequence in list(self._queued):

@@ -133,16 +133,18 @@ class WorkerGroup:
         await self.ranks.gone()
         return end
 
-    async def drain(self, limit: float, end: GroupEnd | None = None) -> None:
-        """No new work; what runs may finish for `limit` seconds, then the rest fails. Returns when it is gone.
+    async def drain(self, limit: float | None, end: GroupEnd | None = None) -> None:
+        """No new work; what runs may finish for `limit` seconds, then the rest fails; None: it may finish. Returns when
+        it is gone.
 
-        `end` says why, where it was not told to stop.
+        A second call may set another limit. `end` says why, where it was not told to stop.
         """
         self._drained = end or self._drained
         if self.state is GroupState.READY:
             self._become(GroupState.DRAINING)
             self.runner.flush()
             self.ranks.leader.data.write(encode_frame(Drain()))
+        if self.state is GroupState.DRAINING:
             await asyncio.wait({self._ended}, timeout=limit)
         self._end(self._drained)
         await self.wait_ended()

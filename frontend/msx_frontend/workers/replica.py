@@ -107,8 +107,9 @@ class Replica:
         self._stopping.set()
         self._owner.replica_leaves(self)
 
-    async def stop(self, drain_limit: float) -> None:
-        """Let running work finish for `drain_limit` seconds; returns when no process is left."""
+    async def stop(self, drain_limit: float | None) -> None:
+        """Let running work finish for `drain_limit` seconds, or as long as it takes (None); returns when no process is
+        left."""
         self._stopping.set()
         if self.group is not None:
             await self.group.drain(drain_limit)

@@ -18,6 +18,8 @@ Count = Annotated[int, Meta(ge=0, description="an integer of 0 or more")]
 Positive = Annotated[int, Meta(ge=1, description="an integer of 1 or more")]
 Fraction = Annotated[float, Meta(gt=0, le=1, description="a number above 0, and at most 1")]
 Seconds = Annotated[float, Meta(gt=0, le=1e9, description="a number of seconds above 0")]
+Delay = Annotated[float, Meta(ge=0, le=1e6, description="a number of seconds of 0 or more")]
+Amount = Annotated[float, Meta(gt=0, le=1e6, description="a number above 0")]
 Text = Annotated[str, Meta(description="a text")]
 
 Hook = Callable[[type, Any], Any]

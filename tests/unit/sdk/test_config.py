@@ -7,6 +7,7 @@ import pytest
 
 from msx_sdk._internal import config as module
 from msx_sdk._internal.config import (
+    AutoscalingOptions,
     ConfigError,
     LauncherOptions,
     MindSporeOptions,
@@ -354,6 +355,7 @@ def test_there_are_examples() -> None:
         (ParallelSplit, "parallel."),
         (MindSporeOptions, "mindspore."),
         (ServableOptions, "servable."),
+        (AutoscalingOptions, "autoscaling."),
     ],
 )
 def test_every_key_is_in_the_docs(cls: type[msgspec.Struct], prefix: str) -> None:

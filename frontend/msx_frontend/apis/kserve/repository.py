@@ -77,7 +77,7 @@ class Repository:
 
 def answers(version: ModelVersion) -> bool:
     """Whether a request would find a worker now; unlike the probes', a version without any does not count."""
-    return version.serving and version.ready_workers > 0
+    return version.serving and version.answers
 
 
 def _has_workers(version: ModelVersion) -> bool:

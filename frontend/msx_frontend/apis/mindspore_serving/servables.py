@@ -92,7 +92,7 @@ class Servables:
 
 
 def _answers(version: ModelVersion) -> bool:
-    return version.serving and version.ready_workers > 0
+    return version.serving and version.answers
 
 
 def _number(version: ModelVersion) -> int:

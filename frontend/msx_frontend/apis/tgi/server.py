@@ -61,7 +61,7 @@ class ServerInfo:
 
     async def health(self, request: Request) -> Reply:
         """200 without a body while a language model answers."""
-        if not any(version.ready_workers for version in self._directory.language_models()):
+        if not any(version.answers for version in self._directory.language_models()):
             raise Unhealthy
         return Reply(b"")
 

@@ -32,10 +32,16 @@ REGISTER = (
     ("synchronous", "boolean"),
     ("s3_sse_kms", "boolean"),
     ("replace", "boolean"),
+    ("autoscaling", "boolean"),
 )
 PAGE = (("limit", "integer"), ("next_page_token", "string"))
 DESCRIBE = (("customized", "boolean"),)
-SCALE = (("min_worker", "integer"), ("max_worker", "integer"), ("synchronous", "boolean"))
+SCALE = (
+    ("min_worker", "integer"),
+    ("max_worker", "integer"),
+    ("synchronous", "boolean"),
+    ("autoscaling", "boolean"),
+)
 
 
 def management(models: ModelApi, tokens: Tokens | None) -> Family:

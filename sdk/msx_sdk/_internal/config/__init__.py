@@ -3,13 +3,20 @@
 Every key is described in docs/model-config.md.
 """
 
-from msx_sdk._internal.config.keys import LauncherOptions, MindSporeOptions, ParallelSplit, ServableOptions
+from msx_sdk._internal.config.keys import (
+    AutoscalingOptions,
+    LauncherOptions,
+    MindSporeOptions,
+    ParallelSplit,
+    ServableOptions,
+)
 from msx_sdk._internal.config.layout import ParallelLayout
 from msx_sdk._internal.config.model_config import ModelConfig, load_model_config, parse_model_config
 from msx_sdk._internal.config.stages import Pipeline, StageConfig
 from msx_sdk._internal.values import ConfigError
 
 __all__ = [
+    "AutoscalingOptions",
     "ConfigError",
     "LauncherOptions",
     "MindSporeOptions",

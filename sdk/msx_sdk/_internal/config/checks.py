@@ -14,6 +14,7 @@ MOST_GRAPHS = 12
 def check(config: ModelKeys) -> list[str]:
     """Raises ConfigError for an impossible combination; returns a warning for each key without effect."""
     _check_workers(config)
+    _check_autoscaling(config)
     _check_launchers(config)
     _check_devices(config, find_layout(config))
     _check_generation(config)
@@ -25,6 +26,19 @@ def _check_workers(config: ModelKeys) -> None:
     low, high = config.min_workers, config.max_workers
     if low is not None and high is not None and low > high:
         raise ConfigError(f"minWorkers: {low} is more than maxWorkers: {high}")
+
+
+def _check_autoscaling(config: ModelKeys) -> None:
+    options = config.scales_by_load
+    if options is None:
+        return
+    if options.target_queue_time is not None and options.target_in_flight is not None:
+        raise ConfigError(
+            f"autoscaling.targetQueueTime: {options.target_queue_time} and autoscaling.targetInFlight: "
+            f"{options.target_in_flight:g} both say when there are enough workers: give one of them"
+        )
+    if config.max_workers == 0:
+        raise ConfigError("autoscaling: has no room with maxWorkers: 0: give maxWorkers above 0, or leave it out")
 
 
 def _check_launchers(config: ModelKeys) -> None:
@@ -76,7 +90,10 @@ def _check_generation(config: ModelKeys) -> None:
 
 
 def _without_effect(config: ModelKeys) -> Iterator[str]:
-    if config.max_workers and not config.min_workers:
+    if config.scales_by_load is not None:
+        if config.min_workers and config.min_workers == config.max_workers:
+            yield f"autoscaling: has no effect with minWorkers and maxWorkers: {config.min_workers}"
+    elif config.max_workers and not config.min_workers:
         yield f"maxWorkers: {config.max_workers} has no effect without minWorkers above 0"
     if config.parallel_level and not config.parallel_type:
         yield f"parallelLevel: {config.parallel_level} has no effect without parallelType"

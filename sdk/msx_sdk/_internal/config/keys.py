@@ -20,7 +20,7 @@ from msx_sdk._internal.config.sections import (
     ToolParser,
     Variables,
 )
-from msx_sdk._internal.values import Count, Fraction, Positive, Seconds, Switch, Text
+from msx_sdk._internal.values import Amount, Count, Delay, Fraction, Positive, Seconds, Switch, Text
 
 
 class LauncherOptions(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -60,6 +60,29 @@ class ServableOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     dec_mode: DecMode = "AES-GCM"
 
 
+class AutoscalingOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`autoscaling:`, how many workers there are between `minWorkers` and `maxWorkers`.
+
+    `target_queue_time` in ms, `target_in_flight` in requests for each worker: one of them is given, or neither. The
+    delays and `idle_time` in s.
+    """
+
+    target_queue_time: Positive | None = None
+    target_in_flight: Amount | None = None
+    up_delay: Delay = 1.0
+    down_delay: Delay = 60.0
+    idle_time: Delay = 300.0
+
+    @property
+    def queue_seconds(self) -> float:
+        """The target of the queue time."""
+        return (self.target_queue_time or QUEUE_TIME) / 1000
+
+
+QUEUE_TIME = 200
+"""ms, without a target."""
+
+
 class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Units are TorchServe's: `max_batch_delay` ms, `response_timeout` and `startup_timeout` s,
     `client_timeout_in_mills` ms, `max_retry_timeout_in_sec` s; `cache_memory` and `max_worker_memory` MiB.
@@ -67,6 +90,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     min_workers: Count | None = None
     max_workers: Count | None = None
+    autoscaling: Switch | AutoscalingOptions = False
     max_worker_memory: Positive | None = None
     batch_size: Positive = 1
     max_batch_delay: Count = 100
@@ -126,6 +150,12 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     edge_memory: Positive = 256
     shared_memory: Count = 256
     shared_segments: Positive = 32
+
+    @property
+    def scales_by_load(self) -> AutoscalingOptions | None:
+        """None where workers do not follow the load."""
+        given = self.autoscaling
+        return given if isinstance(given, AutoscalingOptions) else AutoscalingOptions() if given else None
 
     @property
     def splits_instances(self) -> bool:

@@ -65,11 +65,17 @@ def read_fields(
 
 def _read(key: str, value: Any, annotation: Any, warnings: list[str]) -> Any:
     section = next((part for part in (annotation, *get_args(annotation)) if _is_struct(part)), None)
-    if section is None:
+    if section is None or (isinstance(value, bool) and bool in _plain_types(annotation)):
         return convert(key, value, annotation)
     if not isinstance(value, Mapping):
-        raise ConfigError(f"{key}: {show(value)} is not a mapping with keys {', '.join(names_of(section))}")
+        switch = "true, false or " if bool in _plain_types(annotation) else ""
+        raise ConfigError(f"{key}: {show(value)} is not {switch}a mapping with keys {', '.join(names_of(section))}")
     return read_struct(section, value, warnings, f"{key}.")
+
+
+def _plain_types(annotation: Any) -> set[Any]:
+    """The types of a union, without what is annotated of them."""
+    return {getattr(part, "__origin__", part) for part in get_args(annotation)}
 
 
 def _is_struct(annotation: Any) -> bool:
