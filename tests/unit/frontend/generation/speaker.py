@@ -70,7 +70,7 @@ class FakeVersion:
     metrics: ModelMetrics
     expecting_workers: bool = True
     created: float = 1_700_000_000.5
-    ready_workers: int = 1
+    answers: bool = True
     device_type: str = "cpu"
     refusal: str = ""
 

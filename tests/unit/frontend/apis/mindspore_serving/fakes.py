@@ -35,7 +35,7 @@ class FakeVersion:
     def __init__(self, name: str, version: str, methods: Methods | None, *, ready: int = 1) -> None:
         self.source = SimpleNamespace(name=name, version=version)
         self.config = SimpleNamespace(max_enqueued_instances=MOST_INSTANCES)
-        self.methods, self.ready_workers, self.serving = methods, ready, True
+        self.methods, self.answers, self.serving = methods, ready > 0, True
 
 
 def same(values: Values) -> Values:

@@ -36,7 +36,7 @@ def test_kserve_v1_is_on_the_same_paths() -> None:
         speaker = Speaker(models=MODELS)
         assert (await speaker.ask("/v1/models", method="GET")).json["models"] == ["e", "m", "plain", "unknown"]
         assert (await speaker.ask("/v1/models/plain", method="GET")).json == {"name": "plain", "ready": True}
-        speaker.versions["m"].ready_workers = 0
+        speaker.versions["m"].answers = False
         reply = (await speaker.ask("/v1/models/m", method="GET")).json
         assert (reply["id"], reply["name"], reply["ready"]) == ("m", "m", False)
 
