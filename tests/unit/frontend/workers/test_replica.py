@@ -52,7 +52,7 @@ class FakeGroup(WorkerGroup):
     async def wait_ended(self) -> GroupEnd:
         return await asyncio.shield(self.ended)
 
-    async def drain(self, limit: float, end: GroupEnd | None = None) -> None:
+    async def drain(self, limit: float | None, end: GroupEnd | None = None) -> None:
         self.drained_for.append(limit)
         self.end(end or STOPPED)
         await asyncio.sleep(0)
