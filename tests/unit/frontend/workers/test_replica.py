@@ -44,7 +44,7 @@ class FakeGroup(WorkerGroup):
         self.load_seconds = 0.5
         self.loaded: asyncio.Future[GroupEnd | None] = asyncio.get_running_loop().create_future()
         self.ended: asyncio.Future[GroupEnd] = asyncio.get_running_loop().create_future()
-        self.drained_for: list[float] = []
+        self.drained_for: list[float | None] = []
 
     async def start(self) -> GroupEnd | None:
         return await asyncio.shield(self.loaded)
