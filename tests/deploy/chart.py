@@ -12,7 +12,11 @@ from tests.deploy.go_templates import Templates
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CHART = DEPLOY / "helm" / "msx-serve"
-VALUES = {"default": None, **{path.stem: path for path in sorted((CHART / "ci").glob("*.yaml"))}}
+VALUES = {
+    "default": None,
+    **{path.stem: path for path in sorted((CHART / "ci").glob("*.yaml"))},
+    "groups": DEPLOY / "kuberay" / "values.yaml",
+}
 RELEASE, NAMESPACE = "msx", "models"
 
 Manifest = dict[str, Any]

@@ -106,7 +106,7 @@ SPECS: dict[str, Any] = {
             "securityContext": ANY,
         }
     },
-    # KubeRay 1.4, ray-operator/apis/ray/v1/raycluster_types.go
+    # KubeRay 1.5.1, ray-operator/apis/ray/v1/raycluster_types.go
     "ray.io/v1 RayCluster": _RAY_CLUSTER,
 }
 

@@ -66,7 +66,9 @@ def settings(name: str, folder: Path) -> ServerConfig:
     file = "inference_address=http://0.0.0.0:8085\nmanagement_address=http://0.0.0.0:8085\n"
     (folder / "config" / "config.properties").write_text(file)
     args = [one.replace("/mnt/models", str(folder)).replace("{{.Name}}", "m") for one in container(name)["args"]]
-    context = main.make_context("msx-serve", args)
+    assert args[0] == "msx-serve"
+    assert "command" not in container(name), "the image's entry point sets CANN's variables"
+    context = main.make_context(args[0], args[1:])
     given = {one: value for one, value in context.params.items() if one in Options.__dataclass_fields__}
     options = Options(**{**given, "models": context.params["models"]})
     env = {one["name"]: one["value"] for one in container(name).get("env", ())}

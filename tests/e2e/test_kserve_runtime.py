@@ -64,14 +64,14 @@ def container_of(runtime: str) -> dict[str, Any]:
 def served(runtime: str, folder: Path, models: Path, model: str = "mnist") -> Iterator[dict[str, Any]]:
     """What the server says of itself. Of the folder, only `state` can be written; ports are any free ones."""
     container = container_of(runtime)
-    assert container["command"] == ["msx-serve"]
     state = folder / "state"
     state.mkdir()
     places = {"/mnt/models": str(models), "=/state": f"={state}", "{{.Name}}": model}
     ports = {f":{port}": ":0" for port in (8080, 8081, 8082)} | {f"port={port}": "port=0" for port in (7070, 7071)}
     args = [_replaced(argument, {**places, **ports}) for argument in container["args"]]
     env = {"PATH": os.environ["PATH"], "HOME": "/", **{one["name"]: one["value"] for one in container.get("env", ())}}
-    command = [*_reader(state), sys.executable, "-m", "msx_frontend.cli.main", *args]
+    assert args.pop(0) == "msx-serve"  # the word for the image's entry point, which adds --foreground
+    command = [*_reader(state), sys.executable, "-m", "msx_frontend.cli.main", "--foreground", *args]
     log = (folder / "server.log").open("w+")
     process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
     try:
