@@ -26,6 +26,7 @@ from msx_archiver.identity import content_digest, folder_digest
 from msx_archiver.reader import open_as
 from msx_archiver.room import why
 from msx_archiver.schema import MODEL, WORKFLOW, ArchiveSchema, M
+from msx_archiver.uses import Uses
 from msx_sdk._internal.manifest import Manifest
 from msx_sdk._internal.workflow_manifest import WorkflowManifest
 
@@ -57,11 +58,21 @@ class ArchiveCache:
     and inodes of its files, by which one is known that was changed later: then it is unpacked again, with a warning.
     """
 
-    def __init__(self, root: Path, limits: ArchiveLimits | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        limits: ArchiveLimits | None = None,
+        *,
+        digests: Path | None = None,
+        uses: Uses | None = None,
+    ) -> None:
+        """`digests` is the file of known digests, if it does not lie in `root`. With `uses` other servers use `root`,
+        too: each holds what it has unpacked, and nothing is removed that another one holds."""
         self.root = root
         self._limits = limits or ArchiveLimits()
+        self._uses = uses
         root.mkdir(parents=True, exist_ok=True)
-        self._digests = DigestFile(root / "digests.json")
+        self._digests = DigestFile(digests or root / "digests.json")
 
     def unpack(self, archive: Path, progress: Progress = ignore) -> UnpackedModel:
         """The model of `archive`, unpacked if necessary. A folder is used in place.
@@ -88,17 +99,41 @@ class ArchiveCache:
         locks."""
         self._digests.clean()
         found = {match[1] for entry in self.root.iterdir() if (match := _OURS.match(entry.name))}
-        for digest in found:
+        for digest in found if os.access(self.root, os.W_OK) else ():
             lock = self.root / f".lock-{digest}"
             with _try_lock(lock) as locked:
                 if locked:
-                    self._remove(digest, keep=digest in in_use)
+                    self._clean(digest, in_use=digest in in_use)
                     lock.unlink(missing_ok=True)
 
+    def _clean(self, digest: str, *, in_use: bool) -> None:
+        if not in_use:
+            self.release(digest)
+        with self.unused(digest) as unused:
+            self._remove(digest, keep=in_use or not unused)
+
     def remove(self, digest: str) -> None:
-        """Removes a content that is not used any more; a folder that is used in place is left alone."""
-        with self._locked(digest):
-            self._remove(digest, keep=False)
+        """Removes a content that is not used any more; a folder that is used in place is left alone, and what another
+        server uses, too."""
+        self.release(digest)
+        with self._locked(digest), self.unused(digest) as unused:
+            if unused:
+                self._remove(digest, keep=False)
+
+    def release(self, digest: str) -> None:
+        """This server does not use the content any more; another one may remove it."""
+        if self._uses is not None:
+            self._uses.release(digest)
+
+    @contextmanager
+    def unused(self, digest: str) -> Iterator[bool]:
+        """Whether no server uses the content, of those that share the folder; then none does before the end of the
+        block."""
+        if self._uses is None:
+            yield True
+            return
+        with self._uses.nobody(digest) as nobody:
+            yield nobody
 
     def _remove(self, digest: str, *, keep: bool) -> None:
         if not keep:
@@ -115,8 +150,21 @@ class ArchiveCache:
                 return _in_place(schema, archive)
             self.root.mkdir(parents=True, exist_ok=True)  # the folder may have been emptied while the server runs
             digest = self._digests.recall(archive) if archive.is_file() else None
-            cached = self._cached(schema, digest) if digest else None
-            return cached or self._unpack(schema, archive, progress)
+            if digest:
+                with self._held(digest):
+                    if cached := self._cached(schema, digest):
+                        return cached
+            return self._unpack(schema, archive, progress)
+
+    @contextmanager
+    def _held(self, digest: str) -> Iterator[None]:
+        """No other server removes the content from here on, unless it is not there at the end of the block."""
+        first = self._uses is not None and self._uses.hold(digest)
+        try:
+            yield
+        finally:
+            if first and not (self.root / digest).is_dir():
+                self.release(digest)
 
     def _cached(self, schema: ArchiveSchema[M], digest: str) -> UnpackedArchive[M] | None:
         """The unpacked content, unless files of it were changed or lost by a power failure."""
@@ -149,12 +197,20 @@ class ArchiveCache:
     def _unpack(self, schema: ArchiveSchema[M], path: Path, progress: Progress) -> UnpackedArchive[M]:
         with open_as(schema, path, self._limits) as archive:
             digest = self._digests.of(path, archive.stamp, partial(content_digest, archive))
-            with self._locked(digest):
+            with self._held(digest):
                 warnings = [*archive.warnings]
-                if self._cached(schema, digest) is None:
-                    warnings += self._why_again(archive, digest)
-                    self._write(archive, digest, progress)
+                if self._uses is None or self._cached(schema, digest) is None:
+                    warnings += self._write_once(schema, archive, digest, progress)
             return UnpackedArchive(self.root / digest, digest, archive.manifest, warnings)
+
+    def _write_once(self, schema: ArchiveSchema[M], archive: Archive[M], digest: str, progress: Progress) -> list[str]:
+        """Returns warnings."""
+        with self._locked(digest):
+            if self._cached(schema, digest) is not None:
+                return []
+            warnings = self._why_again(archive, digest)
+            self._write(archive, digest, progress)
+            return warnings
 
     def _why_again(self, archive: Archive[M], digest: str) -> list[str]:
         """A warning that an unpacked content cannot be used any more, with the reason."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -43,7 +43,7 @@ def expected(listed: Mapping[str, FileEntry]) -> Record:
 
 def write(path: Path, record: Record) -> None:
     """Ignores errors: without the record everything works, only slower, and a full disk is reported elsewhere."""
-    aside = path.with_name(f"{path.name}-{os.getpid()}")
+    aside = path.with_name(f"{path.name}-{secrets.token_hex(4)}")  # in containers all processes may have one id
     with suppress(OSError):
         aside.write_bytes(msgspec.json.encode(record))
         aside.replace(path)

@@ -155,7 +155,7 @@ def test_replicas_share_a_store_and_keys(tmp_path: Path) -> None:
         for folder in folders:
             folder.mkdir()
         states = [("--state-dir", str(folder / "state")) for folder in folders]
-        settings = f"api_keys_file={keys}\n"
+        settings = f"api_keys_file={keys}\ncache_dir={tmp_path / 'shared'}\n"
         killed = start_server(folders[0], *flags, *states[0], properties=settings, tokens=True)
         others = [
             parts.enter_context(run_server(folder, *flags, *state, properties=settings, tokens=True))
@@ -177,6 +177,7 @@ def test_replicas_share_a_store_and_keys(tmp_path: Path) -> None:
             assert others[0].terminate() == 0
             load.wait_for_more()
             assert load.lost == lost, "a server that stops loses none"
+        assert len([entry for entry in (tmp_path / "shared" / "models").iterdir() if entry.is_dir()]) == 1
         assert load.wrong == []
         assert max(load.begun().values()) == 1, "nothing was done twice"
         killed.close()

@@ -133,17 +133,28 @@ class ArchiveContents:
     def _remove(self, digest: str) -> None:
         self._archives.pop(digest, None)
         self._cache.remove(digest)
-        shutil.rmtree(self.compile_cache(digest), ignore_errors=True)
+        self._remove_compiled(digest)
 
     def _clean_compiled(self) -> None:
         if self._compiled.is_dir():
             for entry in self._compiled.iterdir():
                 if entry.name not in self._users:
-                    shutil.rmtree(entry, ignore_errors=True)
+                    self._remove_compiled(entry.name)
+
+    def _remove_compiled(self, digest: str) -> None:
+        """Unless another server uses them. They are renamed first: what is left of them must not be taken for whole."""
+        with self._cache.unused(digest) as unused, suppress(OSError):
+            if unused:
+                aside = self._compiled / f".tmp-{digest}"
+                shutil.rmtree(aside, ignore_errors=True)
+                self.compile_cache(digest).rename(aside)
+                shutil.rmtree(aside, ignore_errors=True)
 
 
 def _cache(state: StateFolder) -> ArchiveCache:
     try:
-        return ArchiveCache(state.models)
+        if state.shared is None:
+            return ArchiveCache(state.models)
+        return ArchiveCache(state.models, digests=state.digests, uses=state.uses())
     except OSError as error:
         raise StateFolderError(f"{state.models} cannot be made: {why(error, state.path)}.") from None

@@ -103,7 +103,9 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     context.health.unhealthy_devices = devices.unhealthy
     interpreter = await asyncio.to_thread(find_interpreter, config.python, os.environ)
     env = without_credentials(os.environ, keep_stores=config.worker_credentials)
-    environments = Environments(folder.environments, config, env, interpreter)
+    ready = folder.ready_environments
+    uses = None if ready else folder.uses()
+    environments = Environments(folder.environments, config, env, interpreter, uses=uses, ready=ready)
     await environments.recover()
     store = ModelStore(folder.model_store, folder, Downloads(config, folder.downloads))
     rights = WorkerRights(config, folder, store.contents.in_use)

@@ -58,6 +58,11 @@ def load_settings(cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[s
     _check_ports(config)
     _check_paths(config, values)
     worker_users(config)
+    if config.cache_dir is not None and config.worker_user is not None:
+        raise ServerConfigError(
+            "cache_dir: servers with worker_user cannot share compiled graphs, because each of them gives its workers "
+            "other users: leave out cache_dir or worker_user"
+        )
     worker_limits(config.worker_limits)
     return GivenSettings(config, notices, frozenset(values))
 

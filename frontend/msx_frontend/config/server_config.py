@@ -130,6 +130,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     model_store: PathName = Path(".")
     workflow_store: PathName | None = None
     state_dir: PathName | None = None
+    cache_dir: PathName | None = None
     load_models: Names = ()
     servables: Paths = ()
     models: Models = {}

@@ -6,12 +6,13 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import platformdirs
 
 from msx_archiver.room import why
+from msx_archiver.uses import Uses
 from msx_frontend.config.server_config import ServerConfig
 from msx_frontend.start_errors import StartError
 
@@ -34,6 +35,8 @@ class StateFolder:
     """The folder of archives. Several servers may share it if each names its own state folder."""
     is_named: bool = False
     """The user has named the folder. Else one server at a time uses the model store."""
+    shared: Path | None = None
+    """`cache_dir`: what several servers of a machine have in common."""
 
     @property
     def lock(self) -> Path:
@@ -59,15 +62,34 @@ class StateFolder:
     @property
     def models(self) -> Path:
         """Unpacked archives, by content."""
-        return self.path / "models"
+        return (self.shared or self.path) / "models"
+
+    @property
+    def digests(self) -> Path:
+        """Of archives, which each server may know by another path."""
+        return self.path / "digests.json" if self.shared else self.models / "digests.json"
 
     @property
     def compiled(self) -> Path:
-        return self.path / "compiled"
+        return self._written / "compiled"
 
     @property
     def environments(self) -> Path:
-        return self.path / "environments"
+        return self._written / "environments"
+
+    def uses(self) -> Uses | None:
+        """Who uses what lies in the shared folder; None without one."""
+        return None if self.shared is None else Uses(self.shared / "users.lock")
+
+    @property
+    def ready_environments(self) -> Path | None:
+        """Of a shared folder that is read-only: nothing is installed there."""
+        return None if self.shared is None or self._written == self.shared else self.shared / "environments"
+
+    @property
+    def _written(self) -> Path:
+        """A shared folder that is read-only has unpacked archives alone."""
+        return self.shared if self.shared is not None and can_be_made(self.shared) else self.path
 
     @property
     def downloads(self) -> Path:
@@ -103,6 +125,18 @@ class StateFolder:
             shared.mkdir(mode=0o700, exist_ok=True)
             _check_own(shared)
         self.path.mkdir(parents=True, exist_ok=True)
+        if self.shared is not None:
+            self._make_shared(self.shared)
+
+    def _make_shared(self, shared: Path) -> None:
+        """What is not this server's own: what is there already may be read-only."""
+        try:
+            (shared / "models").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StateFolderError(
+                f"cache_dir: {shared} cannot be used: {why(error, shared)}. Name a folder that this user may write, or "
+                "one that has the unpacked archives already."
+            ) from None
 
     def _refusal(self, error: OSError) -> str:
         elsewhere = f"(--state-dir, state_dir in config.properties, or {ENV})"
@@ -117,9 +151,11 @@ class StateFolder:
 def state_folder(config: ServerConfig) -> StateFolder:
     """`state_dir`, else `.msx` in the model store; with `--ncs` a cache: then nothing is written beside the models."""
     store = config.model_store.resolve()
+    shared = config.cache_dir.resolve() if config.cache_dir is not None else None
     if config.state_dir is not None:
-        return StateFolder(config.state_dir.resolve(), store, is_named=True)
-    return StateFolder(store / BESIDE_MODELS, store) if config.snapshots else _cache_of(store)
+        return StateFolder(config.state_dir.resolve(), store, is_named=True, shared=shared)
+    usual = StateFolder(store / BESIDE_MODELS, store) if config.snapshots else _cache_of(store)
+    return replace(usual, shared=shared)
 
 
 def usual_folders(model_store: Path) -> list[Path]:

@@ -8,12 +8,14 @@ import logging
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 from msx_archiver.room import room
 from msx_archiver.room import why as why_not_written
+from msx_archiver.uses import Uses
 from msx_frontend.environments.process import CommandFailed, run_command
 from msx_frontend.environments.requirements import Requirements
 from msx_frontend.management_errors import RequirementsFailed
@@ -23,6 +25,8 @@ log = logging.getLogger("msx.models")
 _COMPLETE = "complete"
 _OPTIONS = ("--disable-pip-version-check", "--no-input", "--no-color", "--progress-bar=off")
 _SHOWN_LINES = 4
+_LOOK_AGAIN = 0.2
+"""Seconds."""
 
 
 class WorkerPython(NamedTuple):
@@ -42,8 +46,21 @@ class Build:
     Each attempt has a folder of its own, so that pip of a killed server cannot write into a later attempt.
     """
 
-    def __init__(self, root: Path, key: str, requirements: Requirements, limit: float, env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        key: str,
+        requirements: Requirements,
+        limit: float,
+        env: Mapping[str, str],
+        *,
+        uses: Uses | None = None,
+        ready: Path | None = None,
+    ) -> None:
+        """`uses`, `ready`: see Environments."""
         self._root = root
+        self._roots = (root,) if ready is None else (root, ready)
+        self._uses = uses
         self._requirements = requirements
         self._limit = limit
         self._env = env
@@ -68,19 +85,38 @@ class Build:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _make(self) -> WorkerPython:
-        found = await asyncio.to_thread(self._complete)
-        if found is not None:
-            return self._place_in(found)
         folder = self._root / f"{self.key}-{secrets.token_hex(4)}"
         try:
-            await asyncio.wait_for(self._install(folder), self._limit)
+            return await asyncio.wait_for(self._found_or_installed(folder), self._limit)
         except BaseException as error:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             raise _named(error, self._limit, self._root) from None
-        return self._place_in(folder)
+
+    async def _found_or_installed(self, folder: Path) -> WorkerPython:
+        if (found := await asyncio.to_thread(self._complete)) is not None:
+            return self._place_in(found)
+        async with self._alone():
+            if self._uses is not None and (found := await asyncio.to_thread(self._complete)) is not None:
+                return self._place_in(found)
+            await self._install(folder)
+            return self._place_in(folder)
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Of the servers that share the folder one installs, and the others wait for it."""
+        if self._uses is None or not self._uses.exclusive:
+            yield
+            return
+        while True:
+            with self._uses.nobody(f"build {self.key}") as alone:
+                if alone:
+                    yield
+                    return
+            self.phase = "another server installs them"
+            await asyncio.sleep(_LOOK_AGAIN)
 
     def _complete(self) -> Path | None:
-        found = (path.parent for path in self._root.glob(f"{self.key}-*/{_COMPLETE}"))
+        found = (path.parent for root in self._roots for path in root.glob(f"{self.key}-*/{_COMPLETE}"))
         return next((folder for folder in found if self._place_in(folder).stands()), None)
 
     async def _install(self, folder: Path) -> None:
@@ -139,10 +175,13 @@ def _named(error: BaseException, limit: float, root: Path) -> BaseException:
     return error
 
 
-def remove(root: Path, is_waste: Callable[[Path], bool]) -> None:
-    """Remove folders of `root`. Blocks."""
+def remove(root: Path, is_waste: Callable[[Path], bool], uses: Uses | None = None) -> None:
+    """Remove folders of `root`, without those that other servers use. Blocks."""
     for folder in filter(is_waste, root.iterdir() if root.is_dir() else ()):
-        shutil.rmtree(folder, ignore_errors=True)
+        with nullcontext(True) if uses is None else uses.nobody(key_of(folder)) as unused:
+            if unused:
+                (folder / _COMPLETE).unlink(missing_ok=True)  # what is left of it must not be taken for whole
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def key_of(folder: Path) -> str:

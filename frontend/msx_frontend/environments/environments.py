@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import logging
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from msx_archiver.uses import Uses
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments.build import Build, WorkerPython, is_unfinished, key_of, remove
 from msx_frontend.environments.interpreter import Interpreter, own
@@ -143,8 +144,15 @@ class Environments:
         config: ServerConfig,
         env: Mapping[str, str],
         interpreter: Interpreter | None = None,
+        *,
+        uses: Uses | None = None,
+        ready: Path | None = None,
     ) -> None:
+        """With `uses` other servers use the folder, too: each holds what it has, and nothing is removed that another
+        one holds. `ready` is a folder with further environments, which is only read."""
         self._folder = folder
+        self._uses = uses
+        self._ready = ready
         self._config = config
         self._env = env
         self._interpreter = interpreter or own()
@@ -167,7 +175,13 @@ class Environments:
     async def acquire(self, key: str, requirements: Requirements) -> Build:
         limit = float(self._config.install_py_dep_timeout)
         async with self._removing:  # what is being removed must not be found
-            build = self._builds.setdefault(key, Build(self._folder, key, requirements, limit, self._env))
+            if self._uses is not None:
+                await asyncio.to_thread(self._uses.hold, key)
+            if key not in self._builds:
+                self._builds[key] = Build(
+                    self._folder, key, requirements, limit, self._env, uses=self._uses, ready=self._ready
+                )
+            build = self._builds[key]
             build.users += 1
         return build
 
@@ -176,19 +190,24 @@ class Environments:
         if build.users == 0:
             self._builds.pop(build.key, None)
             await build.stop()
+            if self._uses is not None and build.key not in self._builds:
+                self._uses.release(build.key)
 
     async def forget(self, environment: Environment) -> None:
         """The version was unregistered: remove its packages, unless another version uses them."""
         key = await environment.key()
         async with self._removing:
             if key and key not in self._builds:
-                await asyncio.to_thread(remove, self._folder, lambda folder: key_of(folder) == key)
+                await self._remove(lambda folder: key_of(folder) == key)
 
     async def recover(self) -> None:
         """At the start: remove unfinished folders of a killed server."""
-        await asyncio.to_thread(remove, self._folder, is_unfinished)
+        await self._remove(is_unfinished)
 
     async def clean(self, used: Iterable[Environment]) -> None:
         """Once the models of the start are known: remove the environments that none of them uses."""
         keys = {await environment.key() for environment in used}
-        await asyncio.to_thread(remove, self._folder, lambda folder: key_of(folder) not in keys)
+        await self._remove(lambda folder: key_of(folder) not in keys)
+
+    async def _remove(self, is_waste: Callable[[Path], bool]) -> None:
+        await asyncio.to_thread(remove, self._folder, is_waste, self._uses)

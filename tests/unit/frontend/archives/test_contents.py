@@ -201,3 +201,29 @@ def test_a_folder_that_is_used_where_it_is_may_be_changed(root: Path, store: Mod
         assert (folder / "echo.py").read_text() == "changed"
 
     run(test())
+
+
+def test_what_another_server_uses_is_not_removed(root: Path, tmp_path: Path) -> None:
+    """With `cache_dir`: neither when a model goes, nor at a start; compiled graphs no more than archives."""
+
+    async def test() -> None:
+        one, two = (ModelStore(root, state_of(tmp_path / name)) for name in ("one", "two"))
+        archive = pack_model(root)
+        used = [await store.contents.unpack(archive) for store in (one, two)]
+        digest = used[0].digest
+        assert [unpacked.path for unpacked in used] == [tmp_path / "shared" / "models" / digest] * 2
+        compiled = one.contents.compile_cache(digest)
+        assert compiled == tmp_path / "shared" / "compiled" / digest
+        compiled.mkdir(parents=True)
+        await one.contents.release(digest)
+        await ModelStore(root, state_of(tmp_path / "three")).clean()
+        assert [folder.is_dir() for folder in (used[1].path, compiled)] == [True, True]
+        await two.contents.release(digest)
+        assert [folder.exists() for folder in (used[1].path, compiled)] == [False, False]
+
+    def state_of(path: Path) -> StateFolder:
+        state = StateFolder(path, root, is_named=True, shared=tmp_path / "shared")
+        state.make()
+        return state
+
+    run(test())

@@ -93,3 +93,29 @@ def test_what_can_be_made(tmp_path: Path) -> None:
     assert can_be_made(tmp_path / "a" / "b")
     assert not can_be_made(tmp_path / "file" / "b")
     assert not can_be_made(Path("/proc/self/x"))
+
+
+def test_what_servers_share_lies_elsewhere(store: Path, tmp_path: Path) -> None:
+    folder = folder_of(store, state_dir=tmp_path / "state", cache_dir=tmp_path / "shared")
+    folder.make()
+    assert {path.parent for path in (folder.models, folder.compiled, folder.environments)} == {tmp_path / "shared"}
+    assert {path.parent for path in (folder.database, folder.downloads, folder.digests)} == {tmp_path / "state"}
+    assert folder.ready_environments is None
+    assert folder_of(store).uses() is None
+
+
+def test_of_a_shared_folder_that_is_read_only_compiled_graphs_are_not_written(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = folder_of(store, state_dir=tmp_path / "state", cache_dir=tmp_path / "shared")
+    folder.make()
+    monkeypatch.setattr("msx_frontend.config.state_folder.can_be_made", lambda path: path != tmp_path / "shared")
+    assert folder.models == tmp_path / "shared" / "models"
+    assert {path.parent for path in (folder.compiled, folder.environments)} == {tmp_path / "state"}
+    assert folder.ready_environments == tmp_path / "shared" / "environments"
+
+
+def test_a_shared_folder_that_cannot_be_used_is_named(store: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StateFolderError, match=r"cache_dir: .*file cannot be used: .* Name a folder"):
+        folder_of(store, cache_dir=tmp_path / "file").make()

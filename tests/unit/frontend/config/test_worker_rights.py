@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,3 +93,11 @@ def test_what_is_not_a_limit(part: str) -> None:
 def test_they_are_looked_at_when_the_configuration_is_read() -> None:
     with pytest.raises(ServerConfigError, match="'bogus=1' is not a limit"):
         load_server_config({"worker_limits": "bogus=1"}, None, {})
+
+
+@pytest.mark.usefixtures("_as_root")
+def test_workers_of_several_users_share_no_compiled_graphs(tmp_path: Path) -> None:
+    file = tmp_path / "config.properties"
+    file.write_text("cache_dir=shared\nworker_user=61234\n")
+    with pytest.raises(ServerConfigError, match=r"cache_dir: .*leave out cache_dir or worker_user"):
+        load_server_config({}, file, {})

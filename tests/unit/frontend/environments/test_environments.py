@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from msx_archiver.uses import Uses
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments import build as build_module
 from msx_frontend.environments.environments import Environment, Environments
@@ -272,3 +273,82 @@ def test_an_interpreter_that_is_none(tmp_path: Path, script: str, words: str) ->
     path.chmod(0o755)
     with pytest.raises(PythonError, match=words):
         find_interpreter(path, {})
+
+
+# With other servers on one folder (`cache_dir`): each has its own locks.
+
+
+def server_of(folder: Path) -> Environments:
+    config = ServerConfig(install_py_dep_per_model=True)
+    (folder / "environments").mkdir(exist_ok=True)
+    return Environments(folder / "environments", config, {}, uses=Uses(folder / "users.lock"))
+
+
+def test_one_server_installs_and_the_other_waits_for_it(
+    tmp_path: Path, pip: FakePip, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build_module, "_LOOK_AGAIN", 0.001)
+    going, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(tell: Callable[[str], None]) -> None:
+        going.set()
+        await go.wait()
+
+    async def test() -> None:
+        pip.act = slow
+        one, two = (server_of(tmp_path).of(source_of(tmp_path)) for _ in range(2))
+        first = asyncio.ensure_future(one.ready())
+        await going.wait()
+        second = asyncio.ensure_future(two.ready())
+        while two.phase != "installing requirements: another server installs them":
+            await asyncio.sleep(0.001)
+        await server_of(tmp_path).recover()
+        assert len(installed(tmp_path)) == 1, "a start does not take what another server is making"
+        go.set()
+        await asyncio.gather(first, second)
+        assert one.place == two.place
+        for environment in (one, two):
+            await environment.close()
+
+    run(test())
+    assert len(pip.commands) == 1
+
+
+def test_what_another_server_uses_stays(tmp_path: Path, pip: FakePip) -> None:
+    async def test() -> None:
+        servers = [server_of(tmp_path) for _ in range(2)]
+        one, two = (server.of(source_of(tmp_path)) for server in servers)
+        for environment in (one, two):
+            await environment.ready()
+        await one.close()
+        await servers[0].forget(one)
+        await server_of(tmp_path).clean([])
+        assert two.place.stands()
+        await two.close()
+        await servers[1].forget(two)
+        assert installed(tmp_path) == []
+
+    run(test())
+
+
+def test_those_of_a_read_only_folder_are_used_and_others_are_installed_elsewhere(tmp_path: Path, pip: FakePip) -> None:
+    async def test() -> None:
+        shared = environments_of(tmp_path).of(source_of(tmp_path))
+        await shared.ready()
+        folder, other = tmp_path / "own", tmp_path / "other"
+        other.mkdir()
+        own_ones = Environments(
+            folder, ServerConfig(install_py_dep_per_model=True), {}, ready=tmp_path / "environments"
+        )
+        found, new = own_ones.of(source_of(tmp_path)), own_ones.of(source_of(other, "other\n"))
+        await found.ready()
+        assert found.place == shared.place
+        await own_ones.clean([])
+        assert found.place.stands()
+        await new.ready()
+        assert new.place.site_dir is not None
+        assert Path(new.place.site_dir).is_relative_to(folder)
+        for environment in (found, new, shared):
+            await environment.close()
+
+    run(test())
