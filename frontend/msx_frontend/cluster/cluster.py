@@ -117,11 +117,15 @@ class Cluster:
             self.problem = ""
             self._forgotten(set(message.kept))
         elif isinstance(message, Unreachable):
-            log.error("%s", message.reason)
+            if message.reason != self.problem:
+                log.error("%s", message.reason)
             self.problem = message.reason
         else:
             self._log_nodes(message.nodes)
             self.nodes = message.nodes
+        for reservation in self.reservations:
+            if not reservation.places and self.problem:
+                reservation.wait(self.problem.rstrip("."))
         self.changed()
 
     def _forgotten(self, kept: set[str]) -> None:
@@ -152,7 +156,8 @@ def _apply(reservation: Reservation, message: Pending | Reserved | Refused | Age
         problem = next((place.problem for place in message.places if place.problem), "")
         reservation.lost = problem.rstrip(".")
     elif isinstance(message, Pending):
-        reservation.waits_for = message.reason
+        reservation.wait(message.reason)
+        return
     elif isinstance(message, (Refused, Lost)):
         reservation.lost = message.reason.rstrip(".")
     else:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from msx_frontend.cluster.messages import FromDriver, Unreachable
 from msx_frontend.workers.channel import Channel
-from msx_frontend.workers.output import WorkerOutput
+from msx_frontend.workers.output import LONGEST_LINE
 from msx_protocol import encode_frame
 from msx_protocol.message import WireMessage
 
@@ -27,6 +27,15 @@ END_LIMIT = 10.0
 
 ANEW = 75
 """The exit code of a driver whose cluster is back: it must be connected with anew, by another process."""
+
+
+class _Output(asyncio.Protocol):
+    """What Ray prints: of use to who looks for a fault in Ray."""
+
+    def data_received(self, data: bytes) -> None:
+        if log.isEnabledFor(logging.DEBUG):
+            for line in data.decode(errors="replace").splitlines():
+                log.debug("driver: %s", line[:LONGEST_LINE])
 
 
 class DriverProcess:
@@ -93,9 +102,8 @@ class DriverProcess:
                 FromDriver, lambda message, body: self._received(message), lambda error: closed.set()
             )
             await loop.create_unix_connection(lambda: channel, sock=ours)
-            output = WorkerOutput({"model": "", "version": "", "worker": "", "rank": "driver"}, "stderr")
             assert process.stdout is not None
-            await loop.connect_read_pipe(lambda: output, process.stdout)
+            output, _ = await loop.connect_read_pipe(_Output, process.stdout)
             self._started()
             await closed.wait()
         finally:

@@ -35,6 +35,12 @@ class Reservation:
         self.released: Callable[[], None] = lambda: None
         """Called when it is released: its agents leave."""
 
+    def wait(self, reason: str) -> None:
+        """`reason` is a sentence without its full stop."""
+        if reason != self.waits_for:
+            self.waits_for = reason
+            self.changed()
+
     def lose(self, reason: str) -> None:
         """`reason` is a sentence without its full stop. The first one counts."""
         if not self.lost:

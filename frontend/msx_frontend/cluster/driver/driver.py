@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import socket
@@ -106,7 +107,8 @@ class Driver:
         os._exit(1)  # a call of Ray does not return
 
     def _tell(self, message: FromDriver) -> None:
-        self._end.sendall(encode_frame(message))
+        with contextlib.suppress(OSError):  # the reader sees that the server is gone
+            self._end.sendall(encode_frame(message))
 
     def _do(self, message: ToDriver) -> None:
         try:
@@ -152,7 +154,7 @@ class Driver:
         return f"the cluster has no room now for {wanted}"
 
     def _look_at_nodes(self) -> None:
-        free = ray._private.state.available_resources_per_node()
+        free = _free()
         nodes = [
             Node(
                 id=one["NodeID"],
@@ -172,6 +174,14 @@ class Driver:
 def _invitation(message: StartAgents) -> dict[str, Any]:
     names = ("addresses", "port", "key", "fingerprint")
     return {name: getattr(message, name) for name in names}
+
+
+def _free() -> dict[str, dict[str, float]]:
+    """By node; empty over Ray's client server, which does not tell."""
+    if ray.util.client.ray.is_connected():
+        return {}
+    known: dict[str, dict[str, float]] = ray._private.state.available_resources_per_node()
+    return known
 
 
 def _whole(resources: dict[str, float]) -> dict[str, float]:
