@@ -24,6 +24,7 @@ MODULES = {
     "parallel": "benchmarks.parallel.parallel",
     "memory": "benchmarks.memory.memory",
     "llm": "benchmarks.llm.llm",
+    "autoscaling": "benchmarks.autoscaling.autoscaling",
 }
 """In the order of docs/benchmarks.md."""
 NAMES = tuple(MODULES)

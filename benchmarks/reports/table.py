@@ -43,6 +43,8 @@ class Report:
     targets: list[Target] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     plots: list[Plot] = field(default_factory=list)
+    simulated: bool = False
+    """In virtual time: what machine it was does not count."""
 
     def __str__(self) -> str:
         """Markdown for a terminal: without pictures."""
@@ -56,7 +58,7 @@ class Report:
 
     def _figures(self) -> list[str]:
         """Lines that Markdown does not run together, and the tables."""
-        head = [f"Command: `{self.command}`", *self.machine.lines(), *self.notes]
+        head = [f"Command: `{self.command}`", *([] if self.simulated else self.machine.lines()), *self.notes]
         return ["\n".join(f"- {line}" for line in head), *map(str, self.tables)]
 
     def _verdict(self) -> list[str]:

@@ -123,7 +123,9 @@ class _Judgement:
         return max(self._enough(recent, 0.0), min(ceil(catching_up / self.capacity), self.reading.most))
 
     def _recent_rate(self) -> float:
-        return self.history.recent_rate(max(self.options.up_delay, 1.0))
+        """A burst is over when nothing more of it has come since the last reading."""
+        history = self.history
+        return min(history.recent_rate(max(self.options.up_delay, 1.0)), history.last_rate)
 
     def _enough(self, rate: float, demand: float) -> int:
         if (target := self.options.target_in_flight) is not None:

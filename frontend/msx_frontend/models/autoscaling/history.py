@@ -84,6 +84,14 @@ class History:
         passed, count = last.now - first.now, max(last.arrived - first.arrived, 0.0)
         return (count - sqrt(count)) / passed if passed > 0 and count > 1 else 0.0
 
+    @property
+    def last_rate(self) -> float:
+        """Requests per second that arrived since the reading before the last one."""
+        if len(self._samples) < 2:
+            return 0.0
+        before, last = self._samples[-2], self._samples[-1]
+        return max(last.arrived - before.arrived, 0.0) / (last.now - before.now) if last.now > before.now else 0.0
+
     def mean_in_flight(self) -> float:
         return self._mean([reading.in_flight for reading in self._samples])
 

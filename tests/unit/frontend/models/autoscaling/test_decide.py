@@ -224,7 +224,7 @@ def test_never_outside_the_bounds(found: list[Reading], options: AutoscalingOpti
 def test_at_a_constant_load_it_comes_to_rest(
     rate: float, options: AutoscalingOptions, workers: int, load: float
 ) -> None:
-    fluid = Fluid(options, workers=workers, load=load).run(steady(rate, 240))
+    fluid = Fluid(options, workers=workers, load=load).run(steady(rate, 400))
     turns = [one for one, other in zip(fluid.directions, fluid.directions[1:], strict=False) if one != other]
     assert len(turns) <= 3, fluid.decisions
     before = len(fluid.decisions)

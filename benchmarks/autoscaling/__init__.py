@@ -1,0 +1,1 @@
+"""Workers that follow the load, in virtual time."""
