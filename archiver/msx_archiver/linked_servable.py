@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,29 +21,37 @@ def linked_servable(folder: Path, version: int, target: Path, config: Mapping[st
     `config` has keys of model-config.yaml, which replace those of the servable's own file. `version` 0: it has no
     folder for its version. Raises PackError, OSError.
     """
-    for name, file in _files(folder, version):
-        if name != YAML:
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            (target / name).symlink_to(file.resolve())
+    linked(((name, file) for name, file in _files(folder, version) if name != YAML), target)
     for other in os.listdir(folder):
         if _is_other(other, version) and (folder / other).is_dir():
             (target / other).mkdir()  # empty, for messages that depend on whether there are versions at all
     own = folder / YAML
     (target / YAML).write_text(yaml.safe_dump(settings(own if own.is_file() else None, config), sort_keys=False))
-    manifest = Manifest(
-        model=ModelEntry(
+    write_manifest(
+        target,
+        ModelEntry(
             model_name=folder.name,
             handler=HANDLER,
             model_version=str(version or 1),
             requirements_file=REQUIREMENTS if (folder / REQUIREMENTS).is_file() else None,
             config_file=YAML,
         ),
-        created_on=created_on(source_date()),
-        archiver_version=own_version(),
     )
+    return target
+
+
+def linked(files: Iterable[tuple[str, Path]], target: Path) -> None:
+    """Links to files by their paths in the model's folder `target`. Raises OSError."""
+    for name, file in files:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).symlink_to(file.resolve())
+
+
+def write_manifest(target: Path, model: ModelEntry) -> None:
+    """Raises OSError."""
+    manifest = Manifest(model=model, created_on=created_on(source_date()), archiver_version=own_version())
     (target / MANIFEST_PATH).parent.mkdir(parents=True)
     (target / MANIFEST_PATH).write_bytes(manifest.to_json())
-    return target
 
 
 def _files(root: Path, version: int) -> Iterator[tuple[str, Path]]:

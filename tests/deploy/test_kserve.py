@@ -126,7 +126,7 @@ def test_one_runtime_serves_a_format_and_protocol() -> None:
         for protocol in spec["protocolVersions"]
     )
     assert set(served.values()) == {1}
-    assert {known for known, _ in served} == {"mindspore", "pytorch"}
+    assert {known for known, _ in served} == {"mindspore", "pytorch", "huggingface"}
     for known in ("mindspore", "pytorch"):
         assert {protocol for other, protocol in served if other == known} == {"v1", "v2", "grpc-v2"}
 
@@ -145,6 +145,14 @@ def test_examples_find_a_runtime(name: str) -> None:
     ]
     assert len(fitting) == 1
     assert wanted.get("runtime", fitting[0]) == fitting[0]
+
+
+def test_a_format_that_kserve_serves_itself_is_not_taken_from_it() -> None:
+    """Its own runtimes have the priority 1 for huggingface, and 2 for pytorch."""
+    for spec in RUNTIMES.values():
+        (known,) = spec["supportedModelFormats"]
+        assert known["autoSelect"] == (known["name"] != "huggingface")
+        assert known.get("priority", 1) == 1
 
 
 def test_there_is_an_example_of_each_protocol() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from tests.e2e.server import WATCHDOG, pack_service, wait_until
 pytestmark = pytest.mark.e2e
 
 RUNTIMES = Path(__file__).parents[2] / "deploy" / "kserve" / "clusterservingruntime.yaml"
+LLAMA = Path(__file__).parents[2] / "examples" / "llama"
 PROPERTIES = """
 inference_address=http://0.0.0.0:8085
 management_address=http://0.0.0.0:8085
@@ -157,3 +159,17 @@ def _infer(address: str) -> list[float]:
         answer = infer(asked, timeout=WATCHDOG)
     datatype = {"FP32": np.float32, "FP64": np.float64}[answer.outputs[0].datatype]
     return list(np.frombuffer(answer.raw_output_contents[0], datatype))
+
+
+@pytest.mark.long
+@pytest.mark.mindspore
+def test_a_folder_of_hugging_face(public: Path) -> None:
+    """As KServe's storage initializer downloads it: the model is served under the InferenceService's name."""
+    models = public / "models"
+    shutil.copytree(LLAMA, models, ignore=shutil.ignore_patterns("*.py", "*.yaml", "build"))
+    with served("msx-serve-huggingface", public, models, model="qwen") as info:
+        asked = {"model": "qwen", "prompt": "Exceptions are", "max_tokens": 8, "temperature": 0}
+        reply = httpx.post(f"{info['inference']}/openai/v1/completions", json=asked, timeout=WATCHDOG)
+        assert (reply.status_code, reply.json()["usage"]["completion_tokens"]) == (200, 8)
+        listed = httpx.get(f"{info['inference']}/openai/v1/models").json()["data"]
+        assert [one["id"] for one in listed] == ["qwen"]

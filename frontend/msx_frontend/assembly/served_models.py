@@ -15,6 +15,7 @@ from msx_frontend.assembly.devices import ServerDevices
 from msx_frontend.environments.environments import Environments
 from msx_frontend.environments.interpreter import find_interpreter
 from msx_frontend.errors import ServiceError
+from msx_frontend.models.huggingface_folders import link_checkpoints
 from msx_frontend.models.management import Management
 from msx_frontend.models.servable_folders import packed_servables
 from msx_frontend.models.spawn import Spawner
@@ -129,6 +130,7 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     parts.push_async_callback(management.close, CLOSE_LIMIT)
     await asyncio.to_thread(rights.open, interpreter.path, os.environ)
     servables = await asyncio.to_thread(packed_servables, config.servables, folder.servables)
+    await asyncio.to_thread(link_checkpoints, config.huggingface, folder.huggingface, servables)
     snapshot = versions_of(config.model_snapshot, state_is_new=context.state.new)
     return ServedModels(
         context=context,

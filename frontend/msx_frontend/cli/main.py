@@ -63,6 +63,12 @@ class _Command(click.Command):
     metavar="DIR",
     help="Serve every servable of MindSpore Serving in DIR, with all its versions; several.",
 )
+@click.option(
+    "--huggingface",
+    multiple=True,
+    metavar="NAME=DIR",
+    help="Serve the language model in DIR, a folder in Hugging Face's layout, under NAME; several.",
+)
 @click.option("--model-store", type=PATH, help="Folder with the archives. Default: here.")
 @click.option(
     "--state-dir",

@@ -22,6 +22,7 @@ class Options:
     enable_model_api: bool | None
     disable_token_auth: bool | None
     servables: tuple[Path, ...] = ()
+    huggingface: tuple[str, ...] = ()
     state_dir: Path | None = None
     settings: tuple[str, ...] = ()
     """`KEY=VALUE` of --set."""
@@ -45,6 +46,7 @@ class Options:
             "plugins_path": self.plugins_path,
             "load_models": self.models or None,
             "servables": self.servables or None,
+            "huggingface": self.huggingface or None,
             "log_config": self.log_config,
             "enable_model_api": self.enable_model_api,
             "disable_token_authorization": self.disable_token_auth,

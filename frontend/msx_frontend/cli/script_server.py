@@ -106,7 +106,7 @@ def _settings(options: Options) -> GivenSettings:
     from msx_frontend.config.load import load_settings
 
     found = load_settings(options.overrides(), options.ts_config, options.env)
-    own = {"snapshots": False, "load_models": (), "servables": (), "model_snapshot": None}
+    own = {"snapshots": False, "load_models": (), "servables": (), "huggingface": (), "model_snapshot": None}
     own |= {key: value for key, value in _DEFAULTS.items() if key not in found.given}
     return found._replace(config=msgspec.structs.replace(found.config, **own))
 

@@ -148,7 +148,15 @@ def _read(key: str, name: str, value: Any) -> Any:
         return NamedSnapshot(value)
     if name in _JSON and isinstance(value, str):
         return _json(key, value, _JSON[name])
-    if name in ("load_models", "allowed_urls", "plugins_path", "servables", "worker_groups", "worker_limits"):
+    if name in (
+        "load_models",
+        "allowed_urls",
+        "plugins_path",
+        "servables",
+        "huggingface",
+        "worker_groups",
+        "worker_limits",
+    ):
         value = _split(value)
     try:
         return convert(key, value, FIELDS[name].type, strict=False, hook=_hook)

@@ -133,6 +133,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     cache_dir: PathName | None = None
     load_models: Names = ()
     servables: Paths = ()
+    huggingface: Names = ()
     models: Models = {}
     model_snapshot: Snapshot | NamedSnapshot | None = None
     snapshots: Switch = True

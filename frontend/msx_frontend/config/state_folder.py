@@ -107,6 +107,11 @@ class StateFolder:
         return self.path / "servables"
 
     @property
+    def huggingface(self) -> Path:
+        """Models' folders that `--huggingface` has made of links."""
+        return self.path / "huggingface"
+
+    @property
     def is_beside_models(self) -> bool:
         return self.path == self.model_store / BESIDE_MODELS
 

@@ -1,0 +1,85 @@
+"""A model in Hugging Face's layout as a model's folder whose files are links: nothing is copied."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from msx_archiver.errors import PackError
+from msx_archiver.linked_servable import linked, write_manifest
+from msx_archiver.options import PackOptions
+from msx_archiver.pack import check_options
+from msx_archiver.servable import YAML
+from msx_sdk._internal.manifest import MANIFEST_PATH, ModelEntry
+
+CONFIG = "config.json"
+MODULES = "modules.json"
+"""Sentence Transformers' list of what stands behind the network: such a model makes vectors."""
+GENERATES, EMBEDS = "text_generation", "embedding"
+VERSION = "1.0"
+_MOST_BYTES = 1 << 20
+_SUFFIXES = (".json", ".safetensors", ".txt", ".model", ".jinja")
+"""What the handlers read. Weights in other formats are large, and code of the hub's would be on the worker's path."""
+
+
+def linked_checkpoint(folder: Path, name: str, target: Path) -> Path:
+    """A model's folder (`no-archive`) at `target`, which must not exist, for the handler that `config.json` asks for.
+
+    The model's configuration is the folder's own `model-config.yaml`, if it has one. Where nothing in `folder` has
+    changed, the made folder has the same digest again. Raises PackError, OSError.
+    """
+    check_options(PackOptions(model_name=name, handler=GENERATES))
+    handler = _handler_of(folder)
+    files = dict(_files(folder))
+    if not any(file.endswith(".safetensors") for file in files):
+        raise PackError(f"{folder} has no *.safetensors, the only format of weights that is read.")
+    linked(files.items(), target)
+    write_manifest(
+        target,
+        ModelEntry(
+            model_name=name, handler=handler, model_version=VERSION, config_file=YAML if YAML in files else None
+        ),
+    )
+    made = (folder / CONFIG).stat()
+    os.utime(target / MANIFEST_PATH, ns=(made.st_mtime_ns, made.st_mtime_ns))
+    return target
+
+
+def _handler_of(folder: Path) -> str:
+    named = _config(folder).get("architectures") or [""]
+    known = str(named[0]) if isinstance(named, list) else ""
+    is_decoder = known.endswith(("ForCausalLM", "LMHeadModel")) or not known
+    return GENERATES if is_decoder and not (folder / MODULES).is_file() else EMBEDS
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    """Raises PackError."""
+    path = folder / CONFIG
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise PackError(
+            f"{path} cannot be read ({error.strerror}): name the folder of a model in Hugging Face's layout, with "
+            f"{CONFIG}, tokenizer.json and *.safetensors."
+        ) from None
+    try:
+        found = json.loads(data) if len(data) <= _MOST_BYTES else None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise PackError(f"{path} is not a JSON object of at most {_MOST_BYTES >> 20} MiB.")
+    return found
+
+
+def _files(root: Path) -> Iterator[tuple[str, Path]]:
+    """By their paths in the folder; a hub's cache has links to files, which count as files."""
+    for at, folders, names in os.walk(root):
+        here = Path(at)
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "MAR-INF")
+        for name in sorted(names):
+            if (name.endswith(_SUFFIXES) and not name.startswith(".")) or (here == root and name == YAML):
+                yield (here / name).relative_to(root).as_posix(), here / name
