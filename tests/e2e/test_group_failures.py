@@ -314,7 +314,10 @@ WRONG = {
     ),
     "parallelType: tp\nmsrun: {nproc-per-node: 4}\nparallel: {pipelineStages: 2}\n": ("pipelineStages", "parallelType"),
     "parallelType: pptp\nmsrun: {nproc-per-node: 4}\n": ("pipelineStages", "tensorParallel"),
-    "parallelType: tp\nmsrun: {nproc-per-node: 2, nnodes: 2}\n": ("msrun.nnodes", "nnodes: 1"),
+    "parallelType: tp\nmsrun: {nproc-per-node: 2, nnodes: 2}\nparallel: {nodes: 4}\n": (
+        "msrun.nnodes",
+        "parallel.nodes",
+    ),
     "parallelType: tp\nmsrun: {nproc-per-node: 2}\ntorchrun: {nproc-per-node: 2}\n": ("torchrun", "msrun"),
     "msrun: {nproc-per-node: 2}\n": ("nproc-per-node", "parallelType"),
     "parallelType: tp\nmsrun: {nproc-per-node: 2}\ndeviceIds: [1]\n": ("deviceIds", "needs 2"),

@@ -12,6 +12,7 @@ from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.devices import ServerDevices
+from msx_frontend.assembly.workplace import open_workplace
 from msx_frontend.environments.environments import Environments
 from msx_frontend.environments.interpreter import find_interpreter
 from msx_frontend.errors import ServiceError
@@ -110,15 +111,17 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     await environments.recover()
     store = ModelStore(folder.model_store, folder, Downloads(config, folder.downloads))
     rights = WorkerRights(config, folder, store.contents.in_use)
+    local = LocalLauncher(folder.run, context.descriptors, SegmentAllowance(Descriptors.of_process().for_segments))
+    workplace = open_workplace(config, devices.resources, local, parts)
     management = Management(
         config,
         context.registry,
         store,
-        devices.resources,
+        workplace.supply,
         context.state,
         Spawner(
             config,
-            LocalLauncher(folder.run, context.descriptors, SegmentAllowance(Descriptors.of_process().for_segments)),
+            workplace.launcher,
             folder.compiled,
             os.environ,
             rights,

@@ -79,6 +79,9 @@ class _Command(click.Command):
 @click.option(
     "--plugins-path", "--ppath", metavar="FOLDERS", help="Folders with the packages of plugins, comma-separated."
 )
+@click.option(
+    "--cluster-address", metavar="ADDRESS", help="Run workers on a Ray cluster: auto, host:port or ray://host:port."
+)
 @click.option("--ts-config", type=PATH, help="A config.properties file.")
 @click.option(
     "--set",

@@ -24,6 +24,7 @@ class Options:
     servables: tuple[Path, ...] = ()
     huggingface: tuple[str, ...] = ()
     state_dir: Path | None = None
+    cluster_address: str | None = None
     settings: tuple[str, ...] = ()
     """`KEY=VALUE` of --set."""
     backup: Path | None = None
@@ -44,6 +45,7 @@ class Options:
             "workflow_store": self.workflow_store,
             "state_dir": self.state_dir,
             "plugins_path": self.plugins_path,
+            "cluster_address": self.cluster_address,
             "load_models": self.models or None,
             "servables": self.servables or None,
             "huggingface": self.huggingface or None,

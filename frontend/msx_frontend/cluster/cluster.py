@@ -44,6 +44,8 @@ class Cluster:
 
     def __init__(self, address: str, server_id: str = "") -> None:
         self.address = address
+        self.gcs = self.ray_version = ""
+        """Where the head answers, host:port, and which version of Ray it has; "" before the first connection."""
         self.id = server_id or secrets.token_hex(6)
         """Names what this server has reserved, so that two servers share a cluster."""
         self.problem = CONNECTING
@@ -114,7 +116,7 @@ class Cluster:
     def _cluster_changed(self, message: Joined | Unreachable | Nodes) -> None:
         if isinstance(message, Joined):
             log.info("connected with the cluster at %s (Ray %s)", message.address, message.ray_version)
-            self.problem = ""
+            self.problem, self.gcs, self.ray_version = "", message.address, message.ray_version
             self._forgotten(set(message.kept))
         elif isinstance(message, Unreachable):
             if message.reason != self.problem:

@@ -15,21 +15,21 @@ from msx_frontend.cluster.door import Door, Stream
 from msx_frontend.cluster.remote_generation import RemoteGeneration
 from msx_frontend.cluster.remote_rank import STREAMS, RemoteRank
 from msx_frontend.cluster.reservation import Reservation
+from msx_frontend.cluster.route import own_address
 from msx_frontend.cluster.tls import new_identity, server_context
 from msx_frontend.workers.launcher import GroupSpec
-
-JOIN_LIMIT = 60.0
-"""Seconds that the agents of a reservation have to connect."""
 
 _numbers = count(1)
 
 
 class ClusterLauncher:
-    """`address`: where agents reach this server, which it listens at while they come."""
+    """`address`: where agents reach this server, which it listens at while they come; None: by the route to the
+    cluster. `join_limit`: seconds that the agents of a reservation have to connect."""
 
-    def __init__(self, cluster: Cluster, address: str) -> None:
+    def __init__(self, cluster: Cluster, address: str | None = None, join_limit: float = 60.0) -> None:
         self._cluster = cluster
-        self._address = address
+        self._given = address
+        self._join_limit = join_limit
         self._crews: dict[str, Crew] = {}
         self._identity: Identity | None = None
         self._context: ssl.SSLContext | None = None
@@ -81,13 +81,21 @@ class ClusterLauncher:
         return crew
 
     async def _joined(self, door: Door, reservation: Reservation) -> list[Stream]:
-        done, _ = await asyncio.wait({door.arrived}, timeout=JOIN_LIMIT)
+        done, _ = await asyncio.wait({door.arrived}, timeout=self._join_limit)
         if not done:
             nodes = ", ".join(dict.fromkeys(place.node for place in reservation.places))
-            reservation.lose(f"not all agents on {nodes} have connected with {self._address} within {JOIN_LIMIT:g} s")
+            reservation.lose(
+                f"not all agents on {nodes} have connected with {self._address} within {self._join_limit:g} s "
+                "(cluster_start_timeout): do the nodes reach this address (cluster_agent_address)?"
+            )
             raise ConnectionError(reservation.lost)
         streams = door.arrived.result()
         return [streams["agent", share] for share in range(len(reservation.places))]
+
+    @property
+    def _address(self) -> str:
+        """Raises OSError."""
+        return self._given or own_address(self._cluster.gcs)
 
     def _leave(self, id: str) -> None:
         if (crew := self._crews.pop(id, None)) is not None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from msx_frontend.config.address import Address
+from msx_frontend.config.cluster import check_cluster, ignored_in_cluster
 from msx_frontend.config.keys import ALIASES, NOT_FROM_ENV, WITHOUT_MEANING, env_names
 from msx_frontend.config.properties import PropertiesError, read_properties
 from msx_frontend.config.server_config import Models, NamedSnapshot, ServerConfig, ServerConfigError, Snapshot
@@ -64,6 +65,8 @@ def load_settings(cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[s
             "other users: leave out cache_dir or worker_user"
         )
     worker_limits(config.worker_limits)
+    check_cluster(config)
+    notices += ignored_in_cluster(config)
     return GivenSettings(config, notices, frozenset(values))
 
 

@@ -36,6 +36,18 @@ Origins = Annotated[
         "a comma-separated list of origins, or *, in at most 1000 characters",
     ),
 ]
+_PORT = r":[0-9]{1,5}"
+ClusterAddress = Annotated[
+    str,
+    Meta(
+        pattern=rf"^(auto|(ray://)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]){_PORT})$",
+        description="auto, host:port of Ray's head, or ray://host:port of its client server",
+    ),
+]
+HostName = Annotated[
+    str,
+    Meta(pattern=r"^([A-Za-z0-9._-]+|[0-9A-Fa-f:.]+)$", description="a host name or an IP address, without a port"),
+]
 Envelope = Annotated[
     str,
     Meta(
@@ -173,6 +185,10 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     worker_groups: Names = ()
     worker_limits: Names = ()
     worker_no_new_privileges: Switch | None = None
+
+    cluster_address: ClusterAddress | None = None
+    cluster_agent_address: HostName | None = None
+    cluster_start_timeout: Seconds = 60.0
 
     direct_predictions: Switch = True
     decode_input_request: Switch = True

@@ -27,7 +27,7 @@ from msx_frontend.models.unregistration import Unregistration
 from msx_frontend.models.version_factory import VersionFactory
 from msx_frontend.models.worker_counts import worker_counts
 from msx_frontend.models.workflow_nodes import WorkflowNodes
-from msx_frontend.resources.claims import Resources
+from msx_frontend.resources.supply import Supply
 from msx_sdk._internal.config import ModelConfig
 
 RUNNING_CALL = 0.5
@@ -42,7 +42,7 @@ class Management:
         config: ServerConfig,
         registry: Registry,
         store: ModelStore,
-        resources: Resources,
+        supply: Supply,
         state: State,
         spawner: Spawner,
         metrics: ServerMetrics,
@@ -55,7 +55,7 @@ class Management:
         self._state = state
         self.operations = Operations(config.unregister_model_timeout)
         self._unregistration = Unregistration(registry, store, environments)
-        self._factory = VersionFactory(config, store, resources, spawner, metrics, environments)
+        self._factory = VersionFactory(config, store, supply, spawner, metrics, environments)
         self.nodes = WorkflowNodes(registry, self.operations, self._unregistration, self._factory)
 
     # -- register --

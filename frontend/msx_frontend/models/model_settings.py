@@ -8,6 +8,7 @@ from pathlib import Path
 from msx_archiver.cache import UnpackedModel
 from msx_frontend.config import ServerConfig
 from msx_frontend.management_errors import InvalidModel
+from msx_frontend.models.cluster_rules import check_for_cluster
 from msx_frontend.models.registration import Registration
 from msx_sdk._internal.config import ConfigError, ModelConfig, load_model_config
 
@@ -33,6 +34,7 @@ def model_settings(archive: Path, unpacked: UnpackedModel, wanted: Registration,
             max_worker_memory=server.max_worker_memory,
             bind_cores=server.bind_cores,
         )
+        warnings += check_for_cluster(config, clustered=server.cluster_address is not None)
     except ConfigError as error:
         text = str(error).removeprefix(f"{unpacked.path}/")
         raise InvalidModel(f"{archive.name}: {text}") from None

@@ -22,7 +22,7 @@ from msx_frontend.models.states import ModelState
 from msx_frontend.models.version_status import VersionStatus, alive
 from msx_frontend.queueing.instances import InstanceRequest
 from msx_frontend.queueing.sequence_dispatcher import make_dispatcher
-from msx_frontend.resources.model_resources import ModelResources
+from msx_frontend.resources.supply import VersionSupply
 from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workers.group import WorkerGroup
 from msx_frontend.workers.group_end import GroupEnd
@@ -41,7 +41,7 @@ class ModelVersion(ObservedVersion):
     def __init__(
         self,
         recipe: GroupRecipe,
-        resources: ModelResources,
+        resources: VersionSupply,
         metrics: ModelMetrics,
         sequence_keys: SequenceKeys,
         autoscaling: AutoscalingTimer | None = None,

@@ -12,8 +12,8 @@ from msx_frontend.models.request_counts import RequestCounts, count_requests
 from msx_frontend.models.states import ModelState
 from msx_frontend.models.version_status import VersionStatus
 from msx_frontend.queueing.dispatcher import Dispatcher
-from msx_frontend.resources.model_resources import ModelResources
 from msx_frontend.resources.shortage import Shortage
+from msx_frontend.resources.supply import VersionSupply
 from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.replica import Replica, ReplicaState
 
@@ -22,7 +22,7 @@ class ObservedVersion:
     """The read-only part of a `ModelVersion`, which owns these members and changes them."""
 
     source: ModelSource
-    resources: ModelResources
+    resources: VersionSupply
     dispatcher: Dispatcher
     metrics: ModelMetrics
     autoscaler: Autoscaler

@@ -10,7 +10,7 @@ from itertools import count
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.models.group_recipe import GroupRecipe
 from msx_frontend.queueing.batch_target import BatchTarget
-from msx_frontend.resources.model_resources import ModelResources
+from msx_frontend.resources.supply import VersionSupply
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.group import WorkerGroup
 from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState
@@ -31,7 +31,7 @@ class Replicas:
         self,
         config: ModelConfig,
         labels: tuple[str, str],
-        resources: ModelResources,
+        resources: VersionSupply,
         recipe: GroupRecipe,
         metrics: ModelMetrics,
         owner: ReplicaOwner,

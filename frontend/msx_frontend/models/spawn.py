@@ -21,7 +21,7 @@ from msx_frontend.models.worker_rights import WorkerRights
 from msx_frontend.stream_credit import StreamBuffers
 from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.credentials import KEYS, without_credentials
-from msx_frontend.workers.environment import worker_environment
+from msx_frontend.workers.environment import node_environment, worker_environment
 from msx_frontend.workers.launcher import GroupSpec, Launcher, RankSpec
 from msx_frontend.workers.segments.allowance import SegmentLimits
 from msx_protocol import Load, MetricDeclaration
@@ -90,7 +90,8 @@ class Spawner:
             generation=generation,
             python=place.python,
             stream_buffers=self._stream_buffers,
-            segments=SegmentLimits(config.shared_memory << 20, config.shared_segments) if source.stage_of else None,
+            segments=_segments(source) if lease.placement is None else None,
+            placement=lease.placement,
         )
 
     def _rank(self, source: ModelSource, lease: Lease, rank: int, number: int, site_dir: str | None) -> RankSpec:
@@ -102,7 +103,7 @@ class Spawner:
 
     def _confinement(self, source: ModelSource, lease: Lease, rank: int) -> Confinement:
         confinement = FREE if self._rights is None else self._rights.of(source.digest)
-        if not (source.config.bind_cores and lease.devices):
+        if lease.placement is not None or not (source.config.bind_cores and lease.devices):
             return confinement
         return replace(
             confinement, cores=near_cores(lease.model_key, lease.devices_of(rank, source.config.layout.ranks))
@@ -111,6 +112,8 @@ class Spawner:
     def _load(self, source: ModelSource, lease: Lease, rank: int, site_dir: str | None) -> Load:
         config, server = source.config, self._config
         layout = config.layout
+        there = lease.placement.place_of(rank) if lease.placement is not None else None
+        device = rank if lease.devices else None
         return Load(
             model_name=source.model,
             model_version=source.version,
@@ -121,9 +124,9 @@ class Spawner:
             config=config.raw,
             batch_size=config.batch_size,
             isolate_batch_errors=config.isolate_batch_errors and not config.stateful,
-            device_id=rank if lease.devices else None,
+            device_id=device if there is None else there.device_id,
             rank=rank,
-            local_rank=rank,
+            local_rank=rank if there is None else there.local_rank,
             world_size=layout.ranks,
             input_ranks=layout.tensor_parallel if layout.ranks > 1 else 1,
             cache_dir=str(self._compiled_dir / source.digest),
@@ -142,6 +145,16 @@ class Spawner:
 
     def _environment(self, source: ModelSource, lease: Lease, rank: int) -> dict[str, str]:
         launcher = source.config.msrun or source.config.torchrun
+        if lease.placement is not None:
+            return node_environment(
+                self._env,
+                lease.placement.place_of(rank),
+                rank=rank,
+                world_size=source.config.layout.ranks,
+                omp_threads=launcher.omp_number_threads if launcher else None,
+                sequence_keys=self._config.sequence_keys,
+                blocked=self._config.blacklist_env_vars,
+            )
         chosen = source.config.mindspore.threads or source.config.layout.ranks > 1  # each rank has one thread
         return worker_environment(
             self._env,
@@ -154,6 +167,12 @@ class Spawner:
             fewer_cores=None if chosen else self._fewer_cores,
             blocked=self._config.blacklist_env_vars,
         )
+
+
+def _segments(source: ModelSource) -> SegmentLimits | None:
+    """Of a stage, where its values need not cross to another machine."""
+    config = source.config
+    return SegmentLimits(config.shared_memory << 20, config.shared_segments) if source.stage_of else None
 
 
 def _serving_device(source: ModelSource, lease: Lease, number: int) -> dict[str, str]:

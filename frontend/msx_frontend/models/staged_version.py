@@ -17,7 +17,7 @@ from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.observed_stages import ObservedStages
 from msx_frontend.models.states import ModelState
 from msx_frontend.queueing.instances import InstanceRequest
-from msx_frontend.resources.model_resources import ModelResources
+from msx_frontend.resources.supply import VersionSupply
 from msx_frontend.workers.group_end import GroupEnd
 from msx_sdk._internal.config import Pipeline
 from msx_sdk._internal.methods import METHOD, PACKED_METHOD, MethodInfo, Methods
@@ -33,7 +33,7 @@ class StagedVersion(ObservedStages, ModelVersion):
     def __init__(
         self,
         recipe: GroupRecipe,
-        resources: ModelResources,
+        resources: VersionSupply,
         metrics: ModelMetrics,
         sequence_keys: SequenceKeys,
         pipeline: Pipeline,

@@ -19,8 +19,7 @@ from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.spawn import Spawner
 from msx_frontend.models.staged_version import StagedVersion
-from msx_frontend.resources.claims import Resources
-from msx_frontend.resources.model_resources import ModelResources
+from msx_frontend.resources.supply import Supply
 
 
 class VersionFactory:
@@ -30,14 +29,14 @@ class VersionFactory:
         self,
         config: ServerConfig,
         store: ModelStore,
-        resources: Resources,
+        supply: Supply,
         spawner: Spawner,
         metrics: ServerMetrics,
         environments: Environments,
     ) -> None:
         self._config = config
         self._store = store
-        self._resources = resources
+        self._supply = supply
         self._spawner = spawner
         self._metrics = metrics
         self._environments = environments
@@ -61,7 +60,7 @@ class VersionFactory:
 
     def _version(self, source: ModelSource) -> ModelVersion:
         metrics = ModelMetrics(self._metrics, source.name, source.version)
-        resources = ModelResources(self._resources, f"{source.name}:{source.version}", source.config)
+        resources = self._supply(f"{source.name}:{source.version}", source.config)
         recipe = GroupRecipe(
             source=source,
             environment=self._environments.of(source),
@@ -77,7 +76,7 @@ class VersionFactory:
     def _stage(self, source: ModelSource, whole: GroupRecipe) -> ModelVersion:
         """It has the environment of the whole model."""
         metrics = ModelMetrics(self._metrics, source.name, source.version)
-        resources = ModelResources(self._resources, f"{source.name}:{source.version}", source.config)
+        resources = self._supply(f"{source.name}:{source.version}", source.config)
         return ModelVersion(
             replace(whole, source=source), resources, metrics, self._config.sequence_keys, self._autoscaling
         )

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from msx_frontend.resources.claims import Claim, Resources
 from msx_frontend.resources.starts import Sibling
+from msx_frontend.resources.supply import UnhealthyDevice
 from msx_sdk._internal.config import ModelConfig
 
 
-class UnhealthyDevice(NamedTuple):
-    device: int
-    """The server's number."""
-    id: str
-    """The driver's name."""
-    health: str
-    """The driver's word for it."""
-
-
 class ModelResources:
+    """See `VersionSupply`."""
+
     def __init__(self, resources: Resources, model_key: str, config: ModelConfig) -> None:
         self._resources, self._devices = resources, resources.devices
         self._key, self._config = model_key, config

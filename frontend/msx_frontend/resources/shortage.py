@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-Resource = Literal["devices", "memory", "ports", "processes"]
+Resource = Literal["cluster", "devices", "memory", "ports", "processes"]
 
 
 class Shortage(NamedTuple):

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from msx_frontend.devices.ascend import VISIBLE
+from msx_frontend.devices.nodes import OnNode
 from msx_sdk._internal.sequences import SequenceKeys
 
 THREADS = "OMP_NUM_THREADS"
@@ -42,6 +44,40 @@ def worker_environment(
     elif fewer_cores is not None:
         env.setdefault(THREADS, str(fewer_cores))
     return env
+
+
+def node_environment(
+    inherited: Mapping[str, str],
+    place: OnNode,
+    *,
+    rank: int,
+    world_size: int,
+    omp_threads: int | None = None,
+    sequence_keys: SequenceKeys | None = None,
+    blocked: re.Pattern[str] | None = None,
+) -> dict[str, str]:
+    """What a rank on another machine gets of this one. All else is the node's own: its Python, its folders, its CANN
+    and how its network is set up (PATH, LD_LIBRARY_PATH, ASCEND_*, HCCL_*, HOME, PYTHONPATH).
+
+    RANK and WORLD_SIZE count the whole group, LOCAL_RANK, LOCAL_WORLD_SIZE and DEVICE_ID the ranks on its node.
+    """
+    env = {name: value for name, value in inherited.items() if _travels(name)}
+    env = {name: value for name, value in env.items() if not (blocked and blocked.fullmatch(name))}
+    local = str(place.local_rank)
+    env |= {"RANK": str(rank), "LOCAL_RANK": local, "WORLD_SIZE": str(world_size)}
+    env |= {"LOCAL_WORLD_SIZE": str(place.local_ranks), "RANK_ID": str(rank), "RANK_SIZE": str(world_size)}
+    env |= {"DEVICE_ID": local, "PYTHONUNBUFFERED": "1"}
+    env |= (sequence_keys or SequenceKeys()).to_env()
+    if place.devices:
+        env[VISIBLE] = ",".join(place.devices)
+    if omp_threads is not None:
+        env[THREADS] = str(omp_threads)
+    return env
+
+
+def _travels(name: str) -> bool:
+    """TorchServe's settings, which its handlers read, without those that name a file of this machine."""
+    return name.startswith("TS_") and name != "TS_CONFIG_FILE"
 
 
 def _python_path(inherited: Mapping[str, str], model_dir: Path) -> str:

@@ -13,8 +13,8 @@ from msx_frontend.devices.lease import Lease
 from msx_frontend.errors import ServiceError
 from msx_frontend.management_errors import RequirementsFailed
 from msx_frontend.metrics import ModelMetrics
-from msx_frontend.resources.claims import Claim
 from msx_frontend.resources.shortage import Shortage
+from msx_frontend.resources.supply import GroupClaim
 from msx_frontend.workers import group_end
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.group import GroupEvents, WorkerGroup
@@ -52,7 +52,7 @@ class Replica:
     def __init__(
         self,
         number: int,
-        claim: Claim,
+        claim: GroupClaim,
         recipe: GroupMaker,
         backoff: Backoff,
         owner: ReplicaOwner,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -32,8 +33,10 @@ from msx_frontend.models.state_store import StateStore, StoredVersion
 from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.resources import limits
 from msx_frontend.resources.claims import Resources
+from msx_frontend.resources.model_resources import ModelResources
 from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.starts import Starts
+from msx_frontend.resources.supply import Supply
 from msx_frontend.snapshots.restore import versions_of
 from msx_frontend.workers import group_end, replica
 from msx_frontend.workers.group import GroupEvents, WorkerGroup
@@ -107,6 +110,7 @@ class Harness:
         npus: int = 0,
         accelerator: Accelerator | None = None,
         env: Mapping[str, str] | None = None,
+        supply: Supply | None = None,
         **config: Any,
     ) -> None:
         self.folder, self.root = folder, folder / "store"
@@ -135,7 +139,13 @@ class Harness:
             device_variables=self.accelerator.variables,
         )
         self.management = Management(
-            self.config, self.registry, self.store, self.resources, self.state, spawner, self.metrics
+            self.config,
+            self.registry,
+            self.store,
+            supply or partial(ModelResources, self.resources),
+            self.state,
+            spawner,
+            self.metrics,
         )
 
     def _shares(self, lease: Lease, others: Sequence[Lease]) -> None:

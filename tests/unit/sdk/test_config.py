@@ -131,7 +131,25 @@ MSRUN4 = {"nproc-per-node": 4}
             {"msrun": MSRUN2, "parallelLevel": 2, "parallelType": "tp"},
             "msrun.nproc-per-node: 2 and parallelLevel: 2 both give the size of a group",
         ),
-        ({"msrun": {"nnodes": 2}, "parallelType": "tp"}, "msrun.nnodes: 2 is not supported yet"),
+        ({"msrun": {"nnodes": 2}}, "nnodes or parallel.nodes: 2 needs parallelType"),
+        (
+            {"parallelType": "custom", "parallelLevel": 2, "parallel": {"nodes": 2}},
+            "parallelType: 'custom' is one process, which cannot be on 2 nodes",
+        ),
+        (
+            {"parallelType": "tp", "msrun": {"nnodes": 2, "nproc-per-node": 2}, "parallel": {"nodes": 4}},
+            "parallel.nodes: 4 and msrun.nnodes: 2 contradict each other",
+        ),
+        (
+            {"parallelType": "tp", "parallelLevel": 3, "parallel": {"nodes": 2}},
+            "parallel.nodes: 3 ranks cannot be ",
+        ),
+        (
+            {"parallelType": "pp", "parallelLevel": 2, "parallel": {"nodes": 2}, "placement": "stagesApart"},
+            "placement: stagesApart and 2 nodes (nnodes or parallel.nodes) both say",
+        ),
+        ({"parallelType": "tp", "msrun": MSRUN2, "placement": "stagesApart"}, "placement: stagesApart needs"),
+        ({"parallelType": "tp", "msrun": MSRUN2, "placement": "near"}, "placement: 'near' is not one of pack, spread"),
         ({"msrun": {"node-rank": 1}, "parallelType": "tp"}, "msrun.node-rank: 1 is not below nnodes: 1"),
         ({"msrun": MSRUN2}, "msrun.nproc-per-node: 2 needs parallelType"),
         ({"parallel": {"tensorParallel": 2}}, "parallel: needs parallelType"),
@@ -380,3 +398,26 @@ def test_aliases_that_grow_without_end_are_refused() -> None:
         value = [value] * 10
     with pytest.raises(ConfigError, match="laughs: with its aliases expanded"):
         parse_model_config({"laughs": value})
+
+
+@pytest.mark.parametrize(
+    ("keys", "ranks", "nodes"),
+    [
+        ({"msrun": {"nnodes": 2, "nproc-per-node": 4}}, 8, 2),
+        ({"torchrun": {"nnodes": 2}}, 2, 2),
+        ({"parallelLevel": 4, "msrun": {"nnodes": 2}}, 4, 2),
+        ({"parallelLevel": 4, "parallel": {"nodes": 2}}, 4, 2),
+        ({"msrun": MSRUN4, "parallel": {"nodes": 2}}, 4, 2),
+        ({"msrun": MSRUN4}, 4, 1),
+    ],
+)
+def test_ranks_on_several_nodes(keys: dict[str, Any], ranks: int, nodes: int) -> None:
+    """`nproc-per-node` is what it says; the other keys give the size of the whole group."""
+    config = parse(parallelType="tp", **keys)
+    assert (config.layout.ranks, config.nodes) == (ranks, nodes)
+
+
+def test_placement_without_a_group() -> None:
+    assert parse_model_config({"placement": "spread"})[1] == [
+        "placement: spread has no effect without parallelType: a worker of one process is on one node anyway"
+    ]

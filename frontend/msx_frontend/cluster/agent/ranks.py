@@ -12,13 +12,12 @@ from pathlib import Path
 from msx_frontend.cluster.agent.relay import Relay
 from msx_frontend.cluster.agent_messages import Begin, Ended, Hello, RankStart, Started, Usage
 from msx_frontend.cluster.dial import Target, dial
+from msx_frontend.devices.ascend import VISIBLE
 from msx_frontend.workers.local_rank import LocalRank, ProcessSpec, start_rank
 from msx_protocol.message import WireMessage
 
 STREAMS = ("data", "control", "stdout", "stderr")
 USAGE_EVERY = 1.0
-
-VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
 
 
 class RankProcess:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msx_sdk._internal.config.env import check_env
 from msx_sdk._internal.config.keys import ModelKeys
-from msx_sdk._internal.config.layout import ParallelLayout, declared_size, find_layout, launcher_of
+from msx_sdk._internal.config.layout import ParallelLayout, declared_size, find_layout, find_nodes, launcher_of
 from msx_sdk._internal.values import ConfigError
 
 MOST_GRAPHS = 12
@@ -16,7 +16,9 @@ def check(config: ModelKeys) -> list[str]:
     _check_workers(config)
     _check_autoscaling(config)
     _check_launchers(config)
-    _check_devices(config, find_layout(config))
+    layout = find_layout(config)
+    _check_devices(config, layout)
+    _check_placement(config, layout)
     _check_generation(config)
     check_env(config.env, config.min_workers)
     return list(_without_effect(config))
@@ -47,10 +49,6 @@ def _check_launchers(config: ModelKeys) -> None:
     name, launcher = launcher_of(config)
     if launcher is None:
         return
-    if launcher.nnodes > 1:
-        raise ConfigError(
-            f"{name}.nnodes: {launcher.nnodes} is not supported yet: a group runs on one machine (nnodes: 1)"
-        )
     if launcher.node_rank >= launcher.nnodes:
         raise ConfigError(f"{name}.node-rank: {launcher.node_rank} is not below nnodes: {launcher.nnodes}")
     if config.msrun and launcher.nproc_per_node is not None and config.parallel_level:
@@ -70,6 +68,16 @@ def _check_devices(config: ModelKeys, layout: ParallelLayout) -> None:
         raise ConfigError(f"deviceIds: {list(ids)} names device {twice[0]} twice")
     if layout.devices > len(ids):
         raise ConfigError(f"deviceIds: {list(ids)} has {len(ids)} devices, and one worker group needs {layout.devices}")
+
+
+def _check_placement(config: ModelKeys, layout: ParallelLayout) -> None:
+    if config.placement != "pack" and (nodes := find_nodes(config)) > 1:
+        raise ConfigError(
+            f"placement: {config.placement} and {nodes} nodes (nnodes or parallel.nodes) both say where ranks "
+            "are: give one of them"
+        )
+    if config.placement == "stagesApart" and layout.pipeline_stages < 2:
+        raise ConfigError("placement: stagesApart needs parallelType: pp or pptp, with two stages or more")
 
 
 def _check_generation(config: ModelKeys) -> None:
@@ -99,8 +107,11 @@ def _without_effect(config: ModelKeys) -> Iterator[str]:
         yield f"parallelLevel: {config.parallel_level} has no effect without parallelType"
     if config.share_devices and not config.parallel_type:
         yield "shareDevices: true has no effect without parallelType: workers of one process share anyway"
-    processes = config.torchrun and config.torchrun.nproc_per_node
-    if processes and config.parallel_level not in (0, processes):
+    if config.placement == "spread" and not config.parallel_type:
+        yield "placement: spread has no effect without parallelType: a worker of one process is on one node anyway"
+    launcher = config.torchrun
+    processes = launcher.nproc_per_node if launcher else None
+    if launcher and processes and config.parallel_level not in (0, processes * launcher.nnodes):
         yield f"parallelLevel: {config.parallel_level} has no effect with torchrun.nproc-per-node: {processes}"
     if config.sequence_batching and not config.stateful:
         yield "sequenceBatching: true has no effect without sequenceMaxIdleMSec above 0"

@@ -12,6 +12,7 @@ from msx_sdk._internal.config.sections import (
     JsonBodies,
     Mode,
     ParallelType,
+    PlacementRule,
     Policy,
     ProcessCount,
     ReasoningParser,
@@ -41,6 +42,7 @@ class ParallelSplit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     pipeline_stages: Positive | None = None
     tensor_parallel: Positive | None = None
+    nodes: Positive | None = None
 
 
 class MindSporeOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -123,6 +125,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     torchrun: LauncherOptions | None = None
     msrun: LauncherOptions | None = None
     parallel: ParallelSplit = ParallelSplit()
+    placement: PlacementRule = "pack"
     rank_skew_timeout: Seconds = 10.0
     mindspore: MindSporeOptions = MindSporeOptions()
     servable: ServableOptions = ServableOptions()

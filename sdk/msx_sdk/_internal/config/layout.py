@@ -19,16 +19,37 @@ def find_layout(config: ModelKeys) -> ParallelLayout:
     """Raises ConfigError when the keys that give a group's size contradict each other."""
     if config.parallel_type == "":
         return _single(config)
-    size = _group_size(config)
+    size, nodes = _group_size(config), find_nodes(config)
     if config.parallel_type == "custom":
-        return ParallelLayout(1, size, 1, 1)
+        return _one_process(size, nodes)
     stages, shards = _split(config, size)
     if stages * shards != size:
         raise ConfigError(
             f"parallel: pipelineStages {stages} times tensorParallel {shards} is {stages * shards}, not "
-            f"the group's size, {size} (nproc-per-node or parallelLevel)"
+            f"the group's size, {size} (nproc-per-node times nnodes, or parallelLevel)"
         )
+    if size % nodes:
+        raise ConfigError(f"parallel.nodes: {size} ranks cannot be divided equally over {nodes} nodes")
     return ParallelLayout(size, size, stages, shards)
+
+
+def _one_process(devices: int, nodes: int) -> ParallelLayout:
+    if nodes > 1:
+        raise ConfigError(
+            f"parallelType: 'custom' is one process, which cannot be on {nodes} nodes (nnodes, parallel.nodes); "
+            "use pp, tp or pptp"
+        )
+    return ParallelLayout(1, devices, 1, 1)
+
+
+def find_nodes(config: ModelKeys) -> int:
+    """On how many machines a group is, with equally many ranks each, as torchrun says it or `parallel:` does; 1:
+    nothing is said of it. Raises ConfigError."""
+    name, launcher = launcher_of(config)
+    theirs, own = launcher.nnodes if launcher else 1, config.parallel.nodes
+    if own is not None and theirs not in (1, own):
+        raise ConfigError(f"parallel.nodes: {own} and {name}.nnodes: {theirs} contradict each other: give one of them")
+    return own or theirs
 
 
 def _single(config: ModelKeys) -> ParallelLayout:
@@ -39,13 +60,17 @@ def _single(config: ModelKeys) -> ParallelLayout:
         )
     if declared_size(config) > 1:
         raise ConfigError("parallel: needs parallelType: pp, tp or pptp")
+    if (nodes := find_nodes(config)) > 1:
+        raise ConfigError(f"nnodes or parallel.nodes: {nodes} needs parallelType: pp, tp or pptp")
     return ParallelLayout(1, 0, 1, 1)
 
 
 def _group_size(config: ModelKeys) -> int:
     _, launcher = launcher_of(config)
-    given = (launcher and launcher.nproc_per_node) or config.parallel_level
-    size = given or declared_size(config) or (1 if launcher else 0)
+    given = config.parallel_level
+    if launcher and launcher.nproc_per_node:
+        given = launcher.nproc_per_node * launcher.nnodes
+    size = given or declared_size(config) or (launcher.nnodes if launcher else 0)
     if not size:
         how = "parallelLevel" if config.parallel_type == "custom" else "msrun.nproc-per-node"
         raise ConfigError(f"parallelType: '{config.parallel_type}' needs {how}, the size of a group")

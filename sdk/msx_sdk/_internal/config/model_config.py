@@ -9,7 +9,7 @@ import msgspec
 from msx_sdk._internal.config.checks import check
 from msx_sdk._internal.config.env import environment_of
 from msx_sdk._internal.config.keys import ModelKeys
-from msx_sdk._internal.config.layout import ParallelLayout, find_layout
+from msx_sdk._internal.config.layout import ParallelLayout, find_layout, find_nodes
 from msx_sdk._internal.config.sections import read_fields
 from msx_sdk._internal.config.stages import Pipeline, read_pipeline
 from msx_sdk._internal.safe_yaml import read_yaml
@@ -33,6 +33,11 @@ class ModelConfig(ModelKeys, frozen=True, kw_only=True, rename="camel"):
     def layout(self) -> ParallelLayout:
         """How many processes and devices one replica has, and how they divide the model."""
         return find_layout(self)
+
+    @property
+    def nodes(self) -> int:
+        """On how many machines a group is, with equally many ranks each; 1: nothing is said of it."""
+        return find_nodes(self)
 
     @property
     def pipeline(self) -> Pipeline | None:

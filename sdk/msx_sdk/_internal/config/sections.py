@@ -25,6 +25,9 @@ Section = Annotated[Any, Meta(description="a mapping")]
 Variables = Annotated[Any, Meta(description="a mapping of variables to values, or a list of such mappings")]
 Requests = Annotated[tuple[Any, ...], Meta(description="a list of request inputs")]
 ParallelType = Annotated[Literal["", "pp", "tp", "pptp", "custom"], Meta(description="one of pp, tp, pptp, custom")]
+PlacementRule = Annotated[
+    Literal["pack", "spread", "stagesApart"], Meta(description="one of pack, spread, stagesApart")
+]
 DeviceType = Annotated[Literal["cpu", "npu", "gpu"], Meta(description="one of npu, gpu, cpu")]
 Policy = Annotated[Literal["dynamic", "fixed"], Meta(description="one of dynamic, fixed")]
 GenerationConfig = Annotated[Literal["auto", "none"], Meta(description="one of auto, none")]

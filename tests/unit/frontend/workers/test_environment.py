@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from msx_frontend.workers.environment import worker_environment
+from msx_frontend.devices.nodes import OnNode
+from msx_frontend.workers.environment import node_environment, worker_environment
 from msx_sdk._internal.sequences import SequenceKeys
 
 MODEL = Path("/models/abc")
@@ -63,3 +64,36 @@ def test_the_servers_own_is_left_alone() -> None:
     inherited = {"PATH": "/bin"}
     environment(inherited, devices={"SEEN": "1"})
     assert inherited == {"PATH": "/bin"}
+
+
+def test_a_rank_on_another_machine_gets_nothing_of_this_one() -> None:
+    here = {
+        "PATH": "/bin",
+        "HOME": "/root",
+        "PYTHONPATH": "/x",
+        "LD_LIBRARY_PATH": "/cann",
+        "MSX_STATE_DIR": "/s",
+        "HCCL_IF_IP": "10.0.0.1",
+        "ASCEND_HOME_PATH": "/usr/local",
+        "TS_CONFIG_FILE": "/c",
+        "TS_SECRET": "x",
+        "TS_DECODE_INPUT_REQUEST": "true",
+    }
+    place = OnNode(1, 2, ("2", "3"))
+    blocked = re.compile("TS_SECRET")
+    env = node_environment(here, place, rank=3, world_size=4, omp_threads=2, blocked=blocked)
+    sequences = SequenceKeys().to_env()
+    assert {name: value for name, value in env.items() if name not in sequences} == {
+        "RANK": "3",
+        "WORLD_SIZE": "4",
+        "RANK_ID": "3",
+        "RANK_SIZE": "4",
+        "LOCAL_RANK": "1",
+        "LOCAL_WORLD_SIZE": "2",
+        "DEVICE_ID": "1",
+        "ASCEND_RT_VISIBLE_DEVICES": "2,3",
+        "TS_DECODE_INPUT_REQUEST": "true",
+        "PYTHONUNBUFFERED": "1",
+        "OMP_NUM_THREADS": "2",
+    }
+    assert "ASCEND_RT_VISIBLE_DEVICES" not in node_environment({}, OnNode(0, 1, ()), rank=0, world_size=1)

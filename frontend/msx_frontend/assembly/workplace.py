@@ -1,0 +1,40 @@
+"""Where workers run: on this machine, or on the nodes of a cluster."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msx_frontend.config import ServerConfig
+from msx_frontend.resources.claims import Resources
+from msx_frontend.resources.model_resources import ModelResources
+from msx_frontend.resources.supply import Supply
+from msx_frontend.workers.launcher import Launcher
+
+if TYPE_CHECKING:
+    from msx_frontend.cluster.claims import ClusterResources
+
+
+@dataclass(frozen=True)
+class Workplace:
+    supply: Supply
+    launcher: Launcher
+    cluster: ClusterResources | None = None
+
+
+def open_workplace(config: ServerConfig, resources: Resources, local: Launcher, parts: AsyncExitStack) -> Workplace:
+    """A cluster is closed with `parts`, and so after the workers that are opened later."""
+    if config.cluster_address is None:
+        return Workplace(partial(ModelResources, resources), local)
+    from msx_frontend.cluster.claims import ClusterResources  # servers without a cluster do not load it
+    from msx_frontend.cluster.cluster import Cluster
+    from msx_frontend.cluster.launcher import ClusterLauncher
+
+    cluster = Cluster(config.cluster_address)
+    cluster.start()
+    parts.push_async_callback(cluster.close)
+    placed = ClusterResources(cluster)
+    launcher = ClusterLauncher(cluster, config.cluster_agent_address, config.cluster_start_timeout)
+    return Workplace(placed.of, launcher, placed)

@@ -1,0 +1,97 @@
+"""What workers are given to run on, whether it is this machine's or a cluster's: the words that both have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from msx_frontend.devices.lease import Lease
+from msx_frontend.resources.shortage import Shortage
+from msx_frontend.resources.starts import Sibling
+from msx_sdk._internal.config import ModelConfig
+
+
+class UnhealthyDevice(NamedTuple):
+    device: int
+    """The server's number."""
+    id: str
+    """The driver's name."""
+    health: str
+    """The driver's word for it."""
+
+
+class GroupClaim(Protocol):
+    """The resources of one worker group, from before its first start until its last process is gone.
+
+    `changed` is called when `shortage` has become another, or None, `withdrawn` when the lease must be given back;
+    `taken` gives the memory that the group has.
+    """
+
+    changed: Callable[[], None]
+    withdrawn: Callable[[], None]
+    taken: Callable[[], int]
+
+    @property
+    def lease(self) -> Lease | None: ...
+
+    @property
+    def shortage(self) -> Shortage | None: ...
+
+    @property
+    def revoked(self) -> str:
+        """Why the lease must be given back, once the group has ended: `renew` does it."""
+
+    @property
+    def phase(self) -> str:
+        """What it is in line for; "" while it is not, or lacks something."""
+
+    async def satisfied(self) -> None:
+        """Returns when it has its `lease`."""
+
+    async def turn(self) -> None:
+        """Returns when the group may start. Call `started` when it has, or does not want to any more."""
+
+    def started(self) -> None:
+        """The group has started or will not: others may. May be called again."""
+
+    def release(self) -> None:
+        """The group's last process is gone, and no other starts. May be called again."""
+
+    def renew(self) -> None:
+        """A lease that was revoked is given back, and another one asked for. The group has no process now."""
+
+
+class VersionSupply(Protocol):
+    """What the workers of one model version may have."""
+
+    def claim(self, sibling: Sibling) -> GroupClaim:
+        """A claim for one more worker group. Raises DeviceError when it could never be satisfied."""
+
+    def check(self, workers: int) -> None:
+        """Raises DeviceError or TooManyProcessesError when so many workers could never start, also without others."""
+
+    def forget(self) -> None:
+        """For an unregistered model: its placement starts anew when it is registered again."""
+
+    @property
+    def capacity(self) -> int | None:
+        """How many workers there may be if no other model had devices; None: any number."""
+
+    @property
+    def has_devices(self) -> bool: ...
+
+    @property
+    def device_type(self) -> str:
+        """What it runs on: the accelerator's kind, or "cpu"."""
+
+    @property
+    def unhealthy_devices(self) -> Sequence[UnhealthyDevice]:
+        """The unhealthy ones of the devices that it may have."""
+
+    @property
+    def default_workers(self) -> int:
+        """How many workers it starts with, where nobody says."""
+
+
+Supply = Callable[[str, ModelConfig], VersionSupply]
+"""Of the model version that the key names."""
