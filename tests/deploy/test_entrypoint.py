@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[3] / "deploy" / "container" / "entrypoint.sh"
+SCRIPT = Path(__file__).parents[2] / "deploy" / "container" / "entrypoint.sh"
 CONFIG = "/home/model-server/config.properties"
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from msx_frontend.cli.main import main
 from msx_frontend.config.load import load_server_config
 from msx_frontend.config.server_config import ServerConfig
-from tests.unit.deploy.dockerfile import CONTAINER, ROOT, final_stage, of
+from tests.deploy.dockerfile import CONTAINER, ROOT, final_stage, of
 
 tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")  # pytest brings it
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

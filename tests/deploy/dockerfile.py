@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 CONTAINER = ROOT / "deploy" / "container"
 
 

@@ -1,0 +1,76 @@
+"""Every metric that a server exposes, with its labels: a page of the metrics listener with a sample of each."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from functools import cache
+
+from msx_backend.llm.gauges import EngineGauges
+from msx_backend.llm.stats import RequestTimes
+from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from msx_frontend.metrics.declared import load_spec
+from msx_frontend.metrics.observer import ModelGauges
+from msx_protocol import MetricInfo, MetricSample
+from msx_sdk.metrics import Metrics
+from tests.prometheus import samples
+from tests.unit.backend.llm.test_gauges import STATS
+from tests.unit.frontend.metrics.test_server import Version
+
+OF_SCRAPES = frozenset({"job", "instance"})
+"""Labels that Prometheus gives each sample."""
+
+
+class WholeVersion(Version):
+    def gauges(self) -> dict[str, float]:
+        return dict.fromkeys(ModelGauges.HELP, 1.0)
+
+
+@cache
+def exposed() -> dict[str, frozenset[str]]:
+    """Names of samples, as `msx_request_seconds_bucket`, to their labels without those of scrapes."""
+    found = {"up": frozenset[str]()}  # Prometheus' own
+    for name, labels, _ in samples(page()):
+        found[name] = found.get(name, frozenset()) | labels.keys()
+    return found
+
+
+@cache
+def page() -> str:
+    return asyncio.run(_page()).decode()
+
+
+def without_samples() -> set[str]:
+    """What this module should have given a sample."""
+    names = set(re.findall(r"^# TYPE (\S+) \w+$", page(), re.MULTILINE))
+    ends = ("", "_bucket", "_total")
+    return {name for name in names if not any(name + end in exposed() for end in ends)}
+
+
+async def _page() -> bytes:
+    metrics = ServerMetrics()
+    metrics.versions.append(WholeVersion())
+    metrics.observer.devices = lambda: [(0, True)]
+    metrics.observer.connections = lambda: [("inference", 1)]
+    metrics.key_requests.labels("team-a", "http", "200").inc()
+    version = ModelMetrics(metrics, "m", "1.0")
+    version.text.meter(stream=True).ended()
+    version.answered(200)
+    for _, declared in load_spec().ts:
+        metrics.ts_series(declared.name).add(1.0)
+    for _, declared in load_spec().model:
+        version.handler_samples([MetricSample(declared.name, "gauge", "ms", 1.0, [("Level", "Model")])], 9000)
+    _engine(version)
+    return await metrics.expose()
+
+
+def _engine(version: ModelMetrics) -> None:
+    """What the engine of a language model records in its worker."""
+    engine = Metrics()
+    gauges = EngineGauges(engine, lambda: STATS)
+    gauges.stop()
+    gauges.tell(RequestTimes(arrived=1.0, started=2.0))
+    version.handler_forms([MetricInfo(*form) for form in engine.descriptors.take()])
+    version.handler_samples(
+        [MetricSample(s.name, s.kind, s.unit, s.value, list(s.labels)) for s in engine.take()], 9000
+    )
