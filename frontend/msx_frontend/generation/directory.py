@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msx_frontend.errors import ModelNotFound, NotOffered, ServiceError, ServiceUnavailable
-from msx_frontend.generation.errors import UnknownModel, WrongParameter
+from msx_frontend.generation.errors import FirstLoading, UnknownModel, WrongParameter
 from msx_frontend.keys.key import Key
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
@@ -48,7 +48,7 @@ class Directory:
             if one.capabilities and getattr(one.capabilities, operation):
                 return one
             if _loads(one):
-                raise _loading()  # it may be the one: to ask another model until then would be to ask the wrong one
+                raise _loading(one)  # it may be the one: to ask another model until then would be to ask the wrong one
         raise self._none(name, operation)
 
     def names(self) -> list[str]:
@@ -81,6 +81,8 @@ class Directory:
             raise self._unknown(f"{name}{said_by}", operation) from None
         if found.capabilities is not None and not getattr(found.capabilities, operation):
             raise NotOffered(name, operation)
+        if found.on_demand and _loads(found):
+            raise FirstLoading(found)
         return found
 
     def _allows(self, name: str) -> bool:
@@ -92,8 +94,8 @@ class Directory:
     def _none(self, name: str | None, operation: str) -> ServiceError:
         """The error when no model offers the operation now."""
         untold = [one for one in self.defaults() if one.capabilities is None]
-        if any(map(_loads, untold)):
-            return _loading()
+        if loading := [one for one in untold if _loads(one)]:
+            return _loading(next((one for one in loading if one.on_demand), loading[0]))
         if refusal := next((one.refusal for one in untold if one.refusal), ""):
             return ServiceUnavailable(refusal)
         return self._unknown(name, operation)
@@ -110,7 +112,9 @@ def _loads(version: ModelVersion) -> bool:
     return version.capabilities is None and version.expecting_workers
 
 
-def _loading() -> ServiceUnavailable:
+def _loading(version: ModelVersion) -> ServiceUnavailable:
+    if version.on_demand:
+        return FirstLoading(version)
     return ServiceUnavailable("The models are still loading; ask again when they are ready.")
 
 

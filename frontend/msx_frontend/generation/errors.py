@@ -6,6 +6,7 @@ ServiceError
 ├── UnknownModel       no such model, and which there are
 ├── NoChatTemplate     messages for a model that takes none
 ├── IncompleteReply    the handler ended without an end of its text
+├── FirstLoading       what the model offers is not known, and this request makes it load
 ├── Unhealthy          no language model answers
 └── InvalidReply       the handler sent something else than a message of msx_sdk.generation
 """
@@ -17,8 +18,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from msx_frontend import errors
-from msx_frontend.errors import BadRequest, HandlerFailed, ModelNotFound, ServiceError
+from msx_frontend.errors import BadRequest, HandlerFailed, ModelNotFound, ServiceError, ServiceUnavailable
 from msx_frontend.generation.parameter_names import parameter_of
+from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.net.http import family as http
 
 DO_NOT_RETRY = ("x-should-retry", "false")
@@ -28,6 +30,14 @@ DO_NOT_RETRY = ("x-should-retry", "false")
 class WrongParameter(BadRequest):
     def __init__(self, name: str, text: str) -> None:
         super().__init__(f"{name}: {text}")
+
+
+class FirstLoading(ServiceUnavailable):
+    """What the model offers is not known before its first load, which a request that waits for it starts."""
+
+    def __init__(self, version: ModelVersion) -> None:
+        super().__init__(f'Model "{version.source.name}" is loading for the first time; ask again when it is ready.')
+        self.version = version
 
 
 class Invalid(BadRequest):

@@ -13,6 +13,7 @@ from msx_frontend.generation.errors import TextFailure
 from msx_frontend.generation.parameter_names import client_name, renamed
 from msx_frontend.job import Field, Job, Sink
 from msx_frontend.keys.key import Key
+from msx_frontend.models.first_load import Wait
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.net.http.failures import reported
 from msx_frontend.net.http.family import Names, ReplySink
@@ -57,7 +58,20 @@ class TextRequest:
     credit = None
     """Its jobs never wait for the client: an engine works for all of them at once, and their texts have an end."""
 
-    __slots__ = ("_headers", "_jobs", "_key", "_left", "api", "body", "id", "ignored", "names", "path", "sink")
+    __slots__ = (
+        "_first_load",
+        "_headers",
+        "_jobs",
+        "_key",
+        "_left",
+        "api",
+        "body",
+        "id",
+        "ignored",
+        "names",
+        "path",
+        "sink",
+    )
 
     def __init__(
         self, api: TextApi, id: str, body: bytes, path: Names, headers: Headers, key: Key | None, sink: ReplySink
@@ -67,6 +81,7 @@ class TextRequest:
         self._headers, self._key = headers, key
         self._jobs: list[Job] = []
         self._left = False
+        self._first_load: Wait | None = None
         self.names: dict[str, str] = {}
         self.ignored: Sequence[str] = ()
 
@@ -89,9 +104,20 @@ class TextRequest:
         self._jobs.append(job)
         return job
 
+    def wait_for_load(self, version: ModelVersion, begin: Callable[[], None]) -> None:
+        """`begin` is called when the model's handler is known. Raises Overloaded when too many wait."""
+        self._first_load = version.wait_for_load(begin, self.fail)
+
+    def fail(self, error: Exception) -> None:
+        """End its jobs, and tell the client why."""
+        self.cancel()
+        self.sink.fail(self.client_error(error))
+
     def cancel(self, error: ServiceError | None = None) -> None:
         """End its jobs, and begin no others: the client has left, or one of them failed. Idempotent."""
         self._left = True
+        if self._first_load is not None:
+            self._first_load.leave()
         jobs, self._jobs = self._jobs, []  # ends the reference cycle of jobs and sinks
         for job in jobs:
             job.cancel(error)

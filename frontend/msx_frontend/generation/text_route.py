@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
+from msx_frontend.generation.errors import FirstLoading
 from msx_frontend.generation.text_request import TextApi, TextRequest
 from msx_frontend.job import KeptHeaders
 from msx_frontend.keys.key import Key
@@ -44,7 +46,19 @@ class TextTemplate:
         request = TextRequest(self._api, id, body, self._path, self._headers, self.key, sink)
         sink.job = request
         try:
-            self._answer(request).begin(request)
+            self._begin(request)
         except Exception as error:
             request.cancel()
             raise request.client_error(error) from None
+
+    def _begin(self, request: TextRequest) -> None:
+        try:
+            self._answer(request).begin(request)
+        except FirstLoading as error:
+            request.wait_for_load(error.version, partial(self._begin_late, request))
+
+    def _begin_late(self, request: TextRequest) -> None:
+        try:
+            self._begin(request)
+        except Exception as error:
+            request.fail(error)

@@ -15,6 +15,7 @@ from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.models.autoscaling.autoscaler import Autoscaler
 from msx_frontend.models.autoscaling.timer import AutoscalingTimer
+from msx_frontend.models.first_load import FirstLoad, Wait
 from msx_frontend.models.group_recipe import GroupRecipe
 from msx_frontend.models.observed_version import ObservedVersion
 from msx_frontend.models.replicas import Replicas
@@ -56,6 +57,7 @@ class ModelVersion(ObservedVersion):
         self.dispatcher = make_dispatcher(source.name, source.version, source.config, sequence_keys)
         self._status = VersionStatus(*self.labels)
         self._replicas = Replicas(source.config, self.labels, resources, recipe, metrics, self, self._judge)
+        self.first_load = FirstLoad(source.name, source.config.job_queue_size, source.config.response_timeout)
         self.autoscaler = Autoscaler(
             self.labels,
             source.config,
@@ -64,6 +66,7 @@ class ModelVersion(ObservedVersion):
             metrics,
             autoscaling or AutoscalingTimer(),
             self._judge,
+            self.first_load,
         )
         self.stages: dict[str, ModelVersion] = {}
         self.created = time.time()
@@ -105,6 +108,13 @@ class ModelVersion(ObservedVersion):
         job.listener = self.metrics
         self._limit(job)
         self.dispatcher.pass_on(job)
+
+    def wait_for_load(self, go: Callable[[], None], fail: Callable[[ServiceError], None]) -> Wait:
+        """For a request of which nothing can be decided before the first load, which it starts where workers follow the
+        load. Raises Overloaded when too many wait."""
+        wait = self.first_load.wait(go, fail)
+        self.dispatcher.asked()
+        return wait
 
     def refused(self, status: int) -> None:
         """Counts a request that `submit` or `pass_on` has refused."""
@@ -195,6 +205,8 @@ class ModelVersion(ObservedVersion):
         """Drain, then fail what is left; returns when no process of this version is left."""
         self._status.move(ModelState.DRAINING)
         self.autoscaler.close()
+        gone = f'Model "{self.source.name}" was unregistered before the request could run.'
+        self.first_load.failed(ServiceUnavailable(gone))
         self.dispatcher.expecting_workers = bool(self.dispatcher.groups)
         await self._drain_queue(drain_limit)
         too_late = ServiceUnavailable(f'Model "{self.source.name}" was unregistered before the request could run.')
@@ -211,6 +223,7 @@ class ModelVersion(ObservedVersion):
     def cancel_all(self, error: ServiceError) -> None:
         """Every request that is queued or running fails with `error`."""
         self.dispatcher.fail_all(error)
+        self.first_load.failed(error)
         for group in self._replicas.groups:
             group.runner.cancel_all(error)
 
@@ -289,6 +302,10 @@ class ModelVersion(ObservedVersion):
             self.dispatcher.refusal = self._status.refusal(kept) or self.autoscaler.refusal
             if self.dispatcher.waiting and not self.dispatcher.may_serve:
                 self.dispatcher.fail_all(self._status.error(self.dispatcher.refusal))
+            if not self.dispatcher.may_serve:
+                self.first_load.failed(self._status.error(self.dispatcher.refusal))
+            elif self.capabilities is not None:
+                self.first_load.loaded()
         self._status.changed.set()
         self.judged()
 

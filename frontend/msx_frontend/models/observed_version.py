@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.models.autoscaling.autoscaler import Autoscaler
+from msx_frontend.models.first_load import FirstLoad
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.replicas import Replicas
 from msx_frontend.models.request_counts import RequestCounts, count_requests
@@ -26,6 +27,7 @@ class ObservedVersion:
     dispatcher: Dispatcher
     metrics: ModelMetrics
     autoscaler: Autoscaler
+    first_load: FirstLoad
     stages: Mapping[str, ObservedVersion]
     """By name, those of a model that has stages."""
     _replicas: Replicas
@@ -66,7 +68,9 @@ class ObservedVersion:
     @property
     def busy(self) -> bool:
         """Clients wait for a job that is queued or running."""
-        return bool(self.dispatcher.waiting) or any(group.runner.awaited for group in self._replicas.groups)
+        return bool(self.dispatcher.waiting or self.first_load) or any(
+            group.runner.awaited for group in self._replicas.groups
+        )
 
     @property
     def at_rest(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Any
 
 from msx_frontend.metrics import ModelMetrics
@@ -34,10 +34,12 @@ class Autoscaler:
         metrics: ModelMetrics,
         timer: AutoscalingTimer,
         judge: Callable[[], None],
+        first_load: Sized,
     ) -> None:
-        """`judge` is called when the version takes requests again after a pause."""
+        """`judge` is called when the version takes requests again after a pause; `first_load` are requests that cannot
+        be queued before the first load."""
         self._labels, self._config, self._dispatcher, self._replicas = labels, config, dispatcher, replicas
-        self._metrics, self._timer, self._judge = metrics, timer, judge
+        self._metrics, self._timer, self._judge, self._first_load = metrics, timer, judge, first_load
         self.options: AutoscalingOptions | None = config.scales_by_load
         """None while it is off."""
         self._history: History | None = None
@@ -131,7 +133,7 @@ class Autoscaler:
             now=now,
             queue=dispatcher.unbound,
             oldest=dispatcher.oldest_unbound,
-            waiting=dispatcher.waiting,
+            waiting=dispatcher.waiting + len(self._first_load),
             in_flight=sum(group.runner.busy for group in replicas.groups),
             answered=dispatcher.answered,
             ready=states.count(ReplicaState.READY),

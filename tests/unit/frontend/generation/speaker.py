@@ -19,6 +19,7 @@ from msx_frontend.job import Job
 from msx_frontend.keys.key import Key, Kind
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from msx_frontend.models.first_load import FirstLoad
 from msx_frontend.models.registry import Registry
 from msx_frontend.net.http.admission import ChecksKeys
 from msx_sdk.generation import (
@@ -71,8 +72,13 @@ class FakeVersion:
     expecting_workers: bool = True
     created: float = 1_700_000_000.5
     answers: bool = True
+    on_demand: bool = False
     device_type: str = "cpu"
     refusal: str = ""
+
+    def __post_init__(self) -> None:
+        self.first_load = FirstLoad(self.name, 2, 60)
+        self.wait_for_load = self.first_load.wait
 
     @property
     def source(self) -> Any:
