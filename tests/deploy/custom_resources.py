@@ -52,6 +52,7 @@ SPECS: dict[str, Any] = {
     },
     # prometheus-operator 0.80, pkg/apis/monitoring/v1
     "monitoring.coreos.com/v1 ServiceMonitor": {
+        "jobLabel": TEXT,
         "selector": LABELS,
         "namespaceSelector": {"matchNames": [TEXT], "any": FLAG},
         "endpoints": [{"port": TEXT, "path": TEXT, "interval": TEXT, "scheme": TEXT, "tlsConfig": ANY}],

@@ -248,6 +248,7 @@ def test_what_prometheus_asks_for() -> None:
     found = [one for one in of_kind("keda", "Service") if selector <= one["metadata"]["labels"].items()]
     (service,) = found
     assert monitor["spec"]["endpoints"][0]["port"] in [port["name"] for port in service["spec"]["ports"]]
+    assert service["metadata"]["labels"][monitor["spec"]["jobLabel"]] == "msx-serve", "as the alerts name it"
     query = scaler["spec"]["triggers"][0]["metadata"]["query"]
     assert f'namespace="{NAMESPACE}",service="{service["metadata"]["name"]}"' in query
 
