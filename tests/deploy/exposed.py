@@ -10,6 +10,7 @@ from msx_backend.llm.gauges import EngineGauges
 from msx_backend.llm.stats import RequestTimes
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.metrics.declared import load_spec
+from msx_frontend.metrics.numbers import CounterFamily, HistogramFamily
 from msx_frontend.metrics.observer import ModelGauges
 from msx_protocol import MetricInfo, MetricSample
 from msx_sdk.metrics import Metrics
@@ -52,10 +53,10 @@ async def _page() -> bytes:
     metrics.versions.append(WholeVersion())
     metrics.observer.devices = lambda: [(0, True)]
     metrics.observer.connections = lambda: [("inference", 1)]
-    metrics.key_requests.labels("team-a", "http", "200").inc()
+    for family in [*vars(metrics).values(), *vars(metrics.text).values()]:
+        if isinstance(family, CounterFamily | HistogramFamily):
+            family.labels(*family._labels)
     version = ModelMetrics(metrics, "m", "1.0")
-    version.text.meter(stream=True).ended()
-    version.answered(200)
     for _, declared in load_spec().ts:
         metrics.ts_series(declared.name).add(1.0)
     for _, declared in load_spec().model:

@@ -193,6 +193,9 @@ NOT_RUN = {
     "docs/from-torchserve.md": {"pip install": "installs torch, which is larger than all the rest"},
     "docs/grpc.md": {"pip install": INSTALLS, "grpcurl": "a program in Go that the tests do not bring"},
     "docs/kserve.md": {"pip install": "tests/contract uses the client, in an environment of its own"},
+    "docs/kubernetes.md": dict.fromkeys(
+        ("kubectl", "helm", "docker"), "needs a cluster; tests/deploy checks the manifests"
+    ),
     "docs/language-models.md": {
         "hf download": HUB,
         "curl http://127.0.0.1:8080/predictions/minilm": "needs the vectors of 384 numbers of the real model",
