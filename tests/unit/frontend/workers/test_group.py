@@ -715,6 +715,41 @@ def test_drain_does_not_wait_beyond_its_limit(tmp_path: Path) -> None:
     on(spec_of(tmp_path, "hang"), test)
 
 
+def test_a_drain_without_a_limit_gets_one_by_a_second_call(tmp_path: Path) -> None:
+    async def test(bench: Bench) -> None:
+        (running,) = bench.predict(b"/dev/null")
+        draining = asyncio.ensure_future(bench.group.drain(None))
+        await until(lambda: bench.group.state is GroupState.DRAINING)
+        await bench.group.drain(0.05)
+        await draining
+        assert error_of(running).message == "Worker died. The worker was told to stop."
+
+    on(spec_of(tmp_path, "hang"), test)
+
+
+def test_a_second_call_to_drain_cuts_nothing_short(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    code = f"""
+import os, time
+def handle(data, context):
+    while data and not os.path.exists({str(gate)!r}):
+        time.sleep(0.005)
+    return [row["body"] for row in data or []]
+"""
+
+    async def test(bench: Bench) -> None:
+        (job,) = bench.predict(b"a")
+        first = asyncio.ensure_future(bench.group.drain(None))
+        await until(lambda: bench.group.state is GroupState.DRAINING)
+        second = asyncio.ensure_future(bench.group.drain(30))
+        await asyncio.sleep(0)
+        gate.touch()
+        await asyncio.gather(first, second)
+        assert job.status == 200
+
+    on(spec_of(tmp_path, code), test)
+
+
 def test_a_group_that_is_drained_for_a_reason_ends_with_it(tmp_path: Path) -> None:
     reason = group_end.device_lost("device 3 is unhealthy (Critical)")
 

@@ -223,6 +223,21 @@ def test_workers_that_leave_end_what_they_have(tmp_path: Path) -> None:
     in_harness(tmp_path, test)
 
 
+def test_the_version_ends_while_workers_leave(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        clock = await clocked(harness, 1, 2)
+        await harness.management.scale("m", None, 2, 2, wait=True)
+        jobs = [harness.submit(), harness.submit()]
+        clock.version._replicas.least = 1
+        clock.version._replicas.resize(1, lambda group: False)
+        await asyncio.sleep(0)
+        await clock.version.close(0)
+        assert all(job.done for job in jobs)
+        assert (clock.version.replicas, harness.groups()) == ([], [])
+
+    in_harness(tmp_path, test)
+
+
 def test_a_worker_with_an_open_sequence_stays(tmp_path: Path) -> None:
     stateful = "sequenceBatching: true\nsequenceMaxIdleMSec: 60000\nmaxNumSequence: 8\nmaxSequenceJobQueueSize: 4\n"
 
