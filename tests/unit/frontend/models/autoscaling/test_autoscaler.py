@@ -13,6 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from msx_frontend.errors import BadRequest, ServiceUnavailable
+from msx_frontend.job import Job
 from msx_frontend.management_errors import ResourcesMissing
 from msx_frontend.models.autoscaling import timer
 from msx_frontend.models.autoscaling.timer import AutoscalingTimer
@@ -227,15 +228,15 @@ def test_the_version_ends_while_workers_leave(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         clock = await clocked(harness, 1, 2)
         await harness.management.scale("m", None, 2, 2, wait=True)
-        jobs = [harness.submit(), harness.submit()]
+        jobs.extend([harness.submit(), harness.submit()])
         clock.version._replicas.least = 1
         clock.version._replicas.resize(1, lambda group: False)
         await asyncio.sleep(0)
-        await clock.version.close(0)
-        assert all(job.done for job in jobs)
-        assert (clock.version.replicas, harness.groups()) == ([], [])
+        assert len(harness.groups()) == 2
 
-    in_harness(tmp_path, test)
+    jobs = list[Job]()
+    in_harness(tmp_path, test)  # it closes the version, and no group may be left
+    assert all(job.done for job in jobs)
 
 
 def test_a_worker_with_an_open_sequence_stays(tmp_path: Path) -> None:
