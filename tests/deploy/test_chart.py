@@ -23,9 +23,9 @@ from tests.unit.frontend.apis.families import of_listener
 VERSIONS = ("1.25", "1.37")
 """The oldest API that the chart is for (Chart.yaml: kubeVersion), and a new one."""
 OF_VALUES = {
-    "ascend": {"archives"},
+    "ascend": {"archives", "compiled"},
     "keda": {"msx-keys"},
-    "ingress-tls": {"msx-server", "msx-ingress", "registry", "hub"},
+    "ingress-tls": {"msx-server", "msx-ingress", "registry", "hub", "labels"},
     "groups": {"msx-ray"},
     "hpa": set[str](),
     "default": set[str](),
@@ -191,6 +191,8 @@ def test_what_is_mounted_is_there(values: str) -> None:
     writable = {mount["mountPath"] for mount in mounts if not mount.get("readOnly")}
     assert str(config.state_dir) in writable
     assert "/models" not in writable
+    assert config.cache_dir is None or str(config.cache_dir) in writable
+    assert (config.cache_dir is not None) == (values in ("ascend", "ingress-tls"))
     for path in (config.api_keys_file, config.private_key_file, config.certificate_file):
         assert path is None or str(path.parent) in {mount["mountPath"] for mount in mounts}
 

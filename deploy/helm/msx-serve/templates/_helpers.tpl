@@ -60,6 +60,9 @@ model_store=/models
 state_dir=/state
 drain_timeout={{ .Values.drainTimeout }}
 number_of_npu={{ .Values.npu.count }}
+{{- if or .Values.cache.hostPath .Values.cache.existingClaim }}
+cache_dir=/cache
+{{- end }}
 {{- if include "msx-serve.keysSecret" . }}
 api_keys_file=/etc/msx/keys/keys.yaml
 {{- end }}
