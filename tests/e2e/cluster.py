@@ -1,0 +1,122 @@
+"""A real Ray cluster of several nodes on this machine, and what of MSX runs in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.e2e.server import wait_until
+
+MARK = "MSX_TEST_CLUSTER"
+"""In the environment of all that runs in the cluster."""
+
+NODE = {"resources": {"NPU": 2}}
+QUIET = {
+    "RAY_BACKEND_LOG_LEVEL": "error",
+    "RAY_enable_worker_prestart": "0",
+    "RAY_health_check_initial_delay_ms": "1000",
+    "RAY_health_check_period_ms": "1000",
+}
+
+
+class RayCluster:
+    """Its nodes have the addresses 127.0.0.2 (the head), 127.0.0.3, …: Ray takes 127.0.0.1 for the machine's other one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        """Short, because it goes into the names of sockets."""
+        env = {**os.environ, **QUIET, MARK: str(folder), "MSX_NODE_CACHE": str(folder / "node")}
+        command = [sys.executable, "-m", "tests.e2e.ray_nodes"]
+        self._log = (folder / "log").open("w")
+        self._leader = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, env=env
+        )
+        self.nodes: list[dict[str, Any]] = []
+        self.add_node(temp_dir=str(folder / "ray"), include_dashboard=False)
+
+    @property
+    def address(self) -> str:
+        return str(self.nodes[0]["address"])
+
+    def add_node(self, **options: Any) -> None:
+        address = f"127.0.0.{len(self.nodes) + 2}"
+        self.nodes.append(self._ask({"node": {"node_ip_address": address, **NODE, **options}}))
+
+    def left(self) -> list[str]:
+        """The names of placement groups and actors."""
+        names: list[str] = self._ask({"left": True})
+        return names
+
+    def kill(self, node: int, kind: str = "raylet") -> None:
+        """SIGKILL; `gcs_server` is the head's."""
+        for pid in self.nodes[node]["pids"][kind]:
+            os.kill(pid, signal.SIGKILL)
+
+    def running(self, words: str) -> list[psutil.Process]:
+        """The processes in the cluster with these words in their command, agents and ranks also where Ray has ended."""
+        return [one for one in psutil.process_iter() if self._owns(one) and words in " ".join(one.cmdline())]
+
+    @property
+    def agents(self) -> list[psutil.Process]:
+        return self.running("msx_frontend.cluster.agent")
+
+    @property
+    def holders(self) -> list[psutil.Process]:
+        return self.running("ray::Holder")
+
+    @property
+    def ranks(self) -> list[psutil.Process]:
+        return self.running("msx_backend")
+
+    def assert_empty(self, limit: float = 30.0) -> None:
+        """No reservation, actor, agent, rank or folder of MSX."""
+        wait_until(lambda: not self.agents and not self.ranks, "agents have ended", lambda: str(self.agents), limit)
+        wait_until(lambda: not self.left(), "the cluster is free", lambda: str(self.left()), limit)
+        run = self._folder / "node" / "run"
+        assert not run.exists() or not os.listdir(run), os.listdir(run)
+
+    def close(self) -> None:
+        assert self._leader.stdin is not None
+        self._leader.stdin.close()
+        self._leader.wait(60)
+        self._log.close()
+        for process in self.running(""):
+            process.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _owns(self, process: psutil.Process) -> bool:
+        try:
+            return process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARK) == str(self._folder)
+        except psutil.Error:
+            return False
+
+    def _ask(self, order: dict[str, Any]) -> Any:
+        assert self._leader.stdin is not None
+        assert self._leader.stdout is not None
+        self._leader.stdin.write(json.dumps(order) + "\n")
+        self._leader.stdin.flush()
+        line = self._leader.stdout.readline()
+        assert line, Path(self._log.name).read_text()[-4000:]
+        return json.loads(line)
+
+
+@contextmanager
+def run_cluster(nodes: int = 2) -> Iterator[RayCluster]:
+    cluster = RayCluster(Path(tempfile.mkdtemp(prefix="msx-ray-")))
+    try:
+        for _ in range(nodes - 1):
+            cluster.add_node()
+        yield cluster
+    finally:
+        cluster.close()

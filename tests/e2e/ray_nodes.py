@@ -1,0 +1,49 @@
+"""`python -m tests.e2e.ray_nodes`: a Ray cluster on this machine, led by lines of JSON on standard input.
+
+`{"node": {…}}` starts a node, the head first, and is answered with its processes; `{"left": true}` with the placement
+groups and actors that there are. At the end of the input all ends. It is a process of its own, because Ray changes the
+process that it is imported into.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from ray._private.state import state
+from ray._raylet import GcsClientOptions
+from ray.cluster_utils import Cluster
+
+OPTIONS: dict[str, Any] = {"num_cpus": 4, "object_store_memory": 80 << 20}
+
+
+def main() -> None:
+    out, sys.stdout = sys.stdout, sys.stderr  # Ray prints
+    cluster = Cluster()
+    try:
+        for line in sys.stdin:
+            order = json.loads(line)
+            answer = added(cluster, order["node"]) if "node" in order else left(cluster.address)
+            print(json.dumps(answer), file=out, flush=True)
+    finally:
+        for node in cluster.list_all_nodes():
+            node.kill_all_processes(check_alive=False, allow_graceful=False)
+
+
+def added(cluster: Cluster, options: dict[str, Any]) -> dict[str, Any]:
+    node = cluster.add_node(**OPTIONS, **options)
+    pids = {kind: [one.process.pid for one in processes] for kind, processes in node.all_processes.items()}
+    return {"address": cluster.address, "node_id": node.node_id, "pids": pids}
+
+
+def left(address: str) -> list[str]:
+    """Without becoming one of the cluster's drivers."""
+    state._initialize_global_state(GcsClientOptions.create(address, None, True, True))
+    groups = [one["name"] for one in state.placement_group_table().values() if one["state"] != "REMOVED"]
+    actors = [one["Name"] for one in state.actor_table(None).values() if one["State"] != "DEAD"]
+    return sorted(groups + actors)
+
+
+if __name__ == "__main__":
+    main()
