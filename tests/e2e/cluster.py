@@ -31,7 +31,7 @@ QUIET = {
 
 
 class RayCluster:
-    """Its nodes have the addresses 127.0.0.2 (the head), 127.0.0.3, …: Ray takes 127.0.0.1 for the machine's other one."""
+    """Its nodes have the addresses 127.0.0.2 (the head), 127.0.0.3, …: instead of 127.0.0.1 Ray takes another one."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -84,12 +84,10 @@ class RayCluster:
         wait_until(lambda: not self.agents and not self.ranks, "agents have ended", lambda: str(self.agents), limit)
         wait_until(lambda: not self.left(), "the cluster is free", lambda: str(self.left()), limit)
         run = self._folder / "node" / "run"
-        assert not run.exists() or not os.listdir(run), os.listdir(run)
+        wait_until(lambda: not run.exists() or not os.listdir(run), "folders of ranks are removed", limit=limit)
 
     def close(self) -> None:
-        assert self._leader.stdin is not None
-        self._leader.stdin.close()
-        self._leader.wait(60)
+        self._leader.communicate(timeout=60)
         self._log.close()
         for process in self.running(""):
             process.kill()

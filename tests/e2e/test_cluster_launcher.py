@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -111,25 +111,125 @@ async def answer(group: tuple[RankGroup, Events], body: bytes) -> bytes:
 def test_one_rank_on_each_node(nodes: RayCluster, tmp_path: Path) -> None:
     async def test() -> None:
         async with joined(nodes) as cluster:
-            t0 = time.monotonic()
-            reservation = await granted(cluster)
-            print("placed", time.monotonic() - t0, reservation.places)
-            t0 = time.monotonic()
-            launcher = ClusterLauncher(cluster, "127.0.0.1")
-            async with running(launcher, reservation, tmp_path) as group:
-                print("loaded", time.monotonic() - t0)
-                print(await answer(group, b"x"))
-                large = b"x" * (30 << 20)
-                t0 = time.monotonic()
-                assert len(await answer(group, large)) < 300
-                print("30 MB", time.monotonic() - t0)
-            t0 = time.monotonic()
-            async with running(launcher, reservation, tmp_path) as group:
-                print("again", time.monotonic() - t0)
-                print(await answer(group, b"y"))
-                reservation.release()
-        
+            reservation, launcher = await granted(cluster), ClusterLauncher(cluster, "127.0.0.1")
+            assert [place.devices for place in reservation.places] == [("0",), ("0",)]
+            assert {place.address for place in reservation.places} == {"127.0.0.2", "127.0.0.3"}
+            meeting = ("127.0.0.1", "0")
+            for size in (1, 30 << 20):  # its agents stay for the second generation
+                async with running(launcher, reservation, tmp_path) as group:
+                    assert await answer(group, b"x" * size) == f"0 of 2 {meeting} {size}".encode()
+            assert len(nodes.agents) == 2
+        assert cluster.reservations == []
+
     uvloop.run(test())
-    t0 = time.monotonic()
     nodes.assert_empty()
-    print("empty", time.monotonic() - t0)
+
+
+def test_a_killed_rank(nodes: RayCluster, tmp_path: Path) -> None:
+    """Told at once; the group starts again where it was."""
+
+    async def test() -> None:
+        async with joined(nodes) as cluster:
+            reservation, launcher = await granted(cluster), ClusterLauncher(cluster, "127.0.0.1")
+            async with running(launcher, reservation, tmp_path) as (ranks, events):
+                psutil.Process(ranks[1].describe()["pid"]).kill()
+                await told(lambda: 1 in events.exits)
+                assert events.exits[1] == -9
+            agents = nodes.agents
+            async with running(launcher, reservation, tmp_path) as group:
+                assert (await answer(group, b"x")).endswith(b" 1")
+            assert nodes.agents == agents
+            assert not reservation.lost
+
+    uvloop.run(test())
+    nodes.assert_empty()
+
+
+def test_a_killed_agent(nodes: RayCluster, tmp_path: Path) -> None:
+    """Its rank goes with it, and the place is lost: the group needs another one."""
+
+    async def test() -> None:
+        async with joined(nodes) as cluster:
+            reservation, launcher = await granted(cluster), ClusterLauncher(cluster, "127.0.0.1")
+            async with running(launcher, reservation, tmp_path) as (ranks, events):
+                lost = psutil.Process(ranks[1].describe()["pid"])
+                lost.parent().kill()
+                await told(lambda: 1 in events.exits)
+                await told(lambda: not lost.is_running() or lost.status() == psutil.STATUS_ZOMBIE)
+                await told(lambda: reservation.lost)
+                assert reservation.lost.startswith("the agent on node ")
+            reservation.release()
+            other = await granted(cluster)
+            async with running(launcher, other, tmp_path) as group:
+                assert (await answer(group, b"x")).endswith(b" 1")
+
+    uvloop.run(test())
+    nodes.assert_empty()
+
+
+def test_a_killed_driver(nodes: RayCluster, tmp_path: Path) -> None:
+    """Groups go on; the next one knows what the cluster has given."""
+
+    async def test() -> None:
+        async with joined(nodes) as cluster:
+            reservation, launcher = await granted(cluster), ClusterLauncher(cluster, "127.0.0.1")
+            async with running(launcher, reservation, tmp_path) as group:
+                assert cluster.driver_pid is not None
+                psutil.Process(cluster.driver_pid).kill()
+                await told(lambda: cluster.problem)
+                assert "The process that talks to Ray ended with code -9" in cluster.problem
+                waiting = cluster.reserve(APART)
+                assert waiting.waits_for == cluster.problem.rstrip(".")
+                assert (await answer(group, b"x")).endswith(b" 1")
+                await until(lambda: not cluster.problem, lambda: cluster.problem)
+                await until(lambda: waiting.granted, lambda: waiting.waits_for)
+                assert not reservation.lost
+                assert (await answer(group, b"xx")).endswith(b" 2")
+
+    uvloop.run(test())
+    nodes.assert_empty()
+
+
+def test_a_killed_holder(nodes: RayCluster, tmp_path: Path) -> None:
+    """The group serves until the server moves it."""
+
+    async def test() -> None:
+        async with joined(nodes) as cluster:
+            reservation, launcher = await granted(cluster), ClusterLauncher(cluster, "127.0.0.1")
+            async with running(launcher, reservation, tmp_path) as group:
+                nodes.holders[0].kill()
+                await until(lambda: reservation.lost)
+                assert (await answer(group, b"x")).endswith(b" 1")
+
+    uvloop.run(test())
+    nodes.assert_empty()
+
+
+def test_a_killed_raylet(nodes: RayCluster, tmp_path: Path) -> None:
+    """As after the loss of a node, but for what ran there; another node that joins takes its place."""
+
+    async def test() -> None:
+        async with joined(nodes) as cluster:
+            reservation, launcher = await granted(cluster), ClusterLauncher(cluster, "127.0.0.1")
+            async with running(launcher, reservation, tmp_path) as group:
+                started = time.monotonic()
+                nodes.kill(1)
+                await until(lambda: reservation.lost)
+                print(f"told after {time.monotonic() - started:.1f} s: {reservation.lost}")
+                assert (await answer(group, b"x")).endswith(b" 1")
+            reservation.release()
+            other = cluster.reserve(APART)
+            await until(lambda: other.waits_for)
+            await asyncio.to_thread(nodes.add_node)
+            await until(lambda: other.granted, lambda: other.lost or other.waits_for)
+            async with running(launcher, other, tmp_path) as group:
+                assert (await answer(group, b"x")).endswith(b" 1")
+
+    uvloop.run(test())
+    nodes.assert_empty()
+
+
+async def told(condition: Callable[[], Any]) -> None:
+    started = time.monotonic()
+    await until(condition)
+    print(f"told after {time.monotonic() - started:.2f} s")

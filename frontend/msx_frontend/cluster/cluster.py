@@ -157,11 +157,8 @@ def _apply(reservation: Reservation, message: Pending | Reserved | Refused | Age
         reservation.places, reservation.waits_for = message.places, ""
         problem = next((place.problem for place in message.places if place.problem), "")
         reservation.lost = problem.rstrip(".")
+        reservation.changed()
     elif isinstance(message, Pending):
         reservation.wait(message.reason)
-        return
     elif isinstance(message, (Refused, Lost)):
-        reservation.lost = message.reason.rstrip(".")
-    else:
-        return
-    reservation.changed()
+        reservation.lose(message.reason.rstrip("."))

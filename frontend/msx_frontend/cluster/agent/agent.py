@@ -10,6 +10,7 @@ import sys
 from msx_frontend import __version__
 from msx_frontend.cluster.agent.generation import Generation
 from msx_frontend.cluster.agent.invitation import Invitation
+from msx_frontend.cluster.agent.run_folder import remove_deserted
 from msx_frontend.cluster.agent_messages import AgentInfo, Begin, Hello, Meet, ToAgent
 from msx_frontend.cluster.dial import dial
 from msx_frontend.workers.channel import Channel
@@ -40,6 +41,7 @@ class Agent:
         hello = Hello(self._invitation.key, "agent", self._invitation.share)
         await dial(self._invitation.server, hello, self._channel)
         self._tell(_info(self._invitation.node))
+        await asyncio.to_thread(remove_deserted)
         await self._left.wait()
         if self._generation is not None:
             await self._generation.end()

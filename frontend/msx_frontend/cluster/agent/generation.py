@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
-import shutil
 import socket
 import sys
 from collections.abc import Callable
 
-from msx_frontend.cluster.agent.contents import folder_of, node_cache
+from msx_frontend.cluster.agent.contents import folder_of
 from msx_frontend.cluster.agent.invitation import Invitation
 from msx_frontend.cluster.agent.ranks import PlanSockets, RankProcess, rank_environment
 from msx_frontend.cluster.agent.relay import Relay
+from msx_frontend.cluster.agent.run_folder import RunFolder
 from msx_frontend.cluster.agent_messages import Begin, Cleared, Failed, Hello, Meet, Progress, Ready
 from msx_frontend.cluster.certificate import make_identity
 from msx_frontend.cluster.dial import Target, dial
@@ -38,7 +37,7 @@ class Generation:
         self._plans = PlanSockets()
         self._door: Door | None = None
         self._folders: list[str] = []
-        self._folder = node_cache() / "run" / f"{begin.name}-{secrets.token_hex(3)}"
+        self._run_folder: RunFolder | None = None
         self._task = asyncio.create_task(self._prepare(), name=f"prepare-{self.number}")
 
     def meet(self, meet: Meet) -> None:
@@ -56,7 +55,8 @@ class Generation:
             rank.kill()
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(asyncio.gather(*(rank.gone() for rank in self._ranks)), GONE_LIMIT)
-        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        if self._run_folder is not None:
+            await asyncio.to_thread(self._run_folder.remove)
         self._tell(Cleared(self.number))
 
     async def _prepare(self) -> None:
@@ -80,10 +80,11 @@ class Generation:
     async def _start(self, meet: Meet) -> None:
         try:
             await self._connect_plans(meet)
+            self._run_folder = RunFolder(self._begin.name)
             meeting = {"MASTER_ADDR": meet.master_address, "MASTER_PORT": str(meet.master_port)}
             for rank, start in zip(self._ranks, self._begin.ranks, strict=True):
                 env = rank_environment(start, meeting, self._invitation.devices, self._folders[0])
-                work_dir = self._folder / f"r{start.rank}"
+                work_dir = self._run_folder.path / f"r{start.rank}"
                 await rank.start(sys.executable, env, work_dir, self._plans.of(start.rank))
             self._plans.close()
         except OSError as error:
