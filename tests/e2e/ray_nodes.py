@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from ray._private.state import state
-from ray._raylet import GcsClientOptions
+from ray._raylet import GcsClientOptions  # type: ignore[attr-defined]  # a C extension's
 from ray.cluster_utils import Cluster
 
 OPTIONS: dict[str, Any] = {"num_cpus": 4, "object_store_memory": 80 << 20}

@@ -153,7 +153,7 @@ def test_a_killed_agent(nodes: RayCluster, tmp_path: Path) -> None:
             reservation, launcher = await granted(cluster), ClusterLauncher(cluster, "127.0.0.1")
             async with running(launcher, reservation, tmp_path) as (ranks, events):
                 lost = psutil.Process(ranks[1].describe()["pid"])
-                lost.parent().kill()
+                psutil.Process(lost.ppid()).kill()
                 await told(lambda: 1 in events.exits)
                 await told(lambda: not lost.is_running() or lost.status() == psutil.STATUS_ZOMBIE)
                 await told(lambda: reservation.lost)
