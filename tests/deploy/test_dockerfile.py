@@ -56,7 +56,7 @@ def test_the_wheel_is_made_of_what_the_build_may_see() -> None:
     assert lines[0] == "*"
     wheel = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
     needed = {*wheel["only-include"], *wheel["force-include"], PROJECT["project"]["readme"], "pyproject.toml"}
-    needed |= {*PROJECT["project"]["license-files"], "deploy/container"}
+    needed |= {*PROJECT["project"]["license-files"], "deploy/container", ".gitignore"}  # the last says what is left out
     assert {
         name for name in needed if not any(fnmatch(name, one) or name.startswith(f"{one}/") for one in seen)
     } == set()

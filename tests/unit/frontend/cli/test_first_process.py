@@ -12,13 +12,18 @@ from contextlib import contextmanager
 
 import pytest
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or shutil.which("unshare") is None
-    or subprocess.run(["unshare", "-pf", "--mount-proc", "true"], capture_output=True).returncode != 0,
-    reason="only root can make a pid namespace",
-)  # fmt: skip
+
+def namespace() -> list[str] | None:
+    """A command that gives another one a pid namespace: root may, and others where they may make user namespaces."""
+    for more in ([], ["--user", "--map-root-user"]):
+        command = ["unshare", *more, "--pid", "--fork", "--kill-child", "--mount-proc"]
+        if shutil.which("unshare") and subprocess.run([*command, "true"], capture_output=True).returncode == 0:
+            return command
+    return None
 
 
+NAMESPACE = namespace()
+pytestmark = pytest.mark.skipif(NAMESPACE is None, reason="this user cannot make a pid namespace")
 SERVER = """
 import os, signal, sys, time
 
@@ -51,14 +56,14 @@ def container(end: str) -> Iterator[subprocess.Popen[str]]:
     stand_in = f"{block}\n{SERVER}\n{end}"
     first = f"""
 import os, sys
-from msx_frontend.cli import first_process, main
+from msx_frontend.cli import main
 spawn = os.posix_spawn
 os.posix_spawn = lambda path, command, *a, **kw: spawn(path, [path, "-c", {stand_in!r}, *command[3:]], *a, **kw)
 sys.argv = ["msx-serve", "--start"]
 main.main()
 """
     process = subprocess.Popen(
-        ["unshare", "-pf", "--kill-child", "--mount-proc", sys.executable, "-c", first],
+        [*(NAMESPACE or []), sys.executable, "-c", first],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
