@@ -25,13 +25,13 @@ def namespace() -> list[str] | None:
 NAMESPACE = namespace()
 pytestmark = pytest.mark.skipif(NAMESPACE is None, reason="this user cannot make a pid namespace")
 SERVER = """
-import os, signal, sys, time
+import contextlib, os, signal, sys, time
 
 assert sys.argv[1:3] == ["--foreground", "--start"], sys.argv
 
 def states():
     for pid in filter(str.isdigit, os.listdir("/proc")):
-        with open(f"/proc/{pid}/stat") as stat:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as stat:  # it may end meanwhile
             yield stat.read().rpartition(")")[2].split()[0]
 
 if not os.fork():
