@@ -33,8 +33,8 @@ def properties_of(config: ServerConfig) -> dict[str, str]:
     for name, value in msgspec.structs.asdict(config).items():
         if name not in NOT_WRITTEN and value != defaults[name]:
             found[_TORCHSERVE_NAMES.get(name, name)] = text_of(value)
-    folders = {"model_store": config.model_store, **({"state_dir": config.state_dir} if config.state_dir else {})}
-    return {**found, **{name: str(folder.resolve()) for name, folder in folders.items()}}
+    folders = {"model_store": config.model_store, "state_dir": config.state_dir, "cache_dir": config.cache_dir}
+    return {**found, **{name: str(folder.resolve()) for name, folder in folders.items() if folder}}
 
 
 def models_of(registry: Registry, name: str) -> str:

@@ -2,7 +2,7 @@
 
 MindSpore 2.10 names them by the order of their compilation, and hardly checks what it finds. So what is compiled
 differently has a folder of its own; one process at a time uses a folder; and what a load that did not end has left is
-thrown away.
+thrown away. A new folder begins with a copy of what another worker has compiled.
 """
 
 from __future__ import annotations
@@ -73,8 +73,34 @@ def _lock(path: Path) -> int | None:
 def _cleaned(folder: Path) -> Path:
     """The folder for graphs. Existing graphs are kept only if the last load ended well."""
     graphs = folder / "graphs"
-    if not (folder / LOADED).exists():
+    if not graphs.exists():  # a load that failed, perhaps by what it was given, begins with nothing
+        rank = folder.name.partition("-")[2]
+        any(_copied(other, graphs) for other in sorted(folder.parent.glob(f"*-{rank}")) if other != folder)
+    elif not (folder / LOADED).exists():
         shutil.rmtree(graphs, ignore_errors=True)
     (folder / LOADED).unlink(missing_ok=True)
     graphs.mkdir(exist_ok=True)
     return graphs
+
+
+def _copied(other: Path, graphs: Path) -> bool:
+    """Whether the graphs of another worker, which may be running, were copied: not where it compiles one meanwhile."""
+    try:
+        before = _complete(other)
+        if before is None:
+            return False
+        shutil.copytree(other / "graphs", graphs)
+        if _complete(other) == before:
+            return True
+    except OSError:  # it has begun anew, the disk is full, or they are another user's
+        pass
+    shutil.rmtree(graphs, ignore_errors=True)
+    return False
+
+
+def _complete(folder: Path) -> dict[str, tuple[int, int, int]] | None:
+    """What distinguishes its files; None unless all were there when its model was loaded."""
+    files = [folder / LOADED, *(path for path in (folder / "graphs").rglob("*") if path.is_file())]
+    found = {str(path): (one.st_size, one.st_mtime_ns, one.st_ino) for path in files for one in [path.stat()]}
+    newest = max(modified for _, modified, _ in found.values())
+    return found if len(files) > 1 and newest == found[str(files[0])][1] else None

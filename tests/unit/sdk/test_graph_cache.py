@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,3 +97,44 @@ def test_too_many_workers_compile_for_themselves(
 
 def test_without_a_folder_nothing_is_marked() -> None:
     loaded()
+
+
+def another(base: Path) -> int:
+    """Another process has loaded the model, and runs; returns its lock."""
+    (taken(base) / "graph_0.mindir").write_text("graph")
+    loaded()
+    lock, graph_cache._TakenFolder.lock = graph_cache._TakenFolder.lock, None
+    assert lock is not None
+    return lock
+
+
+def test_a_worker_begins_with_what_another_one_has_compiled(tmp_path: Path) -> None:
+    lock = another(tmp_path)
+    second = taken(tmp_path)
+    assert (second / "graph_0.mindir").read_text() == "graph"
+    end_process()
+    assert list(taken(tmp_path).iterdir()) == [], "its load has failed, perhaps by them"
+    assert list(taken(tmp_path, 1).iterdir()) == [], "those of another rank are other graphs"
+    os.close(lock)
+
+
+def test_what_another_worker_compiles_after_its_load_may_be_half_written(tmp_path: Path) -> None:
+    lock = another(tmp_path)
+    folder = next(tmp_path.rglob("graph_0.mindir")).parent
+    (folder / "graph_1.mindir").write_text("half")
+    os.utime(folder / "graph_1.mindir", ns=(2**62, 2**62))
+    assert list(taken(tmp_path).iterdir()) == []
+    os.close(lock)
+
+
+def test_what_changes_while_it_is_copied_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = another(tmp_path)
+    copytree = shutil.copytree
+
+    def slowly(source: Path, target: Path) -> None:
+        copytree(source, target)
+        (source / "graph_0.mindir").write_text("another")
+
+    monkeypatch.setattr(shutil, "copytree", slowly)
+    assert list(taken(tmp_path).iterdir()) == []
+    os.close(lock)

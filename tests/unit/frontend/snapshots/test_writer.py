@@ -95,6 +95,7 @@ def test_what_it_says_of_the_settings(tmp_path: Path) -> None:
         "models": '{"m":{"1.0":{"minWorkers":2}}}',
     }
     assert properties_of(ServerConfig()) == {"model_store": str(Path.cwd())}
+    assert properties_of(ServerConfig(cache_dir=Path("shared")))["cache_dir"] == str(Path.cwd() / "shared")
     assert {"disable_token_authorization", "enable_model_api"} <= NOT_WRITTEN, "a start says itself that it opens"
 
 
