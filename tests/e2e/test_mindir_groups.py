@@ -28,20 +28,20 @@ def run_example(script: str, *arguments: str, cwd: Path) -> None:
     subprocess.run([sys.executable, str(EXAMPLE / script), *arguments], cwd=cwd, check=True, capture_output=True)
 
 
-def config(folder: Path, ranks: int) -> str:
+def config(folder: Path, ranks: int, more: str = "") -> str:
     file = folder / "model-config.yaml"
     text = (EXAMPLE / "model-config-tp2.yaml").read_text().replace("nproc-per-node: 2", f"nproc-per-node: {ranks}")
-    file.write_text(f"startupTimeout: {START:.0f}\nbatchSize: 2\n{text}")
+    file.write_text(f"startupTimeout: {START:.0f}\nbatchSize: 2\n{text}{more}")
     return str(file)
 
 
-def pack_mindirs(folder: Path, ranks: int) -> None:
+def pack_mindirs(folder: Path, ranks: int, more: str = "") -> None:
     run_example("export.py", str(ranks), cwd=folder)
     options = PackOptions(
         model_name="matmul",
         handler="mindir",
         serialized_file=f"{folder}/model/device{{rank}}/matmul.mindir",
-        config_file=config(folder, ranks),
+        config_file=config(folder, ranks, more),
         export_path=new_store(folder),
     )
     pack(options)
