@@ -16,7 +16,7 @@ from msx_frontend.cluster.messages import Place
 
 NAMESPACE = "msx"
 
-MOMENT = 1.0
+MOMENT = 2.0
 """Seconds that Ray takes to grant what there is."""
 
 cloudpickle.register_pickle_by_value(holder)
@@ -70,8 +70,8 @@ class Group:
         return True
 
     def waits(self) -> bool:
-        """It has not been granted, and not only because Ray takes a moment."""
-        return not self.places and time.monotonic() - self._asked > MOMENT
+        """The cluster has no room for it: not only that Ray takes a moment, or that its holders are being started."""
+        return not self.places and not self._holders and time.monotonic() - self._asked > MOMENT
 
     def start(self, invitation: dict[str, Any]) -> None:
         """Start the agents; `started` tells when they run."""
