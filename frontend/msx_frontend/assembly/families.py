@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from msx_frontend.apis.cluster.family import Report, cluster_api
 from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.family import kserve_generate, kserve_v2
 from msx_frontend.apis.kserve.repository import Repository
@@ -47,6 +48,7 @@ class Parts(NamedTuple):
     metrics: ServerMetrics
     plugins: PluginEndpoints
     texts: TextModels
+    cluster: Report | None = None
 
 
 def families(parts: Parts) -> Sequence[Family]:
@@ -65,6 +67,7 @@ def families(parts: Parts) -> Sequence[Family]:
         kserve_generate(parts.texts),
         mindspore_serving(Servables(parts.registry), config.max_request_size),
         management(parts.models, parts.tokens),
+        cluster_api(parts.cluster),
     ]
     if config.enable_metrics_api:
         own.append(metrics_api(parts.metrics))

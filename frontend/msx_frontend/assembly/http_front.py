@@ -69,6 +69,7 @@ class HttpFront:
                 workflow_api=WorkflowApi(models.workflows, enabled=config.enable_model_api),
                 metrics=context.monitoring.metrics,
                 plugins=context.plugins,
+                cluster=models.cluster_report,
             )
         )
 

@@ -7,6 +7,7 @@ import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from msx_frontend.apis.cluster.family import Report
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.model_store import ModelStore
@@ -42,6 +43,8 @@ class ServedModels:
     management: Management
     workflows: WorkflowManagement
     startup: Startup
+    cluster_report: Report | None = None
+    """What `GET /cluster` says; None without a cluster."""
 
     async def load(self) -> list[str]:
         """Register the models and workflows of the start; returns why some could not be loaded.
@@ -113,6 +116,9 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     rights = WorkerRights(config, folder, store.contents.in_use)
     local = LocalLauncher(folder.run, context.descriptors, SegmentAllowance(Descriptors.of_process().for_segments))
     workplace = open_workplace(config, devices.resources, local, parts)
+    if workplace.figures is not None and workplace.problem is not None:
+        context.monitoring.metrics.observer.cluster = workplace.figures
+        context.health.cluster_problem = workplace.problem
     management = Management(
         config,
         context.registry,
@@ -141,4 +147,5 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
         management=management,
         workflows=WorkflowManagement(management, WorkflowRegistry(), context.state, config),
         startup=Startup(management, context.state, config.load_models, snapshot, servables),
+        cluster_report=workplace.report,
     )

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
+from msx_frontend.apis.cluster.family import Report
 from msx_frontend.config import ServerConfig
+from msx_frontend.metrics.observer import Figure
 from msx_frontend.resources.claims import Resources
 from msx_frontend.resources.model_resources import ModelResources
 from msx_frontend.resources.supply import Supply
 from msx_frontend.workers.launcher import Launcher
-
-if TYPE_CHECKING:
-    from msx_frontend.cluster.claims import ClusterResources
 
 
 @dataclass(frozen=True)
 class Workplace:
     supply: Supply
     launcher: Launcher
-    cluster: ClusterResources | None = None
+    report: Report | None = None
+    """What `GET /cluster` says; None, as the following, without a cluster."""
+    figures: Callable[[], Iterable[Figure]] | None = None
+    problem: Callable[[], str] | None = None
 
 
 def open_workplace(config: ServerConfig, resources: Resources, local: Launcher, parts: AsyncExitStack) -> Workplace:
@@ -31,10 +33,11 @@ def open_workplace(config: ServerConfig, resources: Resources, local: Launcher, 
     from msx_frontend.cluster.claims import ClusterResources  # servers without a cluster do not load it
     from msx_frontend.cluster.cluster import Cluster
     from msx_frontend.cluster.launcher import ClusterLauncher
+    from msx_frontend.cluster.report import cluster_report
 
     cluster = Cluster(config.cluster_address)
     cluster.start()
     parts.push_async_callback(cluster.close)
     placed = ClusterResources(cluster)
     launcher = ClusterLauncher(cluster, config.cluster_agent_address, config.cluster_start_timeout)
-    return Workplace(placed.of, launcher, placed)
+    return Workplace(placed.of, launcher, partial(cluster_report, placed), placed.figures, lambda: cluster.problem)

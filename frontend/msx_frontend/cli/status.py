@@ -67,12 +67,17 @@ def _device(device: int, id: str, **_: str) -> str:
 
 
 def _worker(worker: dict[str, Any]) -> tuple[str, ...]:
-    devices = worker.get("devices", "cpu")
+    devices = _on_nodes(worker["nodes"]) if "nodes" in worker else worker.get("devices", "cpu")
     return worker["id"], str(worker.get("pid", "-")), worker["status"], devices, _megabytes(worker)
 
 
 def _rank(worker: str, rank: dict[str, Any]) -> tuple[str, ...]:
-    return f"{worker} rank {rank['rank']}", str(rank["pid"]), rank["state"], "", _megabytes(rank)
+    return f"{worker} rank {rank['rank']}", str(rank["pid"]), rank["state"], rank.get("host", ""), _megabytes(rank)
+
+
+def _on_nodes(nodes: dict[str, list[str]]) -> str:
+    """`node-a:0,1 node-b:0,1`."""
+    return " ".join(f"{name}:{','.join(devices) or 'cpu'}" for name, devices in nodes.items())
 
 
 def _megabytes(described: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msx_frontend.cluster.bundles import NPU, bundles_of, device_of
 from msx_frontend.cluster.cluster import Cluster
@@ -14,6 +14,7 @@ from msx_frontend.cluster.reservation import Bundles, Reservation
 from msx_frontend.cluster.room import missing_room
 from msx_frontend.devices.accelerator import Device
 from msx_frontend.devices.lease import Lease
+from msx_frontend.metrics.observer import Figure
 from msx_frontend.resources.shortage import Shortage
 from msx_frontend.resources.starts import Sibling
 from msx_frontend.resources.supply import UnhealthyDevice
@@ -47,6 +48,16 @@ class ClusterResources:
     def _released(self, claim: ClusterClaim) -> None:
         if claim in self.claims:
             self.claims.remove(claim)
+
+    def figures(self) -> Iterator[Figure]:
+        """The gauges of the cluster."""
+        nodes = [node for node in self.cluster.nodes if node.alive]
+        yield "msx_cluster_up", (), float(not self.cluster.problem)
+        yield "msx_cluster_nodes", (), float(len(nodes))
+        yield "msx_cluster_devices", (), sum(node.resources.get(NPU, 0) for node in nodes)
+        yield "msx_cluster_devices_free", (), sum(node.free.get(NPU, 0) for node in nodes)
+        for claim in self.claims:
+            yield from claim.ranks()
 
     def _cluster_changed(self) -> None:
         for claim in list(self.claims):
@@ -108,7 +119,6 @@ class ClusterClaim:
         self.shortage: Shortage | None = None
         self.revoked = ""
         self.worker = 0
-        """The number of the worker that it is for, once one is started."""
         self.changed: Callable[[], None] = lambda: None
         self.withdrawn: Callable[[], None] = lambda: None
         self.taken: Callable[[], int] = lambda: 0
@@ -122,6 +132,14 @@ class ClusterClaim:
     @property
     def phase(self) -> str:
         return "" if self.lease is not None or self.shortage is not None else "being placed in the cluster"
+
+    def ranks(self) -> Iterator[Figure]:
+        """A gauge for each of its ranks that has a place."""
+        placement = self.lease.placement if self.lease is not None else None
+        model, _, version = self.model_key.rpartition(":")
+        for share in placement.shares if placement is not None else ():
+            for rank in share.ranks:
+                yield "msx_rank_node", (model, version, str(self.worker), str(rank), share.node), 1.0
 
     async def satisfied(self) -> None:
         await self._satisfied.wait()

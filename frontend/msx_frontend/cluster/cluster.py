@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from msx_frontend.cluster.driver_process import DriverProcess
@@ -54,6 +55,8 @@ class Cluster:
         """As they were when the driver last told."""
         self.changed: Callable[[], None] = lambda: None
         """Called when `problem` or `nodes` has changed."""
+        self._gone: Counter[str] = Counter()
+        """How many nodes of a name have left, and are not back."""
         self._reservations: dict[str, Reservation] = {}
         self._removing: set[str] = set()
         self._all_removed = asyncio.Event()
@@ -139,10 +142,13 @@ class Cluster:
 
     def _log_nodes(self, nodes: Sequence[Node]) -> None:
         before, after = ({node.id: node.name for node in some if node.alive} for some in (self.nodes, nodes))
-        for id in before.keys() - after.keys():
+        for id in (id for id in before if id not in after):
+            self._gone[before[id]] += 1
             log.warning("node %s has left the cluster", before[id])
-        for id in after.keys() - before.keys():
-            log.info("node %s has joined the cluster", after[id])
+        for id in (id for id in after if id not in before):
+            back = self._gone[after[id]] > 0
+            self._gone[after[id]] -= back
+            log.info("node %s %s the cluster", after[id], "is back in" if back else "has joined")
 
 
 def _request(reservation: Reservation) -> Reserve:

@@ -27,6 +27,18 @@ class ObservedModel(Protocol):
         """Worker, rank, resident bytes."""
 
 
+CLUSTER: dict[str, tuple[str, tuple[str, ...]]] = {
+    "msx_cluster_up": ("1 while workers can be placed in the cluster", ()),
+    "msx_cluster_nodes": ("Nodes of the cluster that are alive", ()),
+    "msx_cluster_devices": ("NPUs of the cluster's nodes", ()),
+    "msx_cluster_devices_free": ("NPUs of the cluster's nodes that nobody has reserved", ()),
+    "msx_rank_node": ("1 for the node that a rank is on", (*MODEL, "worker", "rank", "node")),
+}
+
+Figure = tuple[str, tuple[str, ...], float]
+"""Name, values of the labels, and value of a gauge."""
+
+
 class ModelGauges(Collector):
     """Gauges that are read at each scrape."""
 
@@ -50,6 +62,8 @@ class ModelGauges(Collector):
         """Bytes of requests that the server holds."""
         self.devices: Callable[[], Iterable[tuple[int, bool]]] = tuple
         """The server's number of each device, and whether it is healthy."""
+        self.cluster: Callable[[], Iterable[Figure]] = tuple
+        """The gauges of the cluster that workers run on."""
         self.connections: Callable[[], Iterable[tuple[str, int]]] = tuple
         """Each listener, and how many connections it has."""
         self.shed: Callable[[], int] = lambda: 0
@@ -77,7 +91,14 @@ class ModelGauges(Collector):
         devices = GaugeMetricFamily("msx_device_healthy", "1 for a device that models may run on", labels=("device",))
         for number, healthy in self.devices():
             devices.add_metric((str(number),), float(healthy))
-        self._seen = [*families.values(), states, memory, held, devices, *self._connections()]
+        self._seen = [*families.values(), states, memory, held, devices, *self._connections(), *self._cluster()]
+
+    def _cluster(self) -> Iterable[Metric]:
+        """Without samples where there is no cluster."""
+        found = {name: GaugeMetricFamily(name, text, labels=labels) for name, (text, labels) in CLUSTER.items()}
+        for name, labels, value in self.cluster():
+            found[name].add_metric(labels, value)
+        return found.values()
 
     def _connections(self) -> list[Metric]:
         known = GaugeMetricFamily("msx_connections", "Open connections of clients", labels=("listener",))

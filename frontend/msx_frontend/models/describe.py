@@ -110,6 +110,7 @@ def _worker(version: ModelVersion, replica: Replica) -> dict[str, Any]:
         "gpu": version.uses_devices,
         "gpuUsage": "N/A",
         "devices": lease.device_ids if lease else None,
+        "nodes": lease.placement.devices if lease and lease.placement else None,
         "generation": replica.generation,
         "phase": replica.phase or (None if group else version.environment.phase) or None,
         "waitsFor": replica.shortage._asdict() if replica.shortage else None,

@@ -29,6 +29,8 @@ class Health:
         self._absent: Callable[[], Iterable[str]] = tuple
         self.unhealthy_devices: Callable[[], Mapping[int, str]] = dict
         """The health of each unhealthy device, by the server's number. It does not change the server's readiness."""
+        self.cluster_problem: Callable[[], str] = str
+        """Why nothing can be placed in the cluster; "" while it can, or without one. Groups that run go on serving."""
 
     def begin(self, absent: Callable[[], Iterable[str]] = tuple) -> None:
         """The models of the start are registered now. `absent` returns the names of those that are still missing."""
@@ -44,9 +46,10 @@ class Health:
         """What `/readyz` says: whether it is ready, if not, why, and which devices are unhealthy."""
         why = self.not_ready_because()
         listed = ", ".join(f"{device} ({word})" for device, word in sorted(self.unhealthy_devices().items()))
-        return "; ".join(
-            filter(None, [f"Not ready: {why}" if why else "Ready", listed and f"unhealthy devices: {listed}"])
-        )
+        ready = f"Not ready: {why}" if why else "Ready"
+        problem = self.cluster_problem().rstrip(".")
+        further = [listed and f"unhealthy devices: {listed}", problem and f"cluster: {problem}"]
+        return "; ".join(filter(None, [ready, *further]))
 
     def not_ready_because(self) -> str:
         """ "" when ready.

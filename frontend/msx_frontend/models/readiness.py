@@ -40,12 +40,12 @@ def _failed(tasks: dict[asyncio.Task[str], ModelVersion]) -> list[str]:
 
 async def _why_not(version: ModelVersion) -> str:
     """The reason once its status is settled; empty when it is ready. Devices of other models will not become free;
-    memory may."""
+    memory may, and a cluster may still be joined."""
     if version.lost:
         return version.lost
     try:
         while (end := await version.settled()) is None and (shortage := version.shortage) is not None:
-            if shortage.resource != "memory":
+            if shortage.resource not in ("cluster", "memory"):
                 return f"{shortage.reason}."
             await version.changed()
     except RequirementsFailed as error:

@@ -94,6 +94,7 @@ class Claim:
         self.shortage: Shortage | None = None
         self.revoked = ""
         """Why the lease must be given back, once the group has ended: `renew` does it."""
+        self.worker = 0
         self.changed: Callable[[], None] = lambda: None
         self.withdrawn: Callable[[], None] = lambda: None
         self.taken: Callable[[], int] = lambda: 0

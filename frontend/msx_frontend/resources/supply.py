@@ -27,6 +27,8 @@ class GroupClaim(Protocol):
     `taken` gives the memory that the group has.
     """
 
+    worker: int
+    """The number of the worker that it is for, which tells its own."""
     changed: Callable[[], None]
     withdrawn: Callable[[], None]
     taken: Callable[[], int]

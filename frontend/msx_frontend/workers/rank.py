@@ -48,6 +48,7 @@ class Rank:
         self.loaded = False
         self.exited = False
         labels = {"model": load.model_name, "version": load.model_version, "worker": worker, "rank": load.rank}
+        self._labels: dict[str, Any] = labels
         printed = partial(events.printed, self.rank)
         self.stdout = WorkerOutput(labels, "stdout", printed)
         self.stderr = WorkerOutput(labels, "stderr", printed)
@@ -57,6 +58,8 @@ class Rank:
     def begin(self, launched: LaunchedRank) -> None:
         """It has been started: from now on its end is told."""
         self._launched = launched
+        if host := launched.describe().host:
+            self._labels["host"] = host  # where it is not this machine
         self._load = launched.adapt(self._load)
         self._end = asyncio.create_task(self._watch_end(launched), name=f"rank-{self.rank}")
 
@@ -108,6 +111,8 @@ class Rank:
     def describe(self) -> dict[str, Any]:
         state, status = "READY" if self.loaded else "ENDED" if self.exited else "LOADING", self.status
         described = {"rank": self.rank, "pid": status.pid, "memoryUsage": status.memory, "state": state}
+        if status.host:
+            described["host"] = status.host
         return {**described, "phase": self.phase} if self.phase else described
 
     def _ponged(self, pong: Pong, body: bytes) -> None:

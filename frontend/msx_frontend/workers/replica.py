@@ -73,6 +73,7 @@ class Replica:
         self._loaded = False
         self._lines = TorchServeLines(number)
         self._stopping = asyncio.Event()
+        claim.worker = number
         claim.changed, claim.withdrawn, claim.taken = self._claim_changed, self._leave_devices, self._own_memory
         self._leaving_devices: asyncio.Task[None] | None = None
         self._log_shortage()

@@ -62,3 +62,17 @@ def test_unhealthy_devices_are_named_once(
     monkeypatch.setattr(status, "ask", lambda path: Status([one]))
     assert status.show(info(tmp_path))
     assert "unhealthy" not in capsys.readouterr().out
+
+
+def test_ranks_on_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks = [
+        {"rank": 0, "pid": 7, "state": "READY", "memoryUsage": 1e6, "host": "node-a"},
+        {"rank": 1, "pid": 7, "state": "READY", "memoryUsage": 1e6, "host": "node-b"},
+    ]
+    worker = {"id": "9000", "pid": 7, "status": "READY", "memoryUsage": 2e6, "devices": "0,3", "ranks": ranks}
+    nodes = {"node-a": ["0"], "node-b": ["3"]}
+    one = {"modelName": "m", "modelVersion": "1.0", "state": "READY", "workers": [{**worker, "nodes": nodes}]}
+    monkeypatch.setattr(status, "ask", lambda path: Status([one]))
+    assert status.show(info(tmp_path))
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[-3:]]
+    assert [row[-4:-2] for row in rows] == [["node-a:0", "node-b:3"], ["READY", "node-a"], ["READY", "node-b"]]

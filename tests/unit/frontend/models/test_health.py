@@ -265,6 +265,10 @@ def test_unhealthy_devices_are_told_but_do_not_make_it_not_ready(tmp_path: Path)
         harness.health.unhealthy_devices = lambda: {3: "Critical", 1: "missing"}
         assert harness.health.ready()
         assert harness.health.detail() == "Ready; unhealthy devices: 1 (missing), 3 (Critical)"
+        harness.health.cluster_problem = lambda: "Ray's head does not answer."
+        assert harness.health.ready()
+        assert harness.health.detail().endswith("; cluster: Ray's head does not answer")
+        harness.health.cluster_problem = str
         harness.health.draining = True
         told = "Not ready: the server is shutting down; unhealthy devices: 1 (missing), 3 (Critical)"
         assert harness.health.detail() == told

@@ -1,0 +1,1 @@
+"""`GET /cluster`: where workers run, when they run on other machines."""

@@ -1,0 +1,29 @@
+"""The cluster that workers run on, for those who look after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msx_frontend.errors import ResourceNotFound
+from msx_frontend.net.http.failures import torchserve_failure
+from msx_frontend.net.http.family import Family, Reply, Route
+from msx_frontend.net.http.replies import json_reply
+from msx_frontend.net.http.request import Request
+
+Report = Callable[[], dict[str, Any]]
+
+NONE = "This server has no cluster: its workers run on this machine, because cluster_address is not set."
+
+
+def cluster_api(report: Report | None) -> Family:
+    """`report` is None where the server has no cluster: then the route says so."""
+
+    async def show(request: Request) -> Reply:
+        if report is None:
+            raise ResourceNotFound(NONE)
+        return json_reply(report())
+
+    summary = "The cluster that workers run on: its nodes, who holds which devices, and what waits for what"
+    route = Route("GET", "/cluster", show, key="management", summary=summary, operation="cluster")
+    return Family("cluster", (route,), torchserve_failure, listener="management", closes_on_error=True)
