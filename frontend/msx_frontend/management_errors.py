@@ -4,7 +4,7 @@ ServiceError
 ├── ArchiveNotFound                            no such archive in the model store
 ├── DownloadFailed                             an archive elsewhere that could not be fetched
 ├── RequirementsFailed                         packages that an archive requires could not be installed
-├── InvalidModel, Conflict, DefaultVersionInUse, ModelApiDisabled, NotSaved
+├── InvalidModel, Conflict, DefaultVersionInUse, TrafficInUse, ModelApiDisabled, NotSaved
 ├── WorkersNotStarted
 │   └── ResourcesMissing                       for want of devices
 ├── UnregisterTimedOut                         it is out, but its workers have not ended
@@ -53,6 +53,16 @@ class RequirementsFailed(ServiceError):
 
 class Conflict(ServiceError):
     status, type, grpc_code = 409, "ConflictStatusException", "ALREADY_EXISTS"
+
+
+class TrafficInUse(ServiceError):
+    status, type, grpc_code = 409, "ConflictStatusException", "FAILED_PRECONDITION"
+
+    def __init__(self, name: str, version: str, share: float) -> None:
+        super().__init__(
+            f"Model version {version} of {name} gets {share:.3g} of the model's traffic: divide it over other versions "
+            f"first (PUT /models/{name}/traffic)"
+        )
 
 
 class DefaultVersionInUse(ServiceError):

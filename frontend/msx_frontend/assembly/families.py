@@ -20,6 +20,7 @@ from msx_frontend.apis.torchserve.description import described
 from msx_frontend.apis.torchserve.management import management
 from msx_frontend.apis.torchserve.metrics import METRICS_PATH, metrics_api
 from msx_frontend.apis.torchserve.predictions import Predictions
+from msx_frontend.apis.traffic.family import traffic
 from msx_frontend.apis.workflows.family import workflow_management, workflow_predictions
 from msx_frontend.config import ServerConfig
 from msx_frontend.generation.text_models import TextModels
@@ -68,6 +69,7 @@ def families(parts: Parts) -> Sequence[Family]:
         mindspore_serving(Servables(parts.registry), config.max_request_size),
         management(parts.models, parts.tokens),
         cluster_api(parts.cluster),
+        traffic(parts.models),
     ]
     if config.enable_metrics_api:
         own.append(metrics_api(parts.metrics))

@@ -11,6 +11,7 @@ from msx_frontend.apis.mindspore_serving.grpc.service import mindspore_serving_s
 from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.apis.torchserve.grpc.inference import InferenceService, Pings
 from msx_frontend.apis.torchserve.grpc.management import ManagementService, ManagesModels
+from msx_frontend.apis.traffic.grpc import DividesTraffic, TrafficService
 from msx_frontend.config import ServerConfig
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.models.health import KnowsReadiness
@@ -26,11 +27,15 @@ class KnowsHealth(Pings, KnowsReadiness, Protocol):
     """What the gRPC services ask of the server's health."""
 
 
+class ManagesAll(ManagesModels, DividesTraffic, Protocol):
+    """What they ask of the management of models."""
+
+
 def grpc_services(
     config: ServerConfig,
     registry: Registry,
     health: KnowsHealth,
-    models: ManagesModels,
+    models: ManagesAll,
     repository: Repository,
     access_log: LogsCalls | None,
     held: HeldBytes,
@@ -48,6 +53,7 @@ def grpc_services(
         ).service(),
         open_inference().service(),
         ManagementService(models, access_log).service(),
+        TrafficService(models, access_log).service(),
         mindspore_serving_service(Servables(registry), config.max_response_size, access_log, held),
     ]
     if config.ts_open_inference_protocol:

@@ -7,6 +7,7 @@ from msx_frontend.generation.errors import FirstLoading, UnknownModel, WrongPara
 from msx_frontend.keys.key import Key
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
+from msx_frontend.models.traffic import Headers
 from msx_sdk.generation import EMBED, GENERATE
 
 ALIASES = frozenset({"", "dummy", "tgi"})
@@ -19,15 +20,32 @@ class Directory:
     `default_llm` is what TGI's clients mean, who know of one model and cannot name any; empty for the first one.
     """
 
-    def __init__(self, registry: Registry, default_llm: str = "", key: Key | None = None) -> None:
+    def __init__(
+        self, registry: Registry, default_llm: str = "", key: Key | None = None, headers: Headers = ()
+    ) -> None:
+        """`headers` are those of the request, where one asks."""
         self._registry, self._default_llm, self._key = registry, default_llm, key
+        self._headers = headers
 
     def seen_by(self, key: Key | None) -> Directory:
         """A key for some models sees no others: neither in lists nor as the one that is meant without a name."""
         return self if key is None or key.models is None else Directory(self._registry, self._default_llm, key)
 
+    def asked_by(self, key: Key | None, headers: Headers) -> Directory:
+        """The same for one request, which goes to a version of its model by the model's traffic."""
+        return Directory(self._registry, self._default_llm, None if key is None or key.models is None else key, headers)
+
     def find(self, name: str | None, operation: str, version: str | None = None) -> ModelVersion:
         """Raises ModelNotFound, NotOffered, WrongParameter where a name is needed, ServiceUnavailable during a load."""
+        found = self._found(name, operation, version)
+        return found if version is not None else self._of_traffic(found, operation)
+
+    def _of_traffic(self, found: ModelVersion, operation: str) -> ModelVersion:
+        """Another version than the default one, where the model's traffic is divided. Raises NotOffered."""
+        chosen = self._registry.choose(found.source.name, self._headers)
+        return chosen if chosen is found else self._offers(chosen, operation)
+
+    def _found(self, name: str | None, operation: str, version: str | None) -> ModelVersion:
         if self._names_one(name):
             return self._named(name or "", operation, version)
         offering = self._offering(operation)
@@ -40,6 +58,9 @@ class Directory:
 
     def find_for_tgi(self, name: str | None, operation: str) -> ModelVersion:
         """The same as `find`, but a name is never needed."""
+        return self._of_traffic(self._found_for_tgi(name, operation), operation)
+
+    def _found_for_tgi(self, name: str | None, operation: str) -> ModelVersion:
         if self._names_one(name):
             return self._named(name or "", operation)
         if self._default_llm and self._allows(self._default_llm):
@@ -79,8 +100,11 @@ class Directory:
             found = self._registry.find(name, version)
         except ModelNotFound:
             raise self._unknown(f"{name}{said_by}", operation) from None
+        return self._offers(found, operation)
+
+    def _offers(self, found: ModelVersion, operation: str) -> ModelVersion:
         if found.capabilities is not None and not getattr(found.capabilities, operation):
-            raise NotOffered(name, operation)
+            raise NotOffered(found.source.name, operation)
         if found.on_demand and _loads(found):
             raise FirstLoading(found)
         return found

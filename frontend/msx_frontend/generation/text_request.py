@@ -88,7 +88,7 @@ class TextRequest:
     @property
     def directory(self) -> Directory:
         """The models that its key may use."""
-        return self.api.directory.seen_by(self._key)
+        return self.api.directory.asked_by(self._key, self._headers)
 
     def submit(self, version: ModelVersion, operation: str, message: msgspec.Struct, sink: Sink) -> Job:
         """Queue a job. Raises ServiceError when it cannot be taken, or the request's key is for other models."""

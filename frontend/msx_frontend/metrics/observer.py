@@ -51,6 +51,7 @@ class ModelGauges(Collector):
         "msx_requests_running": "Requests on which workers work",
         "msx_kv_cache_utilization": "Share of the workers' caches of keys and values that is used, 0 to 1",
         "msx_streams_waiting": "Streams that wait for clients which read slowly",
+        "msx_traffic_share": "Share of the requests without a version that this one gets, where they are divided",
         "msx_workers_wanted": "Workers asked for",
         "msx_workers_ready": "Workers that answer",
         "msx_workers_waiting": "Workers that cannot start, because what they need is missing",

@@ -88,6 +88,12 @@ class ServerMetrics:
         self.autoscaled = CounterFamily(
             "msx_autoscaling_decisions", "Decisions to have more or fewer workers", (*MODEL, "direction"), registry
         )
+        self.diverted = CounterFamily(
+            "msx_traffic_diverted",
+            "Requests that others got because it could not answer",
+            MODEL,
+            registry,
+        )
         self.restarts = CounterFamily("msx_worker_restarts", "Worker groups started again", MODEL, registry)
 
     async def expose(self, names: frozenset[str] = frozenset(), form: Exposition = exposition) -> bytes:

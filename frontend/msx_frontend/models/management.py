@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 
 import msgspec
@@ -23,12 +24,18 @@ from msx_frontend.models.spawn import Spawner
 from msx_frontend.models.state import State
 from msx_frontend.models.state_store import StoredVersion
 from msx_frontend.models.states import ModelState
+from msx_frontend.models.traffic import TrafficRule
 from msx_frontend.models.unregistration import Unregistration
 from msx_frontend.models.version_factory import VersionFactory
 from msx_frontend.models.worker_counts import worker_counts
 from msx_frontend.models.workflow_nodes import WorkflowNodes
 from msx_frontend.resources.supply import Supply
 from msx_sdk._internal.config import ModelConfig
+
+log = logging.getLogger("msx.management")
+
+TRAFFIC = "traffic"
+"""Stands for the division of a model's traffic where one call at a time may change something."""
 
 RUNNING_CALL = 0.5
 """Seconds in which a call without a client has to end when the server stops."""
@@ -205,6 +212,19 @@ class Management:
             if not self.registry.is_default(self.registry.find(name, number)):
                 await self._state.set_default(name, number)
                 self.registry.set_default(name, number)
+        if self.registry.traffic(name) is not None:  # who names one version for all wants all to go there
+            await self.divide_traffic(name, None)
+
+    async def divide_traffic(self, name: str, rule: TrafficRule | None) -> None:
+        """Requests without a version go to versions by the rule; with None all to the default one again. Raises
+        ModelNotFound, ModelVersionNotFound, Conflict for a workflow's node."""
+        self.registry.check_traffic(name, rule)
+        self.nodes.refuse(name)
+        async with self.operations.only(name, TRAFFIC):
+            self.registry.check_traffic(name, rule)
+            await self._state.save_traffic(name, rule)
+            self.registry.divide(name, rule)
+        log.info("traffic of model %s: %s", name, "all to the default version" if rule is None else rule.weights)
 
     async def unregister(self, name: str, number: str | None) -> None:
         """Drains for up to `responseTimeout`, then fails the rest. Raises DefaultVersionInUse, Conflict for a node.
@@ -223,6 +243,8 @@ class Management:
             self.registry.check_removable(version)
             await self._state.remove(version)
             self.registry.remove(version)
+            if not self.registry.has_model(name):
+                await self._state.save_traffic(name, None)
             await self.operations.closed(self._unregistration.close(version), name, version.config.response_timeout)
 
     def default_versions(self) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from msx_frontend.models.management import Management
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.parameters import Values, boolean, integer, page, text
 from msx_frontend.models.registration import Registration
+from msx_frontend.models.traffic import traffic_rule
 
 
 class StatusMessage(NamedTuple):
@@ -98,6 +99,28 @@ class ModelApi:
     async def set_default(self, name: str, number: str) -> StatusMessage:
         await self._management.set_default(name, number)
         return StatusMessage(f'Default version successfully updated for model "{name}" to "{number}"')
+
+    def traffic(self, name: str) -> dict[str, Any]:
+        """How the requests without a version are divided, as shares of 1."""
+        registry = self._management.registry
+        default, rule = registry.find(name).source.version, registry.traffic(name)
+        weights = rule.weights if rule else {default: 1.0}
+        total = sum(weights.values())
+        shares = {number: round(weight / total, 6) for number, weight in weights.items()}
+        sticky = {"stickyHeader": rule.sticky_header} if rule and rule.sticky_header else {}
+        shown = {"weights": rule.weights} if rule else {}
+        return {"modelName": name, "defaultVersion": default, **shown, "shares": shares, **sticky}
+
+    async def divide_traffic(self, name: str, rule: object) -> StatusMessage:
+        """`rule`: see `traffic_rule`."""
+        await self._management.divide_traffic(name, wanted := traffic_rule(rule))
+        shares = ", ".join(f"{number}: {wanted.share(number):.4g}" for number in wanted.weights)
+        return StatusMessage(f'Traffic of model "{name}" is divided: {shares}')
+
+    async def end_traffic(self, name: str) -> StatusMessage:
+        await self._management.divide_traffic(name, None)
+        default = self.find(name, None).source.version
+        return StatusMessage(f'All traffic of model "{name}" goes to its default version, {default}')
 
     def _check_enabled(self) -> None:
         if not self._enabled:

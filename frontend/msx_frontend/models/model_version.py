@@ -76,6 +76,8 @@ class ModelVersion(ObservedVersion):
         """The tensors of its inputs and outputs; None until the first worker has loaded it."""
         self.methods: Methods | None = None
         """The methods of its handler; None until the first worker has loaded it."""
+        self.traffic_share: float | None = None
+        """Of the requests that name no version, from 0 to 1; None where the model's traffic is not divided."""
         self.judged: Callable[[], None] = _nobody
         """Called when its status may have changed, for the model whose stage it is."""
 

@@ -29,6 +29,7 @@ class ObservedVersion:
     autoscaler: Autoscaler
     first_load: FirstLoad
     stages: Mapping[str, ObservedVersion]
+    traffic_share: float | None
     """By name, those of a model that has stages."""
     _replicas: Replicas
     _status: VersionStatus
@@ -95,6 +96,7 @@ class ObservedVersion:
             "msx_requests_running": running,
             "msx_kv_cache_utilization": self.metrics.engines.utilization,
             "msx_streams_waiting": sum(group.runner.waiting_streams for group in self._replicas.groups),
+            **({} if self.traffic_share is None else {"msx_traffic_share": self.traffic_share}),
             "msx_workers_wanted": self.autoscaler.wanted,
             "msx_workers_ready": self.ready_workers,
             "msx_workers_waiting": self.waiting_workers,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, ServiceError, ServiceUnavailable
-from msx_frontend.job import Job
-from msx_frontend.management_errors import Conflict, DefaultVersionInUse
+from msx_frontend.job import DESCRIBE, Job
+from msx_frontend.management_errors import Conflict, DefaultVersionInUse, TrafficInUse
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.traffic import Headers, TrafficRule, TrafficSplit
 from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.queueing.instances import InstanceRequest
 
@@ -29,6 +30,8 @@ class Registry:
         self._ages: dict[tuple[str, str], None] = {}
         """Names and versions in the order of registration."""
         self._metrics = metrics
+        self._splits: dict[str, TrafficSplit] = {}
+        """By the name of the model, where its traffic is divided over versions."""
         self._refusing = False
         self.paths: dict[str, str] = {}
         """Paths that models have by their `routes:`, and the names of these models."""
@@ -41,7 +44,7 @@ class Registry:
 
     def submit(self, job: Job) -> None:
         """Hand the job to its version. Raises ServiceError when it cannot be taken."""
-        version = self.find(job.model_name, job.version)
+        version = self._of_job(job) if self._splits else self.find(job.model_name, job.version)
         try:
             if self._refusing:
                 raise ServiceUnavailable("The server is shutting down and takes no more requests.")
@@ -52,7 +55,7 @@ class Registry:
 
     def submit_instances(self, request: InstanceRequest) -> None:
         """Hand a request with its instances to its version: all of them or none. Raises ServiceError."""
-        version = self.find(request.model_name, request.version)
+        version = self._of_instances(request) if self._splits else self.find(request.model_name, request.version)
         try:
             if self._refusing:
                 raise ServiceUnavailable("The server is shutting down and takes no more requests.")
@@ -65,6 +68,29 @@ class Registry:
         except ServiceError as error:
             version.metrics.answered(error.status)
             raise
+
+    def choose(self, name: str, headers: Headers) -> ModelVersion:
+        """The version that a request without one goes to. Raises ModelNotFound."""
+        return self._chosen(name, headers) if name in self._splits else self.find(name)
+
+    def _of_job(self, job: Job) -> ModelVersion:
+        if job.version is not None or job.kind == DESCRIBE or job.model_name not in self._splits:
+            return self.find(job.model_name, job.version)
+        return self._chosen(job.model_name, job.headers, job)
+
+    def _of_instances(self, request: InstanceRequest) -> ModelVersion:
+        if request.version is not None or request.model_name not in self._splits:
+            return self.find(request.model_name, request.version)
+        return self._chosen(request.model_name, request.headers)
+
+    def _chosen(self, name: str, headers: Headers, job: Job | None = None) -> ModelVersion:
+        """A request of an open sequence goes where the sequence is; others by the weights."""
+        versions = self._models[name].versions
+        if job is not None:
+            for version in versions.values():
+                if version.config.stateful and version.dispatcher.has_sequence_of(job):
+                    return version
+        return versions[self._splits[name].choose(headers, lambda number: versions[number].answers)]
 
     def splits(self, name: str) -> bool:
         """Whether instances of KServe v1's requests to the default version are jobs. Raises ModelNotFound."""
@@ -94,6 +120,9 @@ class Registry:
         """In the order in which their oldest versions were registered. A restarted server has the same order."""
         return list(dict.fromkeys(name for name, _ in self._ages))
 
+    def has_model(self, name: str) -> bool:
+        return name in self._models
+
     def has(self, name: str, version: str) -> bool:
         return name in self._models and version in self._models[name].versions
 
@@ -115,6 +144,7 @@ class Registry:
     def replace(self, old: ModelVersion, new: ModelVersion) -> None:
         """From now on requests go to `new`; the caller closes `old`."""
         self._models[old.source.name].versions[old.source.version] = new
+        new.traffic_share = old.traffic_share
         self._find_paths()
         self._observe_no_more(old)
         self._metrics.versions += [new, *new.stages.values()]
@@ -124,8 +154,33 @@ class Registry:
             self.find(name, version)
         self._models[name].default = version
 
+    def traffic(self, name: str) -> TrafficRule | None:
+        """How the model's traffic is divided; None: all goes to the default version. Raises ModelNotFound."""
+        self.find(name)
+        split = self._splits.get(name)
+        return split.rule if split is not None else None
+
+    def check_traffic(self, name: str, rule: TrafficRule | None) -> None:
+        """Raises ModelNotFound, ModelVersionNotFound."""
+        known = {version.source.version for version in self.versions_of(name)}
+        for number in rule.weights if rule else ():
+            if number not in known:
+                raise ModelVersionNotFound(name, number)
+
+    def divide(self, name: str, rule: TrafficRule | None) -> None:
+        """Divide the traffic by the rule, or no longer. Raises ModelNotFound, ModelVersionNotFound."""
+        self.check_traffic(name, rule)
+        self._splits.pop(name, None)
+        if rule is not None:
+            self._splits[name] = TrafficSplit(rule, lambda number: self._metrics.diverted.labels(name, number).inc())
+        for number, version in self._models[name].versions.items():
+            version.traffic_share = rule.share(number) if rule else None
+
     def check_removable(self, version: ModelVersion) -> None:
-        name = version.source.name
+        name, number = version.labels
+        rule = self._splits[name].rule if name in self._splits else None
+        if rule is not None and rule.weights.get(number) and len(self._models[name].versions) > 1:
+            raise TrafficInUse(name, number, rule.share(number))
         if self.is_default(version) and len(self._models[name].versions) > 1:
             raise DefaultVersionInUse(name)
 
@@ -139,6 +194,7 @@ class Registry:
         self._observe_no_more(version)
         if not model.versions:
             del self._models[version.source.name]
+            self._splits.pop(version.source.name, None)
 
     def check_paths(self, version: ModelVersion) -> None:
         """Raises Conflict for a path of its routes that the server or another model has."""

@@ -125,6 +125,7 @@ class Startup:
             if name not in {stored.name for stored in known}:
                 await self._restore_default(name, version)
 
+        await self._restore_traffic()
         for name, newest in self._servables.newest.items():
             if (name, newest) not in {(stored.name, stored.version) for stored in known}:
                 await self._restore_default(name, newest)
@@ -133,6 +134,15 @@ class Startup:
         for text, file in self._servables.failures:
             self._failed(_Failure(text=text, file=file))
         return [(None, path) for path in self._servables.archives]
+
+    async def _restore_traffic(self) -> None:
+        registry = self._management.registry
+        for name, rule in (await self._state.load_traffic()).items():
+            missing = [number for number in rule.weights if not registry.has(name, number)]
+            if missing:
+                log.warning("traffic of model %s is not divided any more: version %s is missing", name, missing[0])
+            else:
+                registry.divide(name, rule)
 
     async def _restore_default(self, name: str, version: str) -> None:
         registry = self._management.registry

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from msx_frontend.management_errors import NotSaved
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.state_store import StateStore, StateStoreError, StoredVersion, StoredWorkflow
+from msx_frontend.models.traffic import TrafficRule
 
 
 class State(Protocol):
@@ -38,6 +39,10 @@ class State(Protocol):
     async def remove(self, version: ModelVersion) -> None: ...
 
     async def load(self) -> list[StoredVersion]: ...
+
+    async def save_traffic(self, name: str, rule: TrafficRule | None) -> None: ...
+
+    async def load_traffic(self) -> dict[str, TrafficRule]: ...
 
     async def save_workflow(self, record: StoredWorkflow) -> None: ...
 
@@ -98,6 +103,12 @@ class PersistentState:
     async def load(self) -> list[StoredVersion]:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._store.load_all)
 
+    async def save_traffic(self, name: str, rule: TrafficRule | None) -> None:
+        await self._write(self._store.save_traffic, name, rule)
+
+    async def load_traffic(self) -> dict[str, TrafficRule]:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._store.load_traffic)
+
     async def save_workflow(self, record: StoredWorkflow) -> None:
         await self._write(self._store.save_workflow, record)
 
@@ -155,6 +166,12 @@ class UnsavedState:
 
     async def load(self) -> list[StoredVersion]:
         return []
+
+    async def save_traffic(self, name: str, rule: TrafficRule | None) -> None:
+        return None
+
+    async def load_traffic(self) -> dict[str, TrafficRule]:
+        return {}
 
     async def save_workflow(self, record: StoredWorkflow) -> None:
         return None

@@ -26,6 +26,12 @@ SCRIPTS = (
         created_at REAL NOT NULL
     );
     """,
+    """
+    CREATE TABLE traffic (
+        name TEXT PRIMARY KEY,
+        rule TEXT NOT NULL
+    );
+    """,
 )
 """One script per version; a file of version n runs those from n on. Only append: files of older MSX must stay
 readable."""

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from msx_frontend.models.state_file import StateFile, StateStoreError, damaged, errors_named
+from msx_frontend.models.traffic import TrafficRule
 
 __all__ = ["StateStore", "StateStoreError", "StoredVersion", "StoredWorkflow"]
 
@@ -92,6 +93,24 @@ class StateStore:
         """Remove a version; an unknown one is not an error."""
         with self._transaction():
             self._db.execute("DELETE FROM versions WHERE name = ? AND version = ?", (name, version))
+
+    def save_traffic(self, name: str, rule: TrafficRule | None) -> None:
+        """How the traffic of a model is divided; None: it is not."""
+        with self._transaction():
+            if rule is None:
+                self._db.execute("DELETE FROM traffic WHERE name = ?", (name,))
+            else:
+                values = name, msgspec.json.encode(rule).decode()
+                self._db.execute("INSERT OR REPLACE INTO traffic (name, rule) VALUES (?, ?)", values)
+
+    def load_traffic(self) -> dict[str, TrafficRule]:
+        """By the name of the model."""
+        with errors_named(self.path):
+            rows = self._db.execute("SELECT name, rule FROM traffic").fetchall()
+        try:
+            return {name: msgspec.json.decode(rule, type=TrafficRule) for name, rule in rows}
+        except msgspec.MsgspecError as exc:
+            raise StateStoreError(damaged(self.path, exc)) from exc
 
     def save_workflow(self, record: StoredWorkflow) -> None:
         values = msgspec.to_builtins(record) | {"workers": msgspec.json.encode(record.workers).decode()}

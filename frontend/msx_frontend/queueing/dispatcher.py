@@ -116,6 +116,10 @@ class Dispatcher:
             reason = "no job ticket is free: every worker is busy and useJobTicket is on"
             raise self._overloaded(job, reason)
 
+    def has_sequence_of(self, job: Job) -> bool:
+        """Whether the job goes on with a sequence that is open here."""
+        return False
+
     def instance_answered(self, request: InstanceRequest) -> None:
         self.answered -= 1 - 1 / request.size
 

@@ -54,6 +54,10 @@ class SequenceDispatcher(Dispatcher):
         self._queued[sequence] = None
         return sequence
 
+    def has_sequence_of(self, job: Job) -> bool:
+        id = _header(job, self._keys.id)
+        return bool(id) and self._sequences.get(id) is not None
+
     def _sequence_of(self, job: Job) -> Sequence:
         id = _header(job, self._keys.id) or self._name_new(job)
         if (known := self._sequences.get(id)) is not None:

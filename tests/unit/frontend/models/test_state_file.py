@@ -19,6 +19,8 @@ from msx_frontend.models.state_store import StateStore
 from tests.unit.frontend.models.test_state_store import record, workflow
 
 SCRIPTS = state_schema.SCRIPTS
+NOW = len(SCRIPTS)
+"""The version of this server's schema."""
 NEXT = (*SCRIPTS, "ALTER TABLE versions ADD COLUMN colour TEXT NOT NULL DEFAULT 'red';")
 """The schema of an MSX to come."""
 
@@ -67,7 +69,7 @@ def test_sqlites_own_backup_while_a_server_has_the_file(store: StateStore, path:
 def test_a_backup_is_a_state(store: StateStore, path: Path, tmp_path: Path) -> None:
     store.save_workflow(workflow())
     made = back_up(path, tmp_path / "b" / "today")
-    assert made == (tmp_path / "b" / "today" / "state.db", 2, 1, 1)
+    assert made == (tmp_path / "b" / "today" / "state.db", NOW, 1, 1)
     assert [entry.name for entry in made.path.parent.iterdir()] == ["state.db"]
     assert stat.S_IMODE(made.path.stat().st_mode) == 0o600
     store.save_version(record("2"))
@@ -148,7 +150,7 @@ def test_an_older_state_is_migrated_once_and_a_copy_is_kept(path: Path, monkeypa
     store.save_workflow(workflow())
     store.close()
     copy = path.parent / "state-schema-1.db"
-    assert (schema(path), schema(copy), versions(copy)) == (2, 1, 1)
+    assert (schema(path), schema(copy), versions(copy)) == (NOW, 1, 1)
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     before = copy.stat().st_mtime_ns
     StateStore(path).close()
@@ -162,12 +164,12 @@ def test_up_and_down_again(store: StateStore, path: Path, monkeypatch: pytest.Mo
     with monkeypatch.context() as newer:
         newer.setattr(state_schema, "SCRIPTS", NEXT)
         StateStore(path).close()
-    copy, data = path.parent / "state-schema-2.db", path.read_bytes()
+    copy, data = path.parent / f"state-schema-{NOW}.db", path.read_bytes()
     with pytest.raises(StateStoreError) as info:
         StateStore(path)
     assert str(info.value) == (
-        f"{path} was written by a newer MSX (schema 3, this one knows 2): upgrade, or restore {copy}, the copy from "
-        "before the migration, or start with --ncs"
+        f"{path} was written by a newer MSX (schema {NOW + 1}, this one knows {NOW}): upgrade, or restore {copy}, "
+        "the copy from before the migration, or start with --ncs"
     )
     assert path.read_bytes() == data
     shutil.copy(copy, path)
@@ -180,18 +182,18 @@ def test_a_newer_state_without_a_copy(store: StateStore, path: Path) -> None:
     store.close()
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 99")
-    with pytest.raises(StateStoreError, match=r"\(schema 99, this one knows 2\): upgrade, or restore a backup"):
+    with pytest.raises(StateStoreError, match=rf"\(schema 99, this one knows {NOW}\): upgrade, or restore a backup"):
         StateStore(path)
 
 
 def test_without_a_copy_nothing_is_migrated(store: StateStore, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store.close()
     monkeypatch.setattr(state_schema, "SCRIPTS", NEXT)
-    (path.parent / "state-schema-2.db").mkdir()
-    with pytest.raises(StateStoreError, match=r"state\.db has schema 2 and was not migrated, because its backup"):
+    (path.parent / f"state-schema-{NOW}.db").mkdir()
+    with pytest.raises(StateStoreError, match=rf"state\.db has schema {NOW} and was not migrated, because its backup"):
         StateStore(path)
-    assert schema(path) == 2
-    assert sorted(entry.name for entry in path.parent.iterdir()) == ["state-schema-2.db", "state.db"]
+    assert schema(path) == NOW
+    assert sorted(entry.name for entry in path.parent.iterdir()) == [f"state-schema-{NOW}.db", "state.db"]
 
 
 def test_a_migration_that_fails_changes_nothing(store: StateStore, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +201,7 @@ def test_a_migration_that_fails_changes_nothing(store: StateStore, path: Path, m
     monkeypatch.setattr(state_schema, "SCRIPTS", (*NEXT, "CREATE TABLE versions (x);"))
     with pytest.raises(StateStoreError, match="cannot be written: table versions already exists"):
         StateStore(path)
-    assert schema(path) == 2
+    assert schema(path) == NOW
     monkeypatch.setattr(state_schema, "SCRIPTS", NEXT)
     StateStore(path).close()
-    assert schema(path) == 3
+    assert schema(path) == NOW + 1

@@ -1,0 +1,1 @@
+"""How traffic is divided over versions: by REST and gRPC."""

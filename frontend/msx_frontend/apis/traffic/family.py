@@ -1,0 +1,71 @@
+"""`/models/{model_name}/traffic`: canary releases, over the calls of `ModelApi`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from msx_frontend.apis.traffic.grpc import DividesTraffic
+from msx_frontend.errors import BadRequest
+from msx_frontend.net.http.failures import torchserve_failure
+from msx_frontend.net.http.family import Family, Reply, Route
+from msx_frontend.net.http.replies import STATUS_SCHEMA, json_reply, status_reply
+from msx_frontend.net.http.request import Request
+
+PATH = "/models/{model_name}/traffic"
+
+WEIGHTS = {
+    "type": "object",
+    "additionalProperties": {"type": "number", "minimum": 0},
+    "example": {"1.0": 90, "2.0": 10},
+}
+BODY: dict[str, Any] = {
+    "oneOf": [
+        WEIGHTS,
+        {
+            "type": "object",
+            "required": ["weights"],
+            "properties": {"weights": WEIGHTS, "stickyHeader": {"type": "string"}},
+        },
+    ]
+}
+
+
+def traffic(models: DividesTraffic) -> Family:
+    async def show(request: Request) -> Reply:
+        return json_reply(models.traffic(request.names["model_name"]))
+
+    async def divide(request: Request) -> Reply:
+        return status_reply(*await models.divide_traffic(request.names["model_name"], _body(request)))
+
+    async def end(request: Request) -> Reply:
+        return status_reply(*await models.end_traffic(request.names["model_name"]))
+
+    routes = (
+        _route("GET", show, "How requests without a version are divided over versions", "showTraffic"),
+        _route("PUT", divide, "Divide requests without a version over versions", "divideTraffic", BODY),
+        _route("DELETE", end, "Send requests without a version to the default version", "endTraffic"),
+    )
+    return Family("traffic", routes, torchserve_failure, listener="management", closes_on_error=True)
+
+
+def _body(request: Request) -> Any:
+    try:
+        return msgspec.json.decode(request.body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadRequest(f"The request body is not valid JSON: {error}.") from None
+
+
+def _route(method: str, answer: Any, summary: str, operation: str, body: dict[str, Any] | None = None) -> Route:
+    return Route(
+        method,
+        PATH,
+        answer,
+        key="management",
+        summary=summary,
+        operation=operation,
+        model="",
+        request_schema=body,
+        response_schema=None if method == "GET" else STATUS_SCHEMA,
+    )

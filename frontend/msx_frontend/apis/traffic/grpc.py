@@ -1,0 +1,46 @@
+"""`msx.TrafficService`: what `/models/{model_name}/traffic` does, over gRPC."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+
+from msx_frontend.models.model_api import StatusMessage
+from msx_frontend.net.grpc.context import CallContext, LogsCalls
+from msx_frontend.net.grpc.messages import message_class
+from msx_frontend.net.grpc.service import Rpc, Service, describe
+
+SERVICE = "msx.TrafficService"
+
+_Response = message_class("msx.TrafficResponse")
+
+
+class DividesTraffic(Protocol):
+    """ModelApi. Every method raises ServiceError."""
+
+    def traffic(self, name: str) -> dict[str, Any]: ...
+
+    async def divide_traffic(self, name: str, rule: object) -> StatusMessage: ...
+
+    async def end_traffic(self, name: str) -> StatusMessage: ...
+
+
+class TrafficService:
+    def __init__(self, models: DividesTraffic, access_log: LogsCalls | None = None) -> None:
+        self._models, self._access_log = models, access_log
+
+    def service(self) -> Service:
+        answers = {"DivideTraffic": self._divide, "EndTraffic": self._end, "ShowTraffic": self._show}
+        methods = {name: Rpc(answer, key="management") for name, answer in answers.items()}
+        return describe(SERVICE, methods, access_log=self._access_log, listener="management")
+
+    async def _divide(self, request: Any, context: CallContext) -> Any:
+        rule = {"weights": dict(request.weights), "stickyHeader": request.sticky_header}
+        return _Response(msg=(await self._models.divide_traffic(request.model_name, rule)).text)
+
+    async def _end(self, request: Any, context: CallContext) -> Any:
+        return _Response(msg=(await self._models.end_traffic(request.model_name)).text)
+
+    async def _show(self, request: Any, context: CallContext) -> Any:
+        return _Response(msg=msgspec.json.encode(self._models.traffic(request.model_name)).decode())
