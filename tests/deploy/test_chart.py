@@ -12,10 +12,11 @@ import pytest
 import yaml
 
 from msx_frontend.cli.main import main
-from msx_frontend.config.load import GivenSettings, load_settings
+from msx_frontend.config.load import GivenSettings
 from msx_frontend.keys.api_keys_file import parse
 from msx_frontend.net.http.router import Router
 from tests.deploy.chart import CHART, DEPLOY, NAMESPACE, RELEASE, VALUES, Manifest, check, notes, rendered, values_of
+from tests.deploy.command_line import settings_of
 from tests.deploy.custom_resources import core_problems, is_core, problems
 from tests.deploy.go_functions import FUNCTIONS
 from tests.unit.frontend.apis.families import of_listener
@@ -146,7 +147,7 @@ def settings(values: str) -> GivenSettings:
     folder = Path(os.environ["MSX_TEST_FOLDER"])
     file = folder / f"{values}.properties"
     file.write_text(made["data"]["config.properties"].replace("model_store=/models", f"model_store={folder}"))
-    return load_settings({}, file, {})
+    return settings_of(container(values), {"/etc/msx/config/config.properties": str(file)})
 
 
 @pytest.fixture(autouse=True)

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from msx_frontend.cli.main import main
-from msx_frontend.cli.options import Options
 from msx_frontend.config import ServerConfig
-from msx_frontend.config.load import load_settings
 from msx_frontend.net.http.router import Router
 from tests.deploy.chart import DEPLOY, Manifest
+from tests.deploy.command_line import settings_of
 from tests.deploy.custom_resources import core_problems, problems
 from tests.unit.frontend.apis.families import of_listener
 
@@ -65,14 +63,7 @@ def settings(name: str, folder: Path) -> ServerConfig:
     (folder / "model-store").mkdir()
     file = "inference_address=http://0.0.0.0:8085\nmanagement_address=http://0.0.0.0:8085\n"
     (folder / "config" / "config.properties").write_text(file)
-    args = [one.replace("/mnt/models", str(folder)).replace("{{.Name}}", "m") for one in container(name)["args"]]
-    assert args[0] == "msx-serve"
-    assert "command" not in container(name), "the image's entry point sets CANN's variables"
-    context = main.make_context(args[0], args[1:])
-    given = {one: value for one, value in context.params.items() if one in Options.__dataclass_fields__}
-    options = Options(**{**given, "models": context.params["models"]})
-    env = {one["name"]: one["value"] for one in container(name).get("env", ())}
-    loaded = load_settings(options.overrides(), options.ts_config, env)
+    loaded = settings_of(container(name), {"/mnt/models": str(folder), "{{.Name}}": "m"})
     assert loaded.notices == []
     return loaded.config
 

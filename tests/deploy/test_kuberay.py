@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from msx_frontend.cluster.agent.contents import CACHE
 from tests.deploy.chart import DEPLOY, VALUES, rendered, values_of
 from tests.deploy.custom_resources import problems
 
@@ -52,6 +53,8 @@ def test_a_pod(group: dict[str, Any]) -> None:
     assert "$KUBERAY_GEN_RAY_START_CMD" in own["command"][-1]
     assert own["securityContext"]["readOnlyRootFilesystem"] is True
     assert group["template"]["spec"]["securityContext"]["runAsUser"] == 1000
+    env = {one["name"]: one["value"] for one in own["env"]}
+    assert {env[CACHE], env["HOME"]} <= {one["mountPath"] for one in own["volumeMounts"]}
     volumes = {one["name"] for one in group["template"]["spec"]["volumes"]}
     assert {one["name"] for one in own["volumeMounts"]} == volumes
 

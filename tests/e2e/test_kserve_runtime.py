@@ -22,6 +22,7 @@ import yaml
 
 from msx_frontend.net.grpc.messages import message_class
 from tests.confined import confined
+from tests.deploy.command_line import image_environment
 from tests.e2e.server import WATCHDOG, pack_service, wait_until
 
 pytestmark = pytest.mark.e2e
@@ -71,7 +72,11 @@ def served(runtime: str, folder: Path, models: Path, model: str = "mnist") -> It
     places = {"/mnt/models": str(models), "=/state": f"={state}", "{{.Name}}": model}
     ports = {f":{port}": ":0" for port in (8080, 8081, 8082)} | {f"port={port}": "port=0" for port in (7070, 7071)}
     args = [_replaced(argument, {**places, **ports}) for argument in container["args"]]
-    env = {"PATH": os.environ["PATH"], "HOME": "/", **{one["name"]: one["value"] for one in container.get("env", ())}}
+    env = {
+        **image_environment(),
+        "PATH": os.environ["PATH"],
+        **{one["name"]: one["value"] for one in container.get("env", ())},
+    }
     assert args.pop(0) == "msx-serve"  # the word for the image's entry point, which adds --foreground
     command = [*_reader(state), sys.executable, "-m", "msx_frontend.cli.main", "--foreground", *args]
     log = (folder / "server.log").open("w+")

@@ -57,7 +57,6 @@ grpc_inference_port={{ .Values.ports.grpc }}
 grpc_management_address=0.0.0.0
 grpc_management_port={{ .Values.ports.grpcManagement }}
 model_store=/models
-state_dir=/state
 drain_timeout={{ .Values.drainTimeout }}
 number_of_npu={{ .Values.npu.count }}
 {{- if or .Values.cache.hostPath .Values.cache.existingClaim }}
