@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,14 +12,12 @@ from typing import Any
 import grpc
 import httpx
 import numpy as np
-import psutil
 import pytest
 import yaml
 
 from msx_frontend.net.grpc.messages import message_class
-from tests.confined import confined
-from tests.deploy.command_line import image_environment
-from tests.e2e.server import WATCHDOG, pack_service, wait_until
+from tests.e2e.containers import running
+from tests.e2e.server import WATCHDOG, pack_service
 
 pytestmark = pytest.mark.e2e
 
@@ -65,58 +59,8 @@ def container_of(runtime: str) -> dict[str, Any]:
 
 @contextmanager
 def served(runtime: str, folder: Path, models: Path, model: str = "mnist") -> Iterator[dict[str, Any]]:
-    """What the server says of itself. Of the folder, only `state` can be written; ports are any free ones."""
-    container = container_of(runtime)
-    state = folder / "state"
-    state.mkdir()
-    places = {"/mnt/models": str(models), "=/state": f"={state}", "{{.Name}}": model}
-    ports = {f":{port}": ":0" for port in (8080, 8081, 8082)} | {f"port={port}": "port=0" for port in (7070, 7071)}
-    args = [_replaced(argument, {**places, **ports}) for argument in container["args"]]
-    env = {
-        **image_environment(),
-        "PATH": os.environ["PATH"],
-        **{one["name"]: one["value"] for one in container.get("env", ())},
-    }
-    assert args.pop(0) == "msx-serve"  # the word for the image's entry point, which adds --foreground
-    command = [*_reader(state), sys.executable, "-m", "msx_frontend.cli.main", "--foreground", *args]
-    log = (folder / "server.log").open("w+")
-    process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
-    try:
-        info = json.loads(wait_until(lambda: _read(process, state / "server.json"), "it answers", lambda: _tail(log)))
-        base = info["inference"].replace("0.0.0.0", "127.0.0.1")
-        ready = lambda: httpx.get(f"{base}/readyz").status_code == 200  # noqa: E731
-        wait_until(ready, "it is ready", lambda: _tail(log))
-        below = psutil.Process(process.pid).children(recursive=True)
-        yield {**info, "inference": base}
-        process.terminate()
-        assert process.wait(WATCHDOG) == 0, _tail(log)
-        assert [one for one in below if one.is_running() and one.status() != psutil.STATUS_ZOMBIE] == []
-        assert not {"run", "server.json"} & {path.name for path in state.iterdir()}
-    finally:
-        process.kill()
-        process.wait()
-        log.close()
-
-
-def _reader(state: Path) -> list[str]:
-    """Root makes everything else read-only for it, as the cluster does; others only mean it."""
-    return confined(state) if os.geteuid() == 0 else []
-
-
-def _replaced(text: str, by: dict[str, str]) -> str:
-    for old, new in by.items():
-        text = text.replace(old, new)
-    return text
-
-
-def _read(process: subprocess.Popen[bytes], path: Path) -> str:
-    assert process.poll() is None, "the server has ended"
-    return path.read_text() if path.exists() else ""
-
-
-def _tail(log: Any) -> str:
-    log.seek(0)
-    return str(log.read())[-6000:]
+    with running(container_of(runtime), folder, {"/mnt/models": str(models), "{{.Name}}": model}) as info:
+        yield info
 
 
 @pytest.fixture
@@ -134,12 +78,11 @@ def test_the_first_protocol(public: Path, models: Path) -> None:
     before = sorted(models.rglob("*"))
     with served("msx-serve-torchserve-v1", public, models) as info:
         assert not info["inference"].endswith(":8085")
-        assert info["management"].startswith("http://127.0.0.1:")
         reply = httpx.post(f"{info['inference']}/v1/models/mnist:predict", json={"instances": [{"data": [1, 2]}]})
         assert (reply.status_code, reply.json()) == (200, {"predictions": [[1, 2]]})
         assert httpx.get(f"{info['inference']}/v1/models/mnist").json() == {"name": "mnist", "ready": True}
         assert httpx.get(f"{info['inference']}/openai/v1/models").json()["models"] == ["mnist"]
-        assert "msx_requests_queued" in httpx.get(info["metrics"].replace("0.0.0.0", "127.0.0.1") + "/metrics").text
+        assert "msx_requests_queued" in httpx.get(info["metrics"] + "/metrics").text
     assert sorted(models.rglob("*")) == before, "nothing is written beside the models"
 
 
@@ -150,7 +93,7 @@ def test_the_second_protocol_and_grpc(public: Path, models: Path) -> None:
         reply = httpx.post(f"{info['inference']}/v2/models/mnist/infer", json=asked)
         assert reply.json()["outputs"][0]["data"] == [1.5, 2]
         for address in (info["inference"].removeprefix("http://"), info["grpc_inference"]):
-            assert _infer(address.replace("0.0.0.0", "127.0.0.1")) == [1.5, 2]
+            assert _infer(address) == [1.5, 2]
 
 
 def _infer(address: str) -> list[float]:
