@@ -11,7 +11,7 @@ from msx_backend.llm.stats import RequestTimes
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.metrics.numbers import CounterFamily, HistogramFamily
-from msx_frontend.metrics.observer import ModelGauges
+from msx_frontend.metrics.observer import CLUSTER, ModelGauges
 from msx_protocol import MetricInfo, MetricSample
 from msx_sdk.metrics import Metrics
 from tests.prometheus import samples
@@ -52,6 +52,7 @@ async def _page() -> bytes:
     metrics = ServerMetrics()
     metrics.versions.append(WholeVersion())
     metrics.observer.devices = lambda: [(0, True)]
+    metrics.observer.cluster = lambda: [(name, labels, 1.0) for name, (_, labels) in CLUSTER.items()]
     metrics.observer.connections = lambda: [("inference", 1)]
     for family in [*vars(metrics).values(), *vars(metrics.text).values()]:
         if isinstance(family, CounterFamily | HistogramFamily):
