@@ -6,17 +6,22 @@ import asyncio
 import ssl
 from collections.abc import Sequence
 from itertools import count
+from pathlib import Path
 
 from msx_frontend.cluster.agent_messages import Content
 from msx_frontend.cluster.certificate import Identity
 from msx_frontend.cluster.cluster import Cluster
+from msx_frontend.cluster.content_server import ContentServer
+from msx_frontend.cluster.content_source import Offered, offer
 from msx_frontend.cluster.crew import Crew
 from msx_frontend.cluster.door import Door, Stream
+from msx_frontend.cluster.listing import COMPILED, REQUIREMENTS
 from msx_frontend.cluster.remote_generation import RemoteGeneration
 from msx_frontend.cluster.remote_rank import STREAMS, RemoteRank
 from msx_frontend.cluster.reservation import Reservation
 from msx_frontend.cluster.route import own_address
 from msx_frontend.cluster.tls import new_identity, server_context
+from msx_frontend.environments.build import is_venv
 from msx_frontend.workers.launcher import GroupSpec
 
 _numbers = count(1)
@@ -41,10 +46,12 @@ class ClusterLauncher:
         assert placement is not None, "a group in a cluster has a placement"
         reservation = self._reservation(placement.id)
         crew = await self._crew(reservation)
+        offered = await asyncio.to_thread(_offered, spec)
+        contents = [*(one.content for one in offered), *_compiled(spec, offered)]
+        source = ContentServer(offered)
         generation = RemoteGeneration(next(_numbers), spec, placement, crew)
-        contents = _contents(spec)
         streams = [(name, rank) for name in STREAMS for rank in range(len(spec.ranks))]
-        door = Door(await self._tls(), streams)
+        door = Door(await self._tls(), streams, source.take)
         try:
             port = await door.open(self._address)
             return await generation.start(door, port, contents)
@@ -52,6 +59,8 @@ class ClusterLauncher:
             door.close()
             await asyncio.shield(generation.clear())
             raise
+        finally:
+            source.close()
 
     def _reservation(self, id: str) -> Reservation:
         """Raises ConnectionError when it has been lost."""
@@ -109,9 +118,20 @@ class ClusterLauncher:
         return self._context
 
 
-def _contents(spec: GroupSpec) -> list[Content]:
+def _offered(spec: GroupSpec) -> list[Offered]:
+    """Blocks. Raises OSError."""
     load = spec.load
-    made = [Content(digest="", path=load.model_dir)]
+    if is_venv(Path(spec.python)):
+        raise OSError(
+            "useVenv: true makes a virtual environment on this machine: leave it out for a model in a cluster"
+        )
+    made = [offer(Path(load.model_dir))]
     if load.site_dir is not None:
-        made.append(Content(digest="", path=load.site_dir, kind="requirements"))
+        made.append(offer(Path(load.site_dir), REQUIREMENTS))
     return made
+
+
+def _compiled(spec: GroupSpec, offered: Sequence[Offered]) -> list[Content]:
+    """Each node has a folder of its own for what MindSpore compiles."""
+    folder = spec.load.cache_dir
+    return [] if folder is None else [Content(offered[0].content.digest, folder, COMPILED)]

@@ -15,6 +15,7 @@ from msx_frontend.cluster.agent_messages import (
     FromAgent,
     Kill,
     Meet,
+    Progress,
     RankStart,
     Ready,
     Started,
@@ -74,6 +75,9 @@ class RemoteGeneration:
     def received(self, share: int, message: FromAgent) -> None:
         if isinstance(message, Ready):
             self._ready[share] = message
+            self._tell(share, "starting the process")
+        elif isinstance(message, Progress):
+            self._tell(share, f"{message.phase} (on {self._crew.links[share].place.node})")
         elif isinstance(message, Failed):
             self._failure = self._failure or message.reason
         elif isinstance(message, Started):
@@ -85,6 +89,10 @@ class RemoteGeneration:
         elif isinstance(message, Cleared):
             self._clear(share)
         self._changed.set()
+
+    def _tell(self, share: int, phase: str) -> None:
+        for rank in self._placement.shares[share].ranks:
+            self._spec.told(rank, phase)
 
     def left(self, share: int, reason: str) -> None:
         self._failure = self._failure or f"{reason[0].upper()}{reason[1:]}."

@@ -188,5 +188,10 @@ def key_of(folder: Path) -> str:
     return folder.name.partition("-")[0]
 
 
+def is_venv(python: Path) -> bool:
+    """Whether it is the interpreter of an environment with useVenv."""
+    return python.parent.parent.name == "venv" and (python.parent.parent.parent / _COMPLETE).exists()
+
+
 def is_unfinished(folder: Path) -> bool:
     return not (folder / _COMPLETE).exists()

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import msgspec
@@ -113,7 +114,7 @@ class WorkerGroup:
 
     async def _launched(self) -> Sequence[LaunchedRank]:
         """The end of the group ends the launch as well. Raises OSError."""
-        launch = asyncio.ensure_future(self._launcher.launch(self.spec))
+        launch = asyncio.ensure_future(self._launcher.launch(replace(self.spec, told=self.ranks.told)))
         try:
             await self._first(launch)
         finally:

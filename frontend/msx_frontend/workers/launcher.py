@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -59,6 +59,9 @@ class GroupSpec:
 
     placement: Placement | None = None
     """Where its ranks run in a cluster; None: on this machine."""
+
+    told: Callable[[int, str], None] = field(default=lambda rank, phase: None, compare=False)
+    """Called with a rank and what is done before it can be started: its archive is fetched, say."""
 
     @property
     def load(self) -> Load:

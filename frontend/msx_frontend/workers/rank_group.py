@@ -24,6 +24,10 @@ class RankGroup:
     def __getitem__(self, rank: int) -> Rank:
         return self.ranks[rank]
 
+    def told(self, rank: int, phase: str) -> None:
+        """What is done before the rank can be started."""
+        self.ranks[rank].phase = phase
+
     def begin(self, launched: Sequence[LaunchedRank]) -> None:
         """They have been started: from now on the end of each is told."""
         for rank, started in zip(self.ranks, launched, strict=True):

@@ -9,7 +9,7 @@ import secrets
 import shutil
 from pathlib import Path
 
-from msx_frontend.cluster.agent.contents import node_cache
+from msx_frontend.cluster.agent.node_cache import node_cache
 
 
 class RunFolder:

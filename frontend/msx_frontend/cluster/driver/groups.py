@@ -10,9 +10,9 @@ from ray import cloudpickle
 from ray.util import get_placement_group, placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from msx_frontend import __version__
 from msx_frontend.cluster.driver import holder
 from msx_frontend.cluster.messages import Place
+from msx_frontend.cluster.node_check import node_problem
 
 NAMESPACE = "msx"
 
@@ -143,14 +143,4 @@ def _found(id: str) -> Any:
 
 
 def _place(bundle: int, told: dict[str, Any]) -> Place:
-    return Place(bundle, told["node_id"], told["node"], told["address"], tuple(told["devices"]), _problem(told))
-
-
-def _problem(told: dict[str, Any]) -> str:
-    if not told["version"]:
-        return f"Node {told['node']} has no msx-serve: install msx-serve {__version__} there."
-    if told["version"] != __version__:
-        return (
-            f"Node {told['node']} has msx-serve {told['version']}, and this server is {__version__}: install the same."
-        )
-    return ""
+    return Place(bundle, told["node_id"], told["node"], told["address"], tuple(told["devices"]), node_problem(told))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.cluster.agent.contents import CACHE
+from msx_frontend.cluster.agent.node_cache import CACHE
 from msx_frontend.cluster.agent.run_folder import RunFolder, remove_deserted
 
 KILLED = """
