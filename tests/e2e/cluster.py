@@ -37,6 +37,7 @@ class RayCluster:
         self._folder = folder
         """Short, because it goes into the names of sockets."""
         env = {**os.environ, **QUIET, MARK: str(folder), "MSX_NODE_CACHE": str(folder / "node")}
+        env["MSX_NODE_SHARED"] = "false"  # as on other machines, archives are fetched
         command = [sys.executable, "-m", "tests.e2e.ray_nodes"]
         self._log = (folder / "log").open("w")
         self._leader = subprocess.Popen(
@@ -66,6 +67,11 @@ class RayCluster:
     def running(self, words: str) -> list[psutil.Process]:
         """The processes in the cluster with these words in their command, agents and ranks also where Ray has ended."""
         return [one for one in psutil.process_iter() if self._owns(one) and words in " ".join(one.cmdline())]
+
+    @property
+    def contents(self) -> list[str]:
+        """The contents that the nodes have fetched: they have one cache."""
+        return [path.name for path in (self._folder / "node" / "contents").glob("archive-*")]
 
     @property
     def agents(self) -> list[psutil.Process]:

@@ -38,6 +38,7 @@ def server(nodes: RayCluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
     pack_service("parallel_faults", new_store(folder), model="apart", config=APART)
     with run_server(folder, "--models", "apart.mar", "--cluster-address", nodes.address) as running:
         yield running
+        assert len(nodes.contents) == len(set(nodes.contents)) > 0, "the nodes have fetched the archives"
     nodes.assert_empty()
 
 

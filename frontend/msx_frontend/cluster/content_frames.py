@@ -49,7 +49,7 @@ class Answer(IntEnum):
     """A sentence why; it would be no better another time."""
 
 
-class ProtocolError(ConnectionError):
+class ContentStreamError(ConnectionError):
     """The other side does not keep to the protocol."""
 
 
@@ -60,14 +60,14 @@ async def write_request(writer: asyncio.StreamWriter, request: Request) -> None:
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request:
-    """Raises ProtocolError, or EOFError at the end of the stream."""
+    """Raises ContentStreamError, or EOFError at the end of the stream."""
     (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
     if length > MAX_REQUEST:
-        raise ProtocolError(f"a request for contents has {length} bytes: the limit is {MAX_REQUEST}")
+        raise ContentStreamError(f"a request for contents has {length} bytes: the limit is {MAX_REQUEST}")
     try:
         request: Request = _requests.decode(await reader.readexactly(length))
     except msgspec.MsgspecError as error:
-        raise ProtocolError(f"a request for contents cannot be read: {error}") from None
+        raise ContentStreamError(f"a request for contents cannot be read: {error}") from None
     return request
 
 
@@ -78,8 +78,8 @@ async def write_answer(writer: asyncio.StreamWriter, answer: Answer, body: bytes
 
 
 async def read_answer(reader: asyncio.StreamReader) -> tuple[Answer, bytes]:
-    """Raises ProtocolError, or EOFError at the end of the stream."""
+    """Raises ContentStreamError, or EOFError at the end of the stream."""
     kind, length = _HEAD.unpack(await reader.readexactly(_HEAD.size))
     if length > BLOCK or kind not in Answer.__members__.values():
-        raise ProtocolError("an answer for contents does not keep to the protocol")
+        raise ContentStreamError("an answer for contents does not keep to the protocol")
     return Answer(kind), await reader.readexactly(length)

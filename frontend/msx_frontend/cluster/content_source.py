@@ -16,7 +16,7 @@ from msx_frontend.cluster.agent_messages import Content
 from msx_frontend.cluster.content_frames import (
     BLOCK,
     Answer,
-    ProtocolError,
+    ContentStreamError,
     ReadDigest,
     ReadFile,
     ReadListing,
@@ -88,7 +88,7 @@ class ContentSource:
                 left -= 1
             log.warning("an agent has asked for contents too often on one connection: it was closed")
         except (EOFError, OSError, asyncio.TimeoutError) as error:
-            if isinstance(error, ProtocolError):
+            if isinstance(error, ContentStreamError):
                 log.warning("%s: the connection was closed", error)
         finally:
             writer.transport.abort()
