@@ -11,7 +11,7 @@ from pathlib import Path
 from msx_archiver.errors import ArchiveError
 from msx_archiver.room import is_full, why
 from msx_archiver.sizes import MIB
-from msx_frontend.cluster.agent.fetching import Fetching
+from msx_frontend.cluster.agent.fetching import TELL_AGAIN, Fetching
 from msx_frontend.cluster.agent.node_cache import CACHE, NodeCache, node_cache, throttled
 from msx_frontend.cluster.agent_messages import Content
 from msx_frontend.cluster.listing import COMPILED, Listing, digest_of, encode, list_folder
@@ -19,8 +19,6 @@ from msx_frontend.cluster.listing import COMPILED, Listing, digest_of, encode, l
 SHARED = "MSX_NODE_SHARED"
 LOOK_AGAIN = 0.2
 """Seconds after which one that waits for another rank of the node looks again."""
-TELL_AGAIN = 5.0
-"""Seconds after which a phase that lasts is told again."""
 SLACK = 16 * MIB
 """Bytes that a content needs beside its files: folders, and ends of blocks."""
 

@@ -31,6 +31,8 @@ ATTEMPTS = 5
 """Connections in a row that may bring nothing."""
 PAUSES = (0.1, 0.5, 1.0, 2.0)
 """Seconds before the next one."""
+TELL_AGAIN = 5.0
+"""Seconds after which a phase that lasts is told again."""
 SILENCE = 60.0
 """Seconds within which an answer must come."""
 
@@ -93,10 +95,17 @@ class Fetching:
             self._done = done
             await self._receive(number, file, path)
             expected = file.sha256 or (await self._ask(ReadDigest(self._content.digest, number))).decode("ascii")
-            if await asyncio.to_thread(record.digest, path) == expected:
+            if await self._digest(path) == expected:
                 return ListedFile(file.path, file.size, file.executable, expected, 0)
             await asyncio.to_thread(path.unlink)
         raise FetchError(f"{file.path} of the {self._content.kind} was altered on its way")
+
+    async def _digest(self, path: Path) -> str:
+        """A large file takes minutes: the server is told that the agent is at it."""
+        reading = asyncio.ensure_future(asyncio.to_thread(record.digest, path))
+        while not (await asyncio.wait({reading}, timeout=TELL_AGAIN))[0]:
+            self._progress(f"checking {path.name} of the {self._content.kind}")
+        return reading.result()
 
     async def _receive(self, number: int, file: ListedFile, path: Path) -> None:
         out = await asyncio.to_thread(_open, path, file)

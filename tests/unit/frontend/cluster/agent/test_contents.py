@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from msx_archiver import record
 from msx_frontend.cluster.agent.contents import SHARED, fetch
-from msx_frontend.cluster.agent.fetching import ATTEMPTS
+from msx_frontend.cluster.agent.fetching import ATTEMPTS, Fetching
 from msx_frontend.cluster.agent_messages import Content
 from msx_frontend.cluster.content_source import Offered, offer
 from msx_frontend.cluster.listing import ListedFile, Listing, digest_of, encode
@@ -87,6 +89,31 @@ def test_a_broken_connection_is_resumed(model: Path, tmp_path: Path, seed: int) 
 def test_a_server_that_never_answers_is_given_up(model: Path, tmp_path: Path) -> None:
     with pytest.raises(OSError, match=rf"{ATTEMPTS} connections in a row broke without a byte .* is kept"):
         fetched(offer(model), tmp_path / "node", iter([0] * ATTEMPTS))
+
+
+def test_a_check_that_lasts_is_told(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server gives up agents that say nothing."""
+    told = threading.Event()
+    digest = record.digest
+
+    def slow(path: Path) -> str:
+        assert told.wait(30)
+        return digest(path)
+
+    async def run() -> None:
+        offered = offer(model)
+        async with served(offered) as link:
+            fetching = Fetching(offered.content, link.dial, heard)
+            await fetching.files(await fetching.listing(), tmp_path / "node")
+            fetching.close()
+
+    def heard(phase: str) -> None:
+        if phase == "checking empty of the archive":
+            told.set()
+
+    monkeypatch.setattr("msx_frontend.cluster.agent.fetching.record.digest", slow)
+    monkeypatch.setattr("msx_frontend.cluster.agent.fetching.TELL_AGAIN", 0.01)
+    asyncio.run(run())
 
 
 def test_what_has_arrived_is_not_asked_for_again(model: Path, tmp_path: Path) -> None:
