@@ -10,7 +10,7 @@ ServiceError
 │   └── NotOffered                             an operation that the model's handler does not have
 ├── SlowRequest                                its head or body came too slowly
 ├── InvalidKey                                 its token
-├── ModelNotAllowed, TooManyRequests           what its key does not allow
+├── ModelNotAllowed, PriorityNotAllowed, TooManyRequests   what its key does not allow
 ├── ServiceUnavailable                         no worker, draining
 │   └── Overloaded                             no ticket, queue full
 ├── DeadlineExceeded                           the request's own time was up
@@ -105,6 +105,19 @@ class ModelNotAllowed(ServiceError):
 
     def __init__(self, key: str, model: str, allowed: list[str]) -> None:
         super().__init__(f'The key "{key}" is not for model {model}, but for: {", ".join(allowed)} (api_keys_file).')
+
+
+class PriorityNotAllowed(ServiceError):
+    """The key is valid, but not for requests of this class."""
+
+    status, type, grpc_code = 403, "InvalidKeyException", "PERMISSION_DENIED"
+
+    def __init__(self, key: str, asked: str, allowed: str) -> None:
+        named = f'The key "{key}"' if key else "The key"
+        super().__init__(
+            f"{named} is for requests up to the class {allowed} (x-msx-priority), not {asked}: "
+            f"its entry in api_keys_file would need priority: {asked}."
+        )
 
 
 class ServiceUnavailable(ServiceError):

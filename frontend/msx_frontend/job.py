@@ -10,6 +10,8 @@ from typing import Protocol
 import msgspec
 
 from msx_frontend.errors import RequestCancelled, ServiceError
+from msx_frontend.priorities import HEADER as PRIORITY
+from msx_frontend.priorities import NORMAL, priority_of
 from msx_frontend.stream_credit import StreamCredit
 from msx_protocol import encode_headers
 from msx_sdk._internal.kserve.types import INFER as INFER  # a kind of job, like the following
@@ -52,6 +54,11 @@ class KeptHeaders(list[tuple[str, str]]):
     @cached_property
     def raw(self) -> msgspec.Raw:
         return encode_headers(self)
+
+    @cached_property
+    def priority(self) -> int:
+        """The class that the client asks for, which was checked with its key."""
+        return next((priority_of(value) for name, value in self if name.lower() == PRIORITY), NORMAL)
 
 
 class Sink(Protocol):

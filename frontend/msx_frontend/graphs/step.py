@@ -10,6 +10,7 @@ from msx_frontend.errors import DeadlineExceeded, ServiceError
 from msx_frontend.graphs.edges import Edge, take
 from msx_frontend.graphs.graph import Graph, Headers, Node
 from msx_frontend.job import Field, Job
+from msx_frontend.priorities import asked_priority
 
 log = logging.getLogger("msx.workflows")
 
@@ -45,6 +46,11 @@ class Step:
         """The instant of the node's own time limit, if that is its job's."""
 
     # -- what the dispatcher asks --
+
+    @property
+    def priority(self) -> int:
+        """That of the request."""
+        return asked_priority(self.execution.job)
 
     def enter(self) -> bool:
         if not self._entered and (edges := self.node.enters):

@@ -12,9 +12,10 @@ from msgspec import Meta
 
 from msx_frontend.keys.key import LONGEST, Key, KeyKind, digest_of
 from msx_frontend.keys.rate import Rate
+from msx_frontend.priorities import NAMES
 from msx_sdk._internal.values import ConfigError, convert, near_miss, show
 
-MEMBERS = ("name", "key", "kind", "expires", "models", "rate")
+MEMBERS = ("name", "key", "kind", "expires", "models", "priority", "rate")
 SHORT = 16
 """Characters: a shorter key can be guessed."""
 
@@ -61,8 +62,15 @@ def _key(name: str, value: Mapping[str, Any]) -> Key:
     if models is not None and kinds != {"inference"}:
         raise ConfigError("models: only a key whose kind is inference alone can be limited to models")
     rate = None if value.get("rate") is None else Rate(convert("rate", value["rate"], _RATE))
-    until = _moment(value.get("expires"))
-    return Key(digest_of(checked_key(value.get("key"))), kinds, name, until=until, models=models, rate=rate)
+    until, priority = _moment(value.get("expires")), _priority(value.get("priority", "normal"))
+    digest = digest_of(checked_key(value.get("key")))
+    return Key(digest, kinds, name, until=until, models=models, rate=rate, priority=priority)
+
+
+def _priority(value: Any) -> int:
+    if not isinstance(value, str) or value not in NAMES:
+        raise ConfigError(f"priority: {show(value)} is not one of {', '.join(NAMES)}")
+    return NAMES[value]
 
 
 def _kinds(value: Any) -> frozenset[KeyKind]:

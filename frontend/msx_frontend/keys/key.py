@@ -10,8 +10,9 @@ from functools import lru_cache
 from time import monotonic
 from typing import Literal
 
-from msx_frontend.errors import ModelNotAllowed, TooManyRequests
+from msx_frontend.errors import ModelNotAllowed, PriorityNotAllowed, TooManyRequests
 from msx_frontend.keys.rate import Rate
+from msx_frontend.priorities import NORMAL, name_of
 
 Kind = Literal["inference", "management"]
 KINDS: tuple[Kind, ...] = ("management", "inference")
@@ -29,7 +30,7 @@ _SALT = secrets.token_bytes(32)
 class Key:
     """`until`: seconds since the epoch; 0 for a withdrawn key. A connection that has kept the key sees that at once."""
 
-    __slots__ = ("digest", "kinds", "models", "name", "rate", "until")
+    __slots__ = ("digest", "kinds", "models", "name", "priority", "rate", "until")
 
     def __init__(
         self,
@@ -40,8 +41,11 @@ class Key:
         until: float = math.inf,
         models: frozenset[str] | None = None,
         rate: Rate | None = None,
+        priority: int = NORMAL,
     ) -> None:
-        """`name` is empty for a generated key; `models` is None for a key for all models."""
+        """`name` is empty for a generated key; `models` is None for a key for all models; `priority` is the highest
+        class of its requests."""
+        self.priority = priority
         self.digest = digest
         self.kinds = kinds
         self.name = name
@@ -53,6 +57,11 @@ class Key:
         """Count one request. Raises TooManyRequests above the rate of the key."""
         if self.rate is not None and (wait := self.rate.take(monotonic())):
             raise TooManyRequests(self.name, self.rate.per_second, wait)
+
+    def check_priority(self, asked: int) -> None:
+        """Raises PriorityNotAllowed."""
+        if asked > self.priority:
+            raise PriorityNotAllowed(self.name, name_of(asked), name_of(self.priority))
 
     def check_model(self, model: str) -> None:
         """`model` may name a method, too (`m:method`). Raises ModelNotAllowed."""
@@ -68,7 +77,7 @@ class Key:
 
     def _given(self) -> tuple[object, ...]:
         rate = None if self.rate is None else self.rate.per_second
-        return self.digest, self.kinds, self.name, self.until, self.models, rate
+        return self.digest, self.kinds, self.name, self.until, self.models, rate, self.priority
 
 
 def digest_of(text: str) -> bytes:

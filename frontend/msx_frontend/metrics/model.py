@@ -15,6 +15,7 @@ from msx_frontend.metrics.inference_statistics import InferenceStatistics
 from msx_frontend.metrics.numbers import Counter
 from msx_frontend.metrics.server import ServerMetrics
 from msx_frontend.metrics.source import SampleSource, worker_name
+from msx_frontend.priorities import name_of
 from msx_protocol import MetricInfo, MetricSample
 
 
@@ -90,6 +91,9 @@ class ModelMetrics:
                 monotonic(),
             )
         )
+
+    def prioritised(self, priority: int) -> None:
+        self._server.prioritised.labels(*self._labels, name_of(priority)).inc()
 
     def answered(self, status: int) -> None:
         (self._codes.get(status) or self._code(status)).value += 1.0

@@ -88,6 +88,9 @@ class ServerMetrics:
         self.autoscaled = CounterFamily(
             "msx_autoscaling_decisions", "Decisions to have more or fewer workers", (*MODEL, "direction"), registry
         )
+        self.prioritised = CounterFamily(
+            "msx_priority_requests", "Requests that asked for a class", (*MODEL, "priority"), registry
+        )
         self.diverted = CounterFamily(
             "msx_traffic_diverted",
             "Requests that others got because it could not answer",

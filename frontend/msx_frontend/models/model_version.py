@@ -55,6 +55,7 @@ class ModelVersion(ObservedVersion):
         self.metrics = metrics
         self.resources = resources
         self.dispatcher = make_dispatcher(source.name, source.version, source.config, sequence_keys)
+        self.dispatcher.prioritised = metrics.prioritised
         self._status = VersionStatus(*self.labels)
         self._replicas = Replicas(source.config, self.labels, resources, recipe, metrics, self, self._judge)
         self.first_load = FirstLoad(source.name, source.config.job_queue_size, source.config.response_timeout)

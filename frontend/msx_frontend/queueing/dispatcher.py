@@ -10,12 +10,14 @@ from typing import Any
 
 from msx_frontend.errors import Overloaded, ServiceError, ServiceUnavailable
 from msx_frontend.job import ALONE, OWN, PREDICT, STREAM, Job
+from msx_frontend.priorities import asked_priority
 from msx_frontend.queueing.ahead import batches_ahead, may_join
 from msx_frontend.queueing.answer_rate import AnswerRate
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.batching import BatchingPolicy, make_policy
 from msx_frontend.queueing.instances import InstanceRequest
 from msx_frontend.queueing.job_queue import JobQueue, Waiting
+from msx_frontend.queueing.priority_queue import PriorityQueue
 from msx_frontend.queueing.refusals import refusal, too_large, too_late
 from msx_frontend.queueing.tickets import free_tickets
 from msx_sdk._internal.config import ModelConfig
@@ -33,6 +35,8 @@ class Dispatcher:
         self._loop = asyncio.get_running_loop()
         self._streams_share = config.stream_batching or config.continuous_batching
         self.queue = JobQueue(config.job_queue_size)
+        self.prioritised: Callable[[int], None] = lambda priority: None
+        """Called with the class of each request that asks for one."""
         self.policy: BatchingPolicy = make_policy(
             config.batching_policy, config.batch_size, config.max_batch_delay / 1000
         )
@@ -76,6 +80,8 @@ class Dispatcher:
         if job.deadline is not None:
             job.timer = self._loop.call_later(max(job.deadline - time.monotonic(), 0), self._expired, job)
         self.policy.arrived(job.enqueued)
+        if asked_priority(job) and queue is self.queue:
+            queue = self._with_priorities(job)
         queue.put(job)
         self.pump_soon()
 
@@ -94,8 +100,17 @@ class Dispatcher:
         request.place = self
         self._with_instances[request] = None
         self.policy.arrived(request.enqueued)
+        if asked_priority(request):
+            queue = self._with_priorities(request)
         queue.put_request(request)
         self.pump_soon()
+
+    def _with_priorities(self, asked: Waiting) -> JobQueue:
+        """From the first request that asks for a class on; without one the queue has no classes."""
+        if not isinstance(self.queue, PriorityQueue):
+            self.queue = PriorityQueue(self.queue)
+        self.prioritised(asked_priority(asked))
+        return self.queue
 
     def _check_instances(self, request: InstanceRequest) -> None:
         """Raises PayloadTooLarge, Overloaded."""
@@ -325,7 +340,9 @@ class Dispatcher:
 
     def describe(self) -> dict[str, Any]:
         waiting = self.queue.requests
-        return {"remainingCapacity": self.queue.capacity - waiting, "pendingRequests": waiting}
+        described = {"remainingCapacity": self.queue.capacity - waiting, "pendingRequests": waiting}
+        classes = {"byPriority": self.queue.by_class()} if isinstance(self.queue, PriorityQueue) else {}
+        return {**described, **classes}
 
 
 def _nobody() -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.held_bytes import Hold
 from msx_frontend.job import Cancellable
+from msx_frontend.priorities import NORMAL
 from msx_frontend.queueing.notifier import Notifier
 from msx_frontend.stream_credit import BEHIND, StreamBuffers, StreamCredit
 
@@ -55,9 +56,12 @@ class ReplyBuffer:
         "_stall_limit",
         "hold",
         "job",
+        "priority",
     )
 
-    def __init__(self, stall_limit: float = STALL_LIMIT) -> None:
+    def __init__(self, stall_limit: float = STALL_LIMIT, priority: int = NORMAL) -> None:
+        self.priority = priority
+        """Of its job."""
         self.job: Cancellable | None = None
         """The job that `close` cancels; set by the caller that makes the job."""
         self.hold: Hold | None = None

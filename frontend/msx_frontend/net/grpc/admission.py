@@ -6,6 +6,15 @@ from typing import NamedTuple, Protocol
 
 from msx_frontend.ids import new_request_id
 from msx_frontend.keys.key import Key, Kind
+from msx_frontend.priorities import NORMAL, priority_of
+
+
+def checked_priority(asked: str, key: Key | None) -> int:
+    """Raises BadRequest, PriorityNotAllowed."""
+    priority = priority_of(asked)
+    if key is not None:
+        key.check_priority(priority)
+    return priority
 
 
 class ChecksTokens(Protocol):
@@ -20,6 +29,8 @@ class Admitted(NamedTuple):
     """Of the request, which the client may choose and gets back; empty for public methods."""
     key: Key | None
     """None when authorization is off, or the method is public."""
+    priority: int = NORMAL
+    """The class of its requests."""
 
     def check_model(self, model: str) -> None:
         """`model` is empty where the request names none. Raises ModelNotAllowed."""
@@ -50,6 +61,10 @@ class Asks(Protocol):
     def authorization(self) -> str | None:
         """The metadata of this name."""
 
+    @property
+    def asked_priority(self) -> str:
+        """The metadata `x-msx-priority`, or ""."""
+
 
 class Admission:
     """The keys of one listener's services; `tokens` is None when authorization is off."""
@@ -58,7 +73,8 @@ class Admission:
         self._tokens = tokens
 
     def admit(self, call: Asks, kind: Kind | None) -> Admitted:
-        """Sets the id and the key's name of the call. Raises InvalidKey, TooManyRequests."""
+        """Sets the id and the key's name of the call. Raises InvalidKey, TooManyRequests, BadRequest,
+        PriorityNotAllowed."""
         if kind is None:
             return Admitted("", None)
         call.id = call.given_id or new_request_id()
@@ -66,7 +82,7 @@ class Admission:
         if key is not None:
             call.key_name = key.name
             key.take()
-        return Admitted(call.id, key)
+        return Admitted(call.id, key, checked_priority(call.asked_priority, key))
 
     def check(self, kind: Kind | None, authorization: str | None) -> Key | None:
         """The key; the request is not counted yet. Raises InvalidKey."""

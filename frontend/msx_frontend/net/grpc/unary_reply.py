@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from msx_frontend.errors import ServiceError
+from msx_frontend.priorities import NORMAL
 
 
 class ResponseTooLarge(ServiceError):
@@ -26,11 +27,13 @@ class UnaryReply:
     It costs half of a ReplyBuffer: a unary call's client cannot read slowly, and gRPC does not use a reply's head.
     """
 
-    __slots__ = ("_chunks", "_error", "_limit", "_size", "ended")
+    __slots__ = ("_chunks", "_error", "_limit", "_size", "ended", "priority")
 
     def __init__(self, limit: int) -> None:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._limit, self._size = limit, 0
+        self.priority = NORMAL
+        """Of its job."""
         self._chunks: list[bytes] = []
         self._error: ServiceError | None = None
 

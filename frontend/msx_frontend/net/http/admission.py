@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from msx_frontend.keys.key import Key, Kind
+from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.router import Match
+from msx_frontend.priorities import HEADER, NORMAL, priority_of
+
+PRIORITY = HEADER.encode()
 
 
 class ChecksKeys(Protocol):
@@ -19,6 +23,13 @@ def admitted(tokens: ChecksKeys, match: Match, authorization: str | None) -> Key
     Raises InvalidKey.
     """
     return tokens.check_any(match.kinds, authorization) if match.kinds else None
+
+
+def check_priority(head: Head, key: Key | None) -> None:
+    """Without a key all classes may be asked for: clients cannot be told apart. Raises BadRequest,
+    PriorityNotAllowed."""
+    if (asked := priority_of(head.header(PRIORITY))) > NORMAL and key is not None:
+        key.check_priority(asked)
 
 
 def check_model(match: Match, key: Key | None) -> None:

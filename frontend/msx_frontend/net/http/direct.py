@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import httptools
 
 from msx_frontend.held_bytes import HeldBytes
-from msx_frontend.net.http.admission import ChecksKeys, admitted, check_model
+from msx_frontend.net.http.admission import ChecksKeys, admitted, check_model, check_priority
 from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.family import JobRoute
 from msx_frontend.net.http.head import Head
@@ -101,6 +101,7 @@ class Direct:
             head = Head(METHODS[method], target.path, target.raw_path, target.query, headers, version)
             if (head.content_length or 0) > self.limit or (head.content_encoding and not match.family.takes_as_sent):
                 return None
+            check_priority(head, None)
             template = target.job.template(head, match.names)
         except Exception:
             return None  # the ASGI way says why
@@ -110,7 +111,7 @@ class Direct:
     def check(self, known: KnownHead) -> None:
         """The key that was good for this very head is good until it ends, or is withdrawn.
 
-        Raises InvalidKey, ModelNotAllowed, TooManyRequests.
+        Raises InvalidKey, ModelNotAllowed, PriorityNotAllowed, TooManyRequests.
         """
         key = known.key
         if key is None or time() >= key.until:
@@ -121,6 +122,7 @@ class Direct:
             known.use(key)
             known.key = None  # refused, it is in the access log, and the next request is checked again
             check_model(known.match, key)
+            check_priority(known.head, key)
             known.key = key
         if key.rate is not None:
             key.take()

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 from msx_frontend.errors import MethodNotAllowed, RequestCancelled, ResourceNotFound
 from msx_frontend.held_bytes import HOLD, HeldBytes
-from msx_frontend.net.http.admission import ChecksKeys, admitted, check_model
+from msx_frontend.net.http.admission import ChecksKeys, admitted, check_model, check_priority
 from msx_frontend.net.http.asgi_request import AsgiRequest
 from msx_frontend.net.http.compression import (
     EncodingSwitchedOff,
@@ -107,6 +107,7 @@ class Exchange:
                 call.key = admitted(self._tokens, match, call.authorization)
                 check_model(match, call.key)
                 call.use(call.key)
+            check_priority(call, call.key)
             route = _route(match)
             request.body = await self._read(family, call, receive)
             reply = await _reply(route, request)

@@ -88,7 +88,7 @@ class OpenInferenceService:
         if not request.model_name:
             raise BadRequest("model_name is required.")
         body, json_size = self._messages.body(request)
-        reply = ReplyBuffer()
+        reply = ReplyBuffer(priority=context.admitted.priority)
         job = Job(
             request_id,
             request.model_name,

@@ -18,6 +18,7 @@ from msx_frontend.net.grpc.context import Call
 from msx_frontend.net.grpc.metadata import REQUEST_ID
 from msx_frontend.net.grpc.outcome import Outcome
 from msx_frontend.net.grpc.served import ServedMethod
+from msx_frontend.priorities import HEADER as PRIORITY
 
 
 def generic_handlers(methods: Iterable[ServedMethod]) -> list[grpc.GenericRpcHandler[Any, Any]]:
@@ -86,11 +87,14 @@ class AioCall:
         self.deadline = None if left is None else self._started + left
         self.given_id: str | None = None
         self.authorization: str | None = None
+        self.asked_priority = ""
         for key, value in context.invocation_metadata() or ():
             if key == REQUEST_ID:
                 self.given_id = valid_request_id(str(value).encode())
             elif key == "authorization":
                 self.authorization = str(value)
+            elif key == PRIORITY:
+                self.asked_priority = str(value)
 
     @property
     def expired(self) -> bool:

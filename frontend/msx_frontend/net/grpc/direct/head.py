@@ -11,11 +11,14 @@ from msx_frontend.net.grpc.direct.compression import ACCEPTED, ENCODINGS, IDENTI
 from msx_frontend.net.grpc.refused import Refused
 from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.http2.headers import Headers
+from msx_frontend.priorities import HEADER
 
 _TIMEOUT = re.compile(rb"([0-9]{1,8})([HMSmun])")
 _SECONDS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 CONTENT_TYPE = re.compile(rb"application/grpc(?:[+;].*)?", re.IGNORECASE)
 """Of calls; application/grpc-web is another protocol."""
+
+PRIORITY = HEADER.encode()
 
 
 class CallHead:
@@ -24,13 +27,14 @@ class CallHead:
     `refused` is set where there is no method to call; `timeout` is in seconds.
     """
 
-    __slots__ = ("authorization", "encoding", "given_id", "headers", "refused", "served", "timeout")
+    __slots__ = ("asked_priority", "authorization", "encoding", "given_id", "headers", "refused", "served", "timeout")
 
     def __init__(self, headers: Headers, methods: Mapping[bytes, ServedMethod]) -> None:
         self.headers = headers
         self.encoding = IDENTITY
         self.timeout: float | None = None
         self.authorization: str | None = None
+        self.asked_priority = ""
         self.given_id: str | None = None
         self.served: ServedMethod | None = None
         self.refused: Refused | None = None
@@ -52,6 +56,7 @@ class CallHead:
         if (authorization := fields.get(b"authorization")) is not None:
             self.authorization = authorization.decode("latin-1")
         self.given_id = valid_request_id(fields.get(b"x-request-id"))
+        self.asked_priority = fields.get(PRIORITY, b"").decode("latin-1")
         self.served = served
 
 

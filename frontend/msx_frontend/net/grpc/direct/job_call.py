@@ -7,6 +7,7 @@ from msx_frontend.held_bytes import UNCOUNTED
 from msx_frontend.ids import new_request_id
 from msx_frontend.job import Cancellable
 from msx_frontend.keys.key import Key
+from msx_frontend.net.grpc.admission import checked_priority
 from msx_frontend.net.grpc.answer import not_one, parsed
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.direct.blocks import HEAD, ok_trailers
@@ -19,12 +20,13 @@ from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.grpc.service import JobMethod
 from msx_frontend.net.grpc.unary_reply import ResponseTooLarge
 from msx_frontend.net.http2.stream import Stream
+from msx_frontend.priorities import NORMAL
 
 
 class JobCall(DirectCall):
     """The sink of its job: no task, future or buffer stands between the worker's answer and the client's stream."""
 
-    __slots__ = ("_chunks", "_job", "_method", "_reader", "_received", "_request", "_size")
+    __slots__ = ("_chunks", "_job", "_method", "_reader", "_received", "_request", "_size", "priority")
 
     def __init__(
         self, calls: OpenCalls, stream: Stream, head: CallHead, served: ServedMethod, client: str, method: JobMethod
@@ -35,6 +37,8 @@ class JobCall(DirectCall):
         self._request: bytes | None = None
         self._reader: MessageReader | None = None
         self._job: Cancellable | None = None
+        self.priority = NORMAL
+        """Of its job, whose sink this is."""
         self._chunks: list[bytes] = []
         self._size = self._received = 0
 
@@ -110,6 +114,8 @@ class JobCall(DirectCall):
         if key is not None:
             self.key_name = key.name
             key.take()
+        if self.head.asked_priority:
+            self.priority = checked_priority(self.head.asked_priority, key)
         return key
 
     def drained(self) -> None:

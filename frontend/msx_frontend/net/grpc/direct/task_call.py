@@ -84,6 +84,10 @@ class TaskCall(DirectCall):
     def authorization(self) -> str | None:
         return self.head.authorization
 
+    @property
+    def asked_priority(self) -> str:
+        return self.head.asked_priority
+
     async def send(self, message: bytes, /) -> None:
         if self.over:
             raise RequestCancelled

@@ -1,0 +1,40 @@
+"""The classes of requests: which goes first where several wait. Clients ask for one by a header, or by metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msx_frontend.errors import BadRequest
+
+HEADER = "x-msx-priority"
+LOW, NORMAL, HIGH = -1, 0, 1
+NAMES = {"low": LOW, "normal": NORMAL, "high": HIGH}
+FROM_HIGH = (HIGH, NORMAL, LOW)
+
+
+def priority_of(text: str) -> int:
+    """The class of this name; "" is the usual one. Raises BadRequest."""
+    found = NAMES.get(text.strip().lower()) if text else NORMAL
+    if found is None:
+        raise BadRequest(f"{HEADER}: {text[:40]!r} is not one of {', '.join(NAMES)}.")
+    return found
+
+
+def name_of(priority: int) -> str:
+    return next(name for name, value in NAMES.items() if value == priority)
+
+
+class Asked(Protocol):
+    """A job, or a request with instances."""
+
+    @property
+    def headers(self) -> Sequence[tuple[str, str]]: ...
+
+    @property
+    def sink(self) -> object: ...
+
+
+def asked_priority(job: Asked) -> int:
+    """The class that the client has asked for, and may have: headers of HTTP know it, and sinks of calls of gRPC."""
+    return getattr(job.headers, "priority", NORMAL) or getattr(job.sink, "priority", NORMAL)

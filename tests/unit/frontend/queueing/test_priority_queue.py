@@ -1,0 +1,104 @@
+"""Requests of higher classes go first, and none starves."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msx_frontend.errors import BadRequest
+from msx_frontend.job import DESCRIBE, EXPLAIN, Job, KeptHeaders
+from msx_frontend.priorities import HIGH, LOW, NAMES, NORMAL, priority_of
+from msx_frontend.queueing.job_queue import JobQueue
+from msx_frontend.queueing.priority_queue import TURNS, PriorityQueue
+from tests.unit.frontend.jobs import make_job
+
+pytestmark = pytest.mark.hypothesis
+
+
+def job_of(name: str, kind: str = "predict") -> Job:
+    job = make_job(kind=kind)
+    job.headers = KeptHeaders([("X-MSX-Priority", name)] if name else [])
+    return job
+
+
+def queue_of(*jobs: Job, capacity: int = 1000) -> PriorityQueue:
+    queue = PriorityQueue(JobQueue(capacity))
+    for job in jobs:
+        queue.put(job)
+    return queue
+
+
+def test_the_higher_class_goes_first() -> None:
+    low, usual, high, other = job_of("low"), job_of(""), job_of("high"), job_of("high")
+    queue = queue_of(low, usual, high, other)
+    assert queue.head is high
+    assert [queue.take(1) for _ in range(4)] == [[high], [other], [usual], [low]]
+    assert queue.take(1) == []
+    assert queue.head is None
+
+
+def test_what_waits_already_keeps_its_place() -> None:
+    before = [make_job() for _ in range(3)]
+    usual = JobQueue(10)
+    for job in before:
+        usual.put(job)
+    queue = PriorityQueue(usual)
+    queue.put(later := job_of("normal"))
+    assert queue.take(4) == [*before, later]
+
+
+def test_room_of_a_batch_goes_to_the_other_classes() -> None:
+    low, usual, high = job_of("low"), job_of(""), job_of("high")
+    assert queue_of(low, usual, high).take(8) == [high, usual, low]
+
+
+def test_a_batch_is_of_one_kind() -> None:
+    explained, high = job_of("", EXPLAIN), job_of("high")
+    queue = queue_of(explained, high, job_of("low", DESCRIBE))
+    assert queue.take(8) == [high]
+    assert queue.take(8) == [explained]
+
+
+def test_jobs_that_were_not_begun_go_back_to_their_places() -> None:
+    high, usual, low = job_of("high"), job_of(""), job_of("low")
+    queue = queue_of(low, usual, high)
+    queue.put_back(queue.take(3))
+    assert [queue.take(1)[0] for _ in range(3)] == [high, usual, low]
+
+
+def test_capacity_is_of_all_classes_together() -> None:
+    queue = queue_of(job_of("low"), job_of("high"), capacity=2)
+    assert queue.full
+    assert (queue.requests, len(queue), queue.by_class()) == (2, 2, {"low": 1, "normal": 0, "high": 1})
+
+
+def test_a_cancelled_job_leaves_its_ring() -> None:
+    low = job_of("low")
+    queue = queue_of(low, job_of("high"))
+    low.cancel()
+    assert queue.by_class() == {"low": 0, "normal": 0, "high": 1}
+
+
+@given(
+    st.lists(st.sampled_from(sorted(NAMES)), min_size=1, max_size=40),
+    st.sampled_from(["low", "normal"]),
+    st.integers(0, 5),
+    st.integers(1, 3),
+)
+def test_none_starves(later: list[str], name: str, ahead: int, size: int) -> None:
+    """Whatever comes later, a job with n of its class ahead is taken within (n + 1) * (TURNS + 2) batches."""
+    queue = queue_of(*(job_of(name) for _ in range(ahead)), mine := job_of(name))
+    for _ in range((ahead + 1) * (TURNS + 2)):
+        for one in later[: size + 1]:
+            queue.put(job_of(one))
+        queue.put(job_of("high"))
+        if mine in queue.take(size):
+            return
+    pytest.fail("it starves")
+
+
+def test_names() -> None:
+    assert [priority_of(text) for text in ("", "low", "Normal", " HIGH ")] == [NORMAL, LOW, NORMAL, HIGH]
+    with pytest.raises(BadRequest, match="x-msx-priority: 'urgent' is not one of low, normal, high"):
+        priority_of("urgent")
