@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,8 @@ QUIET = {
 class RayCluster:
     """Its nodes have the addresses 127.0.0.2 (the head), 127.0.0.3, …: instead of 127.0.0.1 Ray takes another one."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        """`port`: of its head, 0 for any."""
         self._folder = folder
         """Short, because it goes into the names of sockets."""
         env = {**os.environ, **QUIET, MARK: str(folder), "MSX_NODE_CACHE": str(folder / "node")}
@@ -44,7 +47,9 @@ class RayCluster:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, env=env
         )
         self.nodes: list[dict[str, Any]] = []
-        self.add_node(temp_dir=str(folder / "ray"), include_dashboard=False)
+        self.add_node(
+            temp_dir=str(folder / "ray"), include_dashboard=False, **({"gcs_server_port": port} if port else {})
+        )
 
     @property
     def address(self) -> str:
@@ -63,6 +68,13 @@ class RayCluster:
         """SIGKILL; `gcs_server` is the head's."""
         for pid in self.nodes[node]["pids"][kind]:
             os.kill(pid, signal.SIGKILL)
+
+    def kill_all(self) -> None:
+        """Ray's processes, not those that agents have started."""
+        for node in self.nodes:
+            for pid in chain.from_iterable(node["pids"].values()):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def running(self, words: str) -> list[psutil.Process]:
         """The processes in the cluster with these words in their command, agents and ranks also where Ray has ended."""
@@ -116,8 +128,8 @@ class RayCluster:
 
 
 @contextmanager
-def run_cluster(nodes: int = 2) -> Iterator[RayCluster]:
-    cluster = RayCluster(Path(tempfile.mkdtemp(prefix="msx-ray-")))
+def run_cluster(nodes: int = 2, port: int = 0) -> Iterator[RayCluster]:
+    cluster = RayCluster(Path(tempfile.mkdtemp(prefix="msx-ray-")), port)
     try:
         for _ in range(nodes - 1):
             cluster.add_node()

@@ -229,6 +229,40 @@ def test_a_killed_raylet(nodes: RayCluster, tmp_path: Path) -> None:
     nodes.assert_empty()
 
 
+@pytest.mark.long
+def test_a_killed_head(tmp_path: Path) -> None:
+    """Groups serve without it, also when Ray's processes on their nodes have ended for the lack of it. A head that was
+    started anew knows nothing of them: they move."""
+
+    async def test() -> None:
+        with run_cluster() as old:
+            async with joined(old) as cluster:
+                reservation, launcher = await granted(cluster), ClusterLauncher(cluster, "127.0.0.1")
+                async with running(launcher, reservation, tmp_path) as group:
+                    old.kill(0, "gcs_server")
+                    await told(lambda: cluster.problem)
+                    assert cluster.problem.startswith(f"Ray's head at {old.address} does not answer")
+                    old.kill_all()
+                    for _ in range(50):
+                        assert (await answer(group, b"x")).endswith(b" 1")
+                        assert not reservation.lost
+                        await asyncio.sleep(0.1)
+                    with run_cluster(port=int(old.address.rpartition(":")[2])) as new:
+                        await until(lambda: reservation.lost, lambda: cluster.problem)
+                        assert "started anew" in reservation.lost
+                        assert not cluster.problem
+                        assert (await answer(group, b"x")).endswith(b" 1")
+                        reservation.release()
+                        other = await granted(cluster)
+                        async with running(launcher, other, tmp_path) as moved:
+                            assert (await answer(moved, b"x")).endswith(b" 1")
+                        other.release()
+                        await asyncio.to_thread(new.assert_empty)
+                await until(lambda: not old.agents)
+
+    uvloop.run(test())
+
+
 async def told(condition: Callable[[], Any]) -> None:
     started = time.monotonic()
     await until(condition)

@@ -20,6 +20,8 @@ log = logging.getLogger("msx.cluster")
 HANDSHAKE = 10.0
 """Seconds that a connection has for its handshake, and then for its first bytes."""
 BACKLOG = 256
+GUESTS = 64
+"""Connections at once that have not said the key, beyond the expected ones; more are closed."""
 CONTENT = "content"
 
 StreamName = tuple[str, int]
@@ -64,6 +66,7 @@ class Door:
         self.key = key or secrets.token_hex(KEY_SIZE)
         self._context = context
         self._missing = set(expected)
+        self._room = len(self._missing) + GUESTS
         self._content = content
         self._streams: dict[StreamName, Stream] = {}
         self._server: asyncio.Server | None = None
@@ -128,6 +131,9 @@ class _Guest(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        if len(self._door._open) >= self._door._room:
+            self._transport.abort()
+            return
         tune(transport)
         self._door._open.add(self)
         self._limit = asyncio.get_running_loop().call_later(HANDSHAKE, self.end)

@@ -46,7 +46,7 @@ AGAIN = 5.0
 
 
 class Driver:
-    """One thread reads the server's messages; everything that calls Ray is in the main thread."""
+    """One thread reads the server's messages, one watches the head; everything that calls Ray is in the main thread."""
 
     def __init__(self, end: socket.socket, connection: Connection, server: str) -> None:
         self._end = end
@@ -55,11 +55,13 @@ class Driver:
         self._asked: queue.SimpleQueue[ToDriver | None] = queue.SimpleQueue()
         self._groups: dict[str, Group] = {}
         self._nodes: list[Node] = []
+        self._telling = threading.Lock()
 
     def run(self) -> int:
-        """Returns the exit code when the server has closed its end, or the cluster must be connected with anew."""
+        """Returns the exit code when the server has closed its end. `_watch` ends the process too."""
         threading.Thread(target=self._read, daemon=True).start()
         self._connect()
+        threading.Thread(target=self._watch, daemon=True).start()
         while True:
             try:
                 message = self._asked.get(timeout=BUSY if self._busy else IDLE)
@@ -69,10 +71,6 @@ class Driver:
                 self._do(message)
             except queue.Empty:
                 pass
-            if problem := self._connection.problem():
-                self._tell(Unreachable(problem))
-                self._connection.wait_until_back()
-                return ANEW
             self._look()
 
     @property
@@ -97,6 +95,14 @@ class Driver:
             self._tell(Joined(self._connection.gcs, version, list(self._groups)))
             return
 
+    def _watch(self) -> None:
+        """Calls of Ray wait for a head that is gone, and end the process after a minute."""
+        while not (problem := self._connection.problem()):
+            time.sleep(IDLE)
+        self._tell(Unreachable(problem))
+        self._connection.wait_until_back()
+        os._exit(ANEW)
+
     def _read(self) -> None:
         reader: FrameReader[ToDriver] = FrameReader(ToDriver)
         while count := self._end.recv_into(reader.space()):
@@ -107,7 +113,7 @@ class Driver:
         os._exit(1)  # a call of Ray does not return
 
     def _tell(self, message: FromDriver) -> None:
-        with contextlib.suppress(OSError):  # the reader sees that the server is gone
+        with self._telling, contextlib.suppress(OSError):  # the reader sees that the server is gone
             self._end.sendall(encode_frame(message))
 
     def _do(self, message: ToDriver) -> None:

@@ -1,0 +1,204 @@
+"""A port for agents: who is let in, who is not answered, and when it closes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+
+from msx_frontend.cluster.agent_messages import HELLO, Hello
+from msx_frontend.cluster.certificate import Identity, make_identity
+from msx_frontend.cluster.dial import Target, dial
+from msx_frontend.cluster.door import GUESTS, Door, StreamName, _Guest
+from msx_frontend.cluster.tls import client_context, server_context
+from tests.unit.frontend.jobs import run
+
+HERE = "127.0.0.1"
+
+
+@pytest.fixture(scope="module")
+def identity() -> Identity:
+    return make_identity()
+
+
+class Bytes(asyncio.Protocol):
+    def __init__(self) -> None:
+        self.read = b""
+        self.lost = asyncio.Event()
+        self.came = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.read += data
+        self.came.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost.set()
+
+
+@asynccontextmanager
+async def opened(identity: Identity, *expected: StreamName) -> AsyncIterator[tuple[Door, Target]]:
+    door = Door(server_context(identity), expected)
+    port = await door.open(HERE)
+    try:
+        yield door, Target([HERE], port, identity.pin)
+    finally:
+        door.close()
+
+
+async def answer_to(target: Target, data: bytes) -> bytes:
+    """What somebody gets who sends these bytes, until the connection ends."""
+    reader, writer = await asyncio.open_connection(HERE, target.port, ssl=client_context())
+    try:
+        writer.write(data)
+        return await reader.read()
+    except OSError:
+        return b""
+    finally:
+        await ended(writer)
+
+
+async def ended(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+
+
+def hello_of(key: str, stream: str = "data") -> bytes:
+    return msgspec.json.encode(Hello(key, stream)).ljust(HELLO)
+
+
+def test_all_streams_come_and_the_port_is_closed(identity: Identity) -> None:
+    async def test() -> None:
+        async with opened(identity, ("data", 0), ("data", 1)) as (door, target):
+            first = await dial(target, Hello(door.key, "data", rank=0), Bytes())
+            assert not door.arrived.done()
+            await dial(target, Hello(door.key, "data", rank=1), Bytes())
+            streams = await door.arrived
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection(HERE, target.port)
+            mine = Bytes()
+            await streams["data", 0].connect(mine)
+            first.transport.write(b"x")  # type: ignore[attr-defined]
+            await mine.came.wait()
+            assert mine.read == b"x"
+            with pytest.raises(ConnectionError, match="has ended"):
+                await streams["data", 0].connect(Bytes())
+
+    run(test())
+
+
+def test_nobody_without_the_key_is_answered(identity: Identity) -> None:
+    async def test() -> None:
+        async with opened(identity, ("data", 0)) as (door, target):
+            for data in (
+                hello_of("0" * len(door.key)),
+                hello_of(""),
+                hello_of("é"),
+                hello_of(door.key, "other"),
+                hello_of(door.key) + b"more",
+                b"\xff" * HELLO,
+                b"GET / HTTP/1.1\r\n\r\n".ljust(HELLO),
+                b"{" * 100_000,
+            ):
+                assert await answer_to(target, data) == b"", data
+            assert not door.arrived.done()
+            await dial(target, Hello(door.key, "data"), Bytes())
+            assert door.arrived.done()
+
+    run(test())
+
+
+def test_a_stream_comes_once(identity: Identity) -> None:
+    async def test() -> None:
+        async with opened(identity, ("data", 0), ("data", 1)) as (door, target):
+            await dial(target, Hello(door.key, "data"), Bytes())
+            with pytest.raises(ConnectionError, match="it closed the connection"):
+                await dial(target, Hello(door.key, "data"), Bytes())
+
+    run(test())
+
+
+def test_who_is_silent_does_not_stay(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msx_frontend.cluster.door.HANDSHAKE", 0.1)
+
+    async def test() -> None:
+        async with opened(identity, ("data", 0)) as (_, target):
+            assert await answer_to(target, b"") == b""
+            reader, writer = await asyncio.open_connection(HERE, target.port)  # no handshake either
+            assert await reader.read() == b""
+            await ended(writer)
+
+    run(test())
+
+
+class Knocking(asyncio.Transport):
+    aborted = False
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def test_so_many_guests_and_no_more(identity: Identity) -> None:
+    async def test() -> None:
+        door = Door(server_context(identity), [("data", 0)])
+        guests = [Knocking() for _ in range(GUESTS + 2)]
+        for guest in guests:
+            _Guest(door).connection_made(guest)
+        assert [guest.aborted for guest in guests] == [False] * (GUESTS + 1) + [True]
+        door.close()
+        assert all(guest.aborted for guest in guests)
+
+    run(test())
+
+
+def test_another_certificate(identity: Identity) -> None:
+    async def test() -> None:
+        async with opened(identity, ("data", 0)) as (door, target):
+            wrong = Target(target.addresses, target.port, make_identity().pin)
+            with pytest.raises(ConnectionError, match="the certificate is not the expected one"):
+                await dial(wrong, Hello(door.key, "data"), Bytes())
+            assert not door.arrived.done()
+
+    run(test())
+
+
+def test_the_first_address_that_answers(identity: Identity) -> None:
+    async def test() -> None:
+        async with opened(identity, ("data", 0)) as (door, target):
+            several = Target(["127.0.0.9", HERE], target.port, target.pin)
+            await dial(several, Hello(door.key, "data"), Bytes())
+            assert door.arrived.done()
+
+    run(test())
+
+
+def test_a_port_that_is_closed_before(identity: Identity) -> None:
+    async def test() -> None:
+        async with opened(identity, ("data", 0), ("data", 1)) as (door, target):
+            guest = await dial(target, Hello(door.key, "data"), Bytes())
+            door.close("nobody waits any more")
+            with pytest.raises(ConnectionAbortedError, match="nobody waits any more"):
+                await door.arrived
+            await guest.lost.wait()
+
+    run(test())
+
+
+def test_a_certificate_is_valid_since_yesterday(identity: Identity) -> None:
+    """Clocks of nodes differ."""
+    from cryptography import x509
+
+    certificate = x509.load_pem_x509_certificate(identity.pem[identity.pem.index(b"-----BEGIN CERT") :])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    assert now - certificate.not_valid_before_utc > datetime.timedelta(days=1)
+    assert certificate.not_valid_after_utc - now > datetime.timedelta(days=3000)
+    assert ssl.TLSVersion.TLSv1_3 == client_context().minimum_version
