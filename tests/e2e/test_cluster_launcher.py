@@ -17,7 +17,7 @@ import uvloop
 from msx_frontend.cluster.cluster import Cluster
 from msx_frontend.cluster.launcher import ClusterLauncher
 from msx_frontend.cluster.reservation import Bundles, Reservation
-from msx_frontend.devices.nodes import Placement, Share
+from msx_frontend.devices.nodes import GroupPlacement, Share
 from msx_frontend.workers.rank_group import RankGroup
 from msx_protocol import Predict, encode_frame
 from tests.e2e.cluster import RayCluster, run_cluster
@@ -72,12 +72,12 @@ async def granted(cluster: Cluster, bundles: Bundles = APART) -> Reservation:
     return reservation
 
 
-def placement_of(reservation: Reservation) -> Placement:
+def placement_of(reservation: Reservation) -> GroupPlacement:
     shares, first = [], 0
     for place, count in zip(reservation.places, reservation.bundles.ranks, strict=True):
         shares.append(Share(place.node, place.address, tuple(range(first, first + count)), place.devices))
         first += count
-    return Placement(reservation.id, tuple(shares))
+    return GroupPlacement(reservation.id, tuple(shares))
 
 
 @asynccontextmanager

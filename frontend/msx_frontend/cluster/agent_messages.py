@@ -26,7 +26,7 @@ HELLO = 256
 WELCOME = b"\x06"
 
 
-class Content(msgspec.Struct, frozen=True):
+class NodeContent(msgspec.Struct, frozen=True):
     """A folder that a rank needs on its node. `digest` names its content, `path` is where the server has it."""
 
     digest: str
@@ -51,7 +51,7 @@ class Begin(WireMessage, tag=1):
     key: str
     port: int
     ranks: list[RankStart]
-    contents: list[Content]
+    contents: list[NodeContent]
     leads: bool
     """Rank 0 is in this share: its agent says where the ranks meet."""
     world_size: int
@@ -104,7 +104,7 @@ class Ready(WireMessage, tag=22):
     plan_fingerprint: str = ""
 
 
-class Failed(WireMessage, tag=23):
+class CannotStart(WireMessage, tag=23):
     """The ranks cannot be started here. `reason` is a sentence that names the node."""
 
     generation: int
@@ -125,7 +125,7 @@ class Ended(WireMessage, tag=25):
     code: int
 
 
-class Usage(WireMessage, tag=26):
+class RankUsage(WireMessage, tag=26):
     """Bytes, each second: resident, and what other processes do not share."""
 
     generation: int
@@ -141,4 +141,4 @@ class Cleared(WireMessage, tag=27):
 
 
 ToAgent = Begin | Meet | Kill
-FromAgent = AgentInfo | Progress | Ready | Failed | Started | Ended | Usage | Cleared
+FromAgent = AgentInfo | Progress | Ready | CannotStart | Started | Ended | RankUsage | Cleared

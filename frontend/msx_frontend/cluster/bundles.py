@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msx_frontend.cluster.messages import Node
+from msx_frontend.cluster.messages import ClusterNode
 from msx_frontend.cluster.reservation import Bundles
 from msx_sdk._internal.config import ModelConfig, ParallelLayout
 
 CPU, NPU = "CPU", "NPU"
 
 
-def device_of(config: ModelConfig, nodes: Sequence[Node]) -> str:
+def device_of(config: ModelConfig, nodes: Sequence[ClusterNode]) -> str:
     """The resource that each rank takes one of: NPUs where the cluster has any, unless the model is kept off them."""
     return NPU if config.device_type != "cpu" and any(node.resources.get(NPU) for node in nodes) else CPU
 
 
-def bundles_of(config: ModelConfig, nodes: Sequence[Node]) -> Bundles:
+def bundles_of(config: ModelConfig, nodes: Sequence[ClusterNode]) -> Bundles:
     """For one group, as the cluster is now."""
     layout, device = config.layout, device_of(config, nodes)
     if layout.ranks == 1:
@@ -30,7 +30,7 @@ def bundles_of(config: ModelConfig, nodes: Sequence[Node]) -> Bundles:
     return _packed(layout, device, nodes)
 
 
-def _packed(layout: ParallelLayout, device: str, nodes: Sequence[Node]) -> Bundles:
+def _packed(layout: ParallelLayout, device: str, nodes: Sequence[ClusterNode]) -> Bundles:
     """All on one node that has room now, with one agent; else on as few as Ray finds."""
     if any(node.alive and node.free.get(device, 0) >= layout.ranks for node in nodes):
         return _equal(layout.ranks, 1, device, "STRICT_PACK")

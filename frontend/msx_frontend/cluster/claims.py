@@ -15,6 +15,7 @@ from msx_frontend.cluster.room import missing_room
 from msx_frontend.devices.accelerator import Device
 from msx_frontend.devices.lease import Lease
 from msx_frontend.metrics.observer import Figure
+from msx_frontend.resources.claim_state import ClaimState
 from msx_frontend.resources.shortage import Shortage
 from msx_frontend.resources.starts import Sibling
 from msx_frontend.resources.supply import UnhealthyDevice
@@ -104,25 +105,18 @@ class VersionInCluster:
         return 1
 
 
-class ClusterClaim:
+class ClusterClaim(ClaimState):
     """See `GroupClaim`. It keeps its place over the generations of a group, and waits for another in Ray's own line."""
 
     def __init__(
         self, cluster: Cluster, model_key: str, config: ModelConfig, released: Callable[[ClusterClaim], None]
     ) -> None:
+        super().__init__()
         self.model_key, self.config = model_key, config
         self._cluster, self._released = cluster, released
         self.bundles: Bundles | None = None
         """What it has asked for; None while the cluster is not known yet."""
         self._reservation: Reservation | None = None
-        self.lease: Lease | None = None
-        self.shortage: Shortage | None = None
-        self.revoked = ""
-        self.worker = 0
-        self.changed: Callable[[], None] = lambda: None
-        self.withdrawn: Callable[[], None] = lambda: None
-        self.taken: Callable[[], int] = lambda: 0
-        self._satisfied = asyncio.Event()
         self._closed = False
         self._granted_at = self._not_before = 0.0
         self._last_loss = ""
@@ -141,9 +135,6 @@ class ClusterClaim:
             for rank in share.ranks:
                 yield "msx_rank_node", (model, version, str(self.worker), str(rank), share.node), 1.0
 
-    async def satisfied(self) -> None:
-        await self._satisfied.wait()
-
     async def turn(self) -> None:
         """Starts on other machines are not in line for this one's memory and cores."""
 
@@ -155,12 +146,6 @@ class ClusterClaim:
             self._closed = True
             self._released(self)
             self._give_back()
-
-    def revoke(self, reason: str) -> None:
-        """The group must not run there any longer."""
-        if not self.revoked:
-            self.revoked = reason
-            self.withdrawn()
 
     def renew(self) -> None:
         if self.revoked:

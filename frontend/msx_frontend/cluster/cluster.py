@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from msx_frontend.cluster.driver_process import DriverProcess
 from msx_frontend.cluster.messages import (
     AgentsStarted,
+    ClusterNode,
+    Connected,
     FromDriver,
-    Joined,
     Lost,
-    Node,
     Nodes,
     Pending,
-    Refused,
     Remove,
     Removed,
+    ReservationRefused,
     Reserve,
     Reserved,
     StartAgents,
@@ -51,7 +51,7 @@ class Cluster:
         """Names what this server has reserved, so that two servers share a cluster."""
         self.problem = CONNECTING
         """Why nothing can be placed now, a sentence; "" while the cluster is there."""
-        self.nodes: Sequence[Node] = ()
+        self.nodes: Sequence[ClusterNode] = ()
         """As they were when the driver last told."""
         self.changed: Callable[[], None] = lambda: None
         """Called when `problem` or `nodes` has changed."""
@@ -107,7 +107,7 @@ class Cluster:
                 self._driver.send(_request(reservation))
 
     def _received(self, message: FromDriver) -> None:
-        if isinstance(message, (Joined, Unreachable, Nodes)):
+        if isinstance(message, (Connected, Unreachable, Nodes)):
             self._cluster_changed(message)
         elif isinstance(message, Removed):
             self._removing.discard(message.id)
@@ -116,8 +116,8 @@ class Cluster:
         elif (reservation := self._reservations.get(message.id)) is not None:
             _apply(reservation, message)
 
-    def _cluster_changed(self, message: Joined | Unreachable | Nodes) -> None:
-        if isinstance(message, Joined):
+    def _cluster_changed(self, message: Connected | Unreachable | Nodes) -> None:
+        if isinstance(message, Connected):
             log.info("connected with the cluster at %s (Ray %s)", message.address, message.ray_version)
             self.problem, self.gcs, self.ray_version = "", message.address, message.ray_version
             self._forgotten(set(message.kept))
@@ -140,7 +140,7 @@ class Cluster:
                 reservation.lost = "the cluster was started anew and does not know this worker's devices"
                 reservation.changed()
 
-    def _log_nodes(self, nodes: Sequence[Node]) -> None:
+    def _log_nodes(self, nodes: Sequence[ClusterNode]) -> None:
         before, after = ({node.id: node.name for node in some if node.alive} for some in (self.nodes, nodes))
         for id in (id for id in before if id not in after):
             self._gone[before[id]] += 1
@@ -156,7 +156,7 @@ def _request(reservation: Reservation) -> Reserve:
     return Reserve(reservation.id, [dict(one) for one in bundles.resources], bundles.strategy)
 
 
-def _apply(reservation: Reservation, message: Pending | Reserved | Refused | AgentsStarted | Lost) -> None:
+def _apply(reservation: Reservation, message: Pending | Reserved | ReservationRefused | AgentsStarted | Lost) -> None:
     if isinstance(message, Reserved):
         if reservation.places:
             return  # a driver that was started anew tells what it has found
@@ -166,5 +166,5 @@ def _apply(reservation: Reservation, message: Pending | Reserved | Refused | Age
         reservation.changed()
     elif isinstance(message, Pending):
         reservation.wait(message.reason)
-    elif isinstance(message, (Refused, Lost)):
+    elif isinstance(message, (ReservationRefused, Lost)):
         reservation.lose(message.reason.rstrip("."))

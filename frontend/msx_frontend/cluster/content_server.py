@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 
 from msx_frontend.cluster.content_source import ContentSource, Offered
-from msx_frontend.cluster.door import Stream
+from msx_frontend.cluster.door import AgentStream
 
 log = logging.getLogger("msx.cluster")
 
@@ -23,7 +23,7 @@ class ContentServer:
         self._open: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    def take(self, stream: Stream) -> None:
+    def take(self, stream: AgentStream) -> None:
         if self._closed or len(self._open) >= MAX_CONNECTIONS:
             log.warning("a connection for contents was closed: there are %d", len(self._open))
             return stream.close()
@@ -37,7 +37,7 @@ class ContentServer:
         for task in self._open:
             task.cancel()
 
-    async def _serve(self, stream: Stream) -> None:
+    async def _serve(self, stream: AgentStream) -> None:
         reader = asyncio.StreamReader()
         protocol = asyncio.StreamReaderProtocol(reader)
         try:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from msx_archiver.errors import ArchiveError
-from msx_frontend.cluster.agent_messages import Content
+from msx_frontend.cluster.agent_messages import NodeContent
 from msx_frontend.cluster.content_frames import (
     BLOCK,
     Answer,
@@ -46,7 +46,7 @@ class ContentRefusedError(OSError):
 class Offered:
     """A content that a generation may fetch."""
 
-    content: Content
+    content: NodeContent
     listing: Listing
     encoded: bytes
     sums: dict[int, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ def offer(path: Path, kind: str = "archive") -> Offered:
     encoded = encode(listing)
     if len(listing.files) > MAX_FILES or len(encoded) > MAX_LISTING:
         raise ContentRefusedError(f"the {kind} in {path} has {len(listing.files)} files: the limit is {MAX_FILES}")
-    return Offered(Content(digest_of(encoded), str(path), kind), listing, encoded)
+    return Offered(NodeContent(digest_of(encoded), str(path), kind), listing, encoded)
 
 
 class ContentSource:

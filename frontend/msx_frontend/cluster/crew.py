@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msx_frontend.cluster.agent_messages import AgentInfo, FromAgent
-from msx_frontend.cluster.door import Stream
+from msx_frontend.cluster.door import AgentStream
 from msx_frontend.cluster.messages import Place
 from msx_frontend.workers.channel import Channel
 from msx_protocol import encode_frame
@@ -38,7 +38,7 @@ class AgentLink:
             FromAgent, lambda message, body: received(share, message), lambda error: left(share)
         )
 
-    async def connect(self, stream: Stream) -> None:
+    async def connect(self, stream: AgentStream) -> None:
         await stream.connect(self._channel)
 
     def tell(self, message: WireMessage) -> None:
@@ -57,7 +57,7 @@ class Crew:
         self.links = [AgentLink(share, place, self._received, self._left) for share, place in enumerate(places)]
         self._generations: dict[int, GenerationEvents] = {}
 
-    async def connect(self, streams: Sequence[Stream]) -> None:
+    async def connect(self, streams: Sequence[AgentStream]) -> None:
         for link, stream in zip(self.links, streams, strict=True):
             await link.connect(stream)
 

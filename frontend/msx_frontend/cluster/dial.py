@@ -19,7 +19,7 @@ P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 
 @dataclass(frozen=True)
-class Target:
+class DialTarget:
     """Where to dial: the first of the addresses that answers, with the certificate of this pin."""
 
     addresses: Sequence[str]
@@ -58,7 +58,7 @@ class _Knock(asyncio.Protocol):
             self.welcome.set_exception(ConnectionError("it closed the connection"))
 
 
-async def dial(target: Target, hello: Hello, protocol: P) -> P:
+async def dial(target: DialTarget, hello: Hello, protocol: P) -> P:
     """Connects the protocol, and returns it. Raises ConnectionError with a sentence."""
     failures = []
     for address in target.addresses:
@@ -69,7 +69,7 @@ async def dial(target: Target, hello: Hello, protocol: P) -> P:
     raise ConnectionError("; ".join(failures))
 
 
-async def _dial(address: str, target: Target, hello: Hello, protocol: P) -> P:
+async def _dial(address: str, target: DialTarget, hello: Hello, protocol: P) -> P:
     loop = asyncio.get_running_loop()
     connecting = loop.create_connection(lambda: _Knock(hello), address, target.port, ssl=client_context())
     transport, knock = await asyncio.wait_for(connecting, ANSWER)

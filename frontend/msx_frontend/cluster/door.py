@@ -28,7 +28,7 @@ StreamName = tuple[str, int]
 """The kind of a stream, and the number of its rank or share."""
 
 
-class Stream:
+class AgentStream:
     """An accepted connection. `connect` gives it to its reader (a `ByteStream` of the launcher)."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -59,7 +59,7 @@ class Door:
         self,
         context: ssl.SSLContext,
         expected: Collection[StreamName],
-        content: Callable[[Stream], None] | None = None,
+        content: Callable[[AgentStream], None] | None = None,
         key: str = "",
     ) -> None:
         """Without `key` it makes one."""
@@ -68,10 +68,10 @@ class Door:
         self._missing = set(expected)
         self._room = len(self._missing) + GUESTS
         self._content = content
-        self._streams: dict[StreamName, Stream] = {}
+        self._streams: dict[StreamName, AgentStream] = {}
         self._server: asyncio.Server | None = None
         self._open: set[_Guest] = set()
-        self.arrived: asyncio.Future[dict[StreamName, Stream]] = asyncio.get_running_loop().create_future()
+        self.arrived: asyncio.Future[dict[StreamName, AgentStream]] = asyncio.get_running_loop().create_future()
 
     async def open(self, address: str) -> int:
         """Returns the port. Raises OSError."""
@@ -108,7 +108,7 @@ class Door:
         return name in self._missing
 
     def enter(self, hello: Hello, transport: asyncio.Transport) -> None:
-        stream = Stream(transport)
+        stream = AgentStream(transport)
         if hello.stream == CONTENT and self._content is not None:
             return self._content(stream)
         name = hello.stream, hello.share if hello.stream == "agent" else hello.rank

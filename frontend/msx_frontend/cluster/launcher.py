@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
-from msx_frontend.cluster.agent_messages import Content
+from msx_frontend.cluster.agent_messages import NodeContent
 from msx_frontend.cluster.certificate import Identity
 from msx_frontend.cluster.cluster import Cluster
 from msx_frontend.cluster.content_server import ContentServer
 from msx_frontend.cluster.content_source import Offered, offer
 from msx_frontend.cluster.crew import Crew
-from msx_frontend.cluster.door import Door, Stream
+from msx_frontend.cluster.door import AgentStream, Door
 from msx_frontend.cluster.listing import COMPILED, REQUIREMENTS
 from msx_frontend.cluster.remote_generation import RemoteGeneration
 from msx_frontend.cluster.remote_rank import STREAMS, RemoteRank
@@ -89,7 +89,7 @@ class ClusterLauncher:
         reservation.released = lambda: self._leave(reservation.id)
         return crew
 
-    async def _joined(self, door: Door, reservation: Reservation) -> list[Stream]:
+    async def _joined(self, door: Door, reservation: Reservation) -> list[AgentStream]:
         done, _ = await asyncio.wait({door.arrived}, timeout=self._join_limit)
         if not done:
             nodes = ", ".join(dict.fromkeys(place.node for place in reservation.places))
@@ -131,7 +131,7 @@ def _offered(spec: GroupSpec) -> list[Offered]:
     return made
 
 
-def _compiled(spec: GroupSpec, offered: Sequence[Offered]) -> list[Content]:
+def _compiled(spec: GroupSpec, offered: Sequence[Offered]) -> list[NodeContent]:
     """Each node has a folder of its own for what MindSpore compiles."""
     folder = spec.load.cache_dir
-    return [] if folder is None else [Content(offered[0].content.digest, folder, COMPILED)]
+    return [] if folder is None else [NodeContent(offered[0].content.digest, folder, COMPILED)]

@@ -7,7 +7,7 @@ import msgspec
 from msx_protocol.message import WireMessage
 
 
-class Node(msgspec.Struct, frozen=True):
+class ClusterNode(msgspec.Struct, frozen=True):
     """A node of the cluster. `resources`: by name, all that it has, and what is free of them."""
 
     id: str
@@ -36,7 +36,7 @@ class Place(msgspec.Struct, frozen=True):
 class Reserve(WireMessage, tag=1):
     """Ask for the bundles, each on one node, by Ray's strategy (PACK, SPREAD, STRICT_PACK, STRICT_SPREAD).
 
-    Answered by Pending*, then Reserved; or by Refused. It waits in Ray's own line until Remove.
+    Answered by Pending*, then Reserved; or by ReservationRefused. It waits in Ray's own line until Remove.
     """
 
     id: str
@@ -63,7 +63,7 @@ class Remove(WireMessage, tag=3):
 # -- from the driver --
 
 
-class Joined(WireMessage, tag=20):
+class Connected(WireMessage, tag=20):
     """It is connected with the cluster. `kept`: the reservations of this server that the cluster still has."""
 
     address: str
@@ -81,7 +81,7 @@ class Unreachable(WireMessage, tag=21):
 class Nodes(WireMessage, tag=22):
     """All nodes, whenever something about them has changed."""
 
-    nodes: list[Node]
+    nodes: list[ClusterNode]
 
 
 class Pending(WireMessage, tag=23):
@@ -96,7 +96,7 @@ class Reserved(WireMessage, tag=24):
     places: list[Place]
 
 
-class Refused(WireMessage, tag=25):
+class ReservationRefused(WireMessage, tag=25):
     """Ray does not take the request at all."""
 
     id: str
@@ -119,4 +119,4 @@ class Removed(WireMessage, tag=28):
 
 
 ToDriver = Reserve | StartAgents | Remove
-FromDriver = Joined | Unreachable | Nodes | Pending | Reserved | Refused | AgentsStarted | Lost | Removed
+FromDriver = Connected | Unreachable | Nodes | Pending | Reserved | ReservationRefused | AgentsStarted | Lost | Removed

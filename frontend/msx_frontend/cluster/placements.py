@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from msx_frontend.cluster.messages import Place
 from msx_frontend.cluster.reservation import Reservation
-from msx_frontend.devices.nodes import Placement, Share
+from msx_frontend.devices.nodes import GroupPlacement, Share
 
 
-def placement_of(reservation: Reservation) -> Placement:
+def placement_of(reservation: Reservation) -> GroupPlacement:
     """Neighbouring ranks are on one node, in whichever order Ray has taken the nodes."""
     first = 0
     ranks: dict[int, tuple[int, ...]] = {}
@@ -21,7 +21,7 @@ def placement_of(reservation: Reservation) -> Placement:
         Share(place.node, place.address, ranks[index], place.devices, place.node_id)
         for index, place in enumerate(reservation.places)
     )
-    return Placement(reservation.id, tuple(shares))
+    return GroupPlacement(reservation.id, tuple(shares))
 
 
 def _by_node(places: Sequence[Place]) -> list[int]:

@@ -8,23 +8,23 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msx_frontend.cluster.agent_messages import (
     Begin,
+    CannotStart,
     Cleared,
-    Content,
     Ended,
-    Failed,
     FromAgent,
     Kill,
     Meet,
+    NodeContent,
     Progress,
     RankStart,
+    RankUsage,
     Ready,
     Started,
-    Usage,
 )
 from msx_frontend.cluster.crew import Crew
-from msx_frontend.cluster.door import Door, Stream
+from msx_frontend.cluster.door import AgentStream, Door
 from msx_frontend.cluster.remote_rank import STREAMS, RemoteRank
-from msx_frontend.devices.nodes import Placement
+from msx_frontend.devices.nodes import GroupPlacement
 from msx_frontend.workers.launcher import GroupSpec
 
 SILENCE_LIMIT = 120.0
@@ -37,7 +37,7 @@ CLEAR_LIMIT = 45.0
 class RemoteGeneration:
     """Made for one launch. `start` returns its ranks; `clear` ends what there is of them."""
 
-    def __init__(self, number: int, spec: GroupSpec, placement: Placement, crew: Crew) -> None:
+    def __init__(self, number: int, spec: GroupSpec, placement: GroupPlacement, crew: Crew) -> None:
         self.number = number
         self._spec, self._placement, self._crew = spec, placement, crew
         self._ready: dict[int, Ready] = {}
@@ -48,7 +48,7 @@ class RemoteGeneration:
         self._changed = asyncio.Event()
         crew.begin(self)
 
-    async def start(self, door: Door, port: int, contents: Sequence[Content]) -> Sequence[RemoteRank]:
+    async def start(self, door: Door, port: int, contents: Sequence[NodeContent]) -> Sequence[RemoteRank]:
         """Raises OSError."""
         for share, link in zip(self._placement.shares, self._crew.links, strict=True):
             starts = [RankStart(rank, dict(self._spec.ranks[rank].env)) for rank in share.ranks]
@@ -78,13 +78,13 @@ class RemoteGeneration:
             self._tell(share, "starting the process")
         elif isinstance(message, Progress):
             self._tell(share, f"{message.phase} (on {self._crew.links[share].place.node})")
-        elif isinstance(message, Failed):
+        elif isinstance(message, CannotStart):
             self._failure = self._failure or message.reason
         elif isinstance(message, Started):
             self._pids[message.rank] = message.pid
         elif isinstance(message, Ended):
             self._ended(message)
-        elif isinstance(message, Usage) and message.rank in self._ranks:
+        elif isinstance(message, RankUsage) and message.rank in self._ranks:
             self._ranks[message.rank].report(message)
         elif isinstance(message, Cleared):
             self._clear(share)
@@ -140,7 +140,9 @@ class RemoteGeneration:
                 nodes = ", ".join(self._placement.nodes)
                 raise TimeoutError(f"the agents on {nodes} have said nothing for {SILENCE_LIMIT:g} s") from None
 
-    def _made(self, streams: Mapping[tuple[str, int], Stream], contents: Sequence[Content]) -> list[RemoteRank]:
+    def _made(
+        self, streams: Mapping[tuple[str, int], AgentStream], contents: Sequence[NodeContent]
+    ) -> list[RemoteRank]:
         for share, place in zip(self._placement.shares, self._crew.links, strict=True):
             ready = self._ready[self._placement.shares.index(share)]
             folders = dict(zip((content.path for content in contents), ready.contents, strict=True))

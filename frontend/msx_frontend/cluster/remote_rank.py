@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 
 from msgspec import structs
 
-from msx_frontend.cluster.agent_messages import Usage
-from msx_frontend.cluster.door import Stream
+from msx_frontend.cluster.agent_messages import RankUsage
+from msx_frontend.cluster.door import AgentStream
 from msx_frontend.workers.launcher import ExitStatus, RankStatus
 from msx_protocol import Load
 
@@ -22,7 +22,12 @@ class RemoteRank:
     segments = None
 
     def __init__(
-        self, host: str, pid: int, folders: Mapping[str, str], streams: Mapping[str, Stream], kill: Callable[[], None]
+        self,
+        host: str,
+        pid: int,
+        folders: Mapping[str, str],
+        streams: Mapping[str, AgentStream],
+        kill: Callable[[], None],
     ) -> None:
         """`folders`: what the folders of the server are called on the node."""
         self._host, self._pid, self._folders = host, pid, folders
@@ -51,7 +56,7 @@ class RemoteRank:
         if not self.ended.done():
             self.ended.set_result(ExitStatus(code))
 
-    def report(self, usage: Usage) -> None:
+    def report(self, usage: RankUsage) -> None:
         self._memory, self._own = usage.memory, usage.own_memory
 
     async def gone(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from msx_frontend.cluster.claims import ClusterClaim, ClusterResources
-from msx_frontend.cluster.messages import Node
+from msx_frontend.cluster.messages import ClusterNode
 from msx_frontend.devices.nodes import in_drivers_order
 
 
@@ -26,14 +26,14 @@ def cluster_report(resources: ClusterResources) -> dict[str, Any]:
     }
 
 
-def held_on(node: Node, claims: Iterable[ClusterClaim]) -> list[str]:
+def held_on(node: ClusterNode, claims: Iterable[ClusterClaim]) -> list[str]:
     """The devices of a node that this server's groups have."""
     placements = [claim.lease.placement for claim in claims if claim.lease is not None]
     shares = (share for placement in placements if placement is not None for share in placement.shares)
     return list(in_drivers_order(name for share in shares if share.node_id == node.id for name in share.devices))
 
 
-def _node(node: Node, granted: Iterable[ClusterClaim]) -> dict[str, Any]:
+def _node(node: ClusterNode, granted: Iterable[ClusterClaim]) -> dict[str, Any]:
     return {
         "id": node.id,
         "name": node.name,

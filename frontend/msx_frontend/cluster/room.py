@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msx_frontend.cluster.messages import Node
+from msx_frontend.cluster.messages import ClusterNode
 from msx_frontend.cluster.reservation import Bundles
 
 
-def missing_room(bundles: Bundles, nodes: Sequence[Node]) -> str:
+def missing_room(bundles: Bundles, nodes: Sequence[ClusterNode]) -> str:
     """What the group needs and what there is, a sentence's predicate: the cluster may never have it, as it is, or not
     now."""
     device = next(iter(bundles.resources[0]))
@@ -16,7 +16,7 @@ def missing_room(bundles: Bundles, nodes: Sequence[Node]) -> str:
     return _never(bundles, device, alive) or _not_now(bundles, device, alive)
 
 
-def _never(bundles: Bundles, device: str, alive: Sequence[Node]) -> str:
+def _never(bundles: Bundles, device: str, alive: Sequence[ClusterNode]) -> str:
     sizes = [one[device] for one in bundles.resources]
     has = {node.name: node.resources.get(device, 0) for node in alive}
     fitting = [node.name for node in alive if node.resources.get(device, 0) >= max(sizes)]
@@ -33,7 +33,7 @@ def _never(bundles: Bundles, device: str, alive: Sequence[Node]) -> str:
     return f"needs {_amount(sum(sizes), device)}; the whole cluster has {whole:g}" if whole < sum(sizes) else ""
 
 
-def _not_now(bundles: Bundles, device: str, alive: Sequence[Node]) -> str:
+def _not_now(bundles: Bundles, device: str, alive: Sequence[ClusterNode]) -> str:
     sizes = [one[device] for one in bundles.resources]
     apart = f" on {len(sizes)} nodes" if bundles.strategy == "STRICT_SPREAD" and len(sizes) > 1 else ""
     free = ", ".join(f"{node.free.get(device, 0):g} on {node.name}" for node in alive if node.resources.get(device))

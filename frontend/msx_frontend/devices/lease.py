@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from msx_frontend.devices.accelerator import Device
-from msx_frontend.devices.nodes import Placement
+from msx_frontend.devices.nodes import GroupPlacement
 from msx_frontend.devices.sharing_terms import SHARED, SharingTerms
 
 
@@ -22,7 +22,7 @@ class Lease:
     """Which part of the ports of collectives is its own; None where it needs none."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """What shows the devices to each of its ranks."""
-    placement: Placement | None = None
+    placement: GroupPlacement | None = None
     """On which nodes of a cluster it is; None on this machine."""
 
     @property

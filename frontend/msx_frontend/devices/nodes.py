@@ -38,7 +38,7 @@ class OnNode(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Placement:
+class GroupPlacement:
     """One share a bundle of the cluster's placement group, in the order of the bundles."""
 
     id: str

@@ -13,7 +13,7 @@ from msx_frontend.generation.errors import TextFailure
 from msx_frontend.generation.parameter_names import client_name, renamed
 from msx_frontend.job import Field, Job, Sink
 from msx_frontend.keys.key import Key
-from msx_frontend.models.first_load import Wait
+from msx_frontend.models.first_load import LoadWait
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.net.http.failures import reported
 from msx_frontend.net.http.family import Names, ReplySink
@@ -81,7 +81,7 @@ class TextRequest:
         self._headers, self._key = headers, key
         self._jobs: list[Job] = []
         self._left = False
-        self._first_load: Wait | None = None
+        self._first_load: LoadWait | None = None
         self.names: dict[str, str] = {}
         self.ignored: Sequence[str] = ()
 

@@ -14,19 +14,19 @@ class FirstLoad:
 
     def __init__(self, name: str, places: int, seconds: float) -> None:
         self._name, self._places, self._seconds = name, places, seconds
-        self._waiting: dict[Wait, None] = {}
+        self._waiting: dict[LoadWait, None] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def wait(self, go: Callable[[], None], fail: Callable[[ServiceError], None]) -> Wait:
+    def wait(self, go: Callable[[], None], fail: Callable[[ServiceError], None]) -> LoadWait:
         """`go` is called when the handler is known, or `fail` when it will not be. Raises Overloaded."""
         if len(self._waiting) >= self._places:
             raise Overloaded(
                 f'Model "{self._name}" is loading, and {self._places} requests wait for it already: jobQueueSize is '
                 f"{self._places}."
             )
-        wait = Wait(go, fail, self._waiting)
+        wait = LoadWait(go, fail, self._waiting)
         wait.timer = asyncio.get_running_loop().call_later(self._seconds, partial(wait.fail, self._too_late()))
         return wait
 
@@ -46,10 +46,12 @@ class FirstLoad:
         )
 
 
-class Wait:
+class LoadWait:
     """Of one request."""
 
-    def __init__(self, go: Callable[[], None], fail: Callable[[ServiceError], None], waiting: dict[Wait, None]) -> None:
+    def __init__(
+        self, go: Callable[[], None], fail: Callable[[ServiceError], None], waiting: dict[LoadWait, None]
+    ) -> None:
         self.go, self._fail, self._waiting = go, fail, waiting
         self.timer: asyncio.TimerHandle | None = None
         waiting[self] = None

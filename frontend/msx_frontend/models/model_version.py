@@ -15,7 +15,7 @@ from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.models.autoscaling.autoscaler import Autoscaler
 from msx_frontend.models.autoscaling.timer import AutoscalingTimer
-from msx_frontend.models.first_load import FirstLoad, Wait
+from msx_frontend.models.first_load import FirstLoad, LoadWait
 from msx_frontend.models.group_recipe import GroupRecipe
 from msx_frontend.models.observed_version import ObservedVersion
 from msx_frontend.models.replicas import Replicas
@@ -112,7 +112,7 @@ class ModelVersion(ObservedVersion):
         self._limit(job)
         self.dispatcher.pass_on(job)
 
-    def wait_for_load(self, go: Callable[[], None], fail: Callable[[ServiceError], None]) -> Wait:
+    def wait_for_load(self, go: Callable[[], None], fail: Callable[[ServiceError], None]) -> LoadWait:
         """For a request of which nothing can be decided before the first load, which it starts where workers follow the
         load. Raises Overloaded when too many wait."""
         wait = self.first_load.wait(go, fail)

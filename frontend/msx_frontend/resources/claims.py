@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from msx_frontend.devices.accelerator import DeviceStatus
 from msx_frontend.devices.errors import DevicesHeldError, PortsHeldError
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.pool import DevicePool
+from msx_frontend.resources.claim_state import ClaimState
 from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.shortage import Shortage
 from msx_frontend.resources.starts import Sibling, Start, Starts
@@ -80,30 +80,14 @@ class Resources:
         return shortage is None
 
 
-class Claim:
-    """The resources of one worker group, from before its first start until its last process is gone.
-
-    `changed` is called when `shortage` has become another, or None, `withdrawn` when a device of the lease has become
-    unhealthy; `taken` gives the memory that the group has.
-    """
+class Claim(ClaimState):
+    """The resources of one worker group, from before its first start until its last process is gone."""
 
     def __init__(self, resources: Resources, model_key: str, config: ModelConfig, sibling: Sibling) -> None:
+        super().__init__()
         self._resources, self.model_key, self.config, self._sibling = resources, model_key, config, sibling
         self.ranks = config.layout.ranks
-        self.lease: Lease | None = None
-        self.shortage: Shortage | None = None
-        self.revoked = ""
-        """Why the lease must be given back, once the group has ended: `renew` does it."""
-        self.worker = 0
-        self.changed: Callable[[], None] = lambda: None
-        self.withdrawn: Callable[[], None] = lambda: None
-        self.taken: Callable[[], int] = lambda: 0
-        self._satisfied = asyncio.Event()
         self._start: Start | None = None
-
-    async def satisfied(self) -> None:
-        """Returns when it has its `lease`."""
-        await self._satisfied.wait()
 
     async def turn(self) -> None:
         """Returns when the group may start. Call `started` when it has, or does not want to any more."""
@@ -132,12 +116,6 @@ class Claim:
     def grant(self, lease: Lease) -> None:
         self.lease = lease
         self._satisfied.set()
-
-    def revoke(self, reason: str) -> None:
-        """The group must not run on these devices any longer."""
-        if not self.revoked:
-            self.revoked = reason
-            self.withdrawn()
 
     def renew(self) -> None:
         """A lease that was revoked is given back, and another one asked for. The group has no process now."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from msx_frontend.devices.nodes import Placement
+from msx_frontend.devices.nodes import GroupPlacement
 from msx_frontend.stream_credit import StreamBuffers
 from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.segments.allowance import SegmentLimits, SegmentSocket
@@ -57,7 +57,7 @@ class GroupSpec:
     segments: SegmentLimits | None = None
     """For a stage: the shared memory in which its large replies may stand."""
 
-    placement: Placement | None = None
+    placement: GroupPlacement | None = None
     """Where its ranks run in a cluster; None: on this machine."""
 
     told: Callable[[int, str], None] = field(default=lambda rank, phase: None, compare=False)

@@ -8,7 +8,7 @@ import platform
 import sys
 
 from msx_frontend import __version__
-from msx_frontend.cluster.agent.generation import Generation
+from msx_frontend.cluster.agent.generation import NodeGeneration
 from msx_frontend.cluster.agent.invitation import Invitation
 from msx_frontend.cluster.agent.run_folder import remove_deserted
 from msx_frontend.cluster.agent_messages import AgentInfo, Begin, Hello, Meet, ToAgent
@@ -33,7 +33,7 @@ class Agent:
         self._invitation = invitation
         self._channel = _Link(ToAgent, self._received, lambda error: self._left.set())
         self._left = asyncio.Event()
-        self._generation: Generation | None = None
+        self._generation: NodeGeneration | None = None
         self._ending: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -49,14 +49,14 @@ class Agent:
 
     def _received(self, message: ToAgent, body: bytes) -> None:
         if isinstance(message, Begin):
-            self._generation = Generation(message, self._invitation, self._channel.address, self._tell)
+            self._generation = NodeGeneration(message, self._invitation, self._channel.address, self._tell)
         elif self._generation is not None and self._generation.number == message.generation:
             if isinstance(message, Meet):
                 self._generation.meet(message)
             else:
                 self._end(self._generation)
 
-    def _end(self, generation: Generation) -> None:
+    def _end(self, generation: NodeGeneration) -> None:
         self._generation = None
         task = asyncio.create_task(generation.end(), name=f"end-{generation.number}")
         self._ending.add(task)

@@ -13,7 +13,7 @@ from msx_archiver.room import is_full, why
 from msx_archiver.sizes import MIB
 from msx_frontend.cluster.agent.fetching import TELL_AGAIN, Fetching
 from msx_frontend.cluster.agent.node_cache import CACHE, NodeCache, node_cache, throttled
-from msx_frontend.cluster.agent_messages import Content
+from msx_frontend.cluster.agent_messages import NodeContent
 from msx_frontend.cluster.listing import COMPILED, Listing, digest_of, encode, list_folder
 
 SHARED = "MSX_NODE_SHARED"
@@ -25,7 +25,7 @@ SLACK = 16 * MIB
 Connect = Callable[[asyncio.Protocol], Awaitable[asyncio.Protocol]]
 
 
-async def folder_of(content: Content, connect: Connect, progress: Callable[[str], None]) -> str:
+async def folder_of(content: NodeContent, connect: Connect, progress: Callable[[str], None]) -> str:
     """The folder with this content on this node; `connect` connects a protocol with the server's stream for contents.
 
     Raises OSError with a sentence.
@@ -41,7 +41,7 @@ async def folder_of(content: Content, connect: Connect, progress: Callable[[str]
 
 
 async def fetch(
-    content: Content,
+    content: NodeContent,
     dial: Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]],
     root: Path,
     progress: Callable[[str], None],
@@ -64,7 +64,7 @@ async def fetch(
         await asyncio.sleep(LOOK_AGAIN)
 
 
-async def _fetch(content: Content, name: str, cache: NodeCache, fetching: Fetching) -> Path:
+async def _fetch(content: NodeContent, name: str, cache: NodeCache, fetching: Fetching) -> Path:
     try:
         listing = await fetching.listing()
         partial = await asyncio.to_thread(_prepared, cache, name, listing)
@@ -89,7 +89,7 @@ def _prepared(cache: NodeCache, name: str, listing: Listing) -> Path:
     return partial
 
 
-def _is_here(content: Content) -> bool:
+def _is_here(content: NodeContent) -> bool:
     """Whether the server's folder is on this node, too: a shared volume, or the server's own machine."""
     if os.environ.get(SHARED, "true").lower() == "false":
         return False

@@ -11,7 +11,7 @@ from pathlib import Path
 from msx_archiver import record
 from msx_archiver.errors import ArchiveError
 from msx_archiver.sizes import human
-from msx_frontend.cluster.agent_messages import Content
+from msx_frontend.cluster.agent_messages import NodeContent
 from msx_frontend.cluster.content_frames import (
     BLOCK,
     Answer,
@@ -44,7 +44,9 @@ class FetchError(OSError):
 class Fetching:
     """Made for one content, of one process at a time. `progress` gets phases in words, often."""
 
-    def __init__(self, content: Content, dial: Dial, progress: Callable[[str], None], silence: float = SILENCE) -> None:
+    def __init__(
+        self, content: NodeContent, dial: Dial, progress: Callable[[str], None], silence: float = SILENCE
+    ) -> None:
         self._content, self._dial, self._progress, self._silence = content, dial, progress, silence
         self._streams: Streams | None = None
         self._failures = 0

@@ -13,9 +13,9 @@ from msx_frontend.cluster.agent.invitation import Invitation
 from msx_frontend.cluster.agent.ranks import PlanSockets, RankProcess, rank_environment
 from msx_frontend.cluster.agent.relay import Relay
 from msx_frontend.cluster.agent.run_folder import RunFolder
-from msx_frontend.cluster.agent_messages import Begin, Cleared, Failed, Hello, Meet, Progress, Ready
+from msx_frontend.cluster.agent_messages import Begin, CannotStart, Cleared, Hello, Meet, Progress, Ready
 from msx_frontend.cluster.certificate import make_identity
-from msx_frontend.cluster.dial import Target, dial
+from msx_frontend.cluster.dial import DialTarget, dial
 from msx_frontend.cluster.door import Door
 from msx_frontend.cluster.tls import server_context
 from msx_protocol.message import WireMessage
@@ -24,14 +24,14 @@ GONE_LIMIT = 30.0
 """Seconds that killed processes have to be gone."""
 
 
-class Generation:
+class NodeGeneration:
     """`tell` sends the server a message. `end` may be called at any time."""
 
     def __init__(self, begin: Begin, invitation: Invitation, address: str, tell: Callable[[WireMessage], None]) -> None:
         """`address`: where other agents reach this node."""
         self.number = begin.generation
         self._begin, self._invitation, self._address, self._tell = begin, invitation, address, tell
-        self._server = Target(invitation.addresses, begin.port, invitation.fingerprint)
+        self._server = DialTarget(invitation.addresses, begin.port, invitation.fingerprint)
         self._ranks = [RankProcess(begin, start, self._server, tell) for start in begin.ranks]
         self._numbers = [start.rank for start in begin.ranks]
         self._plans = PlanSockets()
@@ -103,7 +103,7 @@ class Generation:
             elif rank in self._numbers:
                 near, far = Relay.pair()
                 await self._plans.relayed(rank, near)
-                target = Target([meet.master_address], meet.plan_port, meet.plan_fingerprint)
+                target = DialTarget([meet.master_address], meet.plan_port, meet.plan_fingerprint)
                 await dial(target, Hello(self._begin.key, "plan", rank=rank), far)
 
     def _progress(self, phase: str) -> None:
@@ -113,7 +113,7 @@ class Generation:
         return await dial(self._server, Hello(self._begin.key, "content", self._invitation.share), protocol)
 
     def _failed(self, error: OSError) -> None:
-        self._tell(Failed(self.number, f"Node {self._invitation.node}: {error}."))
+        self._tell(CannotStart(self.number, f"Node {self._invitation.node}: {error}."))
 
 
 def _free_port(address: str) -> int:

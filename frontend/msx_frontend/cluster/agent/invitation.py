@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from msx_frontend.cluster.dial import Target
+from msx_frontend.cluster.dial import DialTarget
 
 
 class Invitation(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,5 +19,5 @@ class Invitation(msgspec.Struct, frozen=True, kw_only=True):
     devices: list[str] = []
 
     @property
-    def server(self) -> Target:
-        return Target(self.addresses, self.port, self.fingerprint)
+    def server(self) -> DialTarget:
+        return DialTarget(self.addresses, self.port, self.fingerprint)

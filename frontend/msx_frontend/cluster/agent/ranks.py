@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msx_frontend.cluster.agent.relay import Relay
-from msx_frontend.cluster.agent_messages import Begin, Ended, Hello, RankStart, Started, Usage
-from msx_frontend.cluster.dial import Target, dial
+from msx_frontend.cluster.agent_messages import Begin, Ended, Hello, RankStart, RankUsage, Started
+from msx_frontend.cluster.dial import DialTarget, dial
 from msx_frontend.devices.ascend import VISIBLE
 from msx_frontend.workers.local_rank import LocalRank, ProcessSpec, start_rank
 from msx_protocol.message import WireMessage
@@ -23,7 +23,7 @@ USAGE_EVERY = 1.0
 class RankProcess:
     """One rank. `tell` sends the server a message."""
 
-    def __init__(self, begin: Begin, start: RankStart, server: Target, tell: Callable[[WireMessage], None]) -> None:
+    def __init__(self, begin: Begin, start: RankStart, server: DialTarget, tell: Callable[[WireMessage], None]) -> None:
         self._begin, self._start, self._server, self._tell = begin, start, server, tell
         self._process: LocalRank | None = None
         self._end: asyncio.Task[None] | None = None
@@ -58,7 +58,7 @@ class RankProcess:
     async def _report(self, process: LocalRank) -> None:
         while True:
             memory, taken = process.describe().memory, await process.memory_taken()
-            self._tell(Usage(self._begin.generation, self._start.rank, memory, taken))
+            self._tell(RankUsage(self._begin.generation, self._start.rank, memory, taken))
             await asyncio.sleep(USAGE_EVERY)
 
 

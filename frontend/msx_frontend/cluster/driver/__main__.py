@@ -16,10 +16,10 @@ def main() -> None:
     options = parser.parse_args()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.set_inheritable(options.fd, False)
-    from msx_frontend.cluster.driver.connection import Connection
+    from msx_frontend.cluster.driver.connection import RayConnection
     from msx_frontend.cluster.driver.driver import Driver
 
-    code = Driver(socket.socket(fileno=options.fd), Connection(options.address), options.server).run()
+    code = Driver(socket.socket(fileno=options.fd), RayConnection(options.address), options.server).run()
     os._exit(code)  # Ray's own end waits for the cluster, which may be what is gone
 
 

@@ -21,7 +21,7 @@ class NotConnectedError(Exception):
         self.final = final
 
 
-class Connection:
+class RayConnection:
     """`address`: auto, host:port of Ray's head, or ray://host:port of its client server."""
 
     def __init__(self, address: str) -> None:

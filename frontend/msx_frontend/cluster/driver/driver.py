@@ -13,20 +13,20 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from msx_frontend.cluster.driver.connection import Connection, NotConnectedError
+from msx_frontend.cluster.driver.connection import NotConnectedError, RayConnection
 from msx_frontend.cluster.driver.groups import Group, kept_groups
 from msx_frontend.cluster.driver_process import ANEW
 from msx_frontend.cluster.messages import (
     AgentsStarted,
+    ClusterNode,
+    Connected,
     FromDriver,
-    Joined,
     Lost,
-    Node,
     Nodes,
     Pending,
-    Refused,
     Remove,
     Removed,
+    ReservationRefused,
     Reserve,
     Reserved,
     StartAgents,
@@ -48,13 +48,13 @@ AGAIN = 5.0
 class Driver:
     """One thread reads the server's messages, one watches the head; everything that calls Ray is in the main thread."""
 
-    def __init__(self, end: socket.socket, connection: Connection, server: str) -> None:
+    def __init__(self, end: socket.socket, connection: RayConnection, server: str) -> None:
         self._end = end
         self._connection = connection
         self._server = server
         self._asked: queue.SimpleQueue[ToDriver | None] = queue.SimpleQueue()
         self._groups: dict[str, Group] = {}
-        self._nodes: list[Node] = []
+        self._nodes: list[ClusterNode] = []
         self._telling = threading.Lock()
 
     def run(self) -> int:
@@ -92,7 +92,7 @@ class Driver:
                 time.sleep(AGAIN)
                 continue
             self._groups = kept_groups(self._server)
-            self._tell(Joined(self._connection.gcs, version, list(self._groups)))
+            self._tell(Connected(self._connection.gcs, version, list(self._groups)))
             return
 
     def _watch(self) -> None:
@@ -129,7 +129,7 @@ class Driver:
                     group.remove()
                 self._tell(Removed(message.id))
         except (RayError, ValueError) as error:
-            self._tell(Refused(message.id, str(error)))
+            self._tell(ReservationRefused(message.id, str(error)))
 
     def _look(self) -> None:
         self._look_at_nodes()
@@ -162,7 +162,7 @@ class Driver:
     def _look_at_nodes(self) -> None:
         free = _free()
         nodes = [
-            Node(
+            ClusterNode(
                 id=one["NodeID"],
                 name=one["NodeManagerHostname"],
                 address=one["NodeManagerAddress"],

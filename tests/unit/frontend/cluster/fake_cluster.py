@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msx_frontend.cluster.cluster import Cluster
-from msx_frontend.cluster.messages import FromDriver, Joined, Lost, Node, Nodes, Pending, Place, Reserved
+from msx_frontend.cluster.messages import ClusterNode, Connected, FromDriver, Lost, Nodes, Pending, Place, Reserved
 from msx_frontend.cluster.reservation import Reservation
 
 
@@ -18,7 +18,7 @@ class FakeCluster(Cluster):
 
     def join(self, **npus: int) -> None:
         """Connected, with these NPUs by node, all free."""
-        self.tell(Joined("10.0.0.1:6379", "2.60.0", [one.id for one in self.reservations]))
+        self.tell(Connected("10.0.0.1:6379", "2.60.0", [one.id for one in self.reservations]))
         self.show(npus, npus)
 
     def show(self, npus: Mapping[str, int], free: Mapping[str, int]) -> None:
@@ -43,7 +43,7 @@ class FakeCluster(Cluster):
         self.tell(Lost(reservation.id, reason))
 
 
-def make_node(name: str, npus: int, free: int | None = None) -> Node:
+def make_node(name: str, npus: int, free: int | None = None) -> ClusterNode:
     resources = {"CPU": 16.0, **({"NPU": float(npus)} if npus else {})}
     left = {"CPU": 16.0, **({"NPU": float(npus if free is None else free)} if npus else {})}
-    return Node(f"id-{name}", name, "10.0.0.9", alive=True, resources=resources, free=left)
+    return ClusterNode(f"id-{name}", name, "10.0.0.9", alive=True, resources=resources, free=left)

@@ -14,7 +14,7 @@ import pytest
 
 from msx_frontend.cluster.agent_messages import HELLO, Hello
 from msx_frontend.cluster.certificate import Identity, make_identity
-from msx_frontend.cluster.dial import Target, dial
+from msx_frontend.cluster.dial import DialTarget, dial
 from msx_frontend.cluster.door import GUESTS, Door, StreamName, _Guest
 from msx_frontend.cluster.tls import client_context, server_context
 from tests.unit.frontend.jobs import run
@@ -45,16 +45,16 @@ class Bytes(asyncio.Protocol):
 
 
 @asynccontextmanager
-async def opened(identity: Identity, *expected: StreamName) -> AsyncIterator[tuple[Door, Target]]:
+async def opened(identity: Identity, *expected: StreamName) -> AsyncIterator[tuple[Door, DialTarget]]:
     door = Door(server_context(identity), expected)
     port = await door.open(HERE)
     try:
-        yield door, Target([HERE], port, identity.pin)
+        yield door, DialTarget([HERE], port, identity.pin)
     finally:
         door.close()
 
 
-async def answer_to(target: Target, data: bytes) -> bytes:
+async def answer_to(target: DialTarget, data: bytes) -> bytes:
     """What somebody gets who sends these bytes, until the connection ends."""
     reader, writer = await asyncio.open_connection(HERE, target.port, ssl=client_context())
     try:
@@ -163,7 +163,7 @@ def test_so_many_guests_and_no_more(identity: Identity) -> None:
 def test_another_certificate(identity: Identity) -> None:
     async def test() -> None:
         async with opened(identity, ("data", 0)) as (door, target):
-            wrong = Target(target.addresses, target.port, make_identity().pin)
+            wrong = DialTarget(target.addresses, target.port, make_identity().pin)
             with pytest.raises(ConnectionError, match="the certificate is not the expected one"):
                 await dial(wrong, Hello(door.key, "data"), Bytes())
             assert not door.arrived.done()
@@ -174,7 +174,7 @@ def test_another_certificate(identity: Identity) -> None:
 def test_the_first_address_that_answers(identity: Identity) -> None:
     async def test() -> None:
         async with opened(identity, ("data", 0)) as (door, target):
-            several = Target(["127.0.0.9", HERE], target.port, target.pin)
+            several = DialTarget(["127.0.0.9", HERE], target.port, target.pin)
             await dial(several, Hello(door.key, "data"), Bytes())
             assert door.arrived.done()
 

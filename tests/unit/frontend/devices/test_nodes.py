@@ -5,10 +5,10 @@ from __future__ import annotations
 from msx_frontend.cluster.messages import Place
 from msx_frontend.cluster.placements import placement_of
 from msx_frontend.cluster.reservation import Bundles, Reservation
-from msx_frontend.devices.nodes import Placement
+from msx_frontend.devices.nodes import GroupPlacement
 
 
-def placed(ranks: tuple[int, ...], *places: tuple[str, tuple[str, ...]]) -> Placement:
+def placed(ranks: tuple[int, ...], *places: tuple[str, tuple[str, ...]]) -> GroupPlacement:
     bundles = Bundles(tuple({"NPU": float(count)} for count in ranks), ranks)
     reservation = Reservation("r", bundles, lambda reservation: None)
     reservation.places = [Place(i, f"id-{n}", n, "10.0.0.1", devices) for i, (n, devices) in enumerate(places)]

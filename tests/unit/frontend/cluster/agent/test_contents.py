@@ -19,7 +19,7 @@ import pytest
 from msx_archiver import record
 from msx_frontend.cluster.agent.contents import SHARED, fetch
 from msx_frontend.cluster.agent.fetching import ATTEMPTS, Fetching
-from msx_frontend.cluster.agent_messages import Content
+from msx_frontend.cluster.agent_messages import NodeContent
 from msx_frontend.cluster.content_source import Offered, offer
 from msx_frontend.cluster.listing import ListedFile, Listing, digest_of, encode
 from tests.disks import small_disk
@@ -159,7 +159,7 @@ def test_a_folder_that_vanished_from_the_server_is_named(model: Path, tmp_path: 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../out", "a/../../out", "C:x", "a\\b", "", "x\0y"])
 def test_a_hostile_listing_is_refused(tmp_path: Path, path: str) -> None:
     encoded = encode(Listing("", [ListedFile(path, 3, False, "", 1)]))
-    offered = Offered(Content(digest_of(encoded), str(tmp_path)), Listing("", []), encoded)
+    offered = Offered(NodeContent(digest_of(encoded), str(tmp_path)), Listing("", []), encoded)
     with pytest.raises(OSError, match=r"the archive is refused: .*member"):
         fetched(offered, tmp_path / "node")
     assert not [file for file in (tmp_path / "node").rglob("*") if file.is_file() and file.name != ".uses"]
@@ -174,7 +174,7 @@ def test_an_altered_listing_is_refused(model: Path, tmp_path: Path) -> None:
 
 def test_requirements_of_another_python_are_refused(model: Path, tmp_path: Path) -> None:
     encoded = encode(Listing("Python 3.7 on linux-s390x", []))
-    offered = Offered(Content(digest_of(encoded), str(model), "requirements"), Listing("", []), encoded)
+    offered = Offered(NodeContent(digest_of(encoded), str(model), "requirements"), Listing("", []), encoded)
     with pytest.raises(OSError, match=r"installed for Python 3.7 on linux-s390x, and this node has Python 3"):
         fetched(offered, tmp_path / "node")
 
@@ -291,6 +291,6 @@ def test_a_shared_volume_is_used_in_place(model: Path, tmp_path: Path, monkeypat
 
 def test_each_content_has_a_folder_for_what_is_compiled(tmp_path: Path) -> None:
     async def run() -> Path:
-        return await fetch(Content("ab", "/server", "compiled"), Link(1, iter(())).dial, tmp_path, print)
+        return await fetch(NodeContent("ab", "/server", "compiled"), Link(1, iter(())).dial, tmp_path, print)
 
     assert asyncio.run(run()) == tmp_path / "contents" / "compiled-ab"
