@@ -8,6 +8,7 @@ import datetime
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import cast
 
 import msgspec
 import pytest
@@ -34,7 +35,7 @@ class Bytes(asyncio.Protocol):
         self.came = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         self.read += data
@@ -87,11 +88,14 @@ def test_all_streams_come_and_the_port_is_closed(identity: Identity) -> None:
                 await asyncio.open_connection(HERE, target.port)
             mine = Bytes()
             await streams["data", 0].connect(mine)
-            first.transport.write(b"x")  # type: ignore[attr-defined]
+            first.transport.write(b"x")
             await mine.came.wait()
             assert mine.read == b"x"
             with pytest.raises(ConnectionError, match="has ended"):
                 await streams["data", 0].connect(Bytes())
+            mine.transport.close()
+            await first.lost.wait()
+            await mine.lost.wait()
 
     run(test())
 
