@@ -31,6 +31,9 @@ class ScriptCommands:
             case "limit":
                 limits = msgspec.convert(message, LimitRequests)
                 self._server.models.context.registry.enqueued.limit = limits.enqueued
+            case "need_cluster":
+                if self._server.models.cluster_report is None:
+                    raise CommandError("cluster", "the server has no cluster (cluster_address)")
             case other:
                 raise CommandError("bug", f"the server does not know the command {other!r}")
 

@@ -44,6 +44,7 @@ class RanksOfServable(msgspec.Struct, frozen=True):
     models: tuple[tuple[str, ...], ...]
     groups: tuple[tuple[str, ...], ...]
     device_ids: tuple[int, ...]
+    nodes: int = 1
 
     def settings(self) -> dict[str, Any]:
         """Keys of model-config.yaml."""
@@ -53,7 +54,14 @@ class RanksOfServable(msgspec.Struct, frozen=True):
             return devices
         kind = "tp" if stages == 1 else "pp" if stages == size else "pptp"
         split = {"parallel": {"pipelineStages": stages, "tensorParallel": size // stages}} if kind == "pptp" else {}
-        return {"parallelType": kind, **split, "msrun": {"nproc-per-node": size}, **devices}
+        return {"parallelType": kind, **split, "msrun": self._launched(size), **devices}
+
+    def _launched(self, size: int) -> dict[str, int]:
+        return (
+            {"nproc-per-node": size}
+            if self.nodes == 1
+            else {"nproc-per-node": size // self.nodes, "nnodes": self.nodes}
+        )
 
 
 class LoadServable(msgspec.Struct, frozen=True, kw_only=True):

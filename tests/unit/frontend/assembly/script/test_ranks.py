@@ -28,3 +28,10 @@ def test_devices_of_the_same_number_are_those_of_several_names_of_this_machine()
 
 def ranks(size: int, stages: int, devices: tuple[int, ...]) -> dict[str, Any]:
     return RanksOfServable(stages, (("m",),) * size, ((),) * size, devices).settings()
+
+
+def test_ranks_on_several_machines() -> None:
+    said = RanksOfServable(1, (("m",),) * 4, ((),) * 4, (0, 1, 0, 1), nodes=2).settings()
+    config, warnings = parse_model_config(said)
+    assert not warnings
+    assert (config.layout.ranks, config.nodes, config.device_ids) == (4, 2, None)

@@ -25,6 +25,13 @@ class NoServerAtEnd(NoServer):
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[Callable[[], None]] = []
+        self.has_cluster = False
+
+    def ask(self, what: str, **arguments: Any) -> None:
+        if what != "need_cluster":
+            super().ask(what, **arguments)
+        elif not self.has_cluster:
+            raise ServerError("cluster", "it has none")
 
     def at_end(self, call: Callable[[], None]) -> None:
         self.calls.append(call)
@@ -148,11 +155,42 @@ def test_a_start(server: NoServerAtEnd, tmp_path: Path) -> None:
             "models": [[str(DATA / "dynamic.mindir")]] * 2,
             "groups": [[], []],
             "device_ids": [0, 1],
+            "nodes": 1,
         },
     }
     server.stop()
     wait_for_agents_to_end()
     assert not [one for one in threading.enumerate() if one.name == "agents" and one.is_alive() and not one.daemon]
+
+
+def test_hosts_of_the_table_are_nodes_of_a_cluster(server: NoServerAtEnd, tmp_path: Path) -> None:
+    server.has_cluster = True
+    write_table(tmp_path, "192.0.2.7", "192.0.2.8")
+    address = "127.0.0.1:19881"
+    models = [str(DATA / "dynamic.mindir"), str(DATA / ".." / "data" / "dynamic.mindir")]
+    thread, errors = in_thread(lambda: startup_agents(address, models))
+    start_servable(**arguments(address))
+    thread.join(30)
+    assert not errors
+    [(_, asked)] = server.asked
+    assert asked["servables"][0]["ranks"]["nodes"] == 2
+    server.stop()
+    wait_for_agents_to_end()
+
+
+def test_nodes_have_the_same_number_of_ranks(server: NoServerAtEnd, tmp_path: Path) -> None:
+    server.has_cluster = True
+    write(tmp_path, MATMUL.replace("rank_size=8, stage_size=2", "rank_size=3, stage_size=1"), "matmul")
+    hosts = [("192.0.2.7", 0), ("192.0.2.7", 1), ("192.0.2.8", 2)]
+    devices = [{"device_id": str(rank), "rank_id": str(rank)} for _, rank in hosts]
+    servers = [
+        {"server_id": "192.0.2.7", "device": devices[:2]},
+        {"server_id": "192.0.2.8", "device": devices[2:]},
+    ]
+    (tmp_path / "table.json").write_text(json.dumps({"server_list": servers}))
+    assert "has 2 on 192.0.2.7, 1 on 192.0.2.8: in a cluster each machine has the same number of ranks" in refused(
+        server
+    )
 
 
 def test_models_that_do_not_fit_and_ranks_that_do_not_start(server: NoServerAtEnd) -> None:

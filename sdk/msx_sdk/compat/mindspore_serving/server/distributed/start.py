@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections import Counter
 from typing import Any
 
 from ..._checks import check_int, check_str
@@ -18,6 +19,9 @@ from .local_hosts import is_local
 from .rank_models import check_models
 from .rank_table import RankPlace, check_rank_table, read_rank_table
 
+HERE = "127.0.0.1"
+"""The host of all ranks for `startup_agents`, where they run in a cluster: one script hands over all files."""
+
 
 @or_stop
 def start_servable(
@@ -30,8 +34,8 @@ def start_servable(
 ) -> None:
     """Returns when all ranks are ready; `startup_agents` hands over their models, in a script of its own.
 
-    The ranks run on this machine, and nothing listens at `distributed_address`: its port names a Unix socket. 0 seconds
-    are no limit. Raises RuntimeError.
+    The ranks run on this machine, or on nodes of the server's cluster where the rank table has several hosts. Nothing
+    listens at `distributed_address`: its port names a Unix socket. 0 seconds are no limit. Raises RuntimeError.
     """
     check_str("servable_directory", servable_directory)
     check_str("servable_name", servable_name)
@@ -69,13 +73,14 @@ def _start(server: ServerProcess, start: StartedServable, table: str, address: s
     """Raises RuntimeError."""
     declared = read_declared(start.directory, start.name)
     places = _places(table, declared)
-    hosts = [(place.host, place.device_id) for place in places]
+    nodes = _nodes(server, table, places)
+    hosts = [(place.host if nodes == 1 else HERE, place.device_id) for place in places]
     listener = AgentListener(address, AgentConfiguration(start.name, hosts, declared.stage_size), SERVER.stop)
     server.at_end(listener.close)
     try:
         agents = listener.wait(seconds)
         check_models([files.models for files in agents.ranks.values()], declared.stage_size)
-        server.ask("load", servables=[_said(start, places, declared, agents)], lite=False)
+        server.ask("load", servables=[_said(start, places, declared, agents, nodes)], lite=False)
         listener.check()
     except BaseException as error:
         listener.announce(str(error) or type(error).__name__)
@@ -87,24 +92,42 @@ def _places(table: str, declared: Declared) -> list[RankPlace]:
     """Raises RuntimeError."""
     places = read_rank_table(table)
     check_rank_table(places, table, declared.rank_size, declared.stage_size)
-    for host in dict.fromkeys(place.host for place in places):
-        if not is_local(host):
-            raise RuntimeError(
-                f"The rank table file '{table}' names the host {host}, which is not an address of this machine. All "
-                "ranks of a distributed servable run on the machine of its server: give an address of this machine as "
-                "the server_id of every rank"
-            )
     return places
 
 
+def _nodes(server: ServerProcess, table: str, places: list[RankPlace]) -> int:
+    """On how many machines the ranks run: on this one, unless the server has a cluster. Raises RuntimeError."""
+    counts = Counter(place.host for place in places)
+    host = next((host for host in counts if not is_local(host)), None)
+    if host is None:
+        return 1
+    try:
+        server.ask("need_cluster")
+    except ServerError as error:
+        if error.kind != "cluster":
+            raise
+        raise RuntimeError(
+            f"The rank table file '{table}' names the host {host}, which is not an address of this machine. All "
+            "ranks of a distributed servable run on the machine of its server: give an address of this machine as "
+            "the server_id of every rank, or name a Ray cluster with cluster_address"
+        ) from None
+    if len(set(counts.values())) > 1:
+        each = ", ".join(f"{count} on {name}" for name, count in counts.items())
+        raise RuntimeError(
+            f"The rank table file '{table}' has {each}: in a cluster each machine has the same number of ranks"
+        )
+    return len(counts)
+
+
 def _said(
-    start: StartedServable, places: list[RankPlace], declared: Declared, agents: AgentRegistration
+    start: StartedServable, places: list[RankPlace], declared: Declared, agents: AgentRegistration, nodes: int
 ) -> dict[str, Any]:
     ranks = {
         "stage_size": declared.stage_size,
         "models": [files.models for files in agents.ranks.values()],
         "groups": [files.groups for files in agents.ranks.values()],
         "device_ids": [place.device_id for place in places],
+        "nodes": nodes,
     }
     return {
         "directory": start.directory,
