@@ -10,6 +10,8 @@ from msx_frontend.errors import BadRequest
 HEADER = "x-msx-priority"
 LOW, NORMAL, HIGH = -1, 0, 1
 NAMES = {"low": LOW, "normal": NORMAL, "high": HIGH}
+GRANTED = ("high", "normal")
+"""What a key may have as its highest class: a request that names none is a normal one."""
 FROM_HIGH = (HIGH, NORMAL, LOW)
 
 

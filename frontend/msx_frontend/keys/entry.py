@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from msx_frontend.keys.key import LONGEST, Key, KeyKind, digest_of
 from msx_frontend.keys.rate import Rate
-from msx_frontend.priorities import NAMES
+from msx_frontend.priorities import GRANTED, NAMES
 from msx_sdk._internal.values import ConfigError, convert, near_miss, show
 
 MEMBERS = ("name", "key", "kind", "expires", "models", "priority", "rate")
@@ -68,8 +68,8 @@ def _key(name: str, value: Mapping[str, Any]) -> Key:
 
 
 def _priority(value: Any) -> int:
-    if not isinstance(value, str) or value not in NAMES:
-        raise ConfigError(f"priority: {show(value)} is not one of {', '.join(NAMES)}")
+    if not isinstance(value, str) or value not in GRANTED:
+        raise ConfigError(f"priority: {show(value)} is not {' or '.join(GRANTED)}, the highest class of its requests")
     return NAMES[value]
 
 

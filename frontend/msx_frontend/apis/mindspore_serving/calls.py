@@ -13,6 +13,7 @@ from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.errors import ServiceError
 from msx_frontend.job import Sink
 from msx_frontend.net.http.failures import reported
+from msx_frontend.priorities import NORMAL
 from msx_frontend.queueing.instances import InstanceAnswer, InstanceRequest
 from msx_frontend.stream_credit import StreamCredit
 
@@ -33,10 +34,12 @@ class ServingCall(Generic[_T]):
     each protocol's; `make` and `reply` may run in a thread.
     """
 
-    __slots__ = ("_over", "_request", "id", "servables", "sink")
+    __slots__ = ("_over", "_request", "id", "priority", "servables", "sink")
 
     def __init__(self, servables: Servables, id: str, sink: Sink) -> None:
         self.servables, self.id, self.sink = servables, id, sink
+        self.priority: int = getattr(sink, "priority", NORMAL)
+        """Of its instances: the queue asks the sink of the request."""
         self._request: InstanceRequest | None = None
         self._over = False
 

@@ -16,6 +16,7 @@ from msx_frontend.errors import (
     MethodNotAllowed,
     ModelNotAllowed,
     PayloadTooLarge,
+    PriorityNotAllowed,
     ResourceNotFound,
     ServiceError,
     SlowRequest,
@@ -42,7 +43,7 @@ RESPONSE: dict[str, Any] = {
     "properties": {"instances": {"type": "array", "items": _VALUE}, "error_msg": {"type": "string"}},
 }
 
-_WITH_STATUS = (ModelNotAllowed, TooManyRequests, SlowRequest, Bug)
+_WITH_STATUS = (ModelNotAllowed, PriorityNotAllowed, TooManyRequests, SlowRequest, Bug)
 """What MindSpore Serving does not know keeps its status; so does a missing key, which is 401."""
 
 

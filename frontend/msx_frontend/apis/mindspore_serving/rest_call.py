@@ -14,9 +14,11 @@ from msx_frontend.apis.mindspore_serving.values import readable
 from msx_frontend.errors import ServiceError
 from msx_frontend.job import Sink
 from msx_frontend.keys.key import Key
+from msx_frontend.net.http.admission import PRIORITY
 from msx_frontend.net.http.family import JobRoute, JobTemplate, Names, ReplySink
 from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.wire import JSON_HEADERS
+from msx_frontend.priorities import priority_of
 from msx_frontend.queueing.instances import InstanceAnswer, InstanceRequest
 
 ONLY_POST = "http message only support POST right now"
@@ -57,11 +59,11 @@ class RestCall(ServingCall[bytes]):
 class ServingTemplate:
     """What the head of a request says of it."""
 
-    __slots__ = ("_posts", "_servables", "_spec", "key")
+    __slots__ = ("_posts", "_priority", "_servables", "_spec", "key")
 
     def __init__(self, servables: Servables, head: Head) -> None:
         self._servables, self._posts = servables, head.method == "POST"
-        self._spec = _spec(head.target)
+        self._spec, self._priority = _spec(head.target), priority_of(head.header(PRIORITY))
         self.key: Key | None = None
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
@@ -71,6 +73,7 @@ class ServingTemplate:
         if self.key is not None and isinstance(spec, Spec):
             self.key.check_model(spec.servable)
         call = RestCall(self._servables, id, sink, spec)
+        call.priority = self._priority
         sink.job = call
         size = len(body)
         call.begin(body, large=size > LARGE or (size > _SMALL and body.count(b"{") > MANY))

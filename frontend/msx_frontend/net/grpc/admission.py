@@ -82,6 +82,8 @@ class Admission:
         if key is not None:
             call.key_name = key.name
             key.take()
+        if kind != "inference" or not call.asked_priority:
+            return Admitted(call.id, key)
         return Admitted(call.id, key, checked_priority(call.asked_priority, key))
 
     def check(self, kind: Kind | None, authorization: str | None) -> Key | None:

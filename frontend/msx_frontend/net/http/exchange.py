@@ -107,8 +107,9 @@ class Exchange:
                 call.key = admitted(self._tokens, match, call.authorization)
                 check_model(match, call.key)
                 call.use(call.key)
-            check_priority(call, call.key)
             route = _route(match)
+            if isinstance(route.answer, JobRoute):
+                check_priority(call, call.key)
             request.body = await self._read(family, call, receive)
             reply = await _reply(route, request)
             return await _send(family, request, reply, send)

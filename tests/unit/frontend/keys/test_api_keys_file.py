@@ -13,6 +13,7 @@ import pytest
 
 from msx_frontend.keys.api_keys_file import MOST_KEYS, KeysFileError, parse, read_content
 from msx_frontend.keys.key import Key, digest_of
+from msx_frontend.priorities import HIGH, NORMAL
 
 VALUE = "a-secret-value-of-thirty-two-chr"
 ENTRY = {"name": "team-a", "key": VALUE, "kind": "inference"}
@@ -203,3 +204,14 @@ def test_each_name_and_each_key_once(path: Path) -> None:
 def test_too_many(path: Path) -> None:
     path.write_text(json.dumps({"keys": [{}] * (MOST_KEYS + 1)}))
     assert refusal(path) == f"api_keys_file: {path}: has 1001 keys; at most 1000 are allowed"
+
+
+def test_the_class_that_a_key_grants(path: Path) -> None:
+    """A request that names no class is a normal one, so that a key cannot have less."""
+    entry = "keys:\n- {name: a, key: 0123456789abcdef, kind: inference, priority: %s}\n"
+    for granted, priority in (("high", HIGH), ("normal", NORMAL)):
+        keys, _ = parse(path, (entry % granted).encode())
+        assert keys[0].priority == priority
+    for wrong in ("low", "urgent", "1", "[high]"):
+        with pytest.raises(KeysFileError, match=r"entry 1 \(a\): priority: .* is not high or normal"):
+            parse(path, (entry % wrong).encode())

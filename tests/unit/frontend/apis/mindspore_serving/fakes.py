@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +16,7 @@ from msx_frontend.errors import HandlerFailed, ModelNotFound, ServiceError
 from msx_frontend.job import Cancellable, Job
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.http.head import Head
+from msx_frontend.priorities import NORMAL, asked_priority
 from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.queueing.instances import InstanceRequest
 from msx_sdk._internal.methods import MethodInfo, Methods
@@ -50,6 +51,7 @@ class FakeServables:
         self.refusal: ServiceError | None = None
         self.held: list[Job] | None = None
         self.seen: list[Values] = []
+        self.priorities: list[int] = []
         self.asked: list[tuple[str | None, str]] = []
         self.enqueued = EnqueuedRequests(100)
         add = MethodInfo(name="add", inputs=("x1", "x2"), outputs=("y",))
@@ -71,6 +73,7 @@ class FakeServables:
         if self.refusal is not None:
             raise self.refusal
         request.enter()
+        self.priorities.append(asked_priority(request))
         for job in [request.take() for _ in range(request.size)]:
             self._take(job)
 
@@ -100,7 +103,7 @@ class KeptReply:
     def __init__(self) -> None:
         self.job: Cancellable | None = None
         self.data: bytes | None = None
-        self.status = 0
+        self.status, self.priority = 0, NORMAL
         self.error: ServiceError | None = None
         self.told = asyncio.Event()
 
@@ -125,10 +128,16 @@ class KeptReply:
         self.told.set()
 
 
-def begin_rest(fake: FakeServables, body: bytes, target: str = "/model/any:same", method: str = "POST") -> KeptReply:
+def begin_rest(
+    fake: FakeServables,
+    body: bytes,
+    target: str = "/model/any:same",
+    method: str = "POST",
+    headers: Sequence[tuple[bytes, bytes]] = (),
+) -> KeptReply:
     """Raises ServiceError, as a template does."""
     path, _, query = target.partition("?")
-    head = Head(method, path, path.encode(), query.encode(), [], "1.1")
+    head = Head(method, path, path.encode(), query.encode(), list(headers), "1.1")
     sink = KeptReply()
     serving_route(fake.servables).template(head, {}).submit("r", body, sink)
     return sink
@@ -143,10 +152,11 @@ def ask_rest(fake: FakeServables, document: Any, target: str = "/model/any:same"
     return reply.data
 
 
-def begin_grpc(fake: FakeServables, request: Any, deadline: float | None = None) -> KeptReply:
+def begin_grpc(fake: FakeServables, request: Any, deadline: float | None = None, priority: int = NORMAL) -> KeptReply:
     method = mindspore_serving_service(fake.servables, 1 << 20).methods[0]
     assert method.job is not None
     sink = KeptReply()
+    sink.priority = priority
     sink.job = method.job.submit(request, "r", deadline, sink)
     return sink
 

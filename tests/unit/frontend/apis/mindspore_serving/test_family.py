@@ -16,6 +16,7 @@ from msx_frontend.errors import (
     InvalidKey,
     ModelNotAllowed,
     PayloadTooLarge,
+    PriorityNotAllowed,
     ServiceError,
     SlowRequest,
     TooManyRequests,
@@ -78,6 +79,7 @@ def test_a_request_that_is_too_large(alone: bool) -> None:
     [
         (InvalidKey("No key."), 401),
         (ModelNotAllowed("k", "m", []), 403),
+        (PriorityNotAllowed("k", "high", "normal"), 403),
         (TooManyRequests("k", 1, 1), 429),
         (SlowRequest("slow"), 408),
         (Bug(ValueError()), 500),

@@ -92,6 +92,16 @@ def test_a_workflow_is_asked_like_a_model() -> None:
     assert bench.ask("/predictions/v", "OPTIONS", authorization="Bearer good").status == 403
 
 
+@pytest.mark.parametrize(("text", "status"), [("high", 403), ("urgent", 400)])
+def test_a_class_that_is_refused(text: str, status: int) -> None:
+    """What is not a job has no class: a proxy may write the header into all that it passes on."""
+    bench = Bench(tokens=True)
+    bench.key = some_key("team-a")
+    said = {"authorization": "Bearer good", "x_msx_priority": text}
+    assert bench.ask("/predictions/m", "POST", **said).status == status
+    assert bench.ask("/show", **said).status == 200
+
+
 def test_every_reply_has_an_id_and_cache_headers() -> None:
     exchange = Bench().ask("/show", x_request_id="id-1")
     assert exchange.json == {"path": "/show", "id": "id-1"}
