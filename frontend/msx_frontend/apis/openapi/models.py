@@ -60,7 +60,10 @@ def _path(template: str, model: str, method: str) -> str:
 
 
 def _operation(general: Schema, path: str, name: str, method: BodySchemas, request: Schema, reply: Schema) -> Schema:
+    named = [one for one in general.get("parameters", ()) if one["in"] != "path"]
     made = {member: value for member, value in general.items() if member != "parameters"}
+    if named:
+        made["parameters"] = named
     summary = f"Predict by {name}" if not method.method else f"{method.method} of {name}"
     return made | {
         "summary": method.summary or summary,

@@ -8,6 +8,7 @@ from typing import Any
 from msx_frontend.apis.openapi.schemas import ANYTHING, JSON_TYPE, Components, Schema, prefix_of
 from msx_frontend.net.http.family import JobRoute, Route
 from msx_frontend.net.http.router import ServedRoute
+from msx_frontend.priorities import HEADER, NAMES
 
 METHODS = frozenset({"GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"})
 """Those that OpenAPI knows."""
@@ -30,7 +31,7 @@ def operation(served: ServedRoute, path: str, components: Components, *, secured
         "operationId": operation_id(route.method, path),
         "responses": {"200": _reply(served, components), "default": components.error(family)},
     }
-    if parameters := [*_names(path), *_queries(route)]:
+    if parameters := [*_names(path), *_queries(route), *_headers(route)]:
         made["parameters"] = parameters
     if body := _body(served, components):
         made["requestBody"] = body
@@ -61,6 +62,14 @@ def _queries(route: Route) -> list[Schema]:
         }
         for name, kind in route.queries
     ]
+
+
+def _headers(route: Route) -> list[Schema]:
+    """Requests that are jobs have a class."""
+    if not isinstance(route.answer, JobRoute):
+        return []
+    known = {"type": "string", "enum": [*NAMES], "default": "normal"}
+    return [{"in": "header", "name": HEADER, "required": False, "schema": known}]
 
 
 def _query(name: str, kind: str) -> Schema:

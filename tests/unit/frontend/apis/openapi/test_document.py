@@ -114,6 +114,15 @@ def test_parameters() -> None:
 
 
 @pytest.mark.parametrize(
+    "path", ["/predictions/{model_name}", "/v2/models/{model}/infer", "/v1/chat/completions", "/v1/completions"]
+)
+def test_requests_that_are_jobs_have_a_class(path: str) -> None:
+    (header,) = [one for one in operations("inference")[f"post {path}"]["parameters"] if one["in"] == "header"]
+    assert (header["name"], header["required"]) == ("x-msx-priority", False)
+    assert set(header["schema"]["enum"]) == {"high", "normal", "low"}
+
+
+@pytest.mark.parametrize(
     "operation",
     [
         "post /v1/completions",

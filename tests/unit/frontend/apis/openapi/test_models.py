@@ -56,7 +56,7 @@ def test_it_has_what_the_route_of_all_models_has() -> None:
         general["security"],
         general["responses"]["default"],
     )
-    assert "parameters" not in of_model
+    assert [(one["in"], one["name"]) for one in of_model["parameters"]] == [("header", "x-msx-priority")]
     assert "/v2/models/m/infer" not in plain["paths"]
 
 
