@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from msx_frontend.errors import BadRequest
 from msx_frontend.job import DESCRIBE, EXPLAIN, Job, KeptHeaders
-from msx_frontend.priorities import HIGH, LOW, NAMES, NORMAL, priority_of
+from msx_frontend.priorities import HIGH, LOW, NAMES, NORMAL, asked_priority, priority_of
 from msx_frontend.queueing.job_queue import JobQueue
 from msx_frontend.queueing.priority_queue import TURNS, PriorityQueue
 from tests.unit.frontend.jobs import make_job
+from tests.unit.frontend.queueing.instance_requests import make_request
 
 pytestmark = pytest.mark.hypothesis
 
@@ -102,3 +103,57 @@ def test_names() -> None:
     assert [priority_of(text) for text in ("", "low", "Normal", " HIGH ")] == [NORMAL, LOW, NORMAL, HIGH]
     with pytest.raises(BadRequest, match="x-msx-priority: 'urgent' is not one of low, normal, high"):
         priority_of("urgent")
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.sampled_from(sorted(NAMES)), st.just(0)),
+        st.tuples(st.just("request"), st.sampled_from(sorted(NAMES)), st.integers(1, 4)),
+        st.tuples(st.sampled_from(["take", "return", "cancel"]), st.just(""), st.integers(1, 5)),
+    ),
+    max_size=80,
+)
+
+
+@given(STEPS)
+def test_nothing_is_lost_and_each_class_keeps_its_order(steps: list[tuple[str, str, int]]) -> None:
+    """Whatever comes, is taken, comes back from a worker that ended, and leaves."""
+    queue = PriorityQueue(JobQueue(1000))
+    waiting: dict[str, str] = {}
+    taken: list[str] = []
+    alone: list[Job] = []
+    for number, (step, name, count) in enumerate([*steps, ("take", "", 1000)]):
+        if step == "put":
+            alone.append(job := job_of(name))
+            job.id = f"{number:03}"
+            waiting[job.id] = name
+            queue.put(job)
+        elif step == "request":
+            request = make_request(f"{number:03}", count)
+            request.headers = KeptHeaders([("x-msx-priority", name)])
+            waiting.update({f"{number:03}-{at}" if at else f"{number:03}": name for at in range(count)})
+            queue.put_request(request)
+        elif step == "cancel" and (job := next((one for one in alone if one.queue is not None), job_of(""))).queue:
+            del waiting[job.id]
+            job.cancel()
+        elif step in ("take", "return"):
+            jobs = queue.take(count)
+            if step == "return":
+                queue.put_back(jobs)
+            else:
+                taken += [one.id for one in jobs]
+                _in_order(jobs, alone)
+                for one in jobs:
+                    del waiting[one.id]
+        assert len(queue) == len(waiting)
+        assert sum(queue.by_class().values()) == queue.requests
+        assert (queue.head is None) == (not waiting)
+    assert len(taken) == len(set(taken))
+
+
+def _in_order(jobs: list[Job], alone: list[Job]) -> None:
+    """Requests of one job each come as they were put, within a class; all before them have left."""
+    for job in jobs:
+        if job in alone:
+            before = [one for one in alone if one.id < job.id and asked_priority(one) == asked_priority(job)]
+            assert not [one for one in before if one.queue is not None and one not in jobs]
