@@ -405,7 +405,7 @@ async def served(
                 held=HeldBytes(),
                 connections=OpenConnections(),
             )
-            models = SimpleNamespace(management=harness.management, workflows=workflows)
+            models = SimpleNamespace(management=harness.management, workflows=workflows, cluster_report=None)
             front = HttpFront(cast(ServerContext, context), cast(ServedModels, models))
             front.predictions.only_model = "m"
             one = Served(harness, front, tokens)

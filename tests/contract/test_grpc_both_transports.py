@@ -61,6 +61,7 @@ VERSION = SimpleNamespace(
     ready_workers=1,
     min_workers=1,
     signature=Signature(),
+    answers=True,
     source=SimpleNamespace(name="m", version="1.0", manifest={}),
     config=SimpleNamespace(batch_size=1),
     metrics=SimpleNamespace(statistics=InferenceStatistics()),

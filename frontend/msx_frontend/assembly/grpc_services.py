@@ -11,7 +11,8 @@ from msx_frontend.apis.mindspore_serving.grpc.service import mindspore_serving_s
 from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.apis.torchserve.grpc.inference import InferenceService, Pings
 from msx_frontend.apis.torchserve.grpc.management import ManagementService, ManagesModels
-from msx_frontend.apis.traffic.grpc import DividesTraffic, TrafficService
+from msx_frontend.apis.traffic.calls import DividesTraffic
+from msx_frontend.apis.traffic.grpc import TrafficService
 from msx_frontend.config import ServerConfig
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.models.health import KnowsReadiness

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from msx_frontend.apis.traffic.grpc import DividesTraffic
+from msx_frontend.apis.traffic.calls import DividesTraffic
 from msx_frontend.errors import BadRequest
 from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family, Reply, Route

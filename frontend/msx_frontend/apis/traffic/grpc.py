@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from msx_frontend.models.model_api import StatusMessage
+from msx_frontend.apis.traffic.calls import DividesTraffic
 from msx_frontend.net.grpc.context import CallContext, LogsCalls
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.grpc.service import Rpc, Service, describe
@@ -14,16 +14,6 @@ from msx_frontend.net.grpc.service import Rpc, Service, describe
 SERVICE = "msx.TrafficService"
 
 _Response = message_class("msx.TrafficResponse")
-
-
-class DividesTraffic(Protocol):
-    """ModelApi. Every method raises ServiceError."""
-
-    def traffic(self, name: str) -> dict[str, Any]: ...
-
-    async def divide_traffic(self, name: str, rule: object) -> StatusMessage: ...
-
-    async def end_traffic(self, name: str) -> StatusMessage: ...
 
 
 class TrafficService:
@@ -36,7 +26,7 @@ class TrafficService:
         return describe(SERVICE, methods, access_log=self._access_log, listener="management")
 
     async def _divide(self, request: Any, context: CallContext) -> Any:
-        rule = {"weights": dict(request.weights), "stickyHeader": request.sticky_header}
+        rule = {"weights": dict(sorted(request.weights.items())), "stickyHeader": request.sticky_header}
         return _Response(msg=(await self._models.divide_traffic(request.model_name, rule)).text)
 
     async def _end(self, request: Any, context: CallContext) -> Any:

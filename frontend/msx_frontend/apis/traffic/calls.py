@@ -1,0 +1,17 @@
+"""What REST and gRPC ask of the management of models."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from msx_frontend.models.model_api import StatusMessage
+
+
+class DividesTraffic(Protocol):
+    """ModelApi. Every method raises ServiceError."""
+
+    def traffic(self, name: str) -> dict[str, Any]: ...
+
+    async def divide_traffic(self, name: str, rule: object) -> StatusMessage: ...
+
+    async def end_traffic(self, name: str) -> StatusMessage: ...
