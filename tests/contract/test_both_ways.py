@@ -214,6 +214,28 @@ def _management() -> Iterator[Ask]:
     yield Ask("GET", "/v1/models/m", listener="management")
     yield Ask("GET", "/v1/models/none", listener="management")
     yield Ask("GET", "/token?type=wrong", listener="management")
+    yield Ask("GET", "/cluster", listener="management")
+    for model in ("m", "none"):
+        path = f"/models/{model}/traffic"
+        for body in (b"{", b"{}", b'{"1.0": 1}', b'{"9": 1}', b'{"weights": {"1.0": 1}, "stickyHeader": 1}'):
+            yield Ask("PUT", path, body, json, listener="management")
+        for method in ("GET", "HEAD", "OPTIONS", "POST", "DELETE"):
+            yield Ask(method, path, listener="management")
+
+
+def _for_kserve() -> Iterator[Ask]:
+    """OpenAI's routes where KServe's clients call them."""
+    for path in ("completions", "chat/completions", "responses", "embeddings"):
+        for body in (b"{", b'{"model": "none"}', b'{"model": "m", "prompt": "a", "input": "a"}'):
+            yield Ask("POST", f"/openai/v1/{path}", body)
+    for path in ("models", "models/none", "models/a/b"):
+        yield Ask("GET", f"/openai/v1/{path}")
+
+
+def _priorities() -> Iterator[Ask]:
+    for name in ("high", "low", "urgent"):
+        for path in ("/predictions/m", "/v2/models/m/infer", "/v1/completions"):
+            yield Ask("POST", path, b"{}", (("x-msx-priority", name),))
 
 
 def _mindspore_serving() -> Iterator[Ask]:
@@ -241,6 +263,8 @@ TABLE = [
     *_kserve(),
     *_mindspore_serving(),
     *_texts(),
+    *_for_kserve(),
+    *_priorities(),
     *_not_served(),
     *_probes_and_metrics(),
     *_workflows(),

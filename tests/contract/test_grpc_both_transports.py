@@ -151,7 +151,7 @@ class Bench:
         self.registry, self._access_log = registry, access_log
 
     async def begin(self, path: str, *fields: tuple[str, str]) -> RawCall:
-        address = self._management if path.startswith(MANAGEMENT) else self._inference
+        address = self._management if path.startswith((MANAGEMENT, "msx.")) else self._inference
         return await RawCall.begin(address, f"/{path}", (("x-request-id", "mine"), KEY, *fields))
 
     async def ask(self, path: str, body: bytes, *fields: tuple[str, str]) -> tuple[RawAnswer, Any]:
@@ -289,7 +289,7 @@ def test_each_method(case: str) -> None:
         return {path: await ask(bench, path, CASES[case]) for path in PATHS}
 
     found = by_both(test)
-    assert len(found) == len(PATHS) == 31
+    assert len(found) == len(PATHS) == 34
 
 
 @pytest.mark.parametrize("version", ["refused", "bug", "failed", "large", "damaged"])
