@@ -25,6 +25,7 @@ MODULES = {
     "memory": "benchmarks.memory.memory",
     "llm": "benchmarks.llm.llm",
     "autoscaling": "benchmarks.autoscaling.autoscaling",
+    "cluster": "benchmarks.cluster.cluster",
 }
 """In the order of docs/benchmarks.md."""
 NAMES = tuple(MODULES)
