@@ -56,7 +56,7 @@ class Place:
 @click.option("--rounds", default=5, type=click.IntRange(1), help="Both places take turns in each round.")
 @click.option("--requests", default=200, type=click.IntRange(1), help="Of one client, and of eight, in each turn.")
 @click.option("--tokens", default=128, type=click.IntRange(1), help="Of each streamed text.")
-@click.option("--width", default=512, type=click.IntRange(1), help="Of the perceptron; its blocks are 4 times wider.")
+@click.option("--width", default=1024, type=click.IntRange(1), help="Of the perceptron; its blocks are 4 times wider.")
 def main(report: Report, rounds: int, requests: int, tokens: int, width: int) -> None:
     """A perceptron and the example Llama over two ranks: both on this machine, or one on each node of a cluster.
 

@@ -49,8 +49,8 @@ class Dispatcher:
         self.expecting_workers = False
         self.refusal = ""
         """Why requests are refused while all workers have failed; "" while they may wait for workers."""
-        self.asked: Callable[[], None] = _nobody
-        """Called when a request is taken while no group is ready."""
+        self.asked: Callable[[], bool] = _nobody
+        """Called when a request is taken while no group is ready; tells whether requests start one."""
         self._soon: asyncio.Handle | None = None
         self.gate: Callable[[Sequence[Job]], int] | None = None
         """Tells how many of the next jobs may be handed out now. Without it all may."""
@@ -126,7 +126,9 @@ class Dispatcher:
             raise self._overloaded(request, reason)
 
     def _check_ticket(self, job: Waiting) -> None:
-        """Raises Overloaded."""
+        """Raises Overloaded. The request that starts the first worker has the ticket that it will have."""
+        if not self.groups and not self.waiting and self.asked():
+            return
         if free_tickets(self.groups, self.waiting, self._with_instances) <= 0:
             reason = "no job ticket is free: every worker is busy and useJobTicket is on"
             raise self._overloaded(job, reason)
@@ -345,8 +347,8 @@ class Dispatcher:
         return {**described, **classes}
 
 
-def _nobody() -> None:
-    return None
+def _nobody() -> bool:
+    return False
 
 
 def _busy(group: BatchTarget) -> int:

@@ -104,9 +104,10 @@ class Autoscaler:
                 self._history = History(0)
                 self._replicas.dismiss(kept)
 
-    def _asked(self) -> None:
-        if self.on_demand:
+    def _asked(self) -> bool:
+        if on_demand := self.on_demand:
             self._timer.wake(self)
+        return on_demand
 
     # -- decide --
 

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from msx_frontend.errors import BadRequest, ServiceUnavailable
+from msx_frontend.errors import BadRequest, Overloaded, ServiceUnavailable
 from msx_frontend.job import Job
 from msx_frontend.management_errors import ResourcesMissing
 from msx_frontend.models.autoscaling import timer
@@ -146,6 +146,19 @@ def test_a_load_that_fails_is_told_and_tried_again_after_a_pause(tmp_path: Path)
         clock.answer_all()
         assert sink_of(third).error is None
         assert "reason" not in clock.described
+
+    in_harness(tmp_path, test)
+
+
+def test_with_tickets_the_first_request_alone_waits_for_its_worker(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        await clocked(harness, 0, 2, "useJobTicket: true\n")
+        job = harness.submit()
+        with pytest.raises(Overloaded, match="no job ticket is free"):
+            harness.submit()
+        await until(lambda: harness.groups() and harness.groups()[0].jobs)
+        harness.groups()[0].answer()
+        assert sink_of(job).error is None
 
     in_harness(tmp_path, test)
 
