@@ -52,6 +52,13 @@ class RayConnection:
             self.gcs = self._address.removeprefix("ray://")
         return str(ray.__version__)
 
+    def slow(self, seconds: float) -> str:
+        """A sentence for a connection that takes so long."""
+        return (
+            f"The cluster at {self._address} (cluster_address) accepts connections, and has not let this server in for "
+            f"{seconds:g} s: is it Ray's head, and does it know itself by an address that this machine reaches?"
+        )
+
     def problem(self) -> str:
         """A sentence when the head has not answered twice in a row; ""."""
         self._missed = 0 if _answers(self.gcs) else self._missed + 1
@@ -67,7 +74,11 @@ class RayConnection:
 
     def _mismatch(self, error: Exception) -> str:
         mine = f"Ray {ray.__version__} with Python {platform.python_version()}"
-        return f"The cluster at {self._address} does not go with this server, which has {mine}: {_line(error)}"
+        return (
+            f"The cluster at {self._address} (cluster_address) cannot be used by this server, which has {mine}: "
+            f"{_line(error)} Use the same Ray and Python on all machines, and start Ray on this one, too "
+            "(ray start --address), or connect by ray://host:10001."
+        )
 
 
 def _answers(address: str) -> bool:

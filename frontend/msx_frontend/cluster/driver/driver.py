@@ -41,6 +41,9 @@ BUSY, IDLE = 0.1, 0.5
 LAST = 8.0
 """Seconds that it has to withdraw what waits, when the server is gone."""
 
+SLOW = 15.0
+"""Seconds after which it says that connecting takes long: Ray waits for a minute and more."""
+
 AGAIN = 5.0
 """Seconds before it tries to connect again."""
 
@@ -85,12 +88,16 @@ class Driver:
 
     def _connect(self) -> None:
         while True:
+            late = threading.Timer(SLOW, self._tell, [Unreachable(self._connection.slow(SLOW))])
+            late.start()
             try:
                 version = self._connection.open()
             except NotConnectedError as error:
                 self._tell(Unreachable(str(error), error.final))
+                late.cancel()
                 time.sleep(AGAIN)
                 continue
+            late.cancel()
             self._groups = kept_groups(self._server)
             self._tell(Connected(self._connection.gcs, version, list(self._groups)))
             return
