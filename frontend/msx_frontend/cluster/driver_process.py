@@ -8,6 +8,7 @@ import logging
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 
 from msx_frontend.cluster.messages import FromDriver, Unreachable
@@ -21,6 +22,9 @@ log = logging.getLogger("msx.cluster")
 PAUSES = (1.0, 2.0, 5.0, 10.0)
 """Seconds before the driver that has ended is started again."""
 
+
+LASTED = 60.0
+"""Seconds after which a driver was not one of a row that fails."""
 
 END_LIMIT = 10.0
 """Seconds that a driver has to end after its socket."""
@@ -72,7 +76,10 @@ class DriverProcess:
     async def _supervise(self) -> None:
         failed = 0
         while True:
+            began = time.monotonic()
             code = await self._run()
+            if time.monotonic() - began > LASTED:
+                failed = 0
             if code == ANEW:
                 failed = 0
                 continue
