@@ -17,6 +17,7 @@ from pathlib import Path
 import click
 
 from benchmarks.cli.benchmark import benchmark, progress
+from benchmarks.cluster.footprint import Footprint, footprint_table, footprint_target
 from benchmarks.load.client import Connection, answers
 from benchmarks.parallel.group import pids
 from benchmarks.parallel.perceptron import Perceptron
@@ -66,6 +67,7 @@ def main(report: Report, rounds: int, requests: int, tokens: int, width: int) ->
     with tempfile.TemporaryDirectory(prefix="msx-benchmark-") as folder, run_cluster() as cluster:
         weights = Path(folder, "model.safetensors")
         perceptron.write(weights)
+        weighed = {LOCAL: Footprint.of_server(""), RAY: Footprint.of_server(cluster.address)}
         with both(perceptron, weights, "") as here, both(perceptron, weights, cluster.address) as there:
             places = {LOCAL: here, RAY: there}
             for number in range(rounds):
@@ -78,8 +80,8 @@ def main(report: Report, rounds: int, requests: int, tokens: int, width: int) ->
         f"Perceptron: 3 blocks of {width:,} × {4 * width:,} and back, a step a request; Llama: examples/llama, a text "
         f"of {tokens} tokens; {rounds} rounds of {requests} requests; 2 ranks of 1 thread"
     )
-    report.tables += [_speed(places), _starts(places)]
-    report.targets += _targets(places)
+    report.tables += [_speed(places), _starts(places), footprint_table(weighed)]
+    report.targets += [*_targets(places), footprint_target(weighed[LOCAL], weighed[RAY])]
 
 
 @contextmanager
