@@ -98,6 +98,7 @@ class Driver:
                 time.sleep(AGAIN)
                 continue
             late.cancel()
+            late.join()  # what it says must not come after the next line's
             self._groups = kept_groups(self._server)
             self._tell(Connected(self._connection.gcs, version, list(self._groups)))
             return
