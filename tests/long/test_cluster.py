@@ -1,0 +1,54 @@
+"""The example Llama over two nodes of a real Ray cluster says what it says on one machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.cluster import RayCluster, run_cluster
+from tests.e2e.llama import pack_llama
+from tests.e2e.server import RunningServer, new_store, run_server
+
+pytest.importorskip("ray")
+
+pytestmark = [pytest.mark.long, pytest.mark.mindspore, pytest.mark.e2e, pytest.mark.timeout(400)]
+
+ENGINE = {"slotBuckets": [1], "prefillBuckets": [64], "maxBatchPrefillTokens": 64, "startupTimeout": 180}
+PROMPT = "once upon a time"
+
+
+def config(kind: str, *, nodes: int) -> str:
+    launched = {"nproc-per-node": 2 // nodes, "nnodes": nodes, "OMP_NUMBER_THREADS": 1}
+    return json.dumps({"parallelType": kind, "msrun": launched, "deviceType": "cpu", **ENGINE})
+
+
+def text_of(server: RunningServer) -> str:
+    """Streamed, greedily."""
+    body = {"model": "llama", "prompt": PROMPT, "max_tokens": 24, "temperature": 0, "stream": True, "ignore_eos": True}
+    with server.inference.stream("POST", "/v1/completions", json=body, timeout=120) as reply:
+        events = [line.removeprefix("data: ") for line in reply.iter_lines() if line.startswith("data: {")]
+    return "".join(choice["text"] for event in events for choice in json.loads(event)["choices"])
+
+
+def said(folder: Path, kind: str, cluster: RayCluster | None) -> str:
+    folder.mkdir()
+    pack_llama(new_store(folder), "llama", config(kind, nodes=1 if cluster is None else 2))
+    flags = () if cluster is None else ("--cluster-address", cluster.address)
+    with run_server(folder, "--models", "llama.mar", *flags) as server:
+        server.wait_ready(200)
+        ranks = server.describe("llama")["workers"][0]["ranks"]
+        if cluster is not None:
+            assert len({rank["pid"] for rank in ranks} & {one.pid for one in cluster.ranks}) == 2
+            assert len(cluster.agents) == 2
+        return text_of(server)
+
+
+@pytest.mark.parametrize("kind", ["tp", "pp"])
+def test_the_same_text(tmp_path: Path, kind: str) -> None:
+    alone = said(tmp_path / "alone", kind, None)
+    with run_cluster() as cluster:
+        assert said(tmp_path / "cluster", kind, cluster) == alone
+        cluster.assert_empty()
+    assert len(alone) > 20
