@@ -22,6 +22,11 @@ class Hello(msgspec.Struct, frozen=True):
     rank: int = 0
 
 
+RANK_STREAMS = ("data", "control", "stdout", "stderr")
+"""Those of a rank to the server."""
+CONTENT = "content"
+"""The kind of a stream on which an agent asks for contents."""
+
 HELLO = 256
 WELCOME = b"\x06"
 
@@ -44,7 +49,8 @@ class RankStart(msgspec.Struct, frozen=True):
 
 
 class Begin(WireMessage, tag=1):
-    """Start a generation of the share's ranks: prepare, then Ready. `key` opens the streams of this generation."""
+    """Start a generation of the share's ranks: prepare, then Ready. `key` opens the streams of this generation. The
+    agent that has rank 0 says where the ranks meet."""
 
     generation: int
     name: str
@@ -52,8 +58,6 @@ class Begin(WireMessage, tag=1):
     port: int
     ranks: list[RankStart]
     contents: list[NodeContent]
-    leads: bool
-    """Rank 0 is in this share: its agent says where the ranks meet."""
     world_size: int
 
 
@@ -81,9 +85,6 @@ class AgentInfo(WireMessage, tag=20):
 
     host: str
     pid: int
-    version: str
-    python: str
-    platform: str
 
 
 class Progress(WireMessage, tag=21):

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 
 from msx_frontend.cluster.driver_process import DriverProcess
 from msx_frontend.cluster.messages import (
-    AgentsStarted,
     ClusterNode,
     Connected,
     FromDriver,
@@ -136,9 +135,8 @@ class Cluster:
     def _forgotten(self, kept: set[str]) -> None:
         """A cluster that was made anew does not know what the one before it had granted."""
         for reservation in self.reservations:
-            if reservation.places and reservation.id not in kept and not reservation.lost:
-                reservation.lost = "the cluster was started anew and does not know this worker's devices"
-                reservation.changed()
+            if reservation.places and reservation.id not in kept:
+                reservation.lose("the cluster was started anew and does not know this worker's devices")
 
     def _log_nodes(self, nodes: Sequence[ClusterNode]) -> None:
         before, after = ({node.id: node.name for node in some if node.alive} for some in (self.nodes, nodes))
@@ -156,7 +154,7 @@ def _request(reservation: Reservation) -> Reserve:
     return Reserve(reservation.id, [dict(one) for one in bundles.resources], bundles.strategy)
 
 
-def _apply(reservation: Reservation, message: Pending | Reserved | ReservationRefused | AgentsStarted | Lost) -> None:
+def _apply(reservation: Reservation, message: Pending | Reserved | ReservationRefused | Lost) -> None:
     if isinstance(message, Reserved):
         if reservation.places:
             return  # a driver that was started anew tells what it has found
@@ -166,5 +164,5 @@ def _apply(reservation: Reservation, message: Pending | Reserved | ReservationRe
         reservation.changed()
     elif isinstance(message, Pending):
         reservation.wait(message.reason)
-    elif isinstance(message, (ReservationRefused, Lost)):
+    else:
         reservation.lose(message.reason.rstrip("."))

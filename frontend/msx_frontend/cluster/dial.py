@@ -78,6 +78,8 @@ async def _dial(address: str, target: DialTarget, hello: Hello, protocol: P) -> 
         tune(transport)
         knock.knock()
         await asyncio.wait_for(knock.welcome, ANSWER)
+        if transport.is_closing():
+            raise ConnectionError("it closed the connection")  # which the next protocol would not be told
     except BaseException:
         transport.abort()
         raise

@@ -12,7 +12,7 @@ from typing import cast
 
 import msgspec
 
-from msx_frontend.cluster.agent_messages import HELLO, KEY_SIZE, WELCOME, Hello
+from msx_frontend.cluster.agent_messages import CONTENT, HELLO, KEY_SIZE, WELCOME, Hello
 from msx_frontend.cluster.tls import tune
 
 log = logging.getLogger("msx.cluster")
@@ -22,7 +22,6 @@ HANDSHAKE = 10.0
 BACKLOG = 256
 GUESTS = 64
 """Connections at once that have not said the key, beyond the expected ones; more are closed."""
-CONTENT = "content"
 
 StreamName = tuple[str, int]
 """The kind of a stream, and the number of its rank or share."""
@@ -102,16 +101,15 @@ class Door:
         """Whether these first bytes are of an expected stream."""
         if not secrets.compare_digest(hello.key.encode(), self.key.encode()):
             return False
-        name = hello.stream, hello.share if hello.stream in ("agent", CONTENT) else hello.rank
         if hello.stream == CONTENT:
             return self._content is not None
-        return name in self._missing
+        return _name(hello) in self._missing
 
     def enter(self, hello: Hello, transport: asyncio.Transport) -> None:
         stream = AgentStream(transport)
         if hello.stream == CONTENT and self._content is not None:
             return self._content(stream)
-        name = hello.stream, hello.share if hello.stream == "agent" else hello.rank
+        name = _name(hello)
         self._missing.discard(name)
         self._streams[name] = stream
         if not self._missing and not self.arrived.done():
@@ -168,6 +166,10 @@ class _Guest(asyncio.Protocol):
         if self._limit is not None:
             self._limit.cancel()
             self._limit = None
+
+
+def _name(hello: Hello) -> StreamName:
+    return hello.stream, hello.share if hello.stream == "agent" else hello.rank
 
 
 def _hello(data: bytes) -> Hello | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
-from msx_frontend.cluster.agent_messages import NodeContent
+from msx_frontend.cluster.agent_messages import RANK_STREAMS, NodeContent
 from msx_frontend.cluster.certificate import Identity
 from msx_frontend.cluster.cluster import Cluster
 from msx_frontend.cluster.content_server import ContentServer
@@ -17,7 +17,7 @@ from msx_frontend.cluster.crew import Crew
 from msx_frontend.cluster.door import AgentStream, Door
 from msx_frontend.cluster.listing import COMPILED, REQUIREMENTS
 from msx_frontend.cluster.remote_generation import RemoteGeneration
-from msx_frontend.cluster.remote_rank import STREAMS, RemoteRank
+from msx_frontend.cluster.remote_rank import RemoteRank
 from msx_frontend.cluster.reservation import Reservation
 from msx_frontend.cluster.route import own_address
 from msx_frontend.cluster.tls import new_identity, server_context
@@ -50,7 +50,7 @@ class ClusterLauncher:
         contents = [*(one.content for one in offered), *_compiled(spec, offered)]
         source = ContentServer(offered)
         generation = RemoteGeneration(next(_numbers), spec, placement, crew)
-        streams = [(name, rank) for name in STREAMS for rank in range(len(spec.ranks))]
+        streams = [(name, rank) for name in RANK_STREAMS for rank in range(len(spec.ranks))]
         door = Door(await self._tls(), streams, source.take)
         try:
             port = await door.open(self._address)

@@ -45,7 +45,8 @@ class Reserve(WireMessage, tag=1):
 
 
 class StartAgents(WireMessage, tag=2):
-    """Start an agent in each bundle. They dial one of `addresses` at `port`. Answered by AgentsStarted or Lost."""
+    """Start an agent in each bundle. They dial one of `addresses` at `port`. Lost tells of one that could
+    not be started."""
 
     id: str
     addresses: list[str]
@@ -103,10 +104,6 @@ class ReservationRefused(WireMessage, tag=25):
     reason: str
 
 
-class AgentsStarted(WireMessage, tag=26):
-    id: str
-
-
 class Lost(WireMessage, tag=27):
     """A bundle or its agent is gone: the reservation must be removed. `reason` names the node."""
 
@@ -119,4 +116,4 @@ class Removed(WireMessage, tag=28):
 
 
 ToDriver = Reserve | StartAgents | Remove
-FromDriver = Connected | Unreachable | Nodes | Pending | Reserved | ReservationRefused | AgentsStarted | Lost | Removed
+FromDriver = Connected | Unreachable | Nodes | Pending | Reserved | ReservationRefused | Lost | Removed

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 
 from msx_frontend.cluster.agent_messages import (
+    RANK_STREAMS,
     Begin,
     CannotStart,
     Cleared,
@@ -23,7 +24,7 @@ from msx_frontend.cluster.agent_messages import (
 )
 from msx_frontend.cluster.crew import Crew
 from msx_frontend.cluster.door import AgentStream, Door
-from msx_frontend.cluster.remote_rank import STREAMS, RemoteRank
+from msx_frontend.cluster.remote_rank import RemoteRank
 from msx_frontend.devices.nodes import GroupPlacement
 from msx_frontend.workers.launcher import GroupSpec
 
@@ -31,7 +32,7 @@ SILENCE_LIMIT = 120.0
 """Seconds in which some agent must say how far it has come, while a generation starts."""
 
 CLEAR_LIMIT = 45.0
-"""Seconds that an agent has to end what a generation has left; then its reservation is given back."""
+"""Seconds that agents have to end what a launch that has failed has left; then the launch is over all the same."""
 
 
 class RemoteGeneration:
@@ -52,10 +53,9 @@ class RemoteGeneration:
         """Raises OSError."""
         for share, link in zip(self._placement.shares, self._crew.links, strict=True):
             starts = [RankStart(rank, dict(self._spec.ranks[rank].env)) for rank in share.ranks]
-            leads = 0 in share.ranks
             name = f"{self._spec.worker}-{self._spec.generation}"
             world = len(self._spec.ranks)
-            link.tell(Begin(self.number, name, door.key, port, starts, list(contents), leads, world))
+            link.tell(Begin(self.number, name, door.key, port, starts, list(contents), world))
         await self._until(lambda: len(self._ready) == len(self._placement.shares))
         lead = next(ready for ready in self._ready.values() if ready.master_port)
         self._crew.tell(Meet(self.number, lead.address, lead.master_port, lead.plan_port, lead.plan_fingerprint))
@@ -65,7 +65,6 @@ class RemoteGeneration:
     async def clear(self) -> None:
         """Returns when no agent has anything of it left."""
         self.kill()
-        self._clear_with(self._cleared)
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._all_cleared(), CLEAR_LIMIT)
 
@@ -143,10 +142,10 @@ class RemoteGeneration:
     def _made(
         self, streams: Mapping[tuple[str, int], AgentStream], contents: Sequence[NodeContent]
     ) -> list[RemoteRank]:
-        for share, place in zip(self._placement.shares, self._crew.links, strict=True):
-            ready = self._ready[self._placement.shares.index(share)]
-            folders = dict(zip((content.path for content in contents), ready.contents, strict=True))
+        for number, share in enumerate(self._placement.shares):
+            folders = dict(zip((content.path for content in contents), self._ready[number].contents, strict=True))
             for rank in share.ranks:
-                own = {name: streams[name, rank] for name in STREAMS}
-                self._ranks[rank] = RemoteRank(place.place.node, self._pids[rank], folders, own, self.kill)
+                own = {name: streams[name, rank] for name in RANK_STREAMS}
+                self._ranks[rank] = RemoteRank(share.node, self._pids[rank], folders, own, self.kill)
+        self._clear_with(self._cleared)  # an agent may have left meanwhile
         return [self._ranks[rank] for rank in range(len(self._spec.ranks))]

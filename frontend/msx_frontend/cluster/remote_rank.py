@@ -13,8 +13,6 @@ from msx_frontend.cluster.door import AgentStream
 from msx_frontend.workers.launcher import ExitStatus, RankStatus
 from msx_protocol import Load
 
-STREAMS = ("data", "control", "stdout", "stderr")
-
 
 class RemoteRank:
     """`kill` ends all ranks of its generation: they end as one anyway."""

@@ -243,9 +243,15 @@ class Management:
             self.registry.check_removable(version)
             await self._state.remove(version)
             self.registry.remove(version)
-            if not self.registry.has_model(name):
-                await self._state.save_traffic(name, None)
+            await self._leave_traffic(name, number)
             await self.operations.closed(self._unregistration.close(version), name, version.config.response_timeout)
+
+    async def _leave_traffic(self, name: str, number: str) -> None:
+        """The version is not there any more: neither is it in the division of the model's traffic."""
+        if not self.registry.has_model(name):
+            await self._state.save_traffic(name, None)
+        elif (rule := self.registry.traffic(name)) is not None and number in rule.weights:
+            await self.divide_traffic(name, rule.without(number))
 
     def default_versions(self) -> list[tuple[str, str]]:
         """Names and versions that are defaults by the key `models`."""

@@ -23,6 +23,10 @@ class TrafficRule(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fi
     weights: dict[str, float]
     sticky_header: str = ""
 
+    def without(self, version: str) -> TrafficRule:
+        weights = {name: weight for name, weight in self.weights.items() if name != version}
+        return msgspec.structs.replace(self, weights=weights)
+
     def share(self, version: str) -> float:
         """From 0 to 1."""
         return self.weights.get(version, 0.0) / sum(self.weights.values())

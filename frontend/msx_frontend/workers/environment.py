@@ -37,7 +37,7 @@ def worker_environment(
     env |= {"RANK": mine, "LOCAL_RANK": mine, "WORLD_SIZE": all_ranks, "LOCAL_WORLD_SIZE": all_ranks}
     env |= {"RANK_ID": mine, "RANK_SIZE": all_ranks, "DEVICE_ID": mine}
     env |= (sequence_keys or SequenceKeys()).to_env()
-    env |= {"PYTHONUNBUFFERED": "1", "PYTHONPATH": _python_path(env, model_dir)}
+    env |= {"PYTHONUNBUFFERED": "1", "PYTHONPATH": python_path(env, model_dir)}
     env |= devices
     if omp_threads is not None:
         env[THREADS] = str(omp_threads)
@@ -80,7 +80,7 @@ def _travels(name: str) -> bool:
     return name.startswith("TS_") and name != "TS_CONFIG_FILE"
 
 
-def _python_path(inherited: Mapping[str, str], model_dir: Path) -> str:
+def python_path(inherited: Mapping[str, str], model_dir: Path) -> str:
     """The archive's modules come last here: at import of the worker itself they must not shadow anything.
 
     The worker puts the model's folder first when it resolves the handler.

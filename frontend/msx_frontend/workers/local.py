@@ -14,6 +14,8 @@ from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.local_rank import LocalRank, ProcessSpec, start_rank
 from msx_frontend.workers.segments.allowance import SegmentAllowance
 
+HERE = "127.0.0.1"
+
 
 class LocalLauncher:
     """`folder`: each rank gets its working directory below it. `descriptors`: the soft limit that ranks get, where they
@@ -76,6 +78,12 @@ def _socket_pair(stack: ExitStack) -> tuple[socket.socket, socket.socket]:
 
 def _meeting_point() -> dict[str, str]:
     """Where the ranks of one generation meet. The port is fresh: no rank of an earlier generation can answer there."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1])}
+    return {"MASTER_ADDR": HERE, "MASTER_PORT": str(free_port(HERE))}
+
+
+def free_port(address: str) -> int:
+    """A port of this address that nobody has now. Raises OSError."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])

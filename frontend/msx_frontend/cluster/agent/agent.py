@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import platform
-import sys
 
-from msx_frontend import __version__
 from msx_frontend.cluster.agent.generation import NodeGeneration
 from msx_frontend.cluster.agent.invitation import Invitation
 from msx_frontend.cluster.agent.run_folder import remove_deserted
@@ -40,7 +37,7 @@ class Agent:
         """Raises ConnectionError when the server cannot be reached."""
         hello = Hello(self._invitation.key, "agent", self._invitation.share)
         await dial(self._invitation.server, hello, self._channel)
-        self._tell(_info(self._invitation.node))
+        self._tell(AgentInfo(self._invitation.node, os.getpid()))
         await asyncio.to_thread(remove_deserted)
         await self._left.wait()
         if self._generation is not None:
@@ -64,7 +61,3 @@ class Agent:
 
     def _tell(self, message: WireMessage) -> None:
         self._channel.write(encode_frame(message))
-
-
-def _info(node: str) -> AgentInfo:
-    return AgentInfo(node, os.getpid(), __version__, platform.python_version(), f"{sys.platform}-{platform.machine()}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import sys
 from collections.abc import Callable
 
@@ -13,11 +12,12 @@ from msx_frontend.cluster.agent.invitation import Invitation
 from msx_frontend.cluster.agent.ranks import PlanSockets, RankProcess, rank_environment
 from msx_frontend.cluster.agent.relay import Relay
 from msx_frontend.cluster.agent.run_folder import RunFolder
-from msx_frontend.cluster.agent_messages import Begin, CannotStart, Cleared, Hello, Meet, Progress, Ready
+from msx_frontend.cluster.agent_messages import CONTENT, Begin, CannotStart, Cleared, Hello, Meet, Progress, Ready
 from msx_frontend.cluster.certificate import make_identity
 from msx_frontend.cluster.dial import DialTarget, dial
 from msx_frontend.cluster.door import Door
 from msx_frontend.cluster.tls import server_context
+from msx_frontend.workers.local import free_port
 from msx_protocol.message import WireMessage
 
 GONE_LIMIT = 30.0
@@ -34,6 +34,7 @@ class NodeGeneration:
         self._server = DialTarget(invitation.addresses, begin.port, invitation.fingerprint)
         self._ranks = [RankProcess(begin, start, self._server, tell) for start in begin.ranks]
         self._numbers = [start.rank for start in begin.ranks]
+        self._leads = 0 in self._numbers
         self._plans = PlanSockets()
         self._door: Door | None = None
         self._folders: list[str] = []
@@ -63,13 +64,13 @@ class NodeGeneration:
         try:
             self._folders = [await folder_of(one, self._dial_content, self._progress) for one in self._begin.contents]
             ready = Ready(self.number, self._folders, self._address)
-            self._tell(await self._meeting(ready) if self._begin.leads else ready)
+            self._tell(await self._meeting(ready) if self._leads else ready)
         except OSError as error:
             self._failed(error)
 
     async def _meeting(self, ready: Ready) -> Ready:
         """Rank 0 is here: the ranks meet at this node, and the others' plans come here."""
-        ready.master_port = _free_port(self._address)
+        ready.master_port = free_port(self._address)
         others = [("plan", rank) for rank in range(1, self._begin.world_size) if rank not in self._numbers]
         if others:
             identity = await asyncio.to_thread(make_identity)
@@ -94,9 +95,9 @@ class NodeGeneration:
         """In the order of the ranks: rank 0 knows the others by it."""
         arrived = await self._door.arrived if self._door is not None else {}
         for rank in range(1, self._begin.world_size):
-            if self._begin.leads and rank in self._numbers:
+            if self._leads and rank in self._numbers:
                 self._plans.direct(rank)
-            elif self._begin.leads:
+            elif self._leads:
                 near, far = Relay.pair()
                 await self._plans.relayed(0, near)
                 await arrived["plan", rank].connect(far)
@@ -110,14 +111,7 @@ class NodeGeneration:
         self._tell(Progress(self.number, phase))
 
     async def _dial_content(self, protocol: asyncio.Protocol) -> asyncio.Protocol:
-        return await dial(self._server, Hello(self._begin.key, "content", self._invitation.share), protocol)
+        return await dial(self._server, Hello(self._begin.key, CONTENT, self._invitation.share), protocol)
 
     def _failed(self, error: OSError) -> None:
         self._tell(CannotStart(self.number, f"Node {self._invitation.node}: {error}."))
-
-
-def _free_port(address: str) -> int:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.bind((address, 0))
-        return int(probe.getsockname()[1])

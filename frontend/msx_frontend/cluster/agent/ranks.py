@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msx_frontend.cluster.agent.relay import Relay
-from msx_frontend.cluster.agent_messages import Begin, Ended, Hello, RankStart, RankUsage, Started
+from msx_frontend.cluster.agent_messages import RANK_STREAMS, Begin, Ended, Hello, RankStart, RankUsage, Started
 from msx_frontend.cluster.dial import DialTarget, dial
 from msx_frontend.devices.ascend import VISIBLE
+from msx_frontend.workers.environment import THREADS, python_path
 from msx_frontend.workers.local_rank import LocalRank, ProcessSpec, start_rank
 from msx_protocol.message import WireMessage
 
-STREAMS = ("data", "control", "stdout", "stderr")
 USAGE_EVERY = 1.0
 
 
@@ -30,7 +30,7 @@ class RankProcess:
 
     async def start(self, python: str, env: Mapping[str, str], work_dir: Path, plan_fds: Sequence[int]) -> None:
         """Raises OSError; then nothing is left but connections, which the server closes."""
-        far = {name: Relay.pair(self.kill) for name in STREAMS}
+        far = {name: Relay.pair(self.kill) for name in RANK_STREAMS}
         for name, (_, network) in far.items():
             hello = Hello(self._begin.key, name, rank=self._start.rank)
             await dial(self._server, hello, network)
@@ -98,10 +98,8 @@ def rank_environment(
     start: RankStart, meeting: Mapping[str, str], devices: Sequence[str], model_dir: str
 ) -> dict[str, str]:
     """The node's own environment, less what Ray has set for its actor, and what the server says of the rank."""
-    env = {
-        name: value for name, value in os.environ.items() if not name.startswith("RAY_") and name != "OMP_NUM_THREADS"
-    }
-    env["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH", ""), model_dir]))
+    env = {name: value for name, value in os.environ.items() if not name.startswith("RAY_") and name != THREADS}
+    env["PYTHONPATH"] = python_path(env, Path(model_dir))
     if devices:
         env[VISIBLE] = ",".join(devices)
     return {**env, **start.env, **meeting}

@@ -17,7 +17,6 @@ from msx_frontend.cluster.driver.connection import NotConnectedError, RayConnect
 from msx_frontend.cluster.driver.groups import Group, kept_groups
 from msx_frontend.cluster.driver_process import ANEW
 from msx_frontend.cluster.messages import (
-    AgentsStarted,
     ClusterNode,
     Connected,
     FromDriver,
@@ -153,8 +152,7 @@ class Driver:
         elif group.waits() and (missing := self._missing(group)) != group.pending:
             group.pending = missing
             self._tell(Pending(group.id, missing))
-        if group.started():
-            self._tell(AgentsStarted(group.id))
+        group.check_agents()
         if node := group.lost():
             self._lost(group, f"node {node} or its holder is gone")
 

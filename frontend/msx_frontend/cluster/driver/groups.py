@@ -23,7 +23,7 @@ cloudpickle.register_pickle_by_value(holder)
 
 
 class Group:
-    """`poll` is called again and again; it never blocks for long. What it raises are Ray's errors."""
+    """What it asks of Ray is asked again and again, and never blocks for long. What it raises are Ray's errors."""
 
     def __init__(self, id: str, bundles: list[dict[str, float]], strategy: str) -> None:
         self.id = id
@@ -74,21 +74,18 @@ class Group:
         return not self.places and not self._holders and time.monotonic() - self._asked > MOMENT
 
     def start(self, invitation: dict[str, Any]) -> None:
-        """Start the agents; `started` tells when they run."""
+        """Start the agents; `check_agents` tells of one that cannot be started."""
         self.inhabited = True
         self._starting = [
             one.start.remote({**invitation, "share": place.bundle, "devices": place.devices, "node": place.node})
             for one, place in zip(self._holders, self.places, strict=True)
         ]
 
-    def started(self) -> bool:
-        """Whether its agents have just been started. Raises Ray's error of the one that has not."""
-        if not self._starting:
-            return False
-        done, left = ray.wait(self._starting, num_returns=len(self._starting), timeout=0)
-        ray.get(done)
-        self._starting = left
-        return not left
+    def check_agents(self) -> None:
+        """Raises Ray's error of an agent that could not be started."""
+        if self._starting:
+            done, self._starting = ray.wait(self._starting, num_returns=len(self._starting), timeout=0)
+            ray.get(done)
 
     def lost(self) -> str:
         """The host of a holder that has ended; "" while all are there."""

@@ -121,6 +121,17 @@ def test_requests_and_descriptions(tmp_path: Path) -> None:
     in_harness(tmp_path, test)
 
 
+def test_a_version_without_a_share_leaves_the_division(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        await harness.management.divide_traffic("m", TrafficRule({"1.0": 5, "2.0": 0}, "u"))
+        await harness.management.unregister("m", "2.0")
+        left = TrafficRule({"1.0": 5}, "u")
+        assert harness.registry.traffic("m") == left
+        assert await harness.state.load_traffic() == {"m": left}
+
+    in_harness(tmp_path, test)
+
+
 def test_what_management_refuses_and_ends(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         management, registry = harness.management, harness.registry

@@ -1,0 +1,51 @@
+"""A generation on nodes, whose agents may leave at any moment."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+
+from msx_frontend.cluster.agent_messages import Ready, Started
+from msx_frontend.cluster.crew import Crew
+from msx_frontend.cluster.door import Door
+from msx_frontend.cluster.messages import Place
+from msx_frontend.cluster.remote_generation import RemoteGeneration
+from msx_frontend.devices.nodes import GroupPlacement, Share
+from msx_frontend.workers.launcher import GroupSpec, RankSpec
+from tests.unit.backend.harness import load_message
+
+
+class ArrivedStreams:
+    """A door that all streams have come to; `meanwhile` is called when they are waited for."""
+
+    key = ""
+
+    def __init__(self, meanwhile: Any) -> None:
+        self._meanwhile = meanwhile
+
+    @property
+    def arrived(self) -> asyncio.Future[Any]:
+        future = asyncio.get_running_loop().create_future()
+        future.set_result({(kind, 0): None for kind in ("data", "control", "stdout", "stderr")})
+        self._meanwhile()
+        return future
+
+
+def test_an_agent_that_leaves_after_its_ranks_have_started_leaves_none_behind(tmp_path: Path) -> None:
+    async def test() -> None:
+        place = Place(0, "id", "node-a", "192.0.2.1")
+        crew = Crew([place], lambda reason: None)
+        spec = GroupSpec((RankSpec(load_message(tmp_path, "h.py:handle"), {}),), 1, 1, 1)
+        placement = GroupPlacement("p", (Share("node-a", "192.0.2.1", (0,)),))
+        generation = RemoteGeneration(1, spec, placement, crew)
+        door = cast(Door, ArrivedStreams(lambda: generation.left(0, "it has ended")))
+        starting = asyncio.ensure_future(generation.start(door, 1, []))
+        await asyncio.sleep(0)
+        generation.received(0, Ready(1, [], "192.0.2.1", 2))
+        generation.received(0, Started(1, 0, 77))
+        (rank,) = await starting
+        assert rank.ended.done()
+        assert rank.cleared.is_set()
+
+    asyncio.run(asyncio.wait_for(test(), 10))
