@@ -12,7 +12,7 @@ from typing import Literal
 
 from msx_frontend.errors import ModelNotAllowed, PriorityNotAllowed, TooManyRequests
 from msx_frontend.keys.rate import Rate
-from msx_frontend.priorities import NORMAL, name_of
+from msx_frontend.priorities import NORMAL, name_of, priority_of
 
 Kind = Literal["inference", "management"]
 KINDS: tuple[Kind, ...] = ("management", "inference")
@@ -25,6 +25,15 @@ LONGEST = 512
 _BEARER = re.compile(r"bearer\s+(\S+)", re.IGNORECASE)
 """RFC 9110, 11.1: upper and lower case of the scheme do not matter."""
 _SALT = secrets.token_bytes(32)
+
+
+def granted_priority(asked: str, key: Key | None) -> int:
+    """The class of this name, which the key grants. Without a key all are open: clients cannot be told apart. Raises
+    BadRequest, PriorityNotAllowed."""
+    priority = priority_of(asked)
+    if key is not None:
+        key.check_priority(priority)
+    return priority
 
 
 class Key:

@@ -104,9 +104,7 @@ class ModelApi:
         """How the requests without a version are divided, as shares of 1."""
         registry = self._management.registry
         default, rule = registry.find(name).source.version, registry.traffic(name)
-        weights = rule.weights if rule else {default: 1.0}
-        total = sum(weights.values())
-        shares = {number: round(weight / total, 6) for number, weight in weights.items()}
+        shares = {number: round(rule.share(number), 6) for number in rule.weights} if rule else {default: 1.0}
         sticky = {"stickyHeader": rule.sticky_header} if rule and rule.sticky_header else {}
         shown = {"weights": rule.weights} if rule else {}
         return {"modelName": name, "defaultVersion": default, **shown, "shares": shares, **sticky}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import Any, Protocol
 
 from msx_frontend.models.model_api import StatusMessage
@@ -12,6 +13,6 @@ class DividesTraffic(Protocol):
 
     def traffic(self, name: str) -> dict[str, Any]: ...
 
-    async def divide_traffic(self, name: str, rule: object) -> StatusMessage: ...
+    def divide_traffic(self, name: str, rule: object) -> Coroutine[Any, Any, StatusMessage]: ...
 
-    async def end_traffic(self, name: str) -> StatusMessage: ...
+    def end_traffic(self, name: str) -> Coroutine[Any, Any, StatusMessage]: ...

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from msx_frontend.apis.traffic.calls import DividesTraffic
-from msx_frontend.errors import BadRequest
 from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family, Reply, Route
+from msx_frontend.net.http.parameters import json_body
 from msx_frontend.net.http.replies import STATUS_SCHEMA, json_reply, status_reply
 from msx_frontend.net.http.request import Request
 
@@ -37,7 +35,7 @@ def traffic(models: DividesTraffic) -> Family:
         return json_reply(models.traffic(request.names["model_name"]))
 
     async def divide(request: Request) -> Reply:
-        return status_reply(*await models.divide_traffic(request.names["model_name"], _body(request)))
+        return status_reply(*await models.divide_traffic(request.names["model_name"], json_body(request)))
 
     async def end(request: Request) -> Reply:
         return status_reply(*await models.end_traffic(request.names["model_name"]))
@@ -48,13 +46,6 @@ def traffic(models: DividesTraffic) -> Family:
         _route("DELETE", end, "Send requests without a version to the default version", "endTraffic"),
     )
     return Family("traffic", routes, torchserve_failure, listener="management", closes_on_error=True)
-
-
-def _body(request: Request) -> Any:
-    try:
-        return msgspec.json.decode(request.body)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise BadRequest(f"The request body is not valid JSON: {error}.") from None
 
 
 def _route(method: str, answer: Any, summary: str, operation: str, body: dict[str, Any] | None = None) -> Route:

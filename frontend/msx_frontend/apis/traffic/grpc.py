@@ -10,6 +10,7 @@ from msx_frontend.apis.traffic.calls import DividesTraffic
 from msx_frontend.net.grpc.context import CallContext, LogsCalls
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.grpc.service import Rpc, Service, describe
+from msx_frontend.net.grpc.whole_calls import WholeCalls
 
 SERVICE = "msx.TrafficService"
 
@@ -19,6 +20,7 @@ _Response = message_class("msx.TrafficResponse")
 class TrafficService:
     def __init__(self, models: DividesTraffic, access_log: LogsCalls | None = None) -> None:
         self._models, self._access_log = models, access_log
+        self._calls = WholeCalls()
 
     def service(self) -> Service:
         answers = {"DivideTraffic": self._divide, "EndTraffic": self._end, "ShowTraffic": self._show}
@@ -27,10 +29,10 @@ class TrafficService:
 
     async def _divide(self, request: Any, context: CallContext) -> Any:
         rule = {"weights": dict(sorted(request.weights.items())), "stickyHeader": request.sticky_header}
-        return _Response(msg=(await self._models.divide_traffic(request.model_name, rule)).text)
+        return _Response(msg=(await self._calls.run(self._models.divide_traffic(request.model_name, rule))).text)
 
     async def _end(self, request: Any, context: CallContext) -> Any:
-        return _Response(msg=(await self._models.end_traffic(request.model_name)).text)
+        return _Response(msg=(await self._calls.run(self._models.end_traffic(request.model_name))).text)
 
     async def _show(self, request: Any, context: CallContext) -> Any:
         return _Response(msg=msgspec.json.encode(self._models.traffic(request.model_name)).decode())

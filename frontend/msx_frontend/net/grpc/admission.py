@@ -5,16 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from msx_frontend.ids import new_request_id
-from msx_frontend.keys.key import Key, Kind
-from msx_frontend.priorities import NORMAL, priority_of
-
-
-def checked_priority(asked: str, key: Key | None) -> int:
-    """Raises BadRequest, PriorityNotAllowed."""
-    priority = priority_of(asked)
-    if key is not None:
-        key.check_priority(priority)
-    return priority
+from msx_frontend.keys.key import Key, Kind, granted_priority
+from msx_frontend.priorities import NORMAL
 
 
 class ChecksTokens(Protocol):
@@ -84,7 +76,7 @@ class Admission:
             key.take()
         if kind != "inference" or not call.asked_priority:
             return Admitted(call.id, key)
-        return Admitted(call.id, key, checked_priority(call.asked_priority, key))
+        return Admitted(call.id, key, granted_priority(call.asked_priority, key))
 
     def check(self, kind: Kind | None, authorization: str | None) -> Key | None:
         """The key; the request is not counted yet. Raises InvalidKey."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from msx_frontend.keys.key import Key, Kind
+from msx_frontend.keys.key import Key, Kind, granted_priority
 from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.router import Match
-from msx_frontend.priorities import HEADER, NORMAL, priority_of
+from msx_frontend.priorities import HEADER
 
 PRIORITY = HEADER.encode()
 
@@ -26,10 +26,8 @@ def admitted(tokens: ChecksKeys, match: Match, authorization: str | None) -> Key
 
 
 def check_priority(head: Head, key: Key | None) -> None:
-    """Without a key all classes may be asked for: clients cannot be told apart. Raises BadRequest,
-    PriorityNotAllowed."""
-    if (asked := priority_of(head.header(PRIORITY))) > NORMAL and key is not None:
-        key.check_priority(asked)
+    """Raises BadRequest, PriorityNotAllowed."""
+    granted_priority(head.header(PRIORITY), key)
 
 
 def check_model(match: Match, key: Key | None) -> None:

@@ -15,10 +15,15 @@ def parameters(request: Request) -> dict[str, Any]:
     values: dict[str, Any] = dict(request.query)
     if request.call.content_type.partition(b";")[0].strip().lower() != b"application/json":
         return values
-    try:
-        members = msgspec.json.decode(request.body) if request.body else {}
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise BadRequest(f"The request body is not valid JSON: {error}.") from None
+    members = json_body(request) if request.body else {}
     if not isinstance(members, dict):
         raise BadRequest(f"The request body must be a JSON object with parameters, not {type(members).__name__}.")
     return {**values, **members}
+
+
+def json_body(request: Request) -> Any:
+    """Raises BadRequest for malformed JSON."""
+    try:
+        return msgspec.json.decode(request.body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadRequest(f"The request body is not valid JSON: {error}.") from None

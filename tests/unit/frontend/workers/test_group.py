@@ -682,15 +682,19 @@ def test_an_idle_worker_that_answers_pings_lives_on(tmp_path: Path, monkeypatch:
 # -- drain --
 
 
-def test_drain_lets_both_batches_finish(tmp_path: Path) -> None:
-    gate = tmp_path / "gate"
-    code = f"""
+def waits_for(gate: Path) -> str:
+    """A handler that answers when the file is there."""
+    return f"""
 import os, time
 def handle(data, context):
     while data and not os.path.exists({str(gate)!r}):
         time.sleep(0.005)
     return [row["body"] for row in data or []]
 """
+
+
+def test_drain_lets_both_batches_finish(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
 
     async def test(bench: Bench) -> None:
         jobs = bench.predict(b"a") + bench.predict(b"b", b"c")
@@ -702,7 +706,7 @@ def handle(data, context):
         assert [job.status for job in jobs] == [200, 200, 200]
         assert (await bench.group.wait_ended()).expected
 
-    on(spec_of(tmp_path, code), test)
+    on(spec_of(tmp_path, waits_for(gate)), test)
 
 
 def test_drain_does_not_wait_beyond_its_limit(tmp_path: Path) -> None:
@@ -729,13 +733,6 @@ def test_a_drain_without_a_limit_gets_one_by_a_second_call(tmp_path: Path) -> No
 
 def test_a_second_call_to_drain_cuts_nothing_short(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
-    code = f"""
-import os, time
-def handle(data, context):
-    while data and not os.path.exists({str(gate)!r}):
-        time.sleep(0.005)
-    return [row["body"] for row in data or []]
-"""
 
     async def test(bench: Bench) -> None:
         (job,) = bench.predict(b"a")
@@ -747,7 +744,7 @@ def handle(data, context):
         await asyncio.gather(first, second)
         assert job.status == 200
 
-    on(spec_of(tmp_path, code), test)
+    on(spec_of(tmp_path, waits_for(gate)), test)
 
 
 def test_a_group_that_is_drained_for_a_reason_ends_with_it(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol
 
@@ -15,6 +14,7 @@ from msx_frontend.models.parameters import Values
 from msx_frontend.net.grpc.context import CallContext, LogsCalls
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.grpc.service import Rpc, Service, describe
+from msx_frontend.net.grpc.whole_calls import WholeCalls
 
 SERVICE = "org.pytorch.serve.grpc.management.ManagementAPIsService"
 
@@ -56,7 +56,7 @@ class ManagementService:
 
     def __init__(self, models: ManagesModels, access_log: LogsCalls | None = None) -> None:
         self._models, self._access_log = models, access_log
-        self._running: set[asyncio.Task[str]] = set()
+        self._calls = WholeCalls()
 
     def service(self) -> Service:
         answers: dict[str, Answer] = {
@@ -73,22 +73,11 @@ class ManagementService:
     def _method(self, answer: Answer) -> Callable[[Any, CallContext], Awaitable[Any]]:
         async def method(request: Any, context: CallContext) -> Any:
             try:
-                return _Response(msg=await self._to_its_end(answer(request, context.admitted.id)))
+                return _Response(msg=await self._calls.run(answer(request, context.admitted.id)))
             except ModelApiDisabled:
                 raise Disabled from None
 
         return method
-
-    async def _to_its_end(self, work: Coroutine[Any, Any, str]) -> str:
-        task = asyncio.ensure_future(work)
-        self._running.add(task)
-        task.add_done_callback(self._ended)
-        return await asyncio.shield(task)
-
-    def _ended(self, task: asyncio.Task[str]) -> None:
-        self._running.discard(task)
-        if not task.cancelled():
-            task.exception()  # seen, also where the client has left
 
     async def _describe(self, request: Any, request_id: str) -> str:
         number = request.model_version or None

@@ -6,8 +6,7 @@ from msx_frontend.errors import ServiceError
 from msx_frontend.held_bytes import UNCOUNTED
 from msx_frontend.ids import new_request_id
 from msx_frontend.job import Cancellable
-from msx_frontend.keys.key import Key
-from msx_frontend.net.grpc.admission import checked_priority
+from msx_frontend.keys.key import Key, granted_priority
 from msx_frontend.net.grpc.answer import not_one, parsed
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.direct.blocks import HEAD, ok_trailers
@@ -115,7 +114,7 @@ class JobCall(DirectCall):
             self.key_name = key.name
             key.take()
         if self.head.asked_priority:
-            self.priority = checked_priority(self.head.asked_priority, key)
+            self.priority = granted_priority(self.head.asked_priority, key)
         return key
 
     def drained(self) -> None:
