@@ -145,7 +145,7 @@ def exported(shell: PageShell) -> None:
 PAGES = {
     "README.md": Needs(tour, mindspore=True),
     "docs/archives.md": Needs(archives, mindspore=True),
-    "docs/benchmarks.md": Needs(lambda shell: void(shell.run(f"ln -s '{ROOT / 'benchmarks'}' benchmarks"))),
+    "docs/benchmarks.md": Needs(lambda shell: void(shell.run(f"ln -s '{ROOT / 'benchmarks'}' '{ROOT / 'tests'}' ."))),
     "docs/from-torchserve.md": Needs(torchserve_store),
     "docs/grpc.md": Needs(digits_server, mindspore=True, long=True),
     "docs/inference.md": Needs(rows_server),
