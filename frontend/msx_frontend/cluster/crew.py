@@ -9,6 +9,7 @@ from typing import Protocol
 from msx_frontend.cluster.agent_messages import AgentInfo, FromAgent
 from msx_frontend.cluster.door import AgentStream
 from msx_frontend.cluster.messages import Place
+from msx_frontend.cluster.remote_rank import broken
 from msx_frontend.workers.channel import Channel
 from msx_protocol import encode_frame
 from msx_protocol.message import WireMessage
@@ -31,11 +32,15 @@ class AgentLink:
     """The connection with the agent of one share."""
 
     def __init__(
-        self, share: int, place: Place, received: Callable[[int, FromAgent], None], left: Callable[[int], None]
+        self,
+        share: int,
+        place: Place,
+        received: Callable[[int, FromAgent], None],
+        left: Callable[[int, Exception | None], None],
     ) -> None:
         self.place = place
         self._channel: Channel[FromAgent] = Channel(
-            FromAgent, lambda message, body: received(share, message), lambda error: left(share)
+            FromAgent, lambda message, body: received(share, message), lambda error: left(share, error)
         )
 
     async def connect(self, stream: AgentStream) -> None:
@@ -83,8 +88,8 @@ class Crew:
         elif (generation := self._generations.get(message.generation)) is not None:
             generation.received(share, message)
 
-    def _left(self, share: int) -> None:
-        reason = f"the agent on node {self.links[share].place.node} has ended"
+    def _left(self, share: int, error: Exception | None) -> None:
+        reason = broken(self.links[share].place.node, error)
         for generation in list(self._generations.values()):
             generation.left(share, reason)
         if not self._closed:

@@ -26,6 +26,9 @@ PAUSES = (1.0, 2.0, 5.0, 10.0)
 LASTED = 60.0
 """Seconds after which a driver was not one of a row that fails."""
 
+LONGEST_WORDS = 500
+"""Characters of a driver's last line that stand in the reason why nothing is placed."""
+
 END_LIMIT = 10.0
 """Seconds that a driver has to end after its socket."""
 
@@ -34,12 +37,15 @@ ANEW = 75
 
 
 class _Output(asyncio.Protocol):
-    """What Ray prints: of use to who looks for a fault in Ray."""
+    """What Ray prints, and what the driver says that fails: its last line is `last_words`."""
+
+    def __init__(self) -> None:
+        self.last_words = ""
 
     def data_received(self, data: bytes) -> None:
-        if log.isEnabledFor(logging.DEBUG):
-            for line in data.decode(errors="replace").splitlines():
-                log.debug("driver: %s", line[:LONGEST_LINE])
+        for line in data.decode(errors="replace").splitlines():
+            log.debug("driver: %s", line[:LONGEST_LINE])
+            self.last_words = line.strip()[:LONGEST_WORDS] or self.last_words
 
 
 class DriverProcess:
@@ -77,7 +83,7 @@ class DriverProcess:
         failed = 0
         while True:
             began = time.monotonic()
-            code = await self._run()
+            code, last_words = await self._run()
             if time.monotonic() - began > LASTED:
                 failed = 0
             if code == ANEW:
@@ -85,12 +91,13 @@ class DriverProcess:
                 continue
             pause = PAUSES[min(failed, len(PAUSES) - 1)]
             failed += 1
-            reason = f"The process that talks to Ray ended with code {code}; it starts again after {pause:g} s."
+            said = f" ({last_words.rstrip('.')})" if last_words and code > 0 else ""
+            reason = f"The process that talks to Ray ended with code {code}{said}; it starts again after {pause:g} s."
             self._received(Unreachable(reason))
             await asyncio.sleep(pause)
 
-    async def _run(self) -> int:
-        """One driver, until it has ended; returns its exit code."""
+    async def _run(self) -> tuple[int, str]:
+        """One driver, until it has ended; returns its exit code, and the last line that it has printed."""
         ours, theirs = socket.socketpair()
         closed = asyncio.Event()
         command = [sys.executable, "-m", "msx_frontend.cluster.driver", "--fd", str(theirs.fileno())]
@@ -110,16 +117,17 @@ class DriverProcess:
             )
             await loop.create_unix_connection(lambda: channel, sock=ours)
             assert process.stdout is not None
-            output, _ = await loop.connect_read_pipe(_Output, process.stdout)
+            pipe, output = await loop.connect_read_pipe(_Output, process.stdout)
             self._started()
             await closed.wait()
         finally:
             self._channel = None
             channel.close()
             code = await asyncio.to_thread(_wait, process)
-            output.close()
+            await asyncio.sleep(0)  # a last look at what it has printed
+            pipe.close()
             self._process = None
-        return code
+        return code, output.last_words
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:

@@ -97,7 +97,7 @@ class RemoteGeneration:
         self._failure = self._failure or f"{reason[0].upper()}{reason[1:]}."
         for rank in self._placement.shares[share].ranks:
             if rank in self._ranks:
-                self._ranks[rank].end()
+                self._ranks[rank].end(lost=reason)
         self._clear(share)
         self._changed.set()
 
@@ -119,7 +119,7 @@ class RemoteGeneration:
         for share in shares:
             for rank in self._placement.shares[share].ranks:
                 if rank in self._ranks:
-                    self._ranks[rank].end()
+                    self._ranks[rank].end(lost=self._failure.rstrip("."))
                     self._ranks[rank].cleared.set()
 
     async def _all_cleared(self) -> None:

@@ -10,8 +10,18 @@ from msgspec import structs
 
 from msx_frontend.cluster.agent_messages import RankUsage
 from msx_frontend.cluster.door import AgentStream
+from msx_frontend.cluster.tls import UNACKNOWLEDGED
 from msx_frontend.workers.launcher import ExitStatus, RankStatus
 from msx_protocol import Load
+
+
+def broken(node: str, error: Exception | None) -> str:
+    """Why what ran on the node is lost: a sentence without its full stop."""
+    if error is None:
+        return f"the agent on node {node} has ended"
+    if isinstance(error, TimeoutError):
+        return f"node {node} has not answered for {UNACKNOWLEDGED:g} s"
+    return f"the connection with node {node} broke ({getattr(error, 'strerror', None) or error})"
 
 
 class RemoteRank:
@@ -48,11 +58,15 @@ class RemoteRank:
     def kill(self) -> None:
         self._kill()
 
-    def end(self, code: int = -signal.SIGKILL) -> None:
-        """It has ended; without a code its agent has, which takes it along. Idempotent."""
+    def cut(self, error: Exception) -> None:
+        self.end(lost=broken(self._host, error))
+        self.kill()
+
+    def end(self, code: int = -signal.SIGKILL, lost: str = "") -> None:
+        """It has ended. Idempotent."""
         self._memory = self._own = 0
         if not self.ended.done():
-            self.ended.set_result(ExitStatus(code))
+            self.ended.set_result(ExitStatus(code, lost))
 
     def report(self, usage: RankUsage) -> None:
         self._memory, self._own = usage.memory, usage.own_memory

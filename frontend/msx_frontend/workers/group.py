@@ -15,7 +15,7 @@ from msx_frontend.workers import group_end
 from msx_frontend.workers.batch_runner import BatchEvents, BatchRunner
 from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.group_state import GroupState
-from msx_frontend.workers.launcher import GroupSpec, LaunchedRank, Launcher
+from msx_frontend.workers.launcher import ExitStatus, GroupSpec, LaunchedRank, Launcher
 from msx_frontend.workers.rank import Rank
 from msx_frontend.workers.rank_group import RankGroup
 from msx_frontend.workers.segments.allowance import SegmentSocket
@@ -222,13 +222,15 @@ class WorkerGroup:
 
     # -- end --
 
-    def exited(self, rank: int, code: int) -> None:
-        if self.state is GroupState.DRAINING and code == 0:
+    def exited(self, rank: int, status: ExitStatus) -> None:
+        if self.state is GroupState.DRAINING and status.code == 0:
             if self.ranks.all_exited:
                 self._end(self._drained)
+        elif status.lost:
+            self._end(group_end.lost(rank, status.lost))
         else:
             ended = self.ranks[rank]
-            self._end(group_end.exited(rank, ended.status.pid, code, ended.crash_cause))
+            self._end(group_end.exited(rank, ended.status.pid, status.code, ended.crash_cause))
 
     def _end(self, end: GroupEnd) -> GroupEnd:
         """The first reason counts. Running jobs fail; jobs that waited behind them go back to the queue."""

@@ -127,6 +127,12 @@ def exited(rank: int, pid: int, code: int, crash_cause: str) -> GroupEnd:
     return GroupEnd(reason, WorkerDied(reason, killed=killed), out_of_memory=killed)
 
 
+def lost(rank: int, reason: str) -> GroupEnd:
+    """`reason` is a sentence without its full stop: nobody knows how the rank ended."""
+    sentence = f"Rank {rank} was lost: {reason}."
+    return GroupEnd(sentence, WorkerDied(sentence))
+
+
 def _how(code: int) -> str:
     if code >= 0:
         return f"exited with code {code}"

@@ -72,6 +72,8 @@ class ExitStatus(NamedTuple):
     """How the process of a rank ended: its exit code, or the number of the signal, negative."""
 
     code: int
+    lost: str = ""
+    """Why nobody knows how it ended, a sentence without its full stop: its node is out of reach."""
 
 
 class RankStatus(NamedTuple):
@@ -120,6 +122,9 @@ class LaunchedRank(Protocol):
 
     def adapt(self, load: Load) -> Load:
         """The message with the folders of the rank's own machine."""
+
+    def cut(self, error: Exception) -> None:
+        """Its data connection broke: end it, too."""
 
     def kill(self) -> None:
         """End the rank and all that it has started, at once. `ended` tells when they are gone. Idempotent."""

@@ -105,6 +105,9 @@ class LocalRank:
         """All folders are those of the server."""
         return load
 
+    def cut(self, error: Exception) -> None:
+        self.kill()
+
     def kill(self) -> None:
         """SIGKILL to the worker and to all processes of its session."""
         if self._exists:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from msgspec import structs
 
 from msx_frontend.workers.channel import Channel
-from msx_frontend.workers.launcher import LaunchedRank, RankStatus
+from msx_frontend.workers.launcher import ExitStatus, LaunchedRank, RankStatus
 from msx_frontend.workers.output import WorkerOutput
 from msx_protocol import Load, Loaded, LoadProgress, MetricSample, Pong, ToFrontend, encode_frame
 from msx_protocol.segments import SegmentUse
@@ -29,8 +29,8 @@ class RankEvents(Protocol):
     def printed(self, rank: int, sample: MetricSample) -> None:
         """A metric, on its standard output."""
 
-    def exited(self, rank: int, code: int) -> None:
-        """Called once, after all that the rank had written was read. A negative code is the signal."""
+    def exited(self, rank: int, status: ExitStatus) -> None:
+        """Called once, after all that the rank had written was read."""
 
 
 class Rank:
@@ -120,15 +120,16 @@ class Rank:
 
     def _data_closed(self, error: Exception | None) -> None:
         self._read_all.set()
-        if error is not None:
-            self.kill()
+        if error is not None and self._launched is not None:
+            self._launched.cut(error)
 
     async def _watch_end(self, launched: LaunchedRank) -> None:
         status = await launched.ended
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._read_all.wait(), UNREAD)
+        if not status.lost:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._read_all.wait(), UNREAD)
         await asyncio.sleep(0)  # a last look at the output, which is read after the data
         for stream in (self.data, self.control, self.stdout, self.stderr):
             stream.close()
         self.loaded, self.exited = False, True
-        self._events.exited(self.rank, status.code)
+        self._events.exited(self.rank, status)

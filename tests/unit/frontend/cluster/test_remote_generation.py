@@ -11,6 +11,7 @@ from msx_frontend.cluster.crew import Crew
 from msx_frontend.cluster.door import Door
 from msx_frontend.cluster.messages import Place
 from msx_frontend.cluster.remote_generation import RemoteGeneration
+from msx_frontend.cluster.remote_rank import broken
 from msx_frontend.devices.nodes import GroupPlacement, Share
 from msx_frontend.workers.launcher import GroupSpec, RankSpec
 from tests.unit.backend.harness import load_message
@@ -45,7 +46,15 @@ def test_an_agent_that_leaves_after_its_ranks_have_started_leaves_none_behind(tm
         generation.received(0, Ready(1, [], "192.0.2.1", 2))
         generation.received(0, Started(1, 0, 77))
         (rank,) = await starting
-        assert rank.ended.done()
+        assert rank.ended.result().lost == "It has ended"
         assert rank.cleared.is_set()
 
     asyncio.run(asyncio.wait_for(test(), 10))
+
+
+def test_a_loss_says_what_is_known() -> None:
+    assert broken("node-a", None) == "the agent on node node-a has ended"
+    assert broken("node-a", TimeoutError(110, "x")) == "node node-a has not answered for 15 s"
+    assert broken("node-a", ConnectionResetError(104, "Connection reset by peer")) == (
+        "the connection with node node-a broke (Connection reset by peer)"
+    )

@@ -128,6 +128,9 @@ class FakeRank:
 
     # -- what the group says --
 
+    def cut(self, error: Exception) -> None:
+        self.kill()
+
     def kill(self) -> None:
         asyncio.get_running_loop().call_soon(self.end, -signal.SIGKILL)
 

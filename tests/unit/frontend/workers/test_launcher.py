@@ -141,6 +141,22 @@ def test_a_crash_and_the_next_generation() -> None:
     run(test())
 
 
+def test_a_rank_whose_node_is_lost() -> None:
+    """What it has written is not waited for, and nobody says that it was killed."""
+
+    async def test() -> None:
+        launcher = FakeLauncher()
+        async with replica_of(launcher) as (replica, _):
+            await until(lambda: replica.state is ReplicaState.READY)
+            (running,) = predict(replica, b"x")
+            launcher.ranks[0].ended.set_result(ExitStatus(-9, "node node-a has not answered for 15 s"))
+            await until(lambda: running.done)
+            assert error_of(running).message == "Worker died. Rank 0 was lost: node node-a has not answered for 15 s."
+            assert error_of(running).status == 500
+
+    run(test())
+
+
 def test_a_cancel_reaches_the_rank() -> None:
     async def test() -> None:
         launcher = FakeLauncher()

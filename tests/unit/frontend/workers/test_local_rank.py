@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
+from msx_frontend.workers.launcher import ExitStatus
 from msx_frontend.workers.local import LocalLauncher
 from msx_frontend.workers.rank import Rank
 from msx_protocol import (
@@ -59,8 +60,8 @@ class Bench:
 
     def printed(self, rank: int, sample: MetricSample) -> None: ...
 
-    def exited(self, rank: int, code: int) -> None:
-        self.told.append(code)
+    def exited(self, rank: int, status: ExitStatus) -> None:
+        self.told.append(status.code)
         self.changed.set()
 
     async def until(self, condition: Callable[[], Any]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
+from msx_frontend.workers.launcher import ExitStatus
 from msx_frontend.workers.local import LocalLauncher
 from msx_frontend.workers.rank_group import RankGroup
 from msx_protocol import (
@@ -59,8 +60,8 @@ class Events:
 
     def printed(self, rank: int, sample: MetricSample) -> None: ...
 
-    def exited(self, rank: int, code: int) -> None:
-        self.exits[rank] = code
+    def exited(self, rank: int, status: ExitStatus) -> None:
+        self.exits[rank] = status.code
 
 
 @asynccontextmanager
