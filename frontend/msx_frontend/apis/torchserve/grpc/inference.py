@@ -119,7 +119,7 @@ class InferenceService:
     def _job(self, request: Any, id: str, deadline: float | None, sink: Sink, kind: str = PREDICT) -> Job:
         """Raises ServiceError when it is not taken."""
         sequence: str = request.sequence_id
-        headers = [(self._keys.id, sequence)] if sequence else _NO_HEADERS
+        headers = SequenceNamer(self._keys).headers(request)[1] if sequence else _NO_HEADERS
         return self._ask(request, id, deadline, headers, sink, kind)
 
     def _ask(

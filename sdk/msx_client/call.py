@@ -1,0 +1,57 @@
+"""One call as data: what is sent, and how the answer is read. Clients run it, synchronously or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from msx_client.address import Part
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Of HTTP; `headers` by their names in small letters."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+class Decoder(Protocol[T]):
+    """Makes pieces of what a stream brings."""
+
+    def feed(self, data: bytes) -> list[T]:
+        """Raises MsxError for an error that the stream tells."""
+
+    def end(self) -> list[T]: ...
+
+
+@dataclass(frozen=True)
+class HttpCall(Generic[T]):
+    """`read` makes the result of the whole reply; of a stream `decoder` makes a reader of its pieces."""
+
+    part: Part
+    method: str
+    path: str
+    read: Callable[[Reply], T] | None = None
+    decoder: Callable[[], Decoder[T]] | None = None
+    params: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content: bytes = b""
+
+
+@dataclass(frozen=True)
+class RpcCall(Generic[T]):
+    """Of gRPC: the path of the method, its request, the class of its response, and how one is read."""
+
+    part: Part
+    method: str
+    request: Any
+    response: Any
+    read: Callable[[Any], T]
+
+
+Call = HttpCall[T] | RpcCall[T]
