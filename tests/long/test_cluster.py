@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import grpc
 import pytest
 
+from msx_frontend.apis.torchserve.grpc.inference import SERVICE
+from msx_frontend.net.grpc.messages import message_class
 from tests.e2e.cluster import RayCluster, run_cluster
 from tests.e2e.llama import pack_llama
 from tests.e2e.server import RunningServer, new_store, run_server
@@ -24,7 +27,20 @@ def config(kind: str, *, nodes: int) -> str:
     return json.dumps({"parallelType": kind, "msrun": launched, "deviceType": "cpu", **ENGINE})
 
 
-def text_of(server: RunningServer) -> str:
+def by_grpc(server: RunningServer) -> str:
+    """Streamed, greedily."""
+    request = message_class("org.pytorch.serve.grpc.inference.PredictionsRequest")
+    response = message_class("org.pytorch.serve.grpc.inference.PredictionResponse")
+    fields = {"prompt": PROMPT.encode(), "max_new_tokens": b"24", "temperature": b"0"}
+    with grpc.insecure_channel(server.info["grpc_inference"]) as channel:
+        path = f"/{SERVICE}/StreamPredictions"
+        call = channel.unary_stream(path, request.SerializeToString, response.FromString)
+        pieces = [reply.prediction for reply in call(request(model_name="llama", input=fields), timeout=120)]
+    assert len(pieces) > 1, "it was streamed"
+    return b"".join(pieces).decode()
+
+
+def by_http(server: RunningServer) -> str:
     """Streamed, greedily."""
     body = {"model": "llama", "prompt": PROMPT, "max_tokens": 24, "temperature": 0, "stream": True, "ignore_eos": True}
     with server.inference.stream("POST", "/v1/completions", json=body, timeout=120) as reply:
@@ -32,7 +48,7 @@ def text_of(server: RunningServer) -> str:
     return "".join(choice["text"] for event in events for choice in json.loads(event)["choices"])
 
 
-def said(folder: Path, kind: str, cluster: RayCluster | None) -> str:
+def said(folder: Path, kind: str, cluster: RayCluster | None) -> tuple[str, str]:
     folder.mkdir()
     pack_llama(new_store(folder), "llama", config(kind, nodes=1 if cluster is None else 2))
     flags = () if cluster is None else ("--cluster-address", cluster.address)
@@ -42,7 +58,7 @@ def said(folder: Path, kind: str, cluster: RayCluster | None) -> str:
         if cluster is not None:
             assert len({rank["pid"] for rank in ranks} & {one.pid for one in cluster.ranks}) == 2
             assert len(cluster.agents) == 2
-        return text_of(server)
+        return by_http(server), by_grpc(server)
 
 
 @pytest.mark.parametrize("kind", ["tp", "pp"])
@@ -51,4 +67,4 @@ def test_the_same_text(tmp_path: Path, kind: str) -> None:
     with run_cluster() as cluster:
         assert said(tmp_path / "cluster", kind, cluster) == alone
         cluster.assert_empty()
-    assert len(alone) > 20
+    assert all(len(text) > 20 for text in alone)
