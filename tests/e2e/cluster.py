@@ -59,6 +59,15 @@ class RayCluster:
         address = f"127.0.0.{len(self.nodes) + 2}"
         self.nodes.append(self._ask({"node": {"node_ip_address": address, **NODE, **options}}))
 
+    @contextmanager
+    def pretended(self, versions: dict[str, str]) -> Iterator[None]:
+        """The cluster tells other versions of Ray or Python (`ray_version`, `python_version`) than its own."""
+        own = self._ask({"versions": versions})
+        try:
+            yield
+        finally:
+            self._ask({"versions": own})
+
     def left(self) -> list[str]:
         """The names of placement groups and actors."""
         names: list[str] = self._ask({"left": True})

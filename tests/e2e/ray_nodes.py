@@ -1,7 +1,8 @@
 """`python -m tests.e2e.ray_nodes`: a Ray cluster on this machine, led by lines of JSON on standard input.
 
 `{"node": {…}}` starts a node, the head first, and is answered with its processes; `{"left": true}` with the placement
-groups and actors that there are. At the end of the input all ends. It is a process of its own, because Ray changes the
+groups and actors that there are, and `{"versions": {…}}`, which changes those that the cluster tells, with what they
+were. At the end of the input all ends. It is a process of its own, because Ray changes the
 process that it is imported into.
 """
 
@@ -11,8 +12,10 @@ import json
 import sys
 from typing import Any
 
+from ray._common.usage.usage_constants import CLUSTER_METADATA_KEY
+from ray._private.ray_constants import KV_NAMESPACE_CLUSTER
 from ray._private.state import state
-from ray._raylet import GcsClientOptions  # type: ignore[attr-defined]  # a C extension's
+from ray._raylet import GcsClient, GcsClientOptions  # type: ignore[attr-defined]  # a C extension's
 from ray.cluster_utils import Cluster
 
 OPTIONS: dict[str, Any] = {"num_cpus": 4, "object_store_memory": 80 << 20}
@@ -24,11 +27,25 @@ def main() -> None:
     try:
         for line in sys.stdin:
             order = json.loads(line)
-            answer = added(cluster, order["node"]) if "node" in order else left(cluster.address)
-            print(json.dumps(answer), file=out, flush=True)
+            print(json.dumps(done(cluster, order)), file=out, flush=True)
     finally:
         for node in cluster.list_all_nodes():
             node.kill_all_processes(check_alive=False, allow_graceful=False)
+
+
+def done(cluster: Cluster, order: dict[str, Any]) -> Any:
+    if "node" in order:
+        return added(cluster, order["node"])
+    return changed(cluster.address, order["versions"]) if "versions" in order else left(cluster.address)
+
+
+def changed(address: str, versions: dict[str, str]) -> dict[str, str]:
+    gcs = GcsClient(address=address)
+    told = json.loads(gcs.internal_kv_get(CLUSTER_METADATA_KEY, namespace=KV_NAMESPACE_CLUSTER))
+    gcs.internal_kv_put(
+        CLUSTER_METADATA_KEY, json.dumps({**told, **versions}).encode(), overwrite=True, namespace=KV_NAMESPACE_CLUSTER
+    )
+    return {name: told[name] for name in versions}
 
 
 def added(cluster: Cluster, options: dict[str, Any]) -> dict[str, Any]:
