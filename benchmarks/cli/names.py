@@ -23,6 +23,7 @@ MODULES = {
     "cancel": "benchmarks.failures.cancel",
     "parallel": "benchmarks.parallel.parallel",
     "memory": "benchmarks.memory.memory",
+    "client": "benchmarks.client.client",
     "llm": "benchmarks.llm.llm",
     "autoscaling": "benchmarks.autoscaling.autoscaling",
     "cluster": "benchmarks.cluster.cluster",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -228,9 +229,10 @@ class AsyncClient:
         while True:
             begun = False
             try:
-                async for piece in self._transport.stream(call, timeout):
-                    begun = True
-                    yield piece
+                async with aclosing(self._transport.stream(call, timeout)) as pieces:
+                    async for piece in pieces:
+                        begun = True
+                        yield piece
                 return
             except MsxError as error:
                 pause = None if begun else attempts.pause(error)

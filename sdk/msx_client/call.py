@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from msx_client.address import Part
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -20,13 +21,14 @@ class Reply:
     content: bytes
 
 
-class Decoder(Protocol[T]):
+class Decoder(Protocol[T_co]):
     """Makes pieces of what a stream brings."""
 
-    def feed(self, data: bytes) -> list[T]:
+    def feed(self, data: bytes) -> Iterable[T_co]:
         """Raises MsxError for an error that the stream tells."""
 
-    def end(self) -> list[T]: ...
+    def end(self) -> None:
+        """Raises MsxError for a stream that is not complete."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -228,9 +229,10 @@ class Client:
         while True:
             begun = False
             try:
-                for piece in self._transport.stream(call, timeout):
-                    begun = True
-                    yield piece
+                with closing(self._transport.stream(call, timeout)) as pieces:
+                    for piece in pieces:
+                        begun = True
+                        yield piece
                 return
             except MsxError as error:
                 pause = None if begun else attempts.pause(error)

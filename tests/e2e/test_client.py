@@ -21,7 +21,7 @@ from msx_client import (
     UnavailableError,
     UnreachableError,
 )
-from tests.e2e.server import RunningServer, new_store, pack_service, run_server
+from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -65,9 +65,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     store = new_store(folder)
     for service in ("echo", "norms", "methods", "raises"):
         pack_service(service, store)
+    pack_service("parrot", store, config="maxConcurrent: 8")
     pack_service("sums", store, config=SEQUENCES)
     pack_service("counts", store)
-    models = ["counts.mar", "echo.mar", "norms.mar", "methods.mar", "raises.mar", "sums.mar"]
+    models = ["counts.mar", "parrot.mar", "echo.mar", "norms.mar", "methods.mar", "raises.mar", "sums.mar"]
     with run_server(folder, "--models", *models, tokens=True) as running:
         yield running
 
@@ -114,6 +115,44 @@ def test_sequences(client: Both) -> None:
     assert [json.loads(one) if client.rpc else one for one in answers] == [{"sum": 1}, {"total": 3}]
     with pytest.raises(ValueError, match="has ended"):
         client(lambda _: sequence.predict("3"))
+
+
+def test_texts(client: Both) -> None:
+    reply = client(lambda one: one.generate("parrot", "a b c", max_tokens=2))
+    pieces = client(lambda one: one.generate_stream("parrot", "a b c", max_tokens=3))
+    assert "".join(piece.text for piece in pieces).split() == ["a", "b", "c"]
+    assert len(pieces) >= 3
+    assert reply.text.split() == ["a", "b"]
+    chat = [{"role": "user", "content": "x y"}]
+    said = client(lambda one: one.chat("parrot", chat, max_tokens=50)).content
+    assert said
+    assert "".join(piece.text for piece in client(lambda one: one.chat_stream("parrot", chat, max_tokens=50))) == said
+    if not client.rpc:
+        assert (reply.finish_reason, reply.usage["completion_tokens"]) == ("length", 2)
+        with pytest.raises(NotFoundError, match="nobody"):
+            client(lambda one: one.generate("nobody", "a"))
+
+
+def test_a_closed_stream_is_cancelled(client: Both, server: RunningServer) -> None:
+    """The handler is told, and stops."""
+    before = cancelled(server)
+
+    async def leave(one: Any) -> None:
+        stream = one.generate_stream("parrot", "hang a b", max_tokens=9)
+        if inspect.isgenerator(stream):
+            next(stream)
+            stream.close()
+        else:
+            await anext(stream)
+            await stream.aclose()
+
+    client(leave)
+    wait_until(lambda: cancelled(server) == before + 1, "the request was cancelled", server.tail)
+
+
+def cancelled(server: RunningServer) -> int:
+    described = server.management.get("/models/parrot", params={"customized": "true"}).json()[0]
+    return int(described["customizedMetadata"]["cancelled"])
 
 
 def test_errors(client: Both) -> None:

@@ -23,7 +23,8 @@ class AsyncHttpTransport:
 
     def __init__(self, address: Address, keys: Keys, wiring: Wiring) -> None:
         self._address, self._keys, self._wiring = address, keys, wiring
-        self._client = httpx.AsyncClient(**wiring.options())
+        self._client = httpx.AsyncClient(**wiring.options(http2=wiring.http2))
+        self._streams = httpx.AsyncClient(**wiring.options(http2=False)) if wiring.http2 else self._client
 
     async def run(self, call: HttpCall[T], timeout: float | None) -> T:
         with self._errors(call, timeout):
@@ -38,20 +39,20 @@ class AsyncHttpTransport:
         assert call.decoder is not None
         decoder = call.decoder()
         with self._errors(call, timeout):
-            response = await self._client.send(self._request(call, timeout), stream=True)
+            response = await self._streams.send(self._request(call, timeout), stream=True)
             try:
                 if response.status_code >= 400:
                     raise failure(await _beginning(response))
                 async for data in response.aiter_bytes():
                     for piece in decoder.feed(data):
                         yield piece
-                for piece in decoder.end():
-                    yield piece
+                decoder.end()
             finally:
                 await response.aclose()
 
     async def close(self) -> None:
         await self._client.aclose()
+        await self._streams.aclose()
 
     def _request(self, call: HttpCall[T], timeout: float | None) -> httpx.Request:
         arguments = request_of(call, self._address.of(call.part), self._keys.of(call.part))

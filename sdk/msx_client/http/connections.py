@@ -27,15 +27,19 @@ class Wiring:
     verify: bool | str
     headers: Mapping[str, str]
 
-    def options(self) -> dict[str, Any]:
-        """Arguments of httpx's clients."""
+    def options(self, *, http2: bool) -> dict[str, Any]:
+        """Arguments of httpx's clients.
+
+        Streams go over HTTP/1.1, where closing the connection cancels the request: httpx leaves a stream of HTTP/2
+        that is closed early as it is.
+        """
         verify = ssl.create_default_context(cafile=self.verify) if isinstance(self.verify, str) else self.verify
         return {
             "timeout": self.limits(None),
             "limits": httpx.Limits(max_connections=self.connections, max_keepalive_connections=self.connections),
-            "http2": self.http2,
+            "http2": http2,
             # Without TLS the server's HTTP/2 is asked for by prior knowledge: one connection, no upgrade.
-            "http1": not self.http2,
+            "http1": not http2,
             "verify": verify,
             "headers": dict(self.headers),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from msx_client.call import Reply
@@ -21,8 +21,7 @@ class Pieces:
     def feed(self, data: bytes) -> list[bytes]:
         return [data] if data else []
 
-    def end(self) -> list[bytes]:
-        return []
+    def end(self) -> None: ...
 
 
 class Events(Generic[T]):
@@ -33,18 +32,19 @@ class Events(Generic[T]):
         self._rest = b""
         self._done = False
 
-    def feed(self, data: bytes) -> list[T]:
+    def feed(self, data: bytes) -> Iterator[T]:
         lines = (self._rest + data).split(b"\n")
         self._rest = lines.pop()
         if len(self._rest) > LARGEST_EVENT:
             raise ConnectionLostError(f"An event of the stream is longer than {LARGEST_EVENT >> 20} MiB.")
-        return [self._event(line[5:].strip()) for line in lines if self._is_event(line)]
+        for line in lines:
+            if self._is_event(line):
+                yield self._event(line[5:].strip())
 
-    def end(self) -> list[T]:
+    def end(self) -> None:
         """Raises ConnectionLostError when the stream ended before it said so."""
         if not self._done:
             raise ConnectionLostError("The stream ended before its last event.")
-        return []
 
     def _is_event(self, line: bytes) -> bool:
         if not line.startswith(b"data:") or self._done:

@@ -23,7 +23,8 @@ class HttpTransport:
 
     def __init__(self, address: Address, keys: Keys, wiring: Wiring) -> None:
         self._address, self._keys, self._wiring = address, keys, wiring
-        self._client = httpx.Client(**wiring.options())
+        self._client = httpx.Client(**wiring.options(http2=wiring.http2))
+        self._streams = httpx.Client(**wiring.options(http2=False)) if wiring.http2 else self._client
 
     def run(self, call: HttpCall[T], timeout: float | None) -> T:
         with self._errors(call, timeout):
@@ -38,18 +39,19 @@ class HttpTransport:
         assert call.decoder is not None
         decoder = call.decoder()
         with self._errors(call, timeout):
-            response = self._client.send(self._request(call, timeout), stream=True)
+            response = self._streams.send(self._request(call, timeout), stream=True)
             try:
                 if response.status_code >= 400:
                     raise failure(_beginning(response))
                 for data in response.iter_bytes():
                     yield from decoder.feed(data)
-                yield from decoder.end()
+                decoder.end()
             finally:
                 response.close()
 
     def close(self) -> None:
         self._client.close()
+        self._streams.close()
 
     def _request(self, call: HttpCall[T], timeout: float | None) -> httpx.Request:
         arguments = request_of(call, self._address.of(call.part), self._keys.of(call.part))
