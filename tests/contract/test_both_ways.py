@@ -215,6 +215,9 @@ def _management() -> Iterator[Ask]:
     yield Ask("GET", "/v1/models/none", listener="management")
     yield Ask("GET", "/token?type=wrong", listener="management")
     yield Ask("GET", "/cluster", listener="management")
+    for path in ("/console", "/console/static/0/shared/dom.js", "/console/nothing"):
+        for method in ("GET", "HEAD", "OPTIONS", "POST"):
+            yield Ask(method, path, listener="management")
     for model in ("m", "none"):
         path = f"/models/{model}/traffic"
         for body in (b"{", b"{}", b'{"1.0": 1}', b'{"9": 1}', b'{"weights": {"1.0": 1}, "stickyHeader": 1}'):

@@ -219,6 +219,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     metric_time_interval: Positive = 60
     log_config: PathName | None = None
     console: Switch | None = None
+    enable_console: Switch = True
     enable_envvars_config: Switch = False
 
     def defaults_of(self, name: str, version: str) -> ModelDefaults:

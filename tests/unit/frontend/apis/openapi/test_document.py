@@ -16,6 +16,8 @@ from tests.unit.frontend.apis.families import all_families, of_listener
 REST = "OpenAPI has no names of several segments; the path with one segment is described"
 NOT_SERVED = "answered by 501 and what to do instead"
 NOT_DESCRIBED = {
+    "/console": "a page for browsers",
+    "/console/static/{digest}/{file:path}": "its files",
     "/predictions/{model_name}//{url_path:path}": REST,
     "/explanations/{model_name}//{url_path:path}": REST,
     "/v1/models/{model:path}": REST,

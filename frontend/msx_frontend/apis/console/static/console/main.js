@@ -1,0 +1,1 @@
+// The console. Its views come with the next files.
